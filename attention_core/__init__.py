@@ -18,7 +18,6 @@ from attention_core.costs.formulas import (
     kv_cache_bytes,
     mla_cache_bytes,
 )
-from attention_core.experiments.kv_cache.variants.pool_kv_heads import mean_pooled_kv_heads
 from attention_core.generation import Step, generate, stream
 from attention_core.heads import merge_heads, split_heads
 from attention_core.ladder import (
@@ -76,7 +75,6 @@ __all__ = [
     "kv_cache_bytes",
     "llama_config",
     "mask_scores",
-    "mean_pooled_kv_heads",
     "merge_heads",
     "mla_cache_bytes",
     "padding_mask",

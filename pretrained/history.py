@@ -23,8 +23,8 @@ NAMES = ("gpt2-novels", "bert-novels")
 FOLDER = TRAINED_HERE
 FILE = "history.npz"
 
-# Names of statistics as in attention_core/experiments/compare/heads: of the weights on a text, and
-# of those on random words said twice.
+# Names of statistics as in attention_core/analysis/head_statistics.py: of the weights on a text,
+# and of those on random words said twice.
 OF_A_TEXT = ("previous", "next", "first", "same")
 OF_WORDS_SAID_TWICE = ("induction", "duplicate")
 

@@ -12,7 +12,7 @@ from pretrained.sources import unchanged
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.experiments.compare.masked_word_head import MaskedWordHead
+    from attention_core.model.masked_word_head import MaskedWordHead
 
 _PREFIX = "cls.predictions."
 # Parts of the head by the names that a checkpoint stores them under.
@@ -43,7 +43,7 @@ def masked_word_head(model: Pretrained) -> MaskedWordHead:
     Raises ValueError when a part is missing, unknown, damaged, stored twice with different numbers,
     or doesn't fit the model.
     """
-    from attention_core.experiments.compare.masked_word_head import MaskedWordHead
+    from attention_core.model.masked_word_head import MaskedWordHead
     from pretrained.weights import Checkpoint, same_numbers
 
     stored = Checkpoint("bert", _read(model))

@@ -101,7 +101,7 @@ def random_gpt2(config: Any, seed: int = 2) -> Any:
     """
     import torch
 
-    from attention_core.experiments.seeding import seeded
+    from attention_core.seeding import seeded
     from pretrained.load import quiet_transformers
 
     with quiet_transformers() as transformers:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord
-    from attention_core.experiments.start.one_pass import Switched
+    from attention_core.analysis.switched_parts import Switched
     from attention_core.model.block import LayerRecord
     from attention_core.model.transformer import Transformer
     from pretrained import Tokenizer
@@ -169,7 +169,7 @@ def _pass_of(finished: Run) -> OnePass:
     """What the picture shows of a run."""
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import token_norms
+    from attention_core.analysis.residual_stream import token_norms
 
     core, tensors = finished.pretrained.core, finished.tensors
     with turns.turn(), torch.inference_mode():
@@ -222,7 +222,7 @@ def _named(part: str) -> str:
 
 def _switched(parts: tuple[str, ...]) -> Switched:
     """The parts for the core, by their names."""
-    from attention_core.experiments.start.one_pass import Switched
+    from attention_core.analysis.switched_parts import Switched
 
     heads = [HeadId.parse(part) for part in parts if part.startswith("L")]
     return Switched(
@@ -256,7 +256,7 @@ class SwitchedRun(Run):
         """Every tensor of one layer, which runs again from its recorded input."""
         import torch
 
-        from attention_core.experiments.start.one_pass import switched_layer
+        from attention_core.analysis.switched_parts import switched_layer
 
         with torch.inference_mode():
             return switched_layer(self.pretrained.core, number, self.state(number), self.switched)
@@ -271,7 +271,7 @@ def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
     """The same text through the same model with parts switched off."""
     import torch
 
-    from attention_core.experiments.start.one_pass import switched_pass
+    from attention_core.analysis.switched_parts import switched_pass
 
     model, switched = finished.pretrained, _switched(off)
     with turns.turn(), torch.inference_mode():
@@ -296,7 +296,7 @@ def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray
     """What the last position says after as many layers, and in the end; nothing for an encoder."""
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import logit_lens
+    from attention_core.analysis.residual_stream import logit_lens
 
     if not core.config.causal or core.unembedding is None:
         return (), np.zeros(0, np.float32), None
@@ -331,7 +331,7 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
     """A layer of a run, which runs again from its recorded input."""
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import token_norms
+    from attention_core.analysis.residual_stream import token_norms
     from attention_core.model.block import Block
 
     record, block = finished.layer(layer), finished.pretrained.core.blocks[layer]
@@ -363,7 +363,7 @@ def open_head(finished: Run, layer: int, head: int) -> OpenHead:
     """Every step of one head of a run."""
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import token_norms
+    from attention_core.analysis.residual_stream import token_norms
 
     record = finished.head(layer, head)
     core = finished.pretrained.core

@@ -61,9 +61,9 @@ def recorded(
 
     Raises: NotFiniteError for numbers, or lengths of vectors, that nobody could draw.
     """
+    from attention_core.analysis.contributions import value_norms
+    from attention_core.analysis.residual_stream import token_norms
     from attention_core.checks import require_finite
-    from attention_core.experiments.compare.contributions import value_norms
-    from attention_core.experiments.learn.block.residual_stream import token_norms
 
     records = [layer.attention for layer in layers]
     norms = [

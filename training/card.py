@@ -14,7 +14,7 @@ import torch
 
 import pretrained
 from attention_core import Sampling, generate
-from attention_core.experiments.compare.heads.statistics import (
+from attention_core.analysis.head_statistics import (
     STATISTICS,
     TextAttention,
     repeated_scores,
@@ -215,7 +215,7 @@ The numbers behind the picture are in `curve.csv`.
 
 ## Heads
 
-The three heads with the highest scores (`attention_core/experiments/compare/heads/statistics.py`).
+The three heads with the highest scores (`attention_core/analysis/head_statistics.py`).
 Induction and duplicate token are measured on sixty random tokens said twice, the others on a
 sentence in which phrases return.
 

@@ -20,12 +20,12 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from attention_core import Transformer, TransformerConfig
-from attention_core.experiments.compare.heads.statistics import (
+from attention_core.analysis.head_statistics import (
     STATISTICS,
     TextAttention,
     repeated_scores,
 )
-from attention_core.experiments.compare.heads.words import words_said_twice
+from attention_core.analysis.repeated_words import words_said_twice
 from pretrained.history import CONTEXTS, CURVE, FILE, FOLDER, LEVELS, OF_A_TEXT
 from pretrained.tokenization.bpe import FastBpe
 from training.batches import windows

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from attention_core import AttentionRecord, Transformer
-from attention_core.experiments.compare.masked_word_head import MaskedWordHead
-from attention_core.experiments.learn.block.layers_of_2017 import sinusoids
 from attention_core.heads import merge_heads, split_heads
 from attention_core.model.attention import Attention
 from attention_core.model.block import Block
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Pass
 from attention_core.model.layers import random_weights
+from attention_core.model.masked_word_head import MaskedWordHead
+from attention_core.model.original_transformer import sinusoids
 
 
 class TrainingAttention(Attention):

@@ -12,8 +12,8 @@ import argparse
 import torch
 from torch import nn
 
-from attention_core.translation.dates import START, batch, pairs
-from attention_core.translation.model import WEIGHTS, Translator, trained_translator
+from pages.learn.two_networks.experiment.dates import START, batch, pairs
+from pages.learn.two_networks.experiment.model import WEIGHTS, Translator, trained_translator
 
 STEPS, BATCH, RATE = 1000, 128, 3e-3
 

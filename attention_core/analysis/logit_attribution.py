@@ -20,9 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from attention_core.analysis.passed_on import Heads
-from attention_core.experiments.compare.masked_word_head import MaskedWordHead
 from attention_core.model.block import Block, LayerRecord
 from attention_core.model.layers import ACTIVATIONS, RMSNorm
+from attention_core.model.masked_word_head import MaskedWordHead
 from attention_core.model.transformer import Transformer
 
 

@@ -48,10 +48,10 @@ def _of_the_lectures() -> Numbers:
         SelfAttentionV2,
         attend,
         causal_mask,
+        lecture_inputs,
         mask_scores,
         simple_self_attention,
     )
-    from attention_core.experiments.learn import lecture_inputs
     from attention_core.quantized.int8 import Int8Matrix
 
     x, words = lecture_inputs.JOURNEY.embeddings, lecture_inputs.JOURNEY.tokens
@@ -178,8 +178,8 @@ def _of_formulas() -> Numbers:
     """Curves, positions, and what is drawn from a seed."""
     import torch
 
-    from attention_core.experiments.learn.block.layers_of_2017 import sinusoids
     from attention_core.model.layers import ACTIVATIONS
+    from attention_core.model.original_transformer import sinusoids
     from attention_core.positions.rotary import rotary_angles
     from pretrained.tokenization.gpt2 import gpt2
 

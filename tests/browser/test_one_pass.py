@@ -9,8 +9,8 @@ import torch
 from playwright.sync_api import Browser, CDPSession, Locator, Page, WebSocket, expect
 
 from attention_core import generate
+from attention_core.analysis.switched_parts import Switched, switched_pass
 from attention_core.costs.formulas import forward_flops
-from attention_core.experiments.start.one_pass import Switched, switched_pass
 from benchmarks.browser import Server, Site
 from serving import models, token_text
 from serving.flow import Carried, flow_of, strongest_into

@@ -6,8 +6,8 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 from torch import nn
 
-from attention_core.experiments.learn.why_attention import word_vectors
 from benchmarks.browser import Site
+from pages.learn.why_attention.experiment import word_vectors
 from tests.helpers.browser import (
     SENTENCE,
     click,

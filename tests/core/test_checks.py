@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from attention_core import Transformer
+from attention_core.analysis.ablation import logits_from
+from attention_core.analysis.residual_stream import logit_lens
 from attention_core.checks import NotFiniteError, require_finite
-from attention_core.experiments.compare.ablate import logits_from
-from attention_core.experiments.learn.block.residual_stream import logit_lens
 from tests.helpers.tiny_models import build
 
 IDS = torch.arange(1, 8)[None]  # (1, 7)

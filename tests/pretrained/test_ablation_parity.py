@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 import pretrained
 from attention_core import Hooks
-from attention_core.experiments.compare.ablate import HeadChange, edit, hidden_with, logits_from
+from attention_core.analysis.ablation import HeadChange, edit, hidden_with, logits_from
 from pretrained.masked_word import has_masked_word_head, masked_word_head
 from pretrained.weights import core_from_reference
 from tests.helpers.bundled_models import ENCODER

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_core.experiments.compare.heads.statistics import STATISTICS, TextAttention
+from attention_core.analysis.head_statistics import STATISTICS, TextAttention
 from pretrained import history as stored
 from pretrained.history import LEVELS, LOSSES, NAMES, OF_A_TEXT, History, history, read
 

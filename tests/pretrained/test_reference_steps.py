@@ -6,7 +6,7 @@ from torch.testing import assert_close
 from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM
 
 from attention_core import stream
-from attention_core.experiments.seeding import seeded
+from attention_core.seeding import seeded
 from pretrained import untrained
 from pretrained.reference_steps import reference_steps
 from pretrained.weights import core_from_reference

@@ -12,9 +12,9 @@ from transformers.cache_utils import DynamicCache
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from attention_core import Transformer
-from attention_core.experiments.learn.position import longer
-from attention_core.experiments.learn.position.longer import scalings
 from attention_core.positions.scaling import RopeScaling, plain_frequencies
+from pages.learn.position.experiment import longer
+from pages.learn.position.experiment.longer import scalings
 from pretrained import checkpoint, compatibility
 from pretrained.rotary_reference import reference_frequencies, rope_parameters
 from pretrained.weights import core_from_reference, transformer_config

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_core.experiments.start.one_pass import Switched, switched_pass
+from attention_core.analysis.switched_parts import Switched, switched_pass
 from serving import models
 from serving.cache import size_of
 from serving.limits import MAX_ONE_PASS_TOKENS, OverLimit

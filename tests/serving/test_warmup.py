@@ -12,9 +12,9 @@ import torch  # so that all threads are in the core itself at once
 
 from serving import warmup
 
-MODULES = ["attention_core", "attention_core.experiments.kv_cache.variants.forms",
-           "attention_core.model.reshape", "attention_core.experiments.compare.ablate",
-           "attention_core.costs.formulas", "attention_core.experiments.learn.why_attention"]
+MODULES = ["attention_core", "pages.kv_cache.variants.experiment.forms",
+           "attention_core.model.reshape", "attention_core.analysis.ablation",
+           "attention_core.costs.formulas", "pages.learn.why_attention.experiment"]
 together = threading.Barrier(len(MODULES))
 
 def visit(module):

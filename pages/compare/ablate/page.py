@@ -83,10 +83,10 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that switched these heads off"):
-    source.show("attention_core/experiments/compare/ablate.py", "changed")
+    source.show("attention_core/analysis/ablation.py", "changed")
     source.step("attention_core/model/forward_pass.py", "Pass.attend", "recompute_after(")
     source.step(
         "attention_core/model/attention.py", "Attention.forward", "= forward_pass.attend(",
         "merge_heads(",
     )  # fmt: skip
-    source.show("attention_core/experiments/compare/ablate.py", "rank")
+    source.show("attention_core/analysis/ablation.py", "rank")

@@ -79,7 +79,7 @@ class RankJob(Work):
     def _measure(self) -> Ranking:
         import torch
 
-        from attention_core.experiments.compare.ablate import rank
+        from attention_core.analysis.ablation import rank
 
         model, sizes = models.get(self.question.model), self.ranking.sizes
         ids = torch.tensor(self.question.ids, device=model.device)

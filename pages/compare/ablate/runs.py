@@ -22,10 +22,10 @@ from serving.prompts import prepare
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.experiments.compare.ablate import HeadChange, Measure
-    from attention_core.experiments.compare.masked_word_head import MaskedWordHead
+    from attention_core.analysis.ablation import HeadChange, Measure
+    from attention_core.model.masked_word_head import MaskedWordHead
 
-KINDS = ("zero", "uniform")  # as in attention_core.experiments.compare.ablate
+KINDS = ("zero", "uniform")  # as in attention_core.analysis.ablation
 AUTOMATIC = "automatic"
 MAX_HEADS = 12  # switched off at once
 MAX_ALONE_TOKENS = 256  # rows times tokens for which each head is also switched off alone
@@ -148,7 +148,7 @@ def _asks(model: Pretrained) -> Asks:
 
 def logits_of(question: Question) -> Callable[[Tensor], Tensor]:
     """The output matrix of a decoder, or the masked-word head of an encoder."""
-    from attention_core.experiments.compare.ablate import logits_from
+    from attention_core.analysis.ablation import logits_from
 
     if question.asks == "next":
         return logits_from(models.get(question.model).core)
@@ -168,7 +168,7 @@ def _masked_word_head(name: str) -> MaskedWordHead:
 
 def measure(question: Question, hidden: Tensor) -> Measure:
     """What is measured of changed runs, given `hidden` (T, C) of the unchanged model."""
-    from attention_core.experiments.compare.ablate import prediction_effects, state_effects
+    from attention_core.analysis.ablation import prediction_effects, state_effects
 
     if question.position is None:
         return state_effects(hidden)
@@ -189,8 +189,8 @@ def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
         raise ValueError(f"{len(heads)} heads are chosen; at most {MAX_HEADS} go off at once.")
     import torch
 
-    from attention_core.experiments.compare.ablate import hidden_with
-    from attention_core.experiments.distances import cosine_distance, relative_distance
+    from attention_core.analysis.ablation import hidden_with
+    from attention_core.analysis.distances import cosine_distance, relative_distance
 
     model = models.get(question.model)
     other_kind = KINDS[1 - KINDS.index(kind)]
@@ -218,7 +218,7 @@ def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
 
 
 def _changes(heads: Sequence[str], kind: str) -> list[HeadChange]:
-    from attention_core.experiments.compare.ablate import HeadChange
+    from attention_core.analysis.ablation import HeadChange
 
     return [HeadChange(*parse(head), kind) for head in heads]  # type: ignore[arg-type]
 

@@ -102,7 +102,7 @@ def snippet(question: Question, heads: Sequence[str], kind: str) -> str:
     lines = ["import torch", "import pretrained"]
     if question.asks == "next":
         names.append("logits_from")
-    lines.append(f"from attention_core.experiments.compare.ablate import {', '.join(names)}")
+    lines.append(f"from attention_core.analysis.ablation import {', '.join(names)}")
     if question.asks == "masked":
         lines.append("from pretrained.masked_word import masked_word_head")
     lines += [

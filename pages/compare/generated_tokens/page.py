@@ -142,5 +142,5 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that computed this"):
-    source.show("attention_core/experiments/compare/generated_tokens/trace.py", "trace")
-    source.show("attention_core/experiments/compare/generated_tokens/attention_sink.py", "measure")
+    source.show("pages/compare/generated_tokens/experiment/trace.py", "trace")
+    source.show("pages/compare/generated_tokens/experiment/attention_sink.py", "measure")

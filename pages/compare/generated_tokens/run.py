@@ -22,7 +22,7 @@ from ui.widgets.progress import Report, Reporter
 from ui.widgets.progress import watched as with_progress
 
 if TYPE_CHECKING:
-    from attention_core.experiments.compare.generated_tokens.trace import Trace
+    from pages.compare.generated_tokens.experiment.trace import Trace
     from pretrained import Pretrained
 
 
@@ -87,7 +87,7 @@ def generation(settings: Settings, report: Report | None = None) -> Generation:
 
 def _make(settings: Settings, reporter: Reporter) -> Generation:
     from attention_core import Hooks, Sampling
-    from attention_core.experiments.compare.generated_tokens.trace import trace
+    from pages.compare.generated_tokens.experiment.trace import trace
 
     model_key = models.key(settings.model)
     model = models.loaded(model_key)

@@ -18,7 +18,7 @@ from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
 from serving.number_text import percent
 
 if TYPE_CHECKING:
-    from attention_core.experiments.compare.generated_tokens.attention_sink import Outcome, Sink
+    from pages.compare.generated_tokens.experiment.attention_sink import Outcome, Sink
 
 # Tokens that replace the first one: two words, a full stop and a line break, none of them special.
 _OTHERS = (" the", ".", "\n", " zebra")
@@ -72,7 +72,7 @@ def measured(
 def _measure(
     generation: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
 ) -> Measured:
-    from attention_core.experiments.compare.generated_tokens.attention_sink import (
+    from pages.compare.generated_tokens.experiment.attention_sink import (
         measure,
         run_variants,
         variants,

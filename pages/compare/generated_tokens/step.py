@@ -85,9 +85,9 @@ def show(generation: Generation, view: View) -> HeadMaps:
     """The maps of one head, or of a mean of heads, for all steps at once."""
     import torch
 
-    from attention_core.experiments.compare.contributions import contributions
-    from attention_core.experiments.compare.generated_tokens.trace import averaged
-    from attention_core.experiments.compare.hide_keys import hide_keys
+    from attention_core.analysis.contributions import contributions
+    from attention_core.analysis.hide_keys import hide_keys
+    from pages.compare.generated_tokens.experiment.trace import averaged
 
     trace = generation.trace
     computed = averaged(trace.weights, *view.place)
@@ -246,7 +246,7 @@ def snippet(maps: HeadMaps, step: int) -> str:
     lines = [
         "import pretrained",
         "from attention_core import Sampling",
-        "from attention_core.experiments.compare.generated_tokens.trace import averaged, trace",
+        "from pages.compare.generated_tokens.experiment.trace import averaged, trace",
         "",
         f'model = pretrained.load({settings.model!a}, device="cpu")',
         f"ids = model.tokenizer.encode({settings.prompt!a}).ids",

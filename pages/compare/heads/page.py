@@ -157,4 +157,4 @@ with st.expander("How to read this"):
 
 with st.expander("The code that computed these numbers"):
     source.show("attention_core/attend.py", "attend")
-    source.show("attention_core/experiments/compare/contributions.py", "contributions")
+    source.show("attention_core/analysis/contributions.py", "contributions")

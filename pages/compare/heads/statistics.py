@@ -14,12 +14,12 @@ from serving.limits import STATISTICS_CACHE_BYTES
 from serving.runs import Run
 
 if TYPE_CHECKING:
-    from attention_core.experiments.compare.heads.statistics import Statistic
+    from attention_core.analysis.head_statistics import Statistic
 
 
 def definitions() -> tuple[Statistic, ...]:
     """The statistics in the order of the table's columns: names, titles, definitions, ranges."""
-    from attention_core.experiments.compare.heads.statistics import STATISTICS
+    from attention_core.analysis.head_statistics import STATISTICS
 
     return STATISTICS
 
@@ -32,7 +32,7 @@ def table(run: Run) -> pd.DataFrame:
     """
     import torch
 
-    from attention_core.experiments.compare.heads.statistics import STATISTICS, TextAttention
+    from attention_core.analysis.head_statistics import STATISTICS, TextAttention
 
     text = TextAttention(
         run.tensors.weights,
@@ -71,8 +71,8 @@ def _by_name(scores: np.ndarray) -> dict[str, np.ndarray]:
 
 @kept(STATISTICS_CACHE_BYTES, key=lambda where: where[:2])
 def _repeated(where: tuple[str, ...]) -> np.ndarray:
-    from attention_core.experiments.compare.heads.statistics import repeated_scores
-    from attention_core.experiments.compare.heads.words import words_said_twice
+    from attention_core.analysis.head_statistics import repeated_scores
+    from attention_core.analysis.repeated_words import words_said_twice
 
     model = models.loaded((where[0], where[1]))
     config = model.core.config

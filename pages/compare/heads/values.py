@@ -66,8 +66,8 @@ def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -
 def _compute(run: Run, reading: Reading) -> np.ndarray:
     import torch
 
-    from attention_core.experiments.compare.contributions import contributions
-    from attention_core.experiments.compare.hide_keys import hide_keys
+    from attention_core.analysis.contributions import contributions
+    from attention_core.analysis.hide_keys import hide_keys
 
     hidden = torch.zeros(len(run.tokens), dtype=torch.bool)
     hidden[list(reading.hidden)] = True

@@ -116,7 +116,7 @@ def compare(
     row of both sides is divided by what it gives to the cells that can be compared.
     Raises: ValueError for a view that is not in VIEWS.
     """
-    from attention_core.experiments.compare.side_by_side import (
+    from pages.compare.side_by_side.experiment import (
         difference,
         merge_tokens,
         renormalised,
@@ -169,7 +169,7 @@ def _side(
     merged: Tensor,
     comparable: Tensor,
 ) -> Side:
-    from attention_core.experiments.compare.side_by_side import merge_tokens
+    from pages.compare.side_by_side.experiment import merge_tokens
 
     own = tuple(unit.a if which == "a" else unit.b for unit in alignment.units)
     only = alignment.only_a if which == "a" else alignment.only_b

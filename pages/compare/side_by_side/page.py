@@ -19,7 +19,7 @@ from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
 from ui.widgets.settings import settings
 
-MERGING = "attention_core/experiments/compare/side_by_side.py"
+MERGING = "pages/compare/side_by_side/experiment.py"
 DIFFERENCE, TABLES = "Left minus right", "The numbers as tables"
 REFERENCE = "Our core beside transformers"
 WIDE = "The animal didn't cross the street because it was too wide"

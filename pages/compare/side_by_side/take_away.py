@@ -21,7 +21,7 @@ Heads = tuple[HeadChoice, HeadChoice]
 SNIPPET = """\
 import torch
 import pretrained
-from attention_core.experiments.compare.side_by_side import {names}
+from pages.compare.side_by_side.experiment import {names}
 from pretrained.tokenization.alignment import {aligned}
 
 def head(name, text, layer, number):

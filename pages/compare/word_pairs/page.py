@@ -156,5 +156,5 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that computed these numbers"):
-    source.show("attention_core/experiments/compare/word_pairs.py", "taken_from_units")
-    source.show("attention_core/experiments/compare/word_pairs.py", "strongest_head")
+    source.show("pages/compare/word_pairs/experiment.py", "taken_from_units")
+    source.show("pages/compare/word_pairs/experiment.py", "strongest_head")

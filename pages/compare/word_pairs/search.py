@@ -90,8 +90,8 @@ def search(run: Run, text_units: tuple[Unit, ...], query: int, key: int, other: 
     """
     import torch
 
-    from attention_core.experiments.compare.contributions import contributions
-    from attention_core.experiments.compare.word_pairs import (
+    from attention_core.analysis.contributions import contributions
+    from pages.compare.word_pairs.experiment import (
         other_pairs,
         preference,
         rank_of_unit,
@@ -124,7 +124,7 @@ def search(run: Run, text_units: tuple[Unit, ...], query: int, key: int, other: 
 @kept(PAIR_CACHE_BYTES, key=lambda run, text_units: run.key)
 def _largest_of(run: Run, text_units: tuple[Unit, ...]) -> np.ndarray:
     """The largest weight of any head for every pair of units, kept for each text."""
-    from attention_core.experiments.compare.word_pairs import strongest_head
+    from pages.compare.word_pairs.experiment import strongest_head
 
     heads = run.tensors.weights.flatten(0, 1)
     array: np.ndarray = strongest_head(heads, [unit.tokens for unit in text_units]).numpy()

@@ -16,7 +16,7 @@ from ui.export import tables, take_away
 SNIPPET = """\
 import torch
 import pretrained
-from attention_core.experiments.compare.word_pairs import taken_from_units
+from pages.compare.word_pairs.experiment import taken_from_units
 
 model = pretrained.load({model!a}, device="cpu")
 tokens = model.tokenizer.encode({text!a})

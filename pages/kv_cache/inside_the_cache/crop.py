@@ -73,7 +73,7 @@ def cropped(run: Run, n_kept: int, text: str) -> Cropped:
     """
     import torch
 
-    from attention_core.experiments.kv_cache.inside_the_cache.crop import crop_and_continue
+    from pages.kv_cache.inside_the_cache.experiment.crop import crop_and_continue
 
     model = run.pretrained
     tokens = prepare(

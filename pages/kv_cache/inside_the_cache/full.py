@@ -24,7 +24,7 @@ from serving.token_text import isolated
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
-    from attention_core.experiments.kv_cache.inside_the_cache.full_cache import Drift, TextPass
+    from pages.kv_cache.inside_the_cache.experiment.full_cache import Drift, TextPass
 
 WHOLE = "full context"
 AGAIN, RING, FIRST = "start again", "sliding window", "window and first rows"
@@ -83,9 +83,9 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     import torch
 
     from attention_core import Hooks
-    from attention_core.experiments.kv_cache.inside_the_cache import full_cache
-    from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import RecordingCache
     from attention_core.model.reshape import windowed
+    from pages.kv_cache.inside_the_cache.experiment import full_cache
+    from pages.kv_cache.inside_the_cache.experiment.recording_cache import RecordingCache
 
     model = run.pretrained
     reporter = Reporter(report)
@@ -196,7 +196,7 @@ def last_fitting(run: Run, full_cache: Full) -> int:
 
 def ring(run: Run, full_cache: Full, step: int, layer: int, head: int) -> None:
     """The ring's keys after a step (from 0), row by row as they lie in memory."""
-    from attention_core.experiments.kv_cache.inside_the_cache.full_cache import ring_positions
+    from pages.kv_cache.inside_the_cache.experiment.full_cache import ring_positions
 
     name = pictures.names(run)[0]
     history = full_cache.ring_keys[layer, head]

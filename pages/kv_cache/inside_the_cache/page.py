@@ -20,7 +20,7 @@ from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
 CORE, CACHE = (
-    "attention_core/experiments/kv_cache/inside_the_cache/recording_cache.py",
+    "pages/kv_cache/inside_the_cache/experiment/recording_cache.py",
     "attention_core/cache.py",
 )
 

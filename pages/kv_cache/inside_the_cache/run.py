@@ -23,8 +23,8 @@ from serving.prompts import check_choice, prepare
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
-    from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import CacheStep
     from attention_core.model.config import TransformerConfig
+    from pages.kv_cache.inside_the_cache.experiment.recording_cache import CacheStep
     from pretrained import Pretrained
 
 
@@ -117,7 +117,7 @@ def run(settings: Settings, report: Report | None = None) -> Run:
 
 def _make(settings: Settings, reporter: Reporter) -> Run:
     from attention_core import Hooks
-    from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (
+    from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
         RecordingCache,
         compare_with_one_pass,
         observe,

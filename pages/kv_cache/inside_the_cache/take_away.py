@@ -69,7 +69,7 @@ def snippet(run: Run, step: int) -> str:
     return "\n".join(
         [
             "import pretrained",
-            "from attention_core.experiments.kv_cache.inside_the_cache.recording_cache import (",
+            "from pages.kv_cache.inside_the_cache.experiment.recording_cache import (",
             "    RecordingCache,",
             "    compare_with_one_pass,",
             "    observe,",

@@ -24,7 +24,7 @@ from ui.export import source, tables
 from ui.widgets import controls
 
 if TYPE_CHECKING:
-    from attention_core.experiments.kv_cache.variants.pooling_drift import Drift
+    from pages.kv_cache.variants.experiment.pooling_drift import Drift
 
 MOST_MAPS = 4  # heads of a group that are drawn
 MODEL = "variants_model"
@@ -111,9 +111,9 @@ def pooled(name: str, text: str) -> Pooled:
     """
     import torch
 
-    from attention_core import mean_pooled_kv_heads
-    from attention_core.experiments.kv_cache.variants.forms import divisors
-    from attention_core.experiments.kv_cache.variants.pooling_drift import drift, outcome
+    from pages.kv_cache.variants.experiment.forms import divisors
+    from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
+    from pages.kv_cache.variants.experiment.pooling_drift import drift, outcome
 
     model = models.get(name)
     tokens = prepare(model, text, MAX_DRIFT_TOKENS, "this comparison").tokens
@@ -203,7 +203,7 @@ def show_averaged(name: str, text: str) -> Pooled:
         "Download the drift (CSV)", pooling.table, f"{name}_pooled.csv", key="variants_drift_csv"
     )
     source.step(
-        "attention_core/experiments/kv_cache/variants/pool_kv_heads.py",
+        "pages/kv_cache/variants/experiment/pool_kv_heads.py",
         "mean_of_groups",
         "return heads.unflatten",
     )
@@ -273,7 +273,7 @@ def show_group(entry: CatalogEntry, text: str) -> None:
 
 def group_sentence(run: Run, layer: int, group: int) -> str:
     """Sentences: how much heads of this group differ, and how much heads of different groups."""
-    from attention_core.experiments.kv_cache.variants.forms import group_distances
+    from pages.kv_cache.variants.experiment.forms import group_distances
 
     n_heads, n_groups = run.weights.shape[1], run.k.shape[1]
     size = n_heads // n_groups

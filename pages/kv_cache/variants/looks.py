@@ -143,13 +143,13 @@ def config(n_heads: int) -> TransformerConfig:
 @kept(FAMILY_CACHE_BYTES, of_texts=False, key=lambda n_heads: n_heads)
 def family(n_heads: int) -> dict[str, Transformer]:
     """The models of all forms, kept; they share most of their weights."""
-    from attention_core.experiments.kv_cache.variants.forms import (
+    from attention_core.model.reshape import in_form
+    from pages.kv_cache.variants.experiment.forms import (
         build,
         ladder,
         random_base,
         windowed,
     )
-    from attention_core.model.reshape import in_form
 
     base = random_base(config(n_heads), seed=SEED)
     forms = ladder(base.config)
@@ -167,8 +167,8 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     """
     import torch
 
-    from attention_core.experiments.kv_cache.variants.forms import filled_cache
-    from attention_core.experiments.kv_cache.variants.pool_kv_heads import mean_of_groups
+    from pages.kv_cache.variants.experiment.forms import filled_cache
+    from pages.kv_cache.variants.experiment.pool_kv_heads import mean_of_groups
 
     ids, models = token_ids(text), family(n_heads)
     prompt = torch.tensor([ids])
@@ -220,7 +220,7 @@ def run_latent_forms(text: str, n_heads: int) -> LatentForms:
 
 def _form(name: str, sizes: TransformerConfig, cache: KVCache) -> Form:
     from attention_core import cache_bytes
-    from attention_core.experiments.kv_cache.variants.forms import Variant, readers
+    from pages.kv_cache.variants.experiment.forms import Variant, readers
 
     first, second = (tensor[0].numpy() for tensor in cache.layer(0))
     width = cache.layer(0)[0].element_size()

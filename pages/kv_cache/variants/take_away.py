@@ -41,7 +41,7 @@ def code(n_heads: int, text: str) -> str:
     return (
         "import torch\n\n"
         "from attention_core import cache_bytes, llama_config\n"
-        "from attention_core.experiments.kv_cache.variants.forms import (\n"
+        "from pages.kv_cache.variants.experiment.forms import (\n"
         "    build, ladder, random_base,\n)\n\n"
         f"config = llama_config(\n    vocab_size=256, context_length=4096, d_model={WIDTH}, "
         f"n_layers={LAYERS},\n    n_heads={n_heads}, n_kv_heads={n_heads}, "

@@ -142,7 +142,7 @@ class TimeJob(Work):
         import torch
 
         from attention_core.costs.stopwatch import interleave
-        from attention_core.experiments.kv_cache.variants.forms import fill
+        from pages.kv_cache.variants.experiment.forms import fill
 
         setting = self.setting
         models = family(setting.n_heads)

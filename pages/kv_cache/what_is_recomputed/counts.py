@@ -19,7 +19,7 @@ from serving.number_text import written
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.experiments.kv_cache.what_is_recomputed import Scope
+    from pages.kv_cache.what_is_recomputed.experiment import Scope
 
 HEAD, LAYER, MODEL = "this head", "its layer", "the whole model"
 SCOPES: dict[str, Scope] = {HEAD: "head", LAYER: "layer", MODEL: "model"}
@@ -32,7 +32,7 @@ TOTALS_SHOWN = (
 
 def step_table(view: View, scope: str) -> pd.DataFrame:
     """A row for each matrix of a step: which entries existed before, and the work that it takes."""
-    from attention_core.experiments.kv_cache.what_is_recomputed import parts
+    from pages.kv_cache.what_is_recomputed.experiment import parts
 
     step = view.step
     matrices = parts(view.growth.config, step.n_tokens, step.n_before, SCOPES[scope])
@@ -68,7 +68,7 @@ def step_summary(view: View, table: pd.DataFrame, scope: str) -> str:
 
 def totals(growth: Growth) -> pd.DataFrame:
     """Rows and multiplications of every step of the generation, and their running sums."""
-    from attention_core.experiments.kv_cache.what_is_recomputed import parts
+    from pages.kv_cache.what_is_recomputed.experiment import parts
 
     rows = []
     for number, step in enumerate(growth.steps, start=1):
@@ -112,7 +112,7 @@ def read_counts(view: View) -> pd.DataFrame:
     In each step one row after another is overwritten. A row counts as read if overwriting it
     changes the last context row.
     """
-    from attention_core.experiments.kv_cache.what_is_recomputed import (
+    from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,
         QUERIES,
         VALUES,
@@ -143,7 +143,7 @@ def read_counts(view: View) -> pd.DataFrame:
 
 def spoiled(view: View) -> pd.DataFrame:
     """What becomes of the last context row when the old rows of q, k or v are overwritten."""
-    from attention_core.experiments.kv_cache.what_is_recomputed import (
+    from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,
         QUERIES,
         VALUES,
@@ -211,7 +211,7 @@ def _contrast_key(growth: Growth, name: str | None) -> tuple[object, ...]:
 
 @kept(SMALL_CACHE_BYTES, key=_contrast_key)
 def _contrast(growth: Growth, name: str | None) -> Contrast:
-    from attention_core.experiments.kv_cache.what_is_recomputed import (
+    from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,
         VALUES,
         old_rows_by_layer,

@@ -15,7 +15,7 @@ from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
 CORE, ATTEND = (
-    "attention_core/experiments/kv_cache/what_is_recomputed.py",
+    "pages/kv_cache/what_is_recomputed/experiment.py",
     "attention_core/attend.py",
 )
 

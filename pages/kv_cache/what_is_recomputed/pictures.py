@@ -22,7 +22,7 @@ from ui.canvas.tensors.computed import made
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.experiments.kv_cache.what_is_recomputed import GrownStep
+    from pages.kv_cache.what_is_recomputed.experiment import GrownStep
 
 N_COLUMNS = 6  # of a head that are drawn
 MAX_NAMED_KEYS = 12  # above so many columns there is room for words and for values in the cells
@@ -98,7 +98,7 @@ def text(view: View) -> str:
 
 def matrices(view: View) -> list[Panel]:
     """The six matrices of the head; a box frames what the step before had computed already."""
-    from attention_core.experiments.kv_cache.what_is_recomputed import SCORES, WEIGHTS, repeated
+    from pages.kv_cache.what_is_recomputed.experiment import SCORES, WEIGHTS, repeated
 
     step, growth = view.step, view.growth
     current = step.full.head(view.layer, view.head)
@@ -130,8 +130,9 @@ def _computed(
     read: the six matrices, (T or S, D or S) each; of the rows T only the last may be there.
     called: the identity of the panel that shows each of them.
     """
-    from attention_core.experiments.computed_from import mixed, scored, weighed
-    from attention_core.experiments.kv_cache.what_is_recomputed import (
+    from attention_core.analysis.computed_from import mixed, scored, weighed
+    from attention_core.masks import causal_mask
+    from pages.kv_cache.what_is_recomputed.experiment import (
         CONTEXT,
         KEYS,
         QUERIES,
@@ -139,7 +140,6 @@ def _computed(
         VALUES,
         WEIGHTS,
     )
-    from attention_core.masks import causal_mask
 
     n_queries, n_keys = read[SCORES].shape
     mask = causal_mask(n_queries, n_keys, window=view.growth.config.window)
@@ -275,7 +275,7 @@ def predictions(view: View) -> pd.DataFrame:
 
 def way_back(view: View) -> list[Panel]:
     """What the last row of logits is computed from, in the pass that uses the cache."""
-    from attention_core.experiments.kv_cache.what_is_recomputed import (
+    from pages.kv_cache.what_is_recomputed.experiment import (
         CONTEXT,
         KEYS,
         QUERIES,

@@ -28,7 +28,7 @@ from ui.widgets.progress import watched as with_progress
 
 if TYPE_CHECKING:
     from attention_core import TransformerConfig
-    from attention_core.experiments.kv_cache.what_is_recomputed import GrownStep
+    from pages.kv_cache.what_is_recomputed.experiment import GrownStep
     from pretrained import Pretrained
 
 
@@ -117,7 +117,7 @@ def growth(settings: Settings, report: Report | None = None) -> Growth:
 
 def _make(settings: Settings, reporter: Reporter) -> Growth:
     from attention_core import Hooks
-    from attention_core.experiments.kv_cache.what_is_recomputed import bytes_needed, grow
+    from pages.kv_cache.what_is_recomputed.experiment import bytes_needed, grow
 
     model_key = models.key(settings.model)
     model = models.loaded(model_key)
@@ -171,7 +171,7 @@ def names(growth: Growth, token_ids: np.ndarray) -> list[str]:
 
 
 def _moved(before: GrownStep, after: GrownStep) -> dict[str, Moved]:
-    from attention_core.experiments.kv_cache.what_is_recomputed import repeated
+    from pages.kv_cache.what_is_recomputed.experiment import repeated
 
     largest_moves = {}
     for name, matrix in before.full.named.items():

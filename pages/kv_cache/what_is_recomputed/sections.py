@@ -11,7 +11,7 @@ from ui.widgets import messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
-CORE = "attention_core/experiments/kv_cache/what_is_recomputed.py"
+CORE = "pages/kv_cache/what_is_recomputed/experiment.py"
 
 PARTS = COUNTED, LAST_ROW, WAY_BACK, QUERIES, STEPS, ENCODER = (
     "Counted",

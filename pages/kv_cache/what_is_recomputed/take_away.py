@@ -70,7 +70,7 @@ def snippet(view: View) -> str:
     settings, step_index = view.growth.settings, view.step_index
     lines = [
         "import pretrained",
-        "from attention_core.experiments.kv_cache.what_is_recomputed import grow, parts, repeated",
+        "from pages.kv_cache.what_is_recomputed.experiment import grow, parts, repeated",
         "",
         f'model = pretrained.load({settings.model!a}, device="cpu")',
         f"ids = model.tokenizer.encode({settings.prompt!a}).ids",

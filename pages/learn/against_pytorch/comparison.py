@@ -70,7 +70,7 @@ def divisors(width: int) -> list[int]:
 @kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
 def side(setting: Setting) -> Side:
     """Outputs, differences, products and memory. Raises ValueError for heads that do not fit."""
-    from attention_core.experiments.learn import against_pytorch
+    from pages.learn.against_pytorch import experiment as against_pytorch
 
     ours = against_pytorch.make(
         setting.width,
@@ -184,7 +184,7 @@ class Series:
     def table(self) -> pd.DataFrame:
         """Milliseconds, median and range, one row a number of heads, and the wrapper's ratio."""
         from attention_core.costs.stopwatch import Samples, paired_ratio
-        from attention_core.experiments.learn import against_pytorch
+        from pages.learn.against_pytorch import experiment as against_pytorch
 
         rows = []
         for heads, by_kind in self.seconds.items():
@@ -263,7 +263,7 @@ def series(request: Request, progress: Callable[[str], object]) -> measure.Measu
     def make() -> Series:
         import torch
 
-        from attention_core.experiments.learn import against_pytorch
+        from pages.learn.against_pytorch import experiment as against_pytorch
 
         heads = _FIRST_HEADS if request == FIRST else against_pytorch.SERIES_HEADS
         repeats = 3 if request == FIRST else REPEATS
@@ -282,7 +282,7 @@ def series(request: Request, progress: Callable[[str], object]) -> measure.Measu
 @cache
 def questions() -> tuple[Question, ...]:
     """Three questions at sizes of their own, answered by counting and measuring once."""
-    from attention_core.experiments.learn import against_pytorch
+    from pages.learn.against_pytorch import experiment as against_pytorch
 
     heads, width, tokens = 96, 192, 128
     x = against_pytorch.random_input(1, tokens, width, seed=0)

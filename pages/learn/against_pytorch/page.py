@@ -14,7 +14,7 @@ from ui.widgets.parts import parts
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
 
-CORE = "attention_core/experiments/learn/against_pytorch.py"
+CORE = "pages/learn/against_pytorch/experiment.py"
 WEIGHTS = "The same attention weights"
 PRODUCTS = "How many products"
 KEPT = "What is kept for the backward pass"

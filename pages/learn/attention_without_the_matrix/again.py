@@ -41,7 +41,7 @@ def _shape(tensor: object) -> str:
 
 def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:
     """The weights of a query made again from its q, m and l, beside those of the model's pass."""
-    from attention_core.experiments.learn.attention_without_the_matrix.backward import weights_again
+    from pages.learn.attention_without_the_matrix.experiment.backward import weights_again
 
     record = walked.record
     q, k = record.q.float().cpu(), record.k.float().cpu()
@@ -77,7 +77,7 @@ def gradients(walked: Walk) -> tuple[pd.DataFrame, str]:
     import torch
 
     from attention_core import attend
-    from attention_core.experiments.learn.attention_without_the_matrix import backward
+    from pages.learn.attention_without_the_matrix.experiment import backward
 
     record, mask = walked.record, walked.mask
     with torch.enable_grad():

@@ -16,7 +16,7 @@ def questions() -> list[Question]:
 def _factor() -> Question:
     import torch
 
-    from attention_core.experiments.learn.attention_without_the_matrix.tiles import (
+    from pages.learn.attention_without_the_matrix.experiment.tiles import (
         add_tile,
         empty_rows,
     )
@@ -39,8 +39,8 @@ def _factor() -> Question:
 def _tiles() -> Question:
     import torch
 
-    from attention_core.experiments.learn.attention_without_the_matrix.tiles import steps, tiles
     from attention_core.masks import causal_mask
+    from pages.learn.attention_without_the_matrix.experiment.tiles import steps, tiles
 
     vectors = torch.zeros(16, 2)
     n_all = len(tiles(16, 16, (4, 4)))
@@ -56,7 +56,7 @@ def _tiles() -> Question:
 
 
 def _kept() -> Question:
-    from attention_core.experiments.learn.attention_without_the_matrix.memory import (
+    from pages.learn.attention_without_the_matrix.experiment.memory import (
         in_tiles,
         whole_matrix,
     )

@@ -13,7 +13,7 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
 MOVED, KEPT, BACK = "Bytes moved", "What is kept", "The way back"
-FOLDER = "attention_core/experiments/learn/attention_without_the_matrix"
+FOLDER = "pages/learn/attention_without_the_matrix/experiment"
 MEMORY, BACKWARD = f"{FOLDER}/memory.py", f"{FOLDER}/backward.py"
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from serving.number_text import written
 
 if TYPE_CHECKING:
-    from attention_core.experiments.learn.attention_without_the_matrix.memory import Traffic
+    from pages.learn.attention_without_the_matrix.experiment.memory import Traffic
 
 LENGTHS = tuple(2**power for power in range(7, 18))
 TILE_SIZES = (16, 32, 64, 128, 256)
@@ -40,7 +40,7 @@ class Setting:
     @property
     def fast_bytes(self) -> int:
         """Bytes of everything that one tile needs at once."""
-        from attention_core.experiments.learn.attention_without_the_matrix.memory import (
+        from pages.learn.attention_without_the_matrix.experiment.memory import (
             fast_numbers,
         )
 
@@ -48,7 +48,7 @@ class Setting:
 
 
 def _both(setting: Setting, n_tokens: int) -> dict[str, Traffic]:
-    from attention_core.experiments.learn.attention_without_the_matrix import memory
+    from pages.learn.attention_without_the_matrix.experiment import memory
 
     return {
         memory.WHOLE: memory.whole_matrix(n_tokens, setting.head_size),

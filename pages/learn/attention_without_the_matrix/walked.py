@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord
-    from attention_core.experiments.learn.attention_without_the_matrix.tiles import Rows, Step
+    from pages.learn.attention_without_the_matrix.experiment.tiles import Rows, Step
     from serving.runs import Run
 
 SIZES = (2, 4, 8, 16, 32)
@@ -70,7 +70,7 @@ def walk(choice: HeadChoice, text: str, tile: tuple[int, int], order: str) -> Wa
     """
     import torch
 
-    from attention_core.experiments.learn.attention_without_the_matrix.tiles import steps, tiles
+    from pages.learn.attention_without_the_matrix.experiment.tiles import steps, tiles
 
     run = runs.run(choice.entry.spec.name, text, MAX_TILED_TOKENS, "this lesson")
     with torch.inference_mode():
@@ -93,7 +93,7 @@ def tiles_at(walked: Walk, number: int) -> pd.DataFrame:
 
     A row or a column reaches half a token to both sides of its number.
     """
-    from attention_core.experiments.learn.attention_without_the_matrix.tiles import tiles
+    from pages.learn.attention_without_the_matrix.experiment.tiles import tiles
 
     when = {(step.queries.start, step.keys.start): place for place, step in enumerate(walked.steps)}
     rows = []

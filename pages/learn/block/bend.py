@@ -59,7 +59,7 @@ class Bend:
 
 def bend(name: str, mlp: FeedForward, x: Tensor, token: str) -> Bend:
     """What the non-linearity `name` of the network does to the numbers of a token, x (C,)."""
-    from attention_core.experiments.learn.block.non_linearity import curve, non_linearity
+    from pages.learn.block.experiment import curve, non_linearity
 
     numbers = non_linearity(name, mlp, x)
     before, after = numbers.before.float().cpu(), numbers.after.float().cpu()

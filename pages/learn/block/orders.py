@@ -57,7 +57,8 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
     """
     import torch
 
-    from attention_core.experiments.learn.block import layers_of_2017, token_order
+    from attention_core.analysis import token_order
+    from attention_core.model import original_transformer as layers_of_2017
 
     if choice in (ENCODER_2017, DECODER_2017):
         words = words_of(text)

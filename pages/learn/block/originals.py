@@ -35,12 +35,12 @@ def words_of(text: str) -> tuple[str, ...]:
 @kept(LAYER_CACHE_BYTES, of_texts=False, key=lambda kind, n_heads, d_ff: (kind, n_heads, d_ff))
 def untrained_layer(kind: str, n_heads: int, d_ff: int) -> Any:
     """An untrained layer of these sizes, the same each time."""
-    from attention_core.experiments.learn.block.layers_of_2017 import (
+    from attention_core.model.block import Block
+    from attention_core.model.original_transformer import (
         DecoderLayer,
         original_config,
         randomize,
     )
-    from attention_core.model.block import Block
 
     config = original_config(n_heads=n_heads, d_ff=d_ff)
     layer = Block(config, 0) if kind == ENCODER_2017 else DecoderLayer(config)

@@ -23,8 +23,8 @@ from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 
 ORDER, LENS = (
-    "attention_core/experiments/learn/block/token_order.py",
-    "attention_core/experiments/learn/block/residual_stream.py",
+    "attention_core/analysis/token_order.py",
+    "attention_core/analysis/residual_stream.py",
 )
 SAVE = "Download this table (CSV)"
 

@@ -66,7 +66,7 @@ def counts(choice: str) -> Counts:
     """Parameters by part, of the loaded weights where they are here; errors as of loading."""
     from attention_core import PRESETS, Transformer
     from attention_core.costs.parameters import on_paper, parameters_by_part
-    from attention_core.experiments.learn.block.layers_of_2017 import (
+    from attention_core.model.original_transformer import (
         EncoderDecoder,
         original_config,
     )

@@ -15,7 +15,7 @@ from serving.limits import SMALL_CACHE_BYTES
 from serving.number_text import percent
 
 if TYPE_CHECKING:
-    from attention_core.experiments.learn.block.residual_stream import Lens
+    from attention_core.analysis.residual_stream import Lens
 
 PARIS = "The capital of France is"
 
@@ -61,7 +61,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
     """The logit lens of a decoder at a position. Errors as of `run`."""
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import lens_at, logit_lens
+    from attention_core.analysis.residual_stream import lens_at, logit_lens
 
     stream, model = run(name, text), models.get(name)
     states = stream.run.tensors.states[:, position].to(model.device, model.dtype)
@@ -97,7 +97,7 @@ def next_token(name: str, text: str) -> NextToken:
     import torch
 
     from attention_core import forward_flops
-    from attention_core.experiments.learn.block.residual_stream import last_row_alone, logit_lens
+    from attention_core.analysis.residual_stream import last_row_alone, logit_lens
 
     stream, model = run(name, text), models.get(name)
     core = model.core

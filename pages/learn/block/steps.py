@@ -24,7 +24,7 @@ from serving.number_text import sizes
 if TYPE_CHECKING:
     from torch import Tensor
 
-_2017 = "attention_core/experiments/learn/block/layers_of_2017.py"
+_2017 = "attention_core/model/original_transformer.py"
 _BLOCK, _MODEL = "attention_core/model/block.py", "attention_core/model/transformer.py"
 # The functions with the statements that make a layer's tensors: file and name. All layers share
 # those of attention and of the feed-forward network.
@@ -146,12 +146,12 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
     """
     import torch
 
-    from attention_core.experiments.learn.block.layers_of_2017 import (
+    from attention_core.model.forward_pass import Pass
+    from attention_core.model.original_transformer import (
         layer_input,
         layer_steps,
         original_config,
     )
-    from attention_core.model.forward_pass import Pass
 
     words, config = words_of(text), original_config(n_heads=n_heads, d_ff=d_ff)
     layer = untrained_layer(kind, n_heads, d_ff)
@@ -192,7 +192,7 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
     """A layer of a loaded model on a text; errors as of `run` and of loading."""
     import torch
 
-    from attention_core.experiments.learn.block.layers_of_2017 import layer_steps
+    from attention_core.model.original_transformer import layer_steps
 
     stream, core = run(name, text), models.get(name).core
     config = core.config

@@ -32,7 +32,7 @@ class Stream:
 
 def run(name: str, text: str) -> Stream:
     """Run a model on a text. Raises OverLimit, or ValueError for a text without a token."""
-    from attention_core.experiments.learn.block.residual_stream import token_norms
+    from attention_core.analysis.residual_stream import token_norms
 
     model_run = runs.run(name, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
     tensors = model_run.tensors

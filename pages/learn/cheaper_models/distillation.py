@@ -25,7 +25,7 @@ N_DEPTHS = 10  # at which the curve is computed: each reads all logits of the te
 N_ROWS = 128  # logits of so many tokens are in memory at once: 78 MB for 152,000 tokens
 ENTROPY, DIVERGENCE = "teacher's entropy", "KL divergence"  # both in bits
 SOFT, HARD = "pushed by the teacher", "pushed by the right token"
-CODE = "attention_core/experiments/learn/cheaper_models/distillation.py"
+CODE = "pages/learn/cheaper_models/experiment/distillation.py"
 
 
 @kept(SMALL_CACHE_BYTES, key=lambda run, temperature: (*run.key, temperature))
@@ -36,8 +36,8 @@ def curve(run: Run, temperature: float) -> pd.DataFrame:
     """
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import logit_lens
-    from attention_core.experiments.learn.cheaper_models.distillation import divergence_bits
+    from attention_core.analysis.residual_stream import logit_lens
+    from pages.learn.cheaper_models.experiment.distillation import divergence_bits
 
     core = run.pretrained.core
     n_layers = core.config.n_layers
@@ -76,8 +76,8 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
     """
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import logit_lens
-    from attention_core.experiments.learn.cheaper_models import distillation
+    from attention_core.analysis.residual_stream import logit_lens
+    from pages.learn.cheaper_models.experiment import distillation
 
     labels = run.tokens.labels
     if len(labels) < 2:
@@ -110,7 +110,7 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
 
 def costs(run: Run, n_layers: int) -> pd.DataFrame:
     """Parameters and multiplications of teacher and student for the text."""
-    from attention_core.experiments.learn.cheaper_models import distillation
+    from pages.learn.cheaper_models.experiment import distillation
 
     config, n_tokens = run.pretrained.core.config, len(run.tokens)
     both = {"teacher": config.n_layers, "student": n_layers}

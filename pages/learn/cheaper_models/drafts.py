@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 NAME = "Several tokens at once"
 AHEAD = {1: "next", 2: "second next", 3: "third next"}
 WITHIN = (1, 10, 100)
-CODE = "attention_core/experiments/learn/cheaper_models/drafts.py"
+CODE = "pages/learn/cheaper_models/experiment/drafts.py"
 
 
 @kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
@@ -38,8 +38,8 @@ def ranks(run: Run) -> pd.DataFrame:
     """
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import logit_lens
-    from attention_core.experiments.learn.cheaper_models import drafts
+    from attention_core.analysis.residual_stream import logit_lens
+    from pages.learn.cheaper_models.experiment import drafts
 
     labels = run.tokens.labels
     if len(labels) < 2:
@@ -100,7 +100,7 @@ class Drafted:
 def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
     """The likeliest tokens of the whole model behind the text, each from a pass of its own."""
     from attention_core import generate
-    from attention_core.experiments.learn.cheaper_models import drafts
+    from pages.learn.cheaper_models.experiment import drafts
 
     core, ids, read = run.pretrained.core, run.tokens.ids, _read(run)
     with turns.turn():
@@ -113,7 +113,7 @@ def _read(run: Run) -> KVCache:
     """The text as the whole model keeps it, for every draft behind it."""
     import torch
 
-    from attention_core.experiments.learn.cheaper_models import drafts
+    from pages.learn.cheaper_models.experiment import drafts
 
     model = run.pretrained
     with turns.turn(), torch.inference_mode():
@@ -125,7 +125,7 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
     """Draft tokens behind the text and check them. Raises: ValueError without room for them."""
     import torch
 
-    from attention_core.experiments.learn.cheaper_models import drafts
+    from pages.learn.cheaper_models.experiment import drafts
 
     model = run.pretrained
     tokenizer = model.tokenizer
@@ -215,7 +215,7 @@ def draw(run: Run) -> None:
 
 def expected(acceptance: float) -> pd.DataFrame:
     """Tokens a pass by the number of drafted ones: columns `drafted`, `tokens`."""
-    from attention_core.experiments.learn.cheaper_models.drafts import expected_tokens
+    from pages.learn.cheaper_models.experiment.drafts import expected_tokens
 
     numbers = range(MAX_DRAFTED_TOKENS + 1)
     tokens = [expected_tokens(acceptance, number) for number in numbers]

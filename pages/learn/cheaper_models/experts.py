@@ -32,7 +32,7 @@ NUMBERS = (4, 8, 16, 32)
 AS_THEY_LIE, BY_TOKEN = "in the model's own order", "by the token they serve"
 WAYS = (AS_THEY_LIE, BY_TOKEN)
 N_LIKELIEST = 4
-CODE = "attention_core/experiments/learn/cheaper_models/experts.py"
+CODE = "pages/learn/cheaper_models/experiment/experts.py"
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
     """What each expert adds to each token (T, E, C), the MLP's bias, and the layer's record."""
     import torch
 
-    from attention_core.experiments.learn.cheaper_models import experts
     from attention_core.model.block import Block
+    from pages.learn.cheaper_models.experiment import experts
 
     record, block = run.layer(cut.layer), run.pretrained.core.blocks[cut.layer]
     assert isinstance(block, Block)
@@ -87,7 +87,7 @@ def lengths(run: Run, cut: Cut) -> Lengths:
     """What the experts of an MLP add to the tokens of a text. Errors as of loading a model."""
     import torch
 
-    from attention_core.experiments.learn.cheaper_models.experts import errors_by_count
+    from pages.learn.cheaper_models.experiment.experts import errors_by_count
 
     with turns.turn(), torch.inference_mode():
         added, bias, record = _added(run, cut)
@@ -101,7 +101,7 @@ def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     """The likeliest next tokens: columns `next token`, `whole MLP` and `k experts` (shares)."""
     import torch
 
-    from attention_core.experiments.learn.cheaper_models import experts
+    from pages.learn.cheaper_models.experiment import experts
 
     model = run.pretrained
     with turns.turn(), torch.inference_mode():
@@ -123,7 +123,7 @@ def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
 
 def costs(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     """What is left of the MLP's multiplications, and how far its output is off."""
-    from attention_core.experiments.learn.cheaper_models.experts import multiplications
+    from pages.learn.cheaper_models.experiment.experts import multiplications
 
     config = run.pretrained.core.config
     whole, few, router = multiplications(config, cut.n_experts, k)

@@ -15,7 +15,7 @@ def questions() -> list[Question]:
 
 def _experts() -> Question:
     from attention_core import llama_config
-    from attention_core.experiments.learn.cheaper_models.experts import multiplications
+    from pages.learn.cheaper_models.experiment.experts import multiplications
 
     config = llama_config(
         vocab_size=100,
@@ -39,7 +39,7 @@ def _experts() -> Question:
 
 
 def _draft() -> Question:
-    from attention_core.experiments.learn.cheaper_models.drafts import expected_tokens
+    from pages.learn.cheaper_models.experiment.drafts import expected_tokens
 
     value = expected_tokens(0.5, 3)
     right, wrong = nearest(value, {"1.5": 1.5, "1.875": 1.875, "2.5": 2.5, "4": 4.0})
@@ -54,7 +54,7 @@ def _draft() -> Question:
 
 
 def _rewards() -> Question:
-    from attention_core.experiments.learn.cheaper_models.rewards import advantages
+    from pages.learn.cheaper_models.experiment.rewards import advantages
 
     first, *_ = advantages([1.0] * 4)
     right, wrong = nearest(

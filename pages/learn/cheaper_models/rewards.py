@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 NAME = "Rewards"
 RUN, SAMPLE = "cheaper_models_run", "Sample"
 N_PUSHED = 8  # tokens that are pushed most, up or down
-CODE = "attention_core/experiments/learn/cheaper_models/rewards.py"
+CODE = "pages/learn/cheaper_models/experiment/rewards.py"
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def twice(continuation: Continuation) -> str:
 
 def rewarded(sampled: tuple[Continuation, ...], rule: str, word: str) -> pd.DataFrame:
     """The continuations with their rewards and advantages."""
-    from attention_core.experiments.learn.cheaper_models import rewards
+    from pages.learn.cheaper_models.experiment import rewards
 
     marks = [rewards.reward(rule, of.ids, of.text, word) for of in sampled]
     return pd.DataFrame(
@@ -160,7 +160,7 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
     """The push on the logits at token `place` of a continuation `ids` of the text of a run."""
     import torch
 
-    from attention_core.experiments.learn.cheaper_models.rewards import gradient
+    from pages.learn.cheaper_models.experiment.rewards import gradient
 
     model = run.pretrained
     before = torch.tensor([[*run.tokens.ids, *ids[:place]]], device=model.device)
@@ -198,7 +198,7 @@ def notice(token: str, probability: float, advantage: float) -> str:
 
 def draw(run: Run) -> None:
     """The part of the page."""
-    from attention_core.experiments.learn.cheaper_models.rewards import (
+    from pages.learn.cheaper_models.experiment.rewards import (
         HAS_WORD,
         NO_TOKEN_TWICE,
         RULES,

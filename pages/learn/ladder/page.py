@@ -126,7 +126,7 @@ if rung is not None and sentence is not None and place is not None:
         way = st.columns(2)
         for column, function in zip(way, ("naive_softmax", "stable_softmax"), strict=True):
             with column:
-                source.show("attention_core/experiments/learn/softmaxes.py", function)
+                source.show("pages/learn/ladder/experiment/softmaxes.py", function)
 
     with st.expander("How to read this"):
         st.markdown(

@@ -20,11 +20,11 @@ from ui.canvas.tensors.computed import made
 if TYPE_CHECKING:
     import torch
 
-    from attention_core.experiments.learn.ladder import Rung
+    from pages.learn.ladder.experiment.ladder import Rung
 
 DRAWN = 8  # rows or columns of a wide tensor that are drawn; the computation takes all
 
-# What the address calls the rungs; the names of attention_core.experiments.learn.ladder.
+# What the address calls the rungs; the names of pages.learn.ladder.experiment.ladder.
 RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
 NEW = {
     "simplified": "*Self*-attention: a token finds its like in its own sentence. Nothing is "
@@ -69,7 +69,7 @@ CLASSES = {
 
 LADDER, ATTEND, RUNGS_FILE = (
     "attention_core/ladder.py", "attention_core/attend.py",
-    "attention_core/experiments/learn/ladder.py",
+    "pages/learn/ladder/experiment/ladder.py",
 )  # fmt: skip
 
 # The line that makes queries, keys and values of each rung.
@@ -121,7 +121,7 @@ class Stage:
 
 def example(name: str) -> Sentence:
     """A lecture's sentence: "journey" (six tokens) or "boy" (nine)."""
-    from attention_core.experiments.learn import lecture_inputs
+    from attention_core import lecture_inputs
 
     chosen = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
     return Sentence(chosen.tokens, chosen.embeddings.numpy())
@@ -160,10 +160,10 @@ def climb(
     seed: int | None = None,
     draw: int = 123,
 ) -> Rung:
-    """One rung on a sentence; see `experiments.learn.ladder.climb`. Takes about a millisecond."""
+    """One rung on a sentence; see `experiment.ladder.climb`. Takes about a millisecond."""
     import torch
 
-    from attention_core.experiments.learn import ladder
+    from pages.learn.ladder.experiment import ladder
 
     settings = ladder.RungSettings(d_out, n_heads, dropout, causal, seed, draw)
     # a copy: torch must not be handed memory that may not be written to
@@ -177,7 +177,7 @@ def stages(
 
     dropout: the probability with which weights were dropped.
     """
-    from attention_core.experiments.learn.ladder_computed_from import computations, moved, tensors
+    from pages.learn.ladder.experiment.computed_from import computations, moved, tensors
 
     whole, computed, cells = tensors(rung), computations(rung, dropout), moved(rung)
 
@@ -243,7 +243,7 @@ def _cut(whole: np.ndarray, corner: np.ndarray) -> str:
 
 def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float, float]:
     """The terms of q[i] · k[j], their sum, and the cell of the scores that it should be."""
-    from attention_core.experiments.learn.ladder import products
+    from pages.learn.ladder.experiment.ladder import products
 
     record = rung.record
     query, key = rung.head(record.q, head)[i], rung.head(record.k, head)[j]
@@ -297,7 +297,7 @@ class Asymmetry:
 
 def asymmetry(rung: Rung, head: int, i: int, j: int) -> Asymmetry:
     """Whether token i finds token j as token j finds token i, and why not."""
-    from attention_core.experiments.learn.ladder import projections, score_matrix
+    from pages.learn.ladder.experiment.ladder import projections, score_matrix
 
     scores = rung.head(rung.record.scores, head)
     between = score_matrix(*projections(rung, head))
@@ -327,7 +327,7 @@ def three_ways(
 
     Also a sentence about the naive way: how many of its weights are no numbers.
     """
-    from attention_core.experiments.learn.softmaxes import (
+    from pages.learn.ladder.experiment.softmaxes import (
         naive_softmax,
         stable_softmax,
         weights_by_sum,
@@ -365,9 +365,9 @@ def questions() -> list[Question]:
     """Three questions about the six-token sentence, answered by its tensors."""
     import torch
 
-    from attention_core.experiments.learn import lecture_inputs
-    from attention_core.experiments.learn.ladder import V1, climb
-    from attention_core.experiments.learn.softmaxes import naive_softmax
+    from attention_core import lecture_inputs
+    from pages.learn.ladder.experiment.ladder import V1, climb
+    from pages.learn.ladder.experiment.softmaxes import naive_softmax
 
     x, tokens = lecture_inputs.JOURNEY.embeddings, lecture_inputs.JOURNEY.tokens
     simple, v1 = climb("simplified", x), climb(V1, x)
@@ -413,7 +413,7 @@ def questions() -> list[Question]:
 
 def _first_overflow(x: torch.Tensor) -> int:
     """The first multiple of ten of the second token's scores whose exp is no float32."""
-    from attention_core.experiments.learn.ladder import climb
+    from pages.learn.ladder.experiment.ladder import climb
 
     scores = climb("simplified", x).record.scores[1]
     return next(factor for factor in range(10, 1000, 10) if (scores * factor).exp().isinf().any())

@@ -17,8 +17,8 @@ from serving.quiz import Question
 from ui.canvas.tensors import Panel
 
 if TYPE_CHECKING:
-    from attention_core.experiments.learn.masking.dropout_draws import Dropped
-    from attention_core.experiments.learn.masking.mask_orders import MaskWays
+    from pages.learn.masking.experiment.dropout_draws import Dropped
+    from pages.learn.masking.experiment.mask_orders import MaskWays
 
 MAX_DRAWS = 10_000
 # 1, 2, 5, 10 ... 10,000: evenly spread on a logarithmic axis
@@ -46,8 +46,7 @@ def example(name: str) -> Scores:
 
     They are what `simple_self_attention` calls its scores.
     """
-    from attention_core import simple_self_attention
-    from attention_core.experiments.learn import lecture_inputs
+    from attention_core import lecture_inputs, simple_self_attention
 
     chosen = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
     scores = simple_self_attention(chosen.embeddings)[0]
@@ -69,7 +68,7 @@ def ways(scores: Scores, fill: float = 0.0) -> MaskWays:
     import torch
 
     from attention_core import causal_mask
-    from attention_core.experiments.learn.masking.mask_orders import mask_ways
+    from pages.learn.masking.experiment.mask_orders import mask_ways
 
     values = torch.tensor(scores.values)
     return mask_ways(values, causal_mask(*values.shape), scale=scores.scale, fill=fill)
@@ -151,7 +150,7 @@ def draw(weights: np.ndarray | None, p: float, seed: int) -> Dropped:
     """One dropout of weights, or, without any, of the article's matrix from the same seed."""
     import torch
 
-    from attention_core.experiments.learn.masking.dropout_draws import drop_seeded, lecture_draw
+    from pages.learn.masking.experiment.dropout_draws import drop_seeded, lecture_draw
 
     if weights is None:
         return lecture_draw(p, seed)
@@ -167,7 +166,7 @@ def average(weights: np.ndarray, p: float, seed: int) -> pd.DataFrame:
 def _average(weights: bytes, p: float, seed: int) -> pd.DataFrame:
     import torch
 
-    from attention_core.experiments.learn.masking.dropout_draws import deviations
+    from pages.learn.masking.experiment.dropout_draws import deviations
 
     averages = deviations(torch.frombuffer(bytearray(weights), dtype=torch.float32), p, seed, DRAWS)
     return pd.DataFrame(

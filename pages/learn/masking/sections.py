@@ -25,7 +25,7 @@ DROPOUT = "Dropout"
 FILLS = ("0", "-1", "-2", "-5", "-10", "-20", "-50", "-100", "-inf")
 WEIGHTS, MATRIX = "the masked weights", "random numbers"
 MASKING, ATTEND = (
-    "attention_core/experiments/learn/masking/mask_orders.py",
+    "pages/learn/masking/experiment/mask_orders.py",
     "attention_core/attend.py",
 )
 
@@ -194,7 +194,7 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     st.markdown(
         f"Kept **{kept}** of {int(there.sum())} {what}, times **{written(1 / (1 - p), '.4g')}**."
     )
-    source.step("attention_core/experiments/learn/masking/dropout_draws.py", "drop", "after =")
+    source.step("pages/learn/masking/experiment/dropout_draws.py", "drop", "after =")
 
     st.subheader("Many draws average out")
     st.markdown(

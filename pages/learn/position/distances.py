@@ -62,8 +62,8 @@ class Learned:
 @kept(SMALL_CACHE_BYTES, key=lambda width: width)
 def sinusoids(width: int) -> Sinusoids:
     """The position vectors of 2017 with so many columns."""
-    from attention_core.experiments.learn.block.layers_of_2017 import sinusoids as of_2017
-    from attention_core.experiments.learn.position.distances import dot_products
+    from attention_core.model.original_transformer import sinusoids as of_2017
+    from pages.learn.position.experiment.distances import dot_products
 
     table = of_2017(N_SINUSOIDS, width)
     products = dot_products(table)
@@ -91,8 +91,8 @@ def learned(name: str, count: int) -> Learned:
 
     Raises: ValueError for a model without such a table, and what loading a model raises.
     """
-    from attention_core.experiments.learn.block.layers_of_2017 import sinusoids as of_2017
-    from attention_core.experiments.learn.position.distances import cosines
+    from attention_core.model.original_transformer import sinusoids as of_2017
+    from pages.learn.position.experiment.distances import cosines
 
     model = models.get(name)
     table = model.core.positions
@@ -112,7 +112,7 @@ def learned(name: str, count: int) -> Learned:
 def _by_distance(values: object) -> pd.DataFrame:
     from torch import Tensor
 
-    from attention_core.experiments.learn.position.distances import by_distance
+    from pages.learn.position.experiment.distances import by_distance
 
     assert isinstance(values, Tensor)
     found = by_distance(values)

@@ -41,7 +41,7 @@ class SlowPairs:
 
 def classes() -> dict[str, str]:
     """The class of the core for every scaling, by the name on the page."""
-    from attention_core.experiments.learn.position.longer import scalings
+    from pages.learn.position.experiment.longer import scalings
 
     found = scalings(2.0, 1).items()
     return {name: type(scaling).__name__ for name, scaling in found if scaling is not None}
@@ -49,7 +49,7 @@ def classes() -> dict[str, str]:
 
 def reach(found: Vectors, factor: int) -> pd.DataFrame:
     """Each pair's last angle over the last of the training: `scaling`, `pair`, `times`, `turns`."""
-    from attention_core.experiments.learn.position import longer
+    from pages.learn.position.experiment import longer
 
     length, theta, size = found.trained_length, found.theta, found.head_size
     round_ = longer.turns(size, theta, length).tolist()
@@ -68,7 +68,7 @@ def slow_pairs(found: Vectors, factor: int, chosen: str) -> SlowPairs:
     """The curves without a scaling and with the chosen one, up to `factor` trained lengths."""
     import torch
 
-    from attention_core.experiments.learn.position import longer
+    from pages.learn.position.experiment import longer
 
     length = found.trained_length
     distances = torch.linspace(0, factor * length - 1, N_DISTANCES).long()
@@ -99,7 +99,7 @@ def slow_pairs(found: Vectors, factor: int, chosen: str) -> SlowPairs:
 @kept(SMALL_CACHE_BYTES, key=lambda size, theta, length, factor: (size, theta, length, factor))
 def every_scaling(size: int, theta: float, length: int, factor: int) -> pd.DataFrame:
     """One row a scaling: its fastest and slowest pair, transformers beside it, and a cache."""
-    from attention_core.experiments.learn.position import longer
+    from pages.learn.position.experiment import longer
     from pretrained.rotary_reference import reference_frequencies
 
     n_tokens = factor * length
@@ -126,7 +126,7 @@ def _cache_difference(name: str) -> float:
     """How far steps with a cache are from one pass, with a scaling of a small random core."""
     import torch
 
-    from attention_core.experiments.learn.position import longer
+    from pages.learn.position.experiment import longer
 
     scaling = longer.scalings(SMALL_FACTOR, SMALL_TRAINED)[name]
     with turns.turn(), torch.inference_mode():

@@ -61,8 +61,8 @@ def two_orders(name: str, text: str, first: int, how: str) -> TwoOrders:
     """
     import torch
 
-    from attention_core.experiments.learn.block.token_order import reordered
-    from attention_core.experiments.learn.position.order import in_two_orders
+    from attention_core.analysis.token_order import reordered
+    from pages.learn.position.experiment.order import in_two_orders
 
     model = models.get(name)
     tokens = prepare(model, text, MAX_LESSON_TOKENS, "this page").tokens

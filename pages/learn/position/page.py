@@ -16,7 +16,7 @@ from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 
-ORDER = "attention_core/experiments/learn/position/order.py"
+ORDER = "pages/learn/position/experiment/order.py"
 DOG = "dog bites man"
 
 st.title("Position")

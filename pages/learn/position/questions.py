@@ -18,8 +18,8 @@ def questions() -> list[Question]:
 def _order() -> Question:
     import torch
 
-    from attention_core.experiments.learn.position.longer import small_model
-    from attention_core.experiments.learn.position.order import in_two_orders
+    from pages.learn.position.experiment.longer import small_model
+    from pages.learn.position.experiment.order import in_two_orders
 
     model = small_model(None, 8, 1)
     changed = in_two_orders(model, torch.arange(3), [2, 1, 0], positions=False)
@@ -55,7 +55,7 @@ def _same_product() -> Question:
 
 
 def _fast_pair() -> Question:
-    from attention_core.experiments.learn.position.longer import (
+    from pages.learn.position.experiment.longer import (
         LINEAR,
         YARN,
         frequencies,

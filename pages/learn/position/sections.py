@@ -25,8 +25,8 @@ SINUSOIDS, LEARNED, ROTARY = "Sinusoids", "Learned", "Rotary"
 LONGER = "Beyond the trained length"
 MAP_HEIGHT = 384  # pixels of all rows of a map together
 LEARNED_KINDS, ROTARY_KINDS = ("gpt2", "bert"), ("llama",)
-TABLE_OF_2017 = "attention_core/experiments/learn/block/layers_of_2017.py"
-DISTANCES = "attention_core/experiments/learn/position/distances.py"
+TABLE_OF_2017 = "attention_core/model/original_transformer.py"
+DISTANCES = "pages/learn/position/experiment/distances.py"
 ROTATION, SCALING = "attention_core/positions/rotary.py", "attention_core/positions/scaling.py"
 
 

@@ -61,8 +61,8 @@ class Turned:
 
 def vectors(run: Run, layer: int, head: int, query: int, key: int) -> Vectors:
     """The query and the key of two tokens of a run, from the layer's own projections."""
-    from attention_core.experiments.learn.position.longer import trained_length
-    from attention_core.experiments.learn.position.turned import before_turning
+    from pages.learn.position.experiment.longer import trained_length
+    from pages.learn.position.experiment.turned import before_turning
 
     config = run.pretrained.core.config
     queries, keys = before_turning(run.layer(layer), config, head)
@@ -74,7 +74,7 @@ def at(found: Vectors, place: int, distance: int) -> Turned:
     """The key at a place, the query so many tokens behind it."""
     import torch
 
-    from attention_core.experiments.learn.position.turned import pair_scores, scores, turned
+    from pages.learn.position.experiment.turned import pair_scores, scores, turned
 
     fitting = [place for place in PLACES if place + distance < found.trained_length] or [0]
     places, both = torch.tensor(fitting), (found.query, found.key)
@@ -96,7 +96,7 @@ def by_distance(found: Vectors, place: int) -> pd.DataFrame:
     """The scores at every distance, the key at the start and at a place: `key at`, `score`."""
     import torch
 
-    from attention_core.experiments.learn.position.turned import scores
+    from pages.learn.position.experiment.turned import scores
 
     distances = torch.arange(MAX_DISTANCE + 1)
     rows = []
@@ -113,7 +113,7 @@ def by_distance(found: Vectors, place: int) -> pd.DataFrame:
 def _pairs(
     found: Vectors, q: Tensor, k: Tensor, parts: Tensor, place: int, distance: int
 ) -> pd.DataFrame:
-    from attention_core.experiments.learn.position.longer import frequencies as speeds
+    from pages.learn.position.experiment.longer import frequencies as speeds
 
     n_tokens = place + distance + 1
     frequencies = speeds(found.head_size, found.theta, n_tokens, found.scaling).numpy()

@@ -7,7 +7,7 @@ import math
 import altair as alt
 import pandas as pd
 
-from pages.learn.scaling.experiment import D_KS, ENTROPY, GRADIENT, LARGEST, N_TOKENS
+from pages.learn.scaling.variances import D_KS, ENTROPY, GRADIENT, LARGEST, N_TOKENS
 from ui.charts.style import INK, MARKS, SERIES, decades
 
 # A dash for each colour where lines lie on each other.

@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.learn.scaling import charts, experiment, softmax
+from pages.learn.scaling import charts, softmax, variances
 from pages.learn.scaling.questions import questions
 from pages.learn.scaling.sections import REAL_HEAD, SIZE, rescaled_head
 from serving.number_text import written
@@ -15,7 +15,7 @@ from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 from ui.widgets.quiz import quiz
 
-CORE = "attention_core/experiments/learn/scaling/divisors.py"
+CORE = "pages/learn/scaling/experiment.py"
 
 
 def use_example(name: str) -> None:
@@ -79,24 +79,24 @@ if SIZE in shown:
     st.header(SIZE)
     columns = st.columns([3, 1, 2], gap="medium")
     with columns[0]:
-        d_k = linked(st.select_slider, "d_k", experiment.D_KS, 64, key="scaling_d_k")
+        d_k = linked(st.select_slider, "d_k", variances.D_KS, 64, key="scaling_d_k")
     with columns[1]:
         seed = linked(st.slider, "Seed", 0, 99, 0, key="scaling_seed")
     with columns[2]:
-        measure = linked(st.selectbox, "Second chart", experiment.MEASURES, key="scaling_measure")
+        measure = linked(st.selectbox, "Second chart", variances.MEASURES, key="scaling_measure")
     left, right = st.columns(2, gap="large")
     with left:
-        show(charts.variance_chart, experiment.variances(seed), d_k, key="scaling_variance_chart")
+        show(charts.variance_chart, variances.variances(seed), d_k, key="scaling_variance_chart")
     with right:
-        values = experiment.values(seed, measure)
+        values = variances.values(seed, measure)
         show(charts.measure_chart, values, measure, d_k, key="scaling_measure_chart")
     with st.expander("The numbers, the course's experiment, the code"):
-        results = experiment.at(seed, d_k)
-        st.dataframe(experiment.numbers(results), hide_index=True)
-        st.markdown(experiment.most_reaches(seed, d_k))
+        results = variances.at(seed, d_k)
+        st.dataframe(variances.numbers(results), hide_index=True)
+        st.markdown(variances.most_reaches(seed, d_k))
         st.markdown(
-            f":small[{experiment.N_DRAWS} draws of standard-normal Q and K with "
-            f"{experiment.N_TOKENS} rows each, read to their first d_k columns. Variance: mean "
+            f":small[{variances.N_DRAWS} draws of standard-normal Q and K with "
+            f"{variances.N_TOKENS} rows each, read to their first d_k columns. Variance: mean "
             "over the draws; spread: its standard deviation from draw to draw, the bars in the "
             "chart. Gradient: all derivatives of the weights by the scores (the Jacobian of the "
             "softmax), squared and summed, and the root of the sum (its Frobenius norm), divided "
@@ -108,20 +108,20 @@ if SIZE in shown:
             source.step(CORE, "softmax_jacobian", "diag_embed")
             source.step(CORE, "_measure", "variances =")
         with right:
-            course_d_k, n_draws, n_tokens = experiment.COURSE
+            course_d_k, n_draws, n_tokens = variances.COURSE
             st.markdown(
                 f"**The course's experiment** (d_k {course_d_k}, {n_draws:,} draws of {n_tokens} "
                 "rows), run with this seed: "
                 + "; ".join(
                     f"{name} {written(scores.variance, '.4g')} ± "
                     f"{written(scores.standard_error, '.2g')}"
-                    for name, scores in experiment.course(seed).items()
+                    for name, scores in variances.course(seed).items()
                 )
                 + ". Behind ± stands the standard error of the mean."
             )
             tables.download(
                 "Download all sizes (CSV)",
-                experiment.everything(seed),
+                variances.everything(seed),
                 f"scaling_seed{seed}.csv",
                 key="scaling_csv",
             )

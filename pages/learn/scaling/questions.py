@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pages.learn.scaling.experiment import GRADIENT, MEDIAN, N_TOKENS, at, measured
 from pages.learn.scaling.softmax import ARTICLE, parse, softmaxes
+from pages.learn.scaling.variances import GRADIENT, MEDIAN, N_TOKENS, at, measured
 from serving.number_text import percent
 from serving.quiz import Question, nearest
 

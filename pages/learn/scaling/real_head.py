@@ -38,7 +38,7 @@ def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> Resca
 
     Raises: what `serving.runs.run` raises.
     """
-    from attention_core.experiments.learn.scaling.divisors import weights_at_scale
+    from pages.learn.scaling.experiment import weights_at_scale
 
     run = runs.run(choice.entry.spec.name, text)
     q = run.tensors.q[choice.layer, choice.head]
@@ -64,7 +64,7 @@ def _rows(run: Run, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:
     """One row a query: how many keys it sees, and entropy, largest weight, gradient of both."""
     import torch
 
-    from attention_core.experiments.learn.scaling.divisors import entropy, jacobian_norm
+    from pages.learn.scaling.experiment import entropy, jacobian_norm
 
     labels = run.tokens.labels
     n = len(original)

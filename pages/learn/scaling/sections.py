@@ -11,7 +11,7 @@ from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings
 
-CORE = "attention_core/experiments/learn/scaling/divisors.py"
+CORE = "pages/learn/scaling/experiment.py"
 SIZE, REAL_HEAD = "2. How large is q·k?", "3. A real head without its scale"
 
 

@@ -81,7 +81,7 @@ def softmaxes(logits: list[float], temperature: float) -> Softmaxes:
     """Three softmaxes of the same logits: plain, at a temperature, and of logits over their sum."""
     import torch
 
-    from attention_core.experiments.learn.scaling.divisors import (
+    from pages.learn.scaling.experiment import (
         adds_up_to_zero,
         softmax_at,
         softmax_of_shares,
@@ -102,7 +102,7 @@ def row_numbers(result: Softmaxes) -> pd.DataFrame:
     """Entropy, largest weight and gradient of each softmax, one row each."""
     import torch
 
-    from attention_core.experiments.learn.scaling.divisors import (
+    from pages.learn.scaling.experiment import (
         entropy,
         jacobian_norm,
         uniform_jacobian_norm,

@@ -43,8 +43,8 @@ def walk(
     import torch
 
     from attention_core import MultiHeadAttention
-    from attention_core.experiments.learn.shapes.steps import multi_head_steps, random_embeddings
-    from attention_core.experiments.seeding import seeded
+    from attention_core.seeding import seeded
+    from pages.learn.shapes.experiment.steps import multi_head_steps, random_embeddings
 
     labels = tuple(words(sentence) for sentence in sentences)
     x = random_embeddings(labels, d_in, seed)

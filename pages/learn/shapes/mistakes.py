@@ -28,7 +28,7 @@ class Mistake:
 
 def without_transpose(walk: Walk) -> Mistake:
     """The queries of step 5 cut straight into heads, beside the right way."""
-    from attention_core.experiments.learn.shapes.mistakes import view_without_transpose
+    from pages.learn.shapes.experiment.mistakes import view_without_transpose
 
     flat, right = walk.steps[3]["queries"], walk.steps[5]["queries"]
     n_heads, n_tokens = right.shape[1], right.shape[2]
@@ -73,6 +73,6 @@ def without_transpose(walk: Walk) -> Mistake:
 
 def without_contiguous(walk: Walk) -> str:
     """What torch says when step 11 leaves out `contiguous`; empty where it works."""
-    from attention_core.experiments.learn.shapes.mistakes import view_without_contiguous_error
+    from pages.learn.shapes.experiment.mistakes import view_without_contiguous_error
 
     return view_without_contiguous_error(walk.steps[8]["context"].tensor)

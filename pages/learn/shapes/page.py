@@ -26,7 +26,7 @@ from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
 
-MISTAKES = "attention_core/experiments/learn/shapes/mistakes.py"
+MISTAKES = "pages/learn/shapes/experiment/mistakes.py"
 
 st.title("Shapes")
 st.markdown(

@@ -13,8 +13,8 @@ def questions() -> tuple[Question, ...]:
     import torch
 
     from attention_core import PRESETS, split_heads
-    from attention_core.experiments.learn.lecture_inputs import JOURNEY
-    from attention_core.experiments.learn.shapes.mistakes import view_without_transpose
+    from attention_core.lecture_inputs import JOURNEY
+    from pages.learn.shapes.experiment.mistakes import view_without_transpose
 
     b, t, width, heads = 2, 5, 12, 4
     split = split_heads(torch.zeros(b, t, width), heads)

@@ -20,7 +20,7 @@ def walk(name: str, text: str, number: int, head: int, first_token: int = 0) -> 
     """
     import torch
 
-    from attention_core.experiments.learn.shapes.steps import layer_steps
+    from pages.learn.shapes.experiment.steps import layer_steps
 
     run = runs.run(name, text, MAX_LESSON_TOKENS, "this page")
     labels = run.tokens.labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_FILE, _ATTEND = "attention_core/experiments/learn/shapes/steps.py", "attention_core/attend.py"
+_FILE, _ATTEND = "pages/learn/shapes/experiment/steps.py", "attention_core/attend.py"
 _HEADS = "attention_core/heads.py"
 _ATTENTION = ("attention_core/model/attention.py", "Attention.forward")
 _EXAMPLE = "multi_head_steps"

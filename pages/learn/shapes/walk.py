@@ -16,7 +16,7 @@ from ui.canvas.tensors.computed import made
 if TYPE_CHECKING:
     import torch
 
-    from attention_core.experiments.learn.shapes.named import Named, ShapeStep
+    from pages.learn.shapes.experiment.named import Named, ShapeStep
 
 LAST = 11
 
@@ -120,7 +120,7 @@ class Walk:
 
     def _made(self, number: int, name: str, picked: list[list[int]]) -> Made | None:
         """How the numbers in a window of a tensor were computed; None if they were only moved."""
-        from attention_core.experiments.learn.shapes import computed_from as rules
+        from pages.learn.shapes.experiment import computed_from as rules
 
         how = rules.computation(self.steps, number, name)
         return made(how, rules.sources(self.steps), picked)

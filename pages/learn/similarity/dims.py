@@ -37,8 +37,8 @@ class Dims:
 
 def dims(shown: Head, chosen: int) -> Dims:
     """The softmax over dimension `chosen` of the scores (H, T, T) of the head's layer."""
-    from attention_core.experiments.learn.similarity.softmax_dims import softmax_over, sums
     from attention_core.masks import causal_mask
+    from pages.learn.similarity.experiment.softmax_dims import softmax_over, sums
 
     scores, n_tokens = shown.layer_scores, len(shown.labels)
     mask = causal_mask(n_tokens, n_tokens) if shown.run.causal else None
@@ -63,8 +63,8 @@ def dims(shown: Head, chosen: int) -> Dims:
 
 def future(shown: Head) -> str:
     """How far earlier rows change when the last token is taken away, as a sentence."""
-    from attention_core.experiments.learn.similarity.softmax_dims import change_without_the_last
     from attention_core.masks import causal_mask
+    from pages.learn.similarity.experiment.softmax_dims import change_without_the_last
 
     scores, n_tokens = shown.layer_scores, len(shown.labels)
     if not shown.run.causal or n_tokens < 2:

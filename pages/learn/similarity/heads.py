@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord, Transformer
-    from attention_core.experiments.learn.similarity.scores import HeadMatrices, Ways
-    from attention_core.experiments.learn.similarity.teaching import Lesson
+    from pages.learn.similarity.experiment.scores import HeadMatrices, Ways
+    from pages.learn.similarity.experiment.teaching import Lesson
     from serving.runs import Run
 
 # A way to make scores, and what is multiplied in it.
@@ -65,7 +65,7 @@ def head(choice: HeadChoice, text: str) -> Head:
     """
     import torch
 
-    from attention_core.experiments.learn.similarity.scores import head_matrices, ways
+    from pages.learn.similarity.experiment.scores import head_matrices, ways
 
     run = runs.run(choice.entry.spec.name, text, MAX_LESSON_TOKENS, PURPOSE)
     core = run.pretrained.core
@@ -88,7 +88,7 @@ def head(choice: HeadChoice, text: str) -> Head:
 
 def reasons(shown: Head, word: int) -> pd.DataFrame:
     """The course's five reasons against x·xᵀ, each with what is measured on both sides."""
-    from attention_core.experiments.learn.similarity.scores import head_difference
+    from pages.learn.similarity.experiment.scores import head_difference
 
     ways, matrices = shown.ways, shown.matrices
     n_tokens, width = ways.x.shape
@@ -132,7 +132,7 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
 
 
 def _behaviour(record: AttentionRecord) -> str:
-    from attention_core.experiments.learn.similarity.scores import asymmetry, own_first, own_weight
+    from pages.learn.similarity.experiment.scores import asymmetry, own_first, own_weight
 
     return (
         f"Asymmetry {asymmetry(record.scores):.3f}. A token gives itself "
@@ -143,7 +143,7 @@ def _behaviour(record: AttentionRecord) -> str:
 
 def _taught_sentences(shown: Head, word: int) -> tuple[str, str]:
     """What has to move for a new look, without matrices and with them."""
-    from attention_core.experiments.learn.similarity.teaching import (
+    from pages.learn.similarity.experiment.teaching import (
         largest_change_of_cosines,
         n_moved,
     )
@@ -165,7 +165,7 @@ def _taught_sentences(shown: Head, word: int) -> tuple[str, str]:
 
 def _until(lesson: Lesson, query: str, key: str) -> str:
     """How far the steps along the gradient led."""
-    from attention_core.experiments.learn.similarity.teaching import GOAL, MOST_STEPS
+    from pages.learn.similarity.experiment.teaching import GOAL, MOST_STEPS
 
     gives = f"“{isolated(query)}” gives “{isolated(key)}”"
     if lesson.after >= GOAL:
@@ -191,7 +191,7 @@ def taught(shown: Head, word: int, key: int) -> tuple[Lesson, Lesson]:
     """Half of the weight for a new key: by moving the vectors, and by moving W_q."""
     from dataclasses import replace
 
-    from attention_core.experiments.learn.similarity.teaching import (
+    from pages.learn.similarity.experiment.teaching import (
         teach_query_matrix,
         teach_vectors,
     )
@@ -208,7 +208,7 @@ def taught(shown: Head, word: int, key: int) -> tuple[Lesson, Lesson]:
 
 def nearest(shown: Head) -> pd.DataFrame:
     """One row a token: the other token with the largest cosine as x, query, key and value."""
-    from attention_core.experiments.learn.similarity.word_vectors import nearest_other
+    from pages.learn.similarity.experiment.word_vectors import nearest_other
 
     labels = shown.labels
     columns = {
@@ -222,7 +222,7 @@ def nearest(shown: Head) -> pd.DataFrame:
 
 def handed_over(shown: Head) -> str:
     """What a token gets back without W_v and with it, as a sentence."""
-    from attention_core.experiments.learn.similarity.word_vectors import mean_cosine
+    from pages.learn.similarity.experiment.word_vectors import mean_cosine
 
     ways, named = shown.ways, nearest(shown)
     same = int((named["nearest as x"] == named["nearest as value"]).sum())
@@ -236,7 +236,7 @@ def handed_over(shown: Head) -> str:
 
 def measures(shown: Head) -> pd.DataFrame:
     """One row a way to make scores: what is learned in it, asymmetry, and the weight on itself."""
-    from attention_core.experiments.learn.similarity.scores import asymmetry, own_first, own_weight
+    from pages.learn.similarity.experiment.scores import asymmetry, own_first, own_weight
 
     matrices, ways = shown.matrices, shown.ways
     learned = {

@@ -14,7 +14,7 @@ from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 
-WORD_VECTORS = "attention_core/experiments/learn/similarity/word_vectors.py"
+WORD_VECTORS = "pages/learn/similarity/experiment/word_vectors.py"
 
 st.title("Similarity")
 st.markdown(

@@ -10,9 +10,9 @@ def questions() -> list[Question]:
     import torch
 
     from attention_core import attend
-    from attention_core.experiments.learn.lecture_inputs import JOURNEY
-    from attention_core.experiments.learn.similarity.scores import own_first
-    from attention_core.experiments.learn.similarity.word_vectors import products
+    from attention_core.lecture_inputs import JOURNEY
+    from pages.learn.similarity.experiment.scores import own_first
+    from pages.learn.similarity.experiment.word_vectors import products
 
     x = JOURNEY.embeddings
     once, twice = products(x[1], x), products(2.0 * x[1], x)

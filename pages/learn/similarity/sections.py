@@ -20,8 +20,8 @@ from ui.widgets.plain_table import plain_table
 
 REASONS, MATRICES = "Why not x·xᵀ?", "What W_q, W_k, W_v change"
 TEXTS, DIM = "Two kinds of weights", "Which dim?"
-SCORES = "attention_core/experiments/learn/similarity/scores.py"
-DIMS = "attention_core/experiments/learn/similarity/softmax_dims.py"
+SCORES = "pages/learn/similarity/experiment/scores.py"
+DIMS = "pages/learn/similarity/experiment/softmax_dims.py"
 WHOLE = ColourScale(1.0)
 MOST_ROWS = 32  # of a bar chart whose labels stand beside the bars
 OTHER = controls.ANIMAL.replace("tired", "wide")

@@ -20,7 +20,7 @@ def changes(first: Head, second: Head) -> pd.DataFrame:
 
     Of the weights only those that the mask allows are counted.
     """
-    from attention_core.experiments.learn.similarity.scores import n_changed
+    from pages.learn.similarity.experiment.scores import n_changed
 
     rows = []
     pairs = zip(_tensors(first), _tensors(second), strict=True)
@@ -47,7 +47,7 @@ def changes(first: Head, second: Head) -> pd.DataFrame:
 
 def notice(first: Head, second: Head) -> str:
     """What to notice: what stays, and from where on the weights can change, as a sentence."""
-    from attention_core.experiments.learn.similarity.scores import n_changed
+    from pages.learn.similarity.experiment.scores import n_changed
 
     learned = zip(_tensors(first)[:N_LEARNED], _tensors(second), strict=False)
     n_others = sum(n_changed(one[-1], other[-1]) or 0 for one, other in learned)

@@ -16,7 +16,7 @@ from serving.token_text import isolated, pieces
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.experiments.learn.similarity.word_vectors import Products
+    from pages.learn.similarity.experiment.word_vectors import Products
     from pretrained import Tokens
 
 NEIGHBOURS = 6  # of each list
@@ -103,7 +103,7 @@ def nearness(name: str, text: str, chosen: int) -> Nearness:
     """
     import torch
 
-    from attention_core.experiments.learn.similarity.word_vectors import (
+    from pages.learn.similarity.experiment.word_vectors import (
         largest,
         products,
         token_table,
@@ -140,7 +140,7 @@ def _lengths(where: tuple[str, str]) -> Tensor:
     """The length of every vector of the token table of a model, (V)."""
     import torch
 
-    from attention_core.experiments.learn.similarity.word_vectors import token_table
+    from pages.learn.similarity.experiment.word_vectors import token_table
 
     with torch.inference_mode():
         return token_table(models.loaded(where).core).float().norm(dim=-1)

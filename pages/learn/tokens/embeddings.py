@@ -86,7 +86,7 @@ def embedded(name: str, text: str) -> Embedded:
     """
     import torch
 
-    from attention_core.experiments.learn.tokens import check_input
+    from pages.learn.tokens.experiment import check_input
 
     model = models.get(name)
     limit = min(MAX_LESSON_TOKENS, model.core.config.context_length)

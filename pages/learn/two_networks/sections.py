@@ -20,7 +20,7 @@ from ui.export import source
 from ui.frame import sections
 from ui.widgets.plain_table import plain_table
 
-MODEL = "attention_core/translation/model.py"
+MODEL = "pages/learn/two_networks/experiment/model.py"
 SYMBOL = "two_networks_symbol"
 ATTENTIONS, ONE_VECTOR = "Three attentions", "All through one vector"
 LEFT = "Which network is left"

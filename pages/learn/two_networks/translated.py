@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core.attend import AttentionRecord
-    from attention_core.translation.model import Translator
+    from pages.learn.two_networks.experiment.model import Translator
 
 FIRST = "3rd of may 1998"  # the text at first
 MEAN = "the mean of all"  # of the heads of a layer
@@ -51,7 +51,7 @@ class Translated:
 @cache
 def translator() -> Translator:
     """The translator with its trained weights."""
-    from attention_core.translation.model import trained_translator
+    from pages.learn.two_networks.experiment.model import trained_translator
 
     return trained_translator()
 
@@ -59,7 +59,7 @@ def translator() -> Translator:
 @kept(SMALL_CACHE_BYTES, key=lambda text: text)
 def translated(text: str) -> Translated:
     """Translate a text. Raises: ValueError for one that the translator cannot read."""
-    from attention_core.translation import dates
+    from pages.learn.two_networks.experiment import dates
 
     ids, model = dates.batch([text]), translator()
     with turns.turn():
@@ -118,7 +118,7 @@ class Judged:
 @kept(SMALL_CACHE_BYTES, key=lambda: "judged")
 def judged() -> Judged:
     """Both ways to hand over on dates that training never saw."""
-    from attention_core.translation import dates
+    from pages.learn.two_networks.experiment import dates
 
     texts, answers = zip(*dates.pairs(N_JUDGED, 1, held_out=True), strict=True)
     ids, right, model = dates.batch(list(texts)), dates.batch(list(answers)), translator()

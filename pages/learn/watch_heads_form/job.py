@@ -18,7 +18,7 @@ from serving.jobs import Work
 from serving.limits import FORMING_CACHE_BYTES, MAX_FORMING_STEPS, MIB
 
 if TYPE_CHECKING:
-    from attention_core.experiments.learn.watch_heads_form.training import HeadTraining
+    from pages.learn.watch_heads_form.experiment.training import HeadTraining
 
 # 39,000 weights with their gradients and AdamW's two averages take 0.6 MB; 81 moments of 16 maps of
 # 32 x 32 weights, a byte each and unmasked, 1.3 MB.
@@ -56,12 +56,12 @@ class Run:
         return 0 if self._training is None else self._training.n_steps
 
     def _new(self) -> HeadTraining:
-        from attention_core.experiments.learn.watch_heads_form.model import Design
-        from attention_core.experiments.learn.watch_heads_form.sequences import (
+        from pages.learn.watch_heads_form.experiment.model import Design
+        from pages.learn.watch_heads_form.experiment.sequences import (
             ONE_DISTANCE,
             TRAINED_DISTANCES,
         )
-        from attention_core.experiments.learn.watch_heads_form.training import HeadTraining
+        from pages.learn.watch_heads_form.experiment.training import HeadTraining
 
         settings = self.recording.settings
         design = Design(settings.n_heads, settings.mask, settings.scale, settings.dropout)

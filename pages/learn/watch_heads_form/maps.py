@@ -54,7 +54,7 @@ def pack_maps(recording: Recording, moment: Moment, title: str) -> bytes:
 @cache
 def probe_tokens() -> tuple[list[str], int, int]:
     """The tokens of the probe, where its first copy begins, and how far behind the repeat lies."""
-    from attention_core.experiments.learn.watch_heads_form.sequences import probe
+    from pages.learn.watch_heads_form.experiment.sequences import probe
 
     repeats = probe()
     labels = [TOKENS[token] for token in repeats.ids[0].tolist()]

@@ -14,7 +14,7 @@ from serving.heads import HeadId
 from serving.limits import MAX_FORMING_STEPS
 
 if TYPE_CHECKING:
-    from attention_core.experiments.learn.watch_heads_form.training import Measurement
+    from pages.learn.watch_heads_form.experiment.training import Measurement
 
 HEADS = (1, 2, 4, 8)
 DROPOUTS = (0.0, 0.1, 0.2, 0.5)

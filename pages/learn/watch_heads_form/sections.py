@@ -12,8 +12,8 @@ from ui.widgets.plain_table import plain_table
 
 HOW, WRONG, NUMBERS = "How two heads do it", "What each switch breaks", "All numbers, and the code"
 PARTS = (HOW, WRONG, NUMBERS)
-_FOLDER = "attention_core/experiments/learn/watch_heads_form"
-_SCORES = "attention_core/experiments/compare/heads/statistics.py"
+_FOLDER = "pages/learn/watch_heads_form/experiment"
+_SCORES = "attention_core/analysis/head_statistics.py"
 
 
 def how() -> None:

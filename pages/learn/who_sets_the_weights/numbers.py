@@ -18,7 +18,7 @@ from serving.token_text import isolated
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.experiments.learn.who_sets_the_weights import Part
+    from pages.learn.who_sets_the_weights.experiment import Part
 
 BEFORE, AFTER = "before", "after"
 MOVED = "change ÷ length"
@@ -51,7 +51,7 @@ def parts(trained: Trained) -> pd.DataFrame:
 
 
 def _order(item: tuple[Part, object]) -> tuple[int, int]:
-    from attention_core.experiments.learn.who_sets_the_weights import KINDS
+    from pages.learn.who_sets_the_weights.experiment import KINDS
 
     layer, kind = item[0]
     return -1 if layer is None else layer, KINDS.index(kind)
@@ -136,7 +136,7 @@ def chain(trained: Trained, layer: int, head: int) -> Chain:
     """The gradient of every tensor between the loss and a head's W_q; errors as of loading."""
     import torch
 
-    from attention_core.experiments.learn.who_sets_the_weights import query_gradient, w_q_gradient
+    from pages.learn.who_sets_the_weights.experiment import query_gradient, w_q_gradient
 
     settings, signal = trained.settings, trained.first.signal
     passed = runs.run(settings.model, settings.text, MAX_TRAINED_TOKENS, PURPOSE)

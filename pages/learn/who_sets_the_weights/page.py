@@ -17,7 +17,7 @@ from ui.widgets.quiz import quiz
 from ui.widgets.run_form import run_form
 from ui.widgets.settings import settings
 
-STEPS = "attention_core/experiments/learn/who_sets_the_weights.py"
+STEPS = "pages/learn/who_sets_the_weights/experiment.py"
 RUN = "who_sets_the_weights_run"
 TRAIN = "Train"
 

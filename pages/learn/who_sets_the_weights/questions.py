@@ -14,7 +14,7 @@ def questions() -> list[Question]:
     import torch
 
     from attention_core import Transformer, llama_config
-    from attention_core.experiments.learn.who_sets_the_weights import Training
+    from pages.learn.who_sets_the_weights.experiment import Training
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

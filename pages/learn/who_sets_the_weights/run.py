@@ -25,7 +25,7 @@ from serving.prompts import prepare
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
-    from attention_core.experiments.learn.who_sets_the_weights import (
+    from pages.learn.who_sets_the_weights.experiment import (
         Moved,
         Part,
         Reading,
@@ -109,7 +109,7 @@ def run(settings: Settings, report: Report | None = None) -> Trained:
 
 def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Reporter) -> Trained:
     from attention_core import Hooks
-    from attention_core.experiments.learn.who_sets_the_weights import training_bytes
+    from pages.learn.who_sets_the_weights.experiment import training_bytes
 
     hooks = Hooks(before_layer=reporter.layer)
     n_bytes, room = training_bytes(model.core), bound_of(TRAINED_COPY_BYTES)
@@ -157,7 +157,7 @@ def _copy(settings: Settings, model: Pretrained, tokens: Tokens) -> Training:
     """A copy to change. It is kept so that its bytes count, until the run ends."""
     import torch
 
-    from attention_core.experiments.learn.who_sets_the_weights import Training
+    from pages.learn.who_sets_the_weights.experiment import Training
 
     ids = torch.tensor([tokens.ids], device=model.device)
     return Training(model.core, ids, settings.learning_rate)

@@ -20,7 +20,7 @@ from ui.widgets.plain_table import plain_table
 MAPS, CHAIN = "A head before and after", "From the loss to one head"
 POSITIONS, MEMORY = "All positions at once", "Training and writing"
 PARTS = (MAPS, CHAIN, POSITIONS, MEMORY)
-STEPS = "attention_core/experiments/learn/who_sets_the_weights.py"
+STEPS = "pages/learn/who_sets_the_weights/experiment.py"
 
 
 def what_moved(trained: Trained) -> None:

@@ -103,7 +103,7 @@ def setting(
     Raises: as `words_of`.
     """
     if notebook:
-        from attention_core.experiments.learn.lecture_inputs import JOURNEY
+        from attention_core.lecture_inputs import JOURNEY
 
         width = JOURNEY.embeddings.shape[1]
         return Setting(JOURNEY.tokens, True, width, state, hold, layer, seed)
@@ -113,7 +113,7 @@ def setting(
 @kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
 def reach(setting: Setting) -> Reach:
     """Gradients of the last state and the last context with respect to every token."""
-    from attention_core.experiments.learn.why_attention import (
+    from pages.learn.why_attention.experiment import (
         against_equal_share,
         influence,
         last_context,
@@ -136,7 +136,7 @@ def reach(setting: Setting) -> Reach:
 @kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
 def growth(setting: Setting) -> pd.DataFrame:
     """Token 0's share of the influence while the sentence, repeated, grows to 64 tokens."""
-    from attention_core.experiments.learn.why_attention import first_token_shares
+    from pages.learn.why_attention.experiment import first_token_shares
 
     x = _vectors(setting)
     x = x.repeat(-(-LENGTHS[-1] // len(x)), 1)[: LENGTHS[-1]]
@@ -154,8 +154,8 @@ def growth(setting: Setting) -> pd.DataFrame:
 
 def _vectors(setting: Setting) -> Tensor:
     """(T, d), float64."""
-    from attention_core.experiments.learn.lecture_inputs import JOURNEY
-    from attention_core.experiments.learn.why_attention import word_vectors
+    from attention_core.lecture_inputs import JOURNEY
+    from pages.learn.why_attention.experiment import word_vectors
 
     if setting.notebook:
         return JOURNEY.embeddings.double()
@@ -163,7 +163,7 @@ def _vectors(setting: Setting) -> Tensor:
 
 
 def _layer(setting: Setting) -> Any:
-    from attention_core.experiments.learn.why_attention import attention_layer
+    from pages.learn.why_attention.experiment import attention_layer
 
     if setting.layer == PLAIN:
         return None
@@ -172,7 +172,7 @@ def _layer(setting: Setting) -> Any:
 
 def _networks(setting: Setting) -> list[tuple[Callable[[Tensor], Tensor], int]]:
     """For the GRU and for attention: copies (n, T, d) -> last vectors (n, size), and that size."""
-    from attention_core.experiments.learn.why_attention import encoder, last_context, last_state
+    from pages.learn.why_attention.experiment import encoder, last_context, last_state
 
     gru = encoder(setting.width, setting.state, setting.seed, hold=setting.hold).double()
     layer = _layer(setting)

@@ -15,7 +15,7 @@ from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 from ui.widgets.visit import waits
 
-CORE = "attention_core/experiments/learn/why_attention.py"
+CORE = "pages/learn/why_attention/experiment.py"
 READ_BACK = "2. What can be read back from the state?"
 AT_ONCE = "3. One after the other, or all at once?"
 

@@ -15,7 +15,7 @@ READ_TOKENS, READ_SEQUENCES = 16, 3000
 @kept(SMALL_CACHE_BYTES, key=lambda width, state, hold, seed: (width, state, hold, seed))
 def reading(width: int, state: int, hold: float, seed: int) -> np.ndarray:
     """What part of each of `READ_TOKENS` tokens a reader finds in the last state: (T,)."""
-    from attention_core.experiments.learn.why_attention import encoder, recoverable
+    from pages.learn.why_attention.experiment import encoder, recoverable
 
     gru = encoder(width, state, seed, hold=hold)
     parts: np.ndarray = recoverable(gru, READ_TOKENS, n_sequences=READ_SEQUENCES, seed=seed).numpy()

@@ -68,7 +68,7 @@ def times(round_: int) -> measure.Measured[Times]:
         import torch
 
         from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, seconds_of
-        from attention_core.experiments.learn.why_attention import sequence_runs
+        from pages.learn.why_attention.experiment import sequence_runs
 
         lengths, repeats = (FEW, 5) if round_ == measure.FIRST else (MANY, 7)
         seconds: dict[str, dict[int, Samples]] = {}

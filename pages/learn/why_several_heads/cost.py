@@ -11,14 +11,14 @@ from serving.limits import SMALL_CACHE_BYTES
 from serving.runs import Run
 
 if TYPE_CHECKING:
-    from attention_core.experiments.learn.why_several_heads.head_size import ScoreNoise
+    from pages.learn.why_several_heads.experiment.head_size import ScoreNoise
 
 N_DRAWS, SEED = 48, 0
 
 
 def counts(run: Run) -> list[int]:
     """The numbers of heads that the width of a model can be split into."""
-    from attention_core.experiments.learn.why_several_heads.head_size import head_counts
+    from pages.learn.why_several_heads.experiment.head_size import head_counts
 
     return head_counts(run.tensors.states.shape[-1])
 
@@ -29,7 +29,7 @@ def noise(run: Run, layer: int) -> tuple[ScoreNoise, ...]:
 
     Raises: ValueError for a text of one token.
     """
-    from attention_core.experiments.learn.why_several_heads.head_size import score_noise
+    from pages.learn.why_several_heads.experiment.head_size import score_noise
 
     if len(run.tokens) < 2:
         raise ValueError("A score compares two tokens, and this text has only one. Type another.")
@@ -55,7 +55,7 @@ def by_count(noises: tuple[ScoreNoise, ...]) -> pd.DataFrame:
 
 def prices(run: Run, noises: tuple[ScoreNoise, ...], n_heads: int) -> pd.DataFrame:
     """One head beside `n_heads` heads: what stays the same, and what does not."""
-    from attention_core.experiments.learn.why_several_heads.head_size import n_parameters
+    from pages.learn.why_several_heads.experiment.head_size import n_parameters
 
     width, n_tokens = run.tensors.states.shape[-1], len(run.tokens)
     of_count = {noise.n_heads: noise for noise in noises}

@@ -17,7 +17,7 @@ from serving.runs import Run
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
-    from attention_core.experiments.compare.heads.statistics import TextAttention
+    from attention_core.analysis.head_statistics import TextAttention
 
 NATS, TURNED = "divergence (nats)", "1 − cosine"
 ALONE, OFF = "only this head is left", "only this head is off"
@@ -52,7 +52,7 @@ class Losses:
 @kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
 def variety(run: Run) -> np.ndarray:
     """How far apart the maps of two heads of a layer are on average, (L,); NaN for one token."""
-    from attention_core.experiments.learn.why_several_heads.division import (
+    from pages.learn.why_several_heads.experiment.division import (
         map_distances,
         mean_distance_of_pairs,
     )
@@ -65,7 +65,7 @@ def variety(run: Run) -> np.ndarray:
 @kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
 def distances(run: Run, layer: int) -> np.ndarray:
     """How unlike the maps of every two heads of a layer are: (H, H), from 0 to 1."""
-    from attention_core.experiments.learn.why_several_heads.division import map_distances
+    from pages.learn.why_several_heads.experiment.division import map_distances
 
     pairs: np.ndarray = map_distances(_attention(run, layer)).numpy()
     return pairs
@@ -74,7 +74,7 @@ def distances(run: Run, layer: int) -> np.ndarray:
 @kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
 def jobs(run: Run, layer: int) -> pd.DataFrame:
     """One row a job and head: `job`, `head`, `share` of the head's attention."""
-    from attention_core.experiments.learn.why_several_heads import division
+    from pages.learn.why_several_heads.experiment import division
 
     return pd.DataFrame(
         [
@@ -94,8 +94,8 @@ def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
     """
     import torch
 
-    from attention_core.experiments.compare.ablate import logits_from
-    from attention_core.experiments.learn.why_several_heads import division
+    from attention_core.analysis.ablation import logits_from
+    from pages.learn.why_several_heads.experiment import division
 
     model, reporter = run.pretrained, Reporter(report)
     predicts = model.spec.role == "decoder"
@@ -162,7 +162,7 @@ def what_is_lost(losses: Losses, layer: int) -> str:
 def _attention(run: Run, layer: int) -> TextAttention:
     import torch
 
-    from attention_core.experiments.compare.heads.statistics import TextAttention
+    from attention_core.analysis.head_statistics import TextAttention
 
     return TextAttention(
         run.tensors.weights[layer],

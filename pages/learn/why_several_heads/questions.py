@@ -18,7 +18,7 @@ def questions(run: Run, layer: int, heads: TwoHeads) -> list[Question]:
 
 
 def _parameters_question(run: Run) -> Question:
-    from attention_core.experiments.learn.why_several_heads.head_size import n_parameters
+    from pages.learn.why_several_heads.experiment.head_size import n_parameters
 
     width = run.tensors.states.shape[-1]
     with_one, with_two = n_parameters(width, 1), n_parameters(width, 2)

@@ -65,7 +65,7 @@ def two_heads(run: Run, layer: int, heads: tuple[int, int]) -> TwoHeads:
     """What two heads hand on, and what one head in their place misses."""
     import torch
 
-    from attention_core.experiments.learn.why_several_heads import one_map
+    from pages.learn.why_several_heads.experiment import one_map
 
     tensors = run.tensors
     weights = tensors.weights[layer, list(heads)]

@@ -20,7 +20,7 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.progress import watched
 
-CORE = "attention_core/experiments/learn/why_several_heads"
+CORE = "pages/learn/why_several_heads/experiment"
 ONE_MAP, HEAD_SIZE = f"{CORE}/one_map.py", f"{CORE}/head_size.py"
 DIVISION = f"{CORE}/division.py"
 CODE = "The lines that computed this"

@@ -24,7 +24,7 @@ def split(run: Run, layer: int) -> Split:
     """The queries of a layer, from one product for all heads and from one for each head."""
     import torch
 
-    from attention_core.experiments.learn.why_several_heads import splitting
+    from pages.learn.why_several_heads.experiment import splitting
 
     core = run.pretrained.core
     n_heads, head_size = core.config.n_heads, core.config.d_head

@@ -72,7 +72,7 @@ def guesses_at(passed: OnePass, token: int) -> tuple[tuple[str, ...], np.ndarray
     """
     import torch
 
-    from attention_core.experiments.learn.block.residual_stream import logit_lens
+    from attention_core.analysis.residual_stream import logit_lens
 
     model = passed.run.pretrained
     states = passed.run.tensors.states[1:, token].to(model.device, model.dtype)

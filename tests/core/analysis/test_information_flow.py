@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from attention_core import Transformer
 from attention_core.analysis.information_flow import edge_heads, information_flow, route
-from attention_core.experiments.start.one_pass import Switched, switched_pass
+from attention_core.analysis.switched_parts import Switched, switched_pass
 from attention_core.model.block import LayerRecord
 from tests.helpers.attention_variants import HEADS, LATENT, enlarged, tokens
 from tests.helpers.tiny_models import TINY

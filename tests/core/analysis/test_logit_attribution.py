@@ -8,8 +8,8 @@ from torch.testing import assert_close
 
 from attention_core import Transformer
 from attention_core.analysis.logit_attribution import LogitAttribution, logit_attribution
-from attention_core.experiments.compare.masked_word_head import MaskedWordHead
-from attention_core.experiments.start.one_pass import Switched, switched_pass
+from attention_core.analysis.switched_parts import Switched, switched_pass
+from attention_core.model.masked_word_head import MaskedWordHead
 from tests.helpers.attention_variants import HEADS, LATENT, enlarged, tokens
 from tests.helpers.tiny_models import TINY
 

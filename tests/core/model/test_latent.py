@@ -9,12 +9,12 @@ from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
 from attention_core import Hooks, LatentAttention, LatentConfig, Transformer, forward_flops, in_form
+from attention_core.analysis.contributions import value_norms
 from attention_core.costs.parameters import on_paper, parameters_by_part
-from attention_core.experiments.compare.contributions import value_norms
-from attention_core.experiments.learn.block.layers_of_2017 import layer_steps as block_steps
-from attention_core.experiments.learn.shapes.steps import layer_steps
 from attention_core.model.forward_pass import Pass
+from attention_core.model.original_transformer import layer_steps as block_steps
 from attention_core.positions.rotary import rotary_angles, rotate, rotate_neighbours
+from pages.learn.shapes.experiment.steps import layer_steps
 from tests.helpers.attention_variants import (
     LATENT,
     LENGTH,

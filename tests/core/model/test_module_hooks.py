@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from attention_core import Transformer
-from attention_core.experiments.learn.block.layers_of_2017 import DecoderLayer, original_config
 from attention_core.model.block import LayerRecord
+from attention_core.model.original_transformer import DecoderLayer, original_config
 from attention_core.model.output import TransformerOutput
 from attention_core.quantized.int8 import Int8Transformer
 from tests.helpers.attention_variants import LATENT, enlarged

@@ -14,8 +14,8 @@ from attention_core import (
     causal_mask,
     kv_cache_bytes,
 )
-from attention_core.experiments.compare.generated_tokens.trace import trace
 from attention_core.generation import stream
+from pages.compare.generated_tokens.experiment.trace import trace
 from tests.helpers.attention_variants import (
     HEADS,
     LENGTH,

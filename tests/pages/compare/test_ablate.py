@@ -10,7 +10,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from attention_core import Hooks
-from attention_core.experiments.compare.ablate import HeadChange, edit
+from attention_core.analysis.ablation import HeadChange, edit
 from pages.compare.ablate import pickers, ranking, runs, sections
 from pages.compare.ablate.ranking import RankJob
 from serving import models

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_core.experiments.compare.heads.words import REPEATED_TOKENS, words_said_twice
+from attention_core.analysis.repeated_words import REPEATED_TOKENS, words_said_twice
 from pages.compare.heads import noise, statistics
 from serving import runs
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled

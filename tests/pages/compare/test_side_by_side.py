@@ -9,8 +9,8 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pretrained
-from attention_core.experiments.compare.side_by_side import merge_tokens
 from pages.compare.side_by_side import comparison, same_pair
+from pages.compare.side_by_side.experiment import merge_tokens
 from pretrained.tokenization.alignment import aligned, aligned_words
 from pretrained.tokenization.tokens import Tokens
 from serving import models, runs

@@ -10,8 +10,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from attention_core import mean_pooled_kv_heads
 from pages.kv_cache.variants import drift, looks, timing
+from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
 from pages.kv_cache.variants.timing import TimeJob
 from tests.helpers.apptest import messages, number_of, open_whole_page, place, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled

@@ -8,8 +8,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from attention_core.experiments.learn.ladder import climb
 from pages.learn.ladder import stages
+from pages.learn.ladder.experiment.ladder import climb
 from tests.helpers.apptest import code, messages, number_of, open_whole_page
 from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.drawn_tensors import described, panels

@@ -8,7 +8,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.learn.scaling import charts, experiment, real_head, softmax
+from pages.learn.scaling import charts, real_head, softmax
+from pages.learn.scaling import variances as measured
 from tests.helpers.apptest import maps, messages, number_of, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
@@ -48,8 +49,8 @@ def test_the_article_s_numbers(example: dict, typed: str):
 
 def test_the_course_s_experiment():
     block = NUMBERS["003_scaling_variance"]
-    printed = dict(zip(experiment.course(0), block["printed"].values(), strict=True))
-    for name, found in experiment.course(0).items():
+    printed = dict(zip(measured.course(0), block["printed"].values(), strict=True))
+    for name, found in measured.course(0).items():
         # the course set no seed: five standard errors of a difference, and its four decimals
         assert abs(found.variance - printed[name]) < 5 * math.sqrt(2) * found.standard_error + 5e-5
 
@@ -123,7 +124,7 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
     seed = 5
     open_whole_page(site, VIEW, scaling_d_k=str(d_k), scaling_seed=str(seed))
     generator = torch.Generator().manual_seed(seed)
-    shape = (experiment.N_DRAWS, experiment.N_TOKENS, experiment.D_KS[-1])
+    shape = (measured.N_DRAWS, measured.N_TOKENS, measured.D_KS[-1])
     q, k = torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)
     scores = q[..., :d_k] @ k[..., :d_k].mT
     table = site.dataframe[0].value.set_index("divided by")
@@ -139,7 +140,7 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
         assert number_of(row["entropy"]) == pytest.approx(float(expected), abs=6e-4)
         largest = weights.max(-1).values.mean()
         assert number_of(row["largest weight"]) == pytest.approx(float(largest), abs=6e-4)
-    for measure in experiment.MEASURES:
+    for measure in measured.MEASURES:
         site.selectbox("scaling_measure").set_value(measure).run()
         assert not site.exception
 
@@ -213,7 +214,7 @@ def test_a_link_restores_the_view(site: AppTest):
         scaling_temperature="0.25",
         scaling_d_k="1024",
         scaling_seed="99",
-        scaling_measure=experiment.REACHES,
+        scaling_measure=measured.REACHES,
         scaling_how=real_head.FACTOR,
         scaling_factor="1/16",
         scaling_layer="5",
@@ -224,7 +225,7 @@ def test_a_link_restores_the_view(site: AppTest):
     assert site.select_slider("scaling_temperature").value == 0.25
     assert site.select_slider("scaling_d_k").value == 1024
     assert site.slider("scaling_seed").value == 99
-    assert site.selectbox("scaling_measure").value == experiment.REACHES
+    assert site.selectbox("scaling_measure").value == measured.REACHES
     assert site.radio("scaling_how").value == real_head.FACTOR
     assert site.select_slider("scaling_factor").value == "1/16"
     assert maps(site)[1][0]["title"].endswith(f"{1 / math.sqrt(32) / 16:.4g}")
@@ -269,7 +270,7 @@ def test_an_axis_of_decades_holds_its_values(values: list[float]):
 @pytest.mark.parametrize(("d_k", "best"), [(64, "nothing"), (1024, "√d_k")])
 def test_which_divisor_lets_most_gradient_through(d_k: int, best: str):
     """Without a divisor the median row of a small head is not saturated yet."""
-    said = experiment.most_reaches(0, d_k)
+    said = measured.most_reaches(0, d_k)
     assert f"At d_k {d_k} the median row has the largest gradient at q·k" in said
     assert f"divided by **{best}**" in said
     assert ("at d_k 1,024 by **√d_k**" in said) == (d_k == 64)

@@ -27,7 +27,7 @@ class Plain:
     """The translator once more, from the file's tensors and matrix products only."""
 
     def __init__(self) -> None:
-        self.tensors = load_file(ROOT / "attention_core/translation/dates.safetensors")
+        self.tensors = load_file(ROOT / "pages/learn/two_networks/experiment/dates.safetensors")
 
     def linear(self, x: Tensor, name: str) -> Tensor:
         return x @ self.tensors[f"{name}.weight"] + self.tensors[f"{name}.bias"]

@@ -10,9 +10,9 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from attention_core.experiments.learn.watch_heads_form.model import Design
-from attention_core.experiments.learn.watch_heads_form.training import HeadTraining
 from pages.learn.watch_heads_form import findings, job, live_chart, stored, watch
+from pages.learn.watch_heads_form.experiment.model import Design
+from pages.learn.watch_heads_form.experiment.training import HeadTraining
 from pages.learn.watch_heads_form.job import RUN_BYTES, FormingJob, Run
 from pages.learn.watch_heads_form.recording import (
     BLIND_GUESS,
@@ -364,7 +364,7 @@ def test_stored_runs_are_written_and_read_again():
 
 
 def test_the_tokens_of_the_page_are_those_of_the_model():
-    from attention_core.experiments.learn.watch_heads_form import sequences, training
+    from pages.learn.watch_heads_form.experiment import sequences, training
 
     assert len(set(TOKENS)) == sequences.VOCABULARY
     assert pytest.approx(BLIND_GUESS) == training.BLIND_GUESS

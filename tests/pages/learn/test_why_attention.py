@@ -7,8 +7,8 @@ from streamlit.testing.v1 import AppTest
 from torch import nn
 
 from attention_core import SelfAttentionV2
-from attention_core.experiments.learn.why_attention import word_vectors
 from pages.learn.why_attention import influence, reading, timing
+from pages.learn.why_attention.experiment import word_vectors
 from serving import measure
 from serving.limits import MAX_WORDS
 from tests.helpers.apptest import messages, open_whole_page

@@ -32,7 +32,7 @@ Quantity = Literal[
 ]  # fmt: skip
 
 
-# An axis of a tensor that was read, as `Follows` in attention_core.experiments.computed_from: the
+# An axis of a tensor that was read, as `Follows` in attention_core.analysis.computed_from: the
 # axis of the result whose index it follows, its group, its half, the axis of the heads and the
 # columns of each that are skipped (0, 0: none). None: all indices are read.
 ReadAxis = tuple[int, int, int, int, int] | None

@@ -10,7 +10,7 @@ from ui.canvas.tensors import Made, ReadAxis
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.experiments.computed_from import Computation, Follows
+    from attention_core.analysis.computed_from import Computation, Follows
 
 TERMS_WRITTEN = 6  # of a sum of products; how many more there are is said
 
@@ -23,7 +23,7 @@ def made(
     sources: the tensors that were read, by the `identity` of their panels. picked: the indices of
     the window along each axis.
     """
-    from attention_core.experiments.computed_from import terms
+    from attention_core.analysis.computed_from import terms
 
     if how is None:
         return None

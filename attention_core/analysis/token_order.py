@@ -1,0 +1,107 @@
+"""Whether a layer notices the order of its tokens: each part on tokens in a new order.
+
+Dimension letters: B batch, T tokens, C width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.checks import require_finite
+from attention_core.masks import causal_mask
+from attention_core.model.block import Block
+from attention_core.model.forward_pass import Pass
+from attention_core.model.original_transformer import DecoderLayer
+from attention_core.positions.rotary import Rotation
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Whether a function of tokens and a new order of the tokens can change places.
+
+    `function_first` is f(x) with its tokens reordered, `order_first` is f of the reordered tokens,
+    both (T, C'); `difference` is the largest absolute difference, `largest` the largest absolute
+    value of the first.
+    """
+
+    function_first: Tensor
+    order_first: Tensor
+
+    @property
+    def difference(self) -> float:
+        """Zero, or no more than rounding, if the order does not matter."""
+        return float((self.function_first - self.order_first).abs().max())
+
+    @property
+    def largest(self) -> float:
+        """What the difference is to be compared with."""
+        return float(self.function_first.abs().max())
+
+
+def exchange(function: Callable[[Tensor], Tensor], x: Tensor, order: Sequence[int]) -> Exchange:
+    """Reorder the tokens of x (T, ...) before, and after, a function (B, T, ...) -> (B, T, C).
+
+    Raises: ValueError if `order` does not hold every position once, NotFiniteError for results that
+    are infinite or not a number.
+    """
+    if sorted(order) != list(range(x.shape[0])):
+        raise ValueError(f"an order of {x.shape[0]} tokens must hold each once, got {list(order)}")
+    places = torch.tensor(list(order), dtype=torch.long)
+    results = Exchange(function(x[None])[0][places], function(x[places][None])[0])
+    for rows in (results.function_first, results.order_first):
+        require_finite("outputs", rows)
+    return results
+
+
+def exchanges(
+    layer: Block | DecoderLayer,
+    tokens: Tensor,
+    order: Sequence[int],
+    embed: Callable[[Tensor, bool], Tensor],
+    rotation: Rotation | None = None,
+) -> dict[str, Exchange]:
+    """What reordering the tokens does to each part of a layer.
+
+    tokens: (T,) ids or (T, C) vectors; `embed(tokens, positions)` makes (B, T, C) of a batch of
+    them, with or without positions. rotation: that of rotary positions, if they are used.
+    Raises: ValueError if `order` does not hold every position once.
+    """
+
+    def attention(x: Tensor, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
+        output: Tensor = layer.attention(x, Pass(mask, rotation)).output
+        return output
+
+    pre = isinstance(layer, Block) and layer.pre_norm
+    attention_norm: nn.Module = layer.attention_norm if pre else nn.Identity()
+    mlp_norm: nn.Module = layer.mlp_norm if pre else nn.Identity()
+    causal = causal_mask(len(order), len(order), device=tokens.device)
+
+    def reads(x: Tensor, positions: bool = False) -> Tensor:
+        return attention_norm(embed(x, positions))
+
+    parts: dict[str, Callable[[Tensor], Tensor]] = {
+        "feed-forward": lambda x: layer.mlp(mlp_norm(embed(x, False))),
+        "normalisation": lambda x: layer.mlp_norm(embed(x, False)),
+        "attention, no mask, no positions": lambda x: attention(reads(x), None, None),
+        "attention, causal mask": lambda x: attention(reads(x), causal, None),
+        "attention, positions": lambda x: attention(reads(x, True), None, rotation),
+    }
+    return {name: exchange(part, tokens, order) for name, part in parts.items()}
+
+
+def reordered(n_tokens: int, how: str, seed: int = 0) -> list[int]:
+    """An order of n tokens: "reversed", "rotated" by one, or "shuffled" with a seed.
+
+    Raises: ValueError for any other name.
+    """
+    if how == "reversed":
+        return list(range(n_tokens))[::-1]
+    if how == "rotated":
+        return [*range(1, n_tokens), 0]
+    if how == "shuffled":
+        return torch.randperm(n_tokens, generator=torch.Generator().manual_seed(seed)).tolist()
+    raise ValueError(f'how must be "reversed", "rotated" or "shuffled", got {how!r}')

@@ -1,1 +1,0 @@
-"""The experiments on the heads of one or two models."""

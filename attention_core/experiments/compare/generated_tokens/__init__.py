@@ -1,1 +1,0 @@
-"""Where each generated token looked."""

@@ -1,1 +1,0 @@
-"""The experiments on the key/value cache."""

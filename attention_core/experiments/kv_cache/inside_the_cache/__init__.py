@@ -1,1 +1,0 @@
-"""Caches that are watched while they fill, are cropped, and are full."""

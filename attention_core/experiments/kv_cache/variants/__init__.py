@@ -1,1 +1,0 @@
-"""The forms of attention that shrink the cache."""

@@ -1,1 +1,0 @@
-"""The experiments of the lessons."""

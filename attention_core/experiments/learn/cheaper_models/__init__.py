@@ -1,1 +1,0 @@
-"""Four ideas that make a model cheaper: experts, drafts, rewards by a rule, distillation."""

@@ -1,1 +1,0 @@
-"""Masks before and after the softmax, and what dropout keeps."""

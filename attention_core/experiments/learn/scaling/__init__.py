@@ -1,1 +1,0 @@
-"""What the size of the scores does to a softmax."""

@@ -1,1 +1,0 @@
-"""How alike two words are, and why attention does not weigh words by that alone."""

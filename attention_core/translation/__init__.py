@@ -1,1 +1,0 @@
-"""Two networks with attention between them: an encoder that reads, a decoder that writes."""

@@ -1,0 +1,199 @@
+"""One model, and the forms of attention that shrink its cache: MHA, GQA, MQA, MLA, a window.
+
+All forms have the same width, layers and query heads, and share every weight that they can: they
+differ in what a token leaves behind in the cache, and in what reads it.
+
+Sources: multi-query, Shazeer 2019, https://arxiv.org/abs/1911.02150; grouped-query, Ainslie et al.
+2023, https://arxiv.org/abs/2305.13245; latent, DeepSeek-V2, https://arxiv.org/abs/2405.04434;
+window, Mistral 7B, https://arxiv.org/abs/2310.06825.
+
+Letters: H query heads, H_kv key/value heads, D head size, r rank of the latent, R size of the
+rotary key that all heads share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+from attention_core.cache import KVCache
+from attention_core.model.block import Block
+from attention_core.model.config import LatentConfig, TransformerConfig
+from attention_core.model.inputs import check_inputs
+from attention_core.model.latent import LatentAttention
+from attention_core.model.reshape import with_weights
+from attention_core.model.transformer import Transformer
+from attention_core.seeding import seeded
+from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
+
+MHA, MQA, MLA = "MHA", "MQA", "MLA"
+_OF_ATTENTION = {"n_kv_heads", "head_size", "latent", "window"}  # fields in which forms differ
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One form of attention: its short name ("MHA", "GQA 4", "MQA", "MLA") and its configuration.
+
+    The number of a GQA form is that of its key/value heads: the groups.
+    """
+
+    name: str
+    config: TransformerConfig
+
+    @property
+    def numbers_per_token(self) -> int:
+        """Numbers that a token leaves in one layer's cache: 2 * H_kv * D, or r + R."""
+        return sum(heads * size for heads, size in self.config.cache_shapes)
+
+
+def divisors(number: int) -> tuple[int, ...]:
+    """All divisors of a number of heads, largest first: the numbers of key/value heads it allows.
+
+    Raises: ValueError for a number below 1.
+    """
+    if number < 1:
+        raise ValueError(f"a number of heads must be at least 1, got {number}")
+    return tuple(d for d in range(number, 0, -1) if number % d == 0)
+
+
+def readers(n_heads: int, n_kv_heads: int) -> tuple[tuple[int, ...], ...]:
+    """The query heads that read each key/value head: neighbours, H / H_kv of them.
+
+    Raises: ValueError if the heads cannot be shared evenly.
+    """
+    if n_kv_heads < 1 or n_heads % n_kv_heads:
+        raise ValueError(f"{n_heads} query heads cannot share {n_kv_heads} key/value heads evenly")
+    size = n_heads // n_kv_heads
+    return tuple(tuple(range(g * size, (g + 1) * size)) for g in range(n_kv_heads))
+
+
+def latent_sizes(head_size: int) -> LatentConfig:
+    """Sizes of latent attention in DeepSeek's proportions: r = 4 D, R = D / 2.
+
+    Source: DeepSeek-V2, section 2.1.4 and table 1; DeepSeek-V3 has the same (512 and 64 for heads
+    of 128). Queries are not compressed here: that saves no cache.
+    Raises: ValueError for a head size whose half is no even number.
+    """
+    if head_size < 4 or head_size % 4:
+        raise ValueError(f"half of the head size must be even, got {head_size}")
+    return LatentConfig(
+        kv_rank=4 * head_size,
+        nope_head_size=head_size,
+        rope_head_size=head_size // 2,
+        v_head_size=head_size,
+    )
+
+
+def ladder(base: TransformerConfig) -> tuple[Variant, ...]:
+    """All forms of a multi-head model with rotary positions: MHA, every GQA, MQA, MLA (expanded).
+
+    Raises: ValueError for a model that shares key/value heads already or has latents.
+    """
+    if base.latent is not None or base.kv_heads != base.n_heads:
+        raise ValueError(
+            f"the ladder begins with a key/value head for each of {base.n_heads} query heads, "
+            f"got {base.cache_shapes[0][0]}"
+        )
+    variants = [Variant(MHA, replace(base, n_kv_heads=None))]
+    for groups in divisors(base.n_heads)[1:]:
+        name = MQA if groups == 1 else f"GQA {groups}"
+        variants.append(Variant(name, replace(base, n_kv_heads=groups)))
+    latent = replace(base, n_kv_heads=None, head_size=None, latent=latent_sizes(base.d_head))
+    return (*variants, Variant(MLA, latent))
+
+
+def windowed(variant: Variant, window: int) -> Variant:
+    """The same form, where a query sees the last `window` tokens only, and no others are kept."""
+    return Variant(f"{variant.name}, window {window}", replace(variant.config, window=window))
+
+
+def build(base: Transformer, variant: Variant, *, seed: int) -> Transformer:
+    """A model of the ladder of `base`, a multi-head one.
+
+    Fewer key/value heads are the means of the base's own. Latent attention draws its query and
+    key/value matrices from `seed`. All other weights are those of `base`, not copies.
+    Raises: ValueError for a configuration that differs from the base in more than its attention.
+    """
+    config = variant.config
+    shared = {field.name for field in fields(config)} - _OF_ATTENTION
+    if any(getattr(config, name) != getattr(base.config, name) for name in shared):
+        raise ValueError(f"{variant.name} differs from the base in more than its attention")
+    if config.latent is None:
+        same = config.kv_heads == base.config.kv_heads
+        model = base if same else mean_pooled_kv_heads(base, config.kv_heads, share=True)
+        return with_weights(config, model.state_dict(), like=base)
+    state = {
+        name: weight
+        for name, weight in base.state_dict().items()
+        if ".attention." not in name or name.endswith(".attention.out.weight")
+    }
+    with seeded(seed):
+        for layer in range(config.n_layers):
+            for name, weight in LatentAttention(config, layer).state_dict().items():
+                state.setdefault(f"blocks.{layer}.attention.{name}", weight)
+    return with_weights(config, state, like=base)
+
+
+def random_base(config: TransformerConfig, *, seed: int) -> Transformer:
+    """A multi-head model whose weights are drawn from `seed`: for sizes and times, not for words.
+
+    Raises: ValueError for a seed below 0.
+    """
+    with seeded(seed):
+        return Transformer(config).eval().requires_grad_(False)
+
+
+def group_distances(weights: Tensor, group_size: int) -> tuple[float, float | None]:
+    """How differently heads look: the mean distance of two of one group, and of two groups.
+
+    Total variation, half the sum of absolute differences of two rows, averaged over the queries:
+    0 for equal rows, 1 for rows that share no key. weights (H, T, S). The second is None where all
+    heads are one group.
+    Raises: ValueError for groups of one, or groups that do not divide the heads.
+    """
+    n_heads = len(weights)
+    if group_size < 2 or n_heads % group_size:
+        raise ValueError(f"{n_heads} heads have no groups of {group_size} to compare within")
+    distances = (weights[:, None] - weights[None]).abs().sum(-1).mean(-1) / 2  # (H, H)
+    group = torch.arange(n_heads) // group_size
+    same = (group[:, None] == group[None]).to(weights.device)
+    off_diagonal = ~torch.eye(n_heads, dtype=torch.bool, device=weights.device)
+    across = distances[~same]
+    within = float(distances[same & off_diagonal].mean())
+    return within, float(across.mean()) if len(across) else None
+
+
+def fill(model: Transformer, token_ids: Sequence[int], n_tokens: int) -> Tensor:
+    """`n_tokens` tokens, the given ones repeated: (1, n_tokens), on the device of the model.
+
+    Raises: ValueError for no token at all.
+    """
+    if not token_ids:
+        raise ValueError("there is no token to repeat")
+    ids = torch.tensor(token_ids, device=next(model.parameters()).device)
+    return ids.repeat(-(-n_tokens // len(ids)))[None, :n_tokens]
+
+
+@torch.inference_mode()
+def filled_cache(model: Transformer, token_ids: Tensor) -> KVCache:
+    """The cache that a prompt (B, T) leaves in a model whose layers norm what they read.
+
+    The last layer ends with its attention: what follows it would make logits, and no key or value.
+    Raises: ValueError for token ids that do not fit the model, or one that norms the sums instead.
+    """
+    if model.config.norm_order != "pre":
+        raise ValueError(f'the norm order must be "pre", got "{model.config.norm_order}"')
+    cache = model.new_cache(*token_ids.shape)
+    check_inputs(model.config, token_ids, cache)
+    positions = torch.arange(token_ids.shape[1], device=token_ids.device)
+    x = model.embed(token_ids, positions).entering
+    forward_pass = model.new_pass(x, positions, cache)
+    *layers, last = model.blocks
+    for layer in layers:
+        x = layer(x, forward_pass).output
+    assert isinstance(last, Block)
+    last.attention(last.attention_norm(x), forward_pass)
+    return cache

@@ -1,0 +1,87 @@
+"""How far a trained model drifts when its key/value heads are averaged and nothing is trained.
+
+Mean-pooling is how the GQA paper starts a grouped model from a multi-head one (Ainslie et al. 2023,
+https://arxiv.org/abs/2305.13245, section 2.1); it then trains on, for 5% of the original steps.
+
+Dimension letters: T tokens, S keys, H query heads, C width, V vocabulary, L layers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attention_core.analysis.distances import cosine_distance, divergence, relative_distance
+from attention_core.model.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a model makes of one text.
+
+    `hidden` (T, C) after the last layer; `weights` (L, H, T, S); `logits` (V,) of the last
+    position, None for a model without an output matrix.
+    """
+
+    hidden: Tensor
+    weights: Tensor
+    logits: Tensor | None
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What pooling to `n_kv_heads` changed on one text.
+
+    `cosine` (T,): 1 - cosine of each token's last hidden state with the one before pooling.
+    `relative` (T,): the length of their difference over the length of the state.
+    `attention` (L, H): total variation of each head's rows, averaged over the queries: the share of
+    its attention that moved to other keys, from 0 to 1.
+    `divergence`: Kullback-Leibler, in nats, of the next-token distribution; `likeliest`: the ids of
+    the likeliest next token before and after. Both None for a model that predicts none.
+    """
+
+    n_kv_heads: int
+    cosine: Tensor
+    relative: Tensor
+    attention: Tensor
+    divergence: float | None
+    likeliest: tuple[int, int] | None
+
+
+def outcome(model: Transformer, token_ids: Tensor) -> Outcome:
+    """One forward pass on a text: ids (T,).
+
+    Raises: ValueError if the tokens do not fit the model.
+    """
+    with torch.inference_mode():
+        output = model(token_ids[None], record=True, last_only=True)
+        weights = torch.stack([record.weights[0] for record in output.records])
+    logits = None if output.logits is None else output.logits[0, -1]
+    return Outcome(output.hidden[0], weights, logits)
+
+
+def drift(before: Outcome, after: Outcome, n_kv_heads: int) -> Drift:
+    """What changed from one outcome to the other, of the same text.
+
+    Raises: ValueError for outcomes of different shapes.
+    """
+    if before.weights.shape != after.weights.shape or before.hidden.shape != after.hidden.shape:
+        raise ValueError(
+            f"outcomes of one text have equal shapes, got weights {tuple(before.weights.shape)} "
+            f"and {tuple(after.weights.shape)}"
+        )
+    moved = (after.weights - before.weights).abs().sum(-1).mean(-1) / 2  # (L, H, T, S) -> (L, H)
+    kl, likeliest = None, None
+    if before.logits is not None and after.logits is not None:
+        kl = float(divergence(before.logits, after.logits))
+        likeliest = int(before.logits.argmax()), int(after.logits.argmax())
+    return Drift(
+        n_kv_heads=n_kv_heads,
+        cosine=cosine_distance(before.hidden, after.hidden),
+        relative=relative_distance(before.hidden, after.hidden),
+        attention=moved,
+        divergence=kl,
+        likeliest=likeliest,
+    )

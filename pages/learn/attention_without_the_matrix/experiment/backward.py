@@ -1,0 +1,84 @@
+"""The way back through attention without its weights: they are computed again, tile by tile.
+
+FlashAttention (Dao et al. 2022, https://arxiv.org/abs/2205.14135, algorithm 4): the forward pass
+keeps the output and two numbers a row, m and l, from which every weight is exp(score - m) / l.
+Dimension letters: T queries, S keys, D head size.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attention_core.attend import attention_scores, mask_scores
+from pages.learn.attention_without_the_matrix.experiment.tiles import Rows, tiles
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of one head's queries (T, D), keys (S, D) and values (S, D).
+
+    n_weights: how many weights were computed again. n_at_once: how many of them were there at once.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    n_weights: int
+    n_at_once: int
+
+
+def weights_again(q: Tensor, k: Tensor, rows: Rows, scale: float, mask: Tensor | None) -> Tensor:
+    """The attention weights of some queries (t, D) and keys (s, D) from their m and l, (t, s).
+
+    A query that saw no key has weights of 0.
+    """
+    scores = attention_scores(q, k) * scale
+    if mask is not None:
+        scores = mask_scores(scores, mask)
+    origin = rows.m.masked_fill(rows.m == -math.inf, 0.0)
+    total = rows.l.masked_fill(rows.l == 0, 1.0)
+    return torch.exp(scores - origin[:, None]) / total[:, None]
+
+
+def gradients(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    rows: Rows,
+    of_output: Tensor,
+    tile: tuple[int, int],
+    *,
+    scale: float,
+    mask: Tensor | None = None,
+) -> Gradients:
+    """The gradients of q, k and v of one head, given that of its output (T, D).
+
+    rows: what `attend_in_tiles` kept of the forward pass. mask: (T, S), as in `attend`.
+    Raises: ValueError if the gradient does not have the shape of the output, or for a tile size
+    below 1.
+    """
+    if of_output.shape != rows.o.shape:
+        raise ValueError(
+            f"the gradient is {tuple(of_output.shape)}, the output {tuple(rows.o.shape)}"
+        )
+    of_q, of_k, of_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+    # what the softmax takes off every score of a row, sum over keys of weight times its gradient
+    shared = (of_output * rows.output).sum(dim=-1, keepdim=True)
+    n_weights = n_at_once = 0
+    for queries, keys in tiles(len(q), len(k), tile):
+        allowed = None if mask is None else mask[queries, keys]
+        if allowed is not None and not allowed.any():
+            continue
+        weights = weights_again(q[queries], k[keys], rows.of(queries), scale, allowed)
+        of_weights = of_output[queries] @ v[keys].T
+        of_scores = weights * (of_weights - shared[queries]) * scale
+        of_v[keys] += weights.T @ of_output[queries]
+        of_q[queries] += of_scores @ k[keys]
+        of_k[keys] += of_scores.T @ q[queries]
+        n_weights += weights.numel()
+        n_at_once = max(n_at_once, weights.numel())
+    return Gradients(of_q, of_k, of_v, n_weights, n_at_once)

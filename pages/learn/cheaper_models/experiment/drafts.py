@@ -1,0 +1,137 @@
+"""Several tokens at once: what a state says of later tokens, and drafts that one pass checks.
+
+Dimension letters: T tokens, C width, V vocabulary.
+Sources: Gloeckle et al. 2024 (multi-token prediction), https://arxiv.org/abs/2404.19737;
+DeepSeek-V3 2024, https://arxiv.org/abs/2412.19437; Leviathan et al. 2023 (checking a draft in one
+pass), https://arxiv.org/abs/2211.17192; a draft by the first layers: Elhoushi et al. 2024
+(LayerSkip), https://arxiv.org/abs/2404.16710.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attention_core.analysis.residual_stream import logit_lens
+from attention_core.cache import KVCache
+from attention_core.checks import require_int
+from attention_core.generation import check_room
+from attention_core.model.transformer import Transformer
+
+
+def ranks(logits: Tensor, ids: Tensor, ahead: int) -> Tensor:
+    """The rank of the token that stands `ahead` places later, 1 for the likeliest: (T - ahead,).
+
+    logits: (T, V) of every position. ids: (T,) of the text itself.
+    Raises: ValueError for `ahead` below 1, or logits and ids of different lengths.
+    """
+    require_int("ahead", ahead)
+    if len(logits) != len(ids):
+        raise ValueError(f"{len(logits)} rows of logits do not fit {len(ids)} tokens")
+    rows = logits[: max(len(ids) - ahead, 0)]
+    true = rows.gather(1, ids[ahead:, None])
+    return (rows > true).sum(dim=1) + 1
+
+
+def expected_tokens(acceptance: float, n_drafted: int) -> float:
+    """Tokens that one checking pass gives on average: 1 + p + p² + … + p^n.
+
+    acceptance: the probability p that a drafted token is accepted where all before it were.
+    Raises: ValueError for p outside 0 to 1, or fewer than 0 drafted tokens.
+    """
+    if not 0 <= acceptance <= 1:
+        raise ValueError(f"acceptance must be 0 to 1, got {acceptance}")
+    require_int("n_drafted", n_drafted, least=0)
+    if acceptance == 1:
+        return n_drafted + 1.0
+    return (1 - acceptance ** (n_drafted + 1)) / (1 - acceptance)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A draft of n tokens, and what the whole model says at each of its places and behind it.
+
+    drafted: n ids. own: n + 1 ids, the whole model's likeliest token behind the text and behind
+    each drafted token, all from one pass. n_accepted: drafted tokens up to the first that differs.
+    """
+
+    drafted: tuple[int, ...]
+    own: tuple[int, ...]
+
+    @property
+    def n_accepted(self) -> int:
+        """How many drafted tokens are kept."""
+        agree = [drafted == own for drafted, own in zip(self.drafted, self.own, strict=False)]
+        return agree.index(False) if False in agree else len(agree)
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """The tokens that the pass gives: those accepted, and one of the whole model's own."""
+        return self.own[: self.n_accepted + 1]
+
+
+def early_logits(
+    model: Transformer, ids: Tensor, n_layers: int, cache: KVCache | None = None
+) -> Tensor:
+    """The next token's logits (V,) from the first layers alone, behind ids (T,).
+
+    cache: holds the tokens before these, in as many layers; these are added to it.
+    Raises: ValueError for fewer layers than 0 or more than the model has.
+    """
+    require_int("n_layers", n_layers, least=0, most=model.config.n_layers)
+    n_before = 0 if cache is None else cache.length
+    places = torch.arange(n_before, n_before + len(ids), device=ids.device)
+    x = model.embed(ids[None], places).entering
+    forward_pass = model.new_pass(x, places, cache)
+    for block in model.blocks[:n_layers]:
+        x = block(x, forward_pass).output
+    return logit_lens(model, x[0, -1:])[0]
+
+
+def read_text(model: Transformer, ids: Tensor) -> KVCache:
+    """Keys and values of a text ids (T,) in every layer, but for its last token.
+
+    A draft and the pass that checks it both begin with these, so the text is read once.
+    """
+    cache = model.new_cache(1, len(ids), keep_all=True)
+    if len(ids) > 1:
+        model(ids[None, :-1], cache=cache, last_only=True)
+    return cache
+
+
+def first_layers(model: Transformer, read: KVCache, n_layers: int, max_length: int) -> KVCache:
+    """A cache of the first layers of a model that begins with a copy of `read`.
+
+    max_length: tokens that it has room for.
+    """
+    cache = model.new_cache(1, max_length, n_layers=n_layers)
+    for layer in range(n_layers):
+        cache.update(layer, *read.layer(layer))
+    return cache
+
+
+def draft(
+    model: Transformer, ids: Tensor, n_layers: int, n_drafted: int, read: KVCache | None = None
+) -> Checked:
+    """Draft tokens behind a text ids (T,) with the first layers, and check them in one pass.
+
+    read: what `read_text` gives for this text; it is not changed. None: it is computed here.
+    Raises: ValueError for fewer than 1 drafted token, a number of layers that the model does not
+    have, or more tokens than its context holds.
+    """
+    require_int("n_drafted", n_drafted)
+    check_room(model.config, len(ids), n_drafted + 1)
+    text, n_all, room = ids, model.config.n_layers, len(ids) + n_drafted
+    require_int("n_layers", n_layers, least=0, most=n_all)
+    read = read_text(model, ids) if read is None else read
+    cache = first_layers(model, read, n_layers, room) if n_layers else None
+    for _ in range(n_drafted):
+        n_seen = 0 if cache is None else cache.length
+        likeliest = early_logits(model, text[n_seen:], n_layers, cache).argmax()
+        text = torch.cat([text, likeliest[None]])
+    checking = first_layers(model, read, n_all, room)
+    # one pass of the whole model over the text's last token and the draft
+    own = model(text[None, checking.length :], cache=checking).logits[0].argmax(dim=-1)
+    return Checked(tuple(text[len(ids) :].tolist()), tuple(own.tolist()))

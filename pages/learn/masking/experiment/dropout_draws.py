@@ -1,0 +1,102 @@
+"""Dropout with its draws in view: which cells stay, and what many draws average to.
+
+The draws are those of `nn.functional.dropout` on the CPU with the same stream; here they come from
+a generator of their own, so that nobody else's draws can disturb them.
+Source: Srivastava et al. 2014, https://jmlr.org/papers/v15/srivastava14a.html ("inverted": the kept
+cells are scaled while training, and nothing is scaled afterwards).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from attention_core.lecture_inputs import DROPOUT_SHAPE, SEED_DROPOUT
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """One draw: `before`, `kept` (1 or 0) and `after` have the same shape."""
+
+    before: Tensor
+    kept: Tensor
+    after: Tensor
+
+    @property
+    def row_sums(self) -> Tensor:
+        """What each row sums to after the draw: (..., T, 1)."""
+        return self.after.sum(dim=-1, keepdim=True)
+
+
+def drop(weights: Tensor, p: float, generator: torch.Generator) -> Dropped:
+    """Keep every cell with probability 1 - p, and scale what is kept by 1 / (1 - p).
+
+    Raises: ValueError for p outside [0, 1).
+    """
+    _check(p)
+    kept = torch.empty_like(weights).bernoulli_(1.0 - p, generator=generator)
+    after = weights * (kept / (1.0 - p))
+    return Dropped(weights, kept, after)
+
+
+def drop_seeded(weights: Tensor, p: float, seed: int) -> Dropped:
+    """One draw from a seed of its own."""
+    return drop(weights, p, torch.Generator().manual_seed(seed))
+
+
+def lecture_draw(p: float, seed: int = SEED_DROPOUT) -> Dropped:
+    """The article's example: a matrix drawn from [0, 1), then the dropout, from one stream."""
+    generator = torch.Generator().manual_seed(seed)
+    return drop(torch.rand(DROPOUT_SHAPE, generator=generator), p, generator)
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """How far the average of n draws is from the undropped weights, for several n.
+
+    Over the cells with a weight above zero: `largest` and `mean` absolute deviation, both (N,), and
+    `expected`, the mean absolute deviation that the normal approximation predicts, with the
+    variance w^2 p / (1 - p) of one draw: sqrt(2 / pi) * mean(w) * sqrt(p / (1 - p) / n).
+    """
+
+    draws: tuple[int, ...]
+    largest: Tensor
+    mean: Tensor
+    expected: Tensor
+
+
+def deviations(weights: Tensor, p: float, seed: int, draws: Sequence[int]) -> Deviations:
+    """Average the first n of max(draws) draws, for every n in `draws`, in one pass.
+
+    Memory: max(draws) * cells * 5 bytes.
+    Raises: ValueError for p outside [0, 1), draws below 1, or weights without one above zero.
+    """
+    _check(p)
+    if not draws or min(draws) < 1:
+        raise ValueError(f"numbers of draws must be at least 1, got {list(draws)}")
+    cells = weights[weights > 0.0]
+    if not cells.numel():
+        raise ValueError("no weight is above zero")
+    generator = torch.Generator().manual_seed(seed)
+    kept = torch.empty(max(draws), cells.numel(), dtype=torch.uint8)
+    kept.bernoulli_(1.0 - p, generator=generator)
+    count = torch.tensor(draws)
+    times_kept = kept.cumsum(dim=0, dtype=torch.int32)[count - 1]
+    average = cells * (times_kept / count[:, None]) / (1.0 - p)
+    away = (average - cells).abs()
+    spread = math.sqrt(2.0 / math.pi) * float(cells.mean()) * math.sqrt(p / (1.0 - p))
+    return Deviations(
+        draws=tuple(draws),
+        largest=away.max(dim=1).values,
+        mean=away.mean(dim=1),
+        expected=spread / count.sqrt(),
+    )
+
+
+def _check(p: float) -> None:
+    if not 0.0 <= p < 1.0:
+        raise ValueError(f"p must be at least 0 and below 1, got {p}")

@@ -1,0 +1,150 @@
+"""The size of q·k under four divisors: variances and what the softmax makes of them, over d_k."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from serving.cache import kept
+from serving.limits import SMALL_CACHE_BYTES
+from serving.number_text import written
+
+if TYPE_CHECKING:
+    from pages.learn.scaling.experiment import ScaledScores
+
+D_KS = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 256, 512, 1024]
+N_DRAWS, N_TOKENS = 100, 32
+# The course's own experiment: d_k, draws, tokens of each draw.
+COURSE = (64, 1000, 10)
+
+ENTROPY, LARGEST = "entropy of a row", "largest weight of a row"
+GRADIENT, MEDIAN = "gradient of the softmax, mean row", "gradient of the softmax, median row"
+REACHES = "gradient that reaches q·k, median row"
+MEASURES = [LARGEST, ENTROPY, GRADIENT, MEDIAN, REACHES]
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda seed: seed)
+def sweep(seed: int) -> dict[str, list[ScaledScores]]:
+    """All divisors at every d_k, from one draw of `N_DRAWS` Q and K; kept for all visitors."""
+    from pages.learn.scaling.experiment import scaling_sweep
+
+    return scaling_sweep(D_KS, n_draws=N_DRAWS, n_tokens=N_TOKENS, seed=seed)
+
+
+@kept(SMALL_CACHE_BYTES, key=lambda seed: seed)
+def course(seed: int) -> dict[str, ScaledScores]:
+    """The course's experiment with a seed: its d_k, its number and size of draws."""
+    from pages.learn.scaling.experiment import scaling_sweep
+
+    d_k, n_draws, n_tokens = COURSE
+    results = scaling_sweep([d_k], n_draws=n_draws, n_tokens=n_tokens, seed=seed)
+    return {name: sizes[0] for name, sizes in results.items()}
+
+
+def at(seed: int, d_k: int) -> dict[str, ScaledScores]:
+    """What the sweep measured at one d_k, for each divisor."""
+    return {name: sizes[D_KS.index(d_k)] for name, sizes in sweep(seed).items()}
+
+
+def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
+    """One row a divisor: the variance against theory, and what the softmax makes of it."""
+    return pd.DataFrame(
+        [
+            {
+                "divided by": name,
+                "variance": written(scores.variance, ".4g"),
+                "spread": written(scores.spread, ".2g"),
+                "theory": written(scores.theory, ".4g"),
+                "entropy": f"{scores.entropy:.3f}",
+                "largest weight": f"{scores.largest:.3f}",
+                "gradient, mean": written(measured(scores, GRADIENT), ".3g"),
+                "gradient, median": written(measured(scores, MEDIAN), ".3g"),
+                "reaching q·k": written(measured(scores, REACHES), ".3g"),
+            }
+            for name, scores in results.items()
+        ]
+    )
+
+
+def most_reaches(seed: int, d_k: int) -> str:
+    """Sentences: with which divisor most of the gradient reaches q·k, here and in a large head."""
+
+    def best(size: int) -> str:
+        reaching = {name: measured(scores, REACHES) for name, scores in at(seed, size).items()}
+        return max(reaching, key=lambda name: reaching[name])
+
+    here, in_a_large_head = best(d_k), best(D_KS[-1])
+    sentence = (
+        f"At d_k {d_k} the median row has the largest gradient at q·k where the scores are divided "
+        f"by **{here}**"
+    )
+    if here == in_a_large_head:
+        return f"{sentence}."
+    return (
+        f"{sentence}, at d_k {D_KS[-1]:,} by **{in_a_large_head}**: in larger heads more rows are "
+        "saturated. Move the slider to see it."
+    )
+
+
+def variances(seed: int) -> pd.DataFrame:
+    """The rows of the chart of variances: `measured`, its spread from `low` to `high`, `theory`."""
+    return pd.DataFrame(
+        [
+            {
+                "d_k": scores.d_k,
+                "divided by": name,
+                "measured": scores.variance,
+                "low": max(scores.variance - scores.spread, scores.variance / 10),
+                "high": scores.variance + scores.spread,
+                "theory": scores.theory,
+            }
+            for name, sizes in sweep(seed).items()
+            for scores in sizes
+        ]
+    )
+
+
+def values(seed: int, measure: str) -> pd.DataFrame:
+    """The rows of the chart of a measure: its `value` at every d_k, for every divisor."""
+    return pd.DataFrame(
+        [
+            {"d_k": scores.d_k, "divided by": name, "value": measured(scores, measure)}
+            for name, sizes in sweep(seed).items()
+            for scores in sizes
+        ]
+    )
+
+
+def everything(seed: int) -> pd.DataFrame:
+    """The whole sweep as a table, unrounded: the numbers behind both charts."""
+    return pd.DataFrame(
+        [
+            {
+                "d_k": scores.d_k,
+                "divided by": name,
+                "variance": scores.variance,
+                "spread": scores.spread,
+                "theory": scores.theory,
+                **{measure: measured(scores, measure) for measure in MEASURES},
+                "draws": scores.n_draws,
+                "seed": seed,
+            }
+            for name, sizes in sweep(seed).items()
+            for scores in sizes
+        ]
+    )
+
+
+def measured(scores: ScaledScores, measure: str) -> float:
+    """A measure of the softmax's rows; gradients relative to the one of a uniform row."""
+    from pages.learn.scaling.experiment import uniform_jacobian_norm
+
+    uniform = uniform_jacobian_norm(N_TOKENS)
+    return {
+        ENTROPY: scores.entropy,
+        LARGEST: scores.largest,
+        GRADIENT: scores.jacobian / uniform,
+        MEDIAN: scores.jacobian_median / uniform,
+        REACHES: scores.jacobian_median / uniform / scores.divisor,
+    }[measure]

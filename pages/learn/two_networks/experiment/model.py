@@ -1,0 +1,170 @@
+"""An encoder and a decoder with cross-attention, of the core's own parts.
+
+Dimension letters: B batch, T written symbols, S symbols of the text, H heads,
+D head size, C width.
+Sources: Bahdanau et al. 2014 (https://arxiv.org/abs/1409.0473), where a decoder first looked
+back at every state of the encoder; Vaswani et al. 2017 (https://arxiv.org/abs/1706.03762).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.attend import AttentionRecord, attend
+from attention_core.heads import merge_heads, split_heads
+from attention_core.masks import causal_mask, padding_mask
+from attention_core.model.layers import Projection
+from pages.learn.two_networks.experiment.dates import ANSWER, MAX_TEXT, PAD, START, VOCABULARY
+
+WEIGHTS = Path(__file__).parent / "dates.safetensors"
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What the translator computed for a batch of texts and what it had written.
+
+    `encoder` and `decoder` are the self-attentions, `cross` looks from the written symbols to the
+    text: one record a layer, weights (B, H, S, S), (B, H, T, T) and (B, H, T, S).
+    """
+
+    logits: Tensor  # (B, T, vocabulary)
+    encoder: list[AttentionRecord]
+    decoder: list[AttentionRecord]
+    cross: list[AttentionRecord]
+
+
+class AttentionBetween(nn.Module):
+    """Multi-head attention whose queries come from one sequence, keys and values from another.
+
+    With the same sequence twice it is self-attention.
+    Raises: ValueError if the heads do not divide the width.
+    """
+
+    def __init__(self, width: int, n_heads: int) -> None:
+        super().__init__()
+        if n_heads < 1 or width % n_heads:
+            raise ValueError(f"{n_heads} heads do not divide a width of {width} evenly")
+        self.n_heads = n_heads
+        self.query, self.out = Projection(width, width), Projection(width, width)
+        self.key, self.value = Projection(width, width), Projection(width, width)
+
+    def forward(self, x: Tensor, source: Tensor, mask: Tensor | None = None) -> AttentionRecord:
+        """Queries of `x` (B, T, C) attend to `source` (B, S, C); `output` is (B, T, C)."""
+        q = split_heads(self.query(x), self.n_heads)  # (B, T, C) -> (B, H, T, D)
+        k = split_heads(self.key(source), self.n_heads)  # (B, S, C) -> (B, H, S, D)
+        v = split_heads(self.value(source), self.n_heads)
+        record = attend(q, k, v, mask=mask)
+        return replace(record, output=self.out(merge_heads(record.context)))
+
+
+class Layer(nn.Module):
+    """One layer of the encoder, or with `cross` of the decoder; norms stand before each part."""
+
+    def __init__(self, width: int, n_heads: int, *, cross: bool) -> None:
+        super().__init__()
+        self.self_norm, self.self_attention = nn.LayerNorm(width), AttentionBetween(width, n_heads)
+        self.cross_norm = nn.LayerNorm(width) if cross else None
+        self.cross_attention = AttentionBetween(width, n_heads) if cross else None
+        self.feed_norm = nn.LayerNorm(width)
+        self.up, self.down = Projection(width, 2 * width), Projection(2 * width, width)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+    ) -> tuple[Tensor, list[AttentionRecord]]:
+        """(B, T, C) -> (B, T, C), with the records of self-attention and of cross-attention."""
+        normed = self.self_norm(x)
+        records = [self.self_attention(normed, normed, mask)]
+        x = x + records[0].output
+        if self.cross_attention is not None and self.cross_norm is not None:
+            if memory is None:
+                raise ValueError("a layer with cross-attention needs what the encoder has read")
+            records.append(self.cross_attention(self.cross_norm(x), memory, memory_mask))
+            x = x + records[1].output
+        return x + self.down(torch.relu(self.up(self.feed_norm(x)))), records
+
+
+class Translator(nn.Module):
+    """Reads a text with an encoder and writes an answer with a decoder, symbol by symbol."""
+
+    def __init__(self, width: int = 64, n_heads: int = 4, n_layers: int = 2) -> None:
+        super().__init__()
+        self.symbols = nn.Embedding(VOCABULARY, width)
+        self.text_positions = nn.Embedding(MAX_TEXT, width)
+        self.answer_positions = nn.Embedding(ANSWER, width)
+        self.encoder = nn.ModuleList(Layer(width, n_heads, cross=False) for _ in range(n_layers))
+        self.decoder = nn.ModuleList(Layer(width, n_heads, cross=True) for _ in range(n_layers))
+        self.encoder_norm, self.decoder_norm = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.unembed = Projection(width, VOCABULARY)
+
+    def read(self, text: Tensor) -> tuple[Tensor, list[AttentionRecord]]:
+        """What the encoder hands over, a state for each symbol of a text (B, S) -> (B, S, C).
+
+        Also returns the self-attention of each of its layers.
+        Raises: ValueError for a text beyond 32 symbols.
+        """
+        n_text = text.shape[1]
+        if not 1 <= n_text <= MAX_TEXT:
+            raise ValueError(f"a text has 1 to {MAX_TEXT} symbols, got {n_text}")
+        mask = padding_mask(text != PAD)  # (B, 1, 1, S)
+        records = []
+        x = self.symbols(text) + self.text_positions.weight[:n_text]  # (B, S, C)
+        for layer in self.encoder:
+            x, (record,) = layer(x, mask)
+            records.append(record)
+        return self.encoder_norm(x), records
+
+    def forward(self, text: Tensor, written: Tensor, *, one_vector: bool = False) -> Translation:
+        """Logits for the symbol after each written one: text (B, S), written (B, T).
+
+        one_vector: the decoder gets the mean of the encoder's states only, so that `cross` has one
+        key; no weights were trained for that.
+        Raises: ValueError for a text beyond 32 symbols or an answer beyond 10.
+        """
+        n_written = written.shape[1]
+        if not 1 <= n_written <= ANSWER:
+            raise ValueError(f"an answer has 1 to {ANSWER} symbols, got {n_written}")
+        memory, encoder = self.read(text)
+        is_text = text != PAD
+        mask = padding_mask(is_text)  # (B, 1, 1, S)
+        if one_vector:
+            memory = (memory * is_text[..., None]).sum(1, keepdim=True)  # (B, 1, C)
+            memory = memory / is_text.sum(1)[:, None, None]
+            mask = mask.any(-1, keepdim=True)
+        decoder, cross = [], []
+        y = self.symbols(written) + self.answer_positions.weight[:n_written]  # (B, T, C)
+        causal = causal_mask(n_written, n_written, device=text.device)
+        for layer in self.decoder:
+            y, (record, between) = layer(y, causal, memory, mask)
+            decoder.append(record)
+            cross.append(between)
+        return Translation(self.unembed(self.decoder_norm(y)), encoder, decoder, cross)
+
+    @torch.no_grad()
+    def translate(self, text: Tensor, *, one_vector: bool = False) -> tuple[Tensor, Translation]:
+        """Write the most probable symbols: text (B, S) -> answers (B, 10), and the last pass."""
+        written = torch.full((text.shape[0], 1), START, device=text.device)
+        while True:
+            result = self(text, written, one_vector=one_vector)
+            # neither padding nor a second start is written, whatever the text
+            chosen = result.logits[:, -1, START + 1 :].argmax(-1, keepdim=True) + START + 1
+            written = torch.cat((written, chosen), dim=1)
+            if written.shape[1] > ANSWER:
+                return written[:, 1:], result
+
+
+def trained_translator() -> Translator:
+    """The translator with the weights that `python -m training.translator` wrote."""
+    from safetensors.torch import load_file
+
+    with torch.device("meta"):  # no random weights are drawn first
+        model = Translator()
+    model.load_state_dict(load_file(WEIGHTS), assign=True)
+    return model.eval().requires_grad_(False)

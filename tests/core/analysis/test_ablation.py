@@ -1,0 +1,161 @@
+"""Switched-off heads against a direct computation, and the ranking against whole passes."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from attention_core import Hooks, Transformer
+from attention_core.analysis.ablation import (
+    HeadChange,
+    changed,
+    check_changes,
+    edit,
+    hidden_with,
+    logits_from,
+    prediction_effects,
+    rank,
+    state_effects,
+    uniform_weights,
+)
+from attention_core.attend import attend
+from attention_core.masks import causal_mask
+from tests.helpers.tiny_models import build
+
+NAMES = ["gpt2", "llama", "llama-tied", "bert"]
+
+
+def some_ids(model: Transformer, n: int = 9) -> Tensor:
+    return torch.randint(model.config.vocab_size, (n,), generator=torch.Generator().manual_seed(3))
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_a_changed_record_is_what_its_rows_say(masked: bool):
+    torch.manual_seed(0)
+    batch, heads, kv_heads, n, size = 3, 6, 2, 5, 4
+    q, k, v = (torch.randn(batch, h, n, size) for h in (heads, kv_heads, kv_heads))
+    record = attend(q, k, v, mask=causal_mask(n, n) if masked else None)
+    rows = [[HeadChange(0, 4, "zero")], [], [HeadChange(0, 1, "uniform"), HeadChange(0, 5)]]
+    new = changed(record, rows)
+    repeated = v.repeat_interleave(heads // kv_heads, dim=1)
+    mean = torch.stack([repeated[2, 1, : t + 1 if masked else n].mean(dim=0) for t in range(n)])
+    assert_close(new.context[2, 1], mean)
+    assert not new.context[0, 4].any()
+    assert not new.context[2, 5].any()
+    assert_close(new.context, new.weights @ repeated)
+    untouched = torch.ones(batch, heads, dtype=torch.bool)
+    untouched[0, 4] = untouched[2, 1] = untouched[2, 5] = False
+    assert torch.equal(new.weights[untouched], record.weights[untouched])
+    assert torch.equal(new.context[untouched], record.context[untouched])
+    assert torch.equal(new.attention, record.attention)
+    assert record.weights[0, 4].any()  # the record that came in is as it was
+
+
+def test_uniform_weights_of_a_query_that_sees_nothing():
+    scores = torch.tensor([[1.0, -math.inf, 7.0], [-math.inf] * 3])
+    assert_close(uniform_weights(scores), torch.tensor([[0.5, 0.0, 0.5], [0.0, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.inference_mode()
+def test_zero_is_zero_rows_of_the_output_matrix(name: str):
+    model = build(name)
+    ids, size = some_ids(model), model.config.d_head
+    head = model.config.n_heads - 1
+    got = hidden_with(model, ids, [[HeadChange(1, head)], [HeadChange(0, 0), HeadChange(1, 1)]])
+    for row, gone in enumerate([[(1, head)], [(0, 0), (1, 1)]]):
+        other = build(name)
+        for layer, h in gone:
+            other.out_weight(layer)[h * size : (h + 1) * size] = 0.0
+        assert_close(got[row], other(ids[None]).hidden[0], atol=1e-5, rtol=0.0)
+    assert float((got[0] - model(ids[None]).hidden[0]).abs().max()) > 1e-3
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.inference_mode()
+def test_no_change_changes_nothing_and_a_pass_can_be_resumed(name: str):
+    model = build(name)
+    ids = some_ids(model)
+    plain = model(ids[None], record=True)
+    assert torch.equal(model(ids[None], hooks=Hooks(edit_heads=edit([[]]))).hidden, plain.hidden)
+    for layer, state in enumerate(plain.hidden_states[:-1]):
+        assert_close(model.resume(state, layer), plain.hidden, atol=1e-5, rtol=0.0)
+    seen: list[int] = []
+    model.resume(plain.hidden_states[1], 1, hooks=Hooks(before_layer=seen.append))
+    assert seen == list(range(1, model.config.n_layers))
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize(("name", "kind"), [("llama", "uniform"), ("gpt2", "zero")])
+@torch.inference_mode()
+def test_the_ranking_is_one_whole_pass_a_head(
+    name: str, kind: str, batch: int | None, monkeypatch: pytest.MonkeyPatch
+):
+    model = build(name)
+    ids, config = some_ids(model), model.config
+    if batch is not None:
+        numbers = batch * config.n_heads * len(ids) ** 2
+        monkeypatch.setattr("attention_core.analysis.ablation._MAX_WEIGHTS", numbers)
+    logits, at = logits_from(model), 6
+    before = model(ids[None])
+    measure = prediction_effects(logits, before.hidden[0], at)
+    found = torch.full((config.n_layers, config.n_heads, 2), math.nan, dtype=torch.float64)
+    ran: list[int] = []
+    for part in rank(model, ids, kind, measure, before_layer=ran.append):
+        found[part.layer, part.first_head : part.first_head + len(part.values)] = part.values
+    p = before.logits[0, at].double().softmax(-1)
+    top = int(p.argmax())
+    for layer in range(config.n_layers):
+        for head in range(config.n_heads):
+            one = edit([[HeadChange(layer, head, kind)]])
+            after = model(ids[None], hooks=Hooks(edit_heads=one)).logits[0, at]
+            expected = float((p * (p.log() - after.double().softmax(-1).log())).sum())
+            assert float(found[layer, head, 0]) == pytest.approx(expected, abs=1e-5)
+            change = float(after[top] - before.logits[0, at, top])
+            assert float(found[layer, head, 1]) == pytest.approx(change, abs=1e-4)
+    batches = -(-config.n_heads // (batch or config.n_heads))
+    # layer l runs itself and all behind it, once a batch
+    assert len(ran) == batches * config.n_layers * (config.n_layers + 1) // 2
+    assert float(found[..., 0].max()) > 1e-2
+
+
+@torch.inference_mode()
+def test_later_tokens_of_a_decoder_do_not_matter_to_a_position():
+    model = build("llama")
+    ids, change = some_ids(model, 11), [[HeadChange(0, 3, "uniform")]]
+    whole, cut = hidden_with(model, ids, change), hidden_with(model, ids[:5], change)
+    assert_close(whole[0, :5], cut[0], atol=1e-5, rtol=0.0)
+
+
+def test_effects_on_states_are_mean_distances():
+    states = torch.tensor([[3.0, 4.0], [1.0, 0.0]])
+    turned = torch.tensor([[[6.0, 8.0], [0.0, 2.0]]])
+    means = torch.tensor([[0.5, (1.0 + math.sqrt(5.0)) / 2]]).double()
+    assert_close(state_effects(states)(turned), means)
+
+
+def test_wrong_arguments_are_refused_with_their_numbers():
+    model = build("bert")
+    with pytest.raises(ValueError, match="from 0, got -1 and 2"):
+        HeadChange(-1, 2)
+    with pytest.raises(ValueError, match="zero, uniform, got 'half'"):
+        HeadChange(0, 0, "half")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no head 5 in layer 0 of a model with 3 layers of 5"):
+        check_changes(model.config, [HeadChange(0, 5)])
+    with pytest.raises(ValueError, match="no head 0 in layer 3"):
+        hidden_with(model, some_ids(model), [[HeadChange(3, 0)]])
+    record = model(some_ids(model)[None], record=True).records[0]
+    with pytest.raises(ValueError, match="2 rows, but 1"):
+        changed(record, [[], []])
+    with pytest.raises(ValueError, match="0 to 4, got 7"):
+        changed(record, [[HeadChange(0, 7)]])
+    with pytest.raises(ValueError, match="without an output matrix"):
+        logits_from(model)
+    with pytest.raises(ValueError, match="position must be 0 to 3, got 4"):
+        prediction_effects(lambda x: x, torch.ones(4, 2), 4)
+    with pytest.raises(ValueError, match="layer must be 0 to 2, got 3"):
+        model.resume(torch.ones(1, 2, 20), 3)
+    with pytest.raises(ValueError, match=r"\(batch, tokens, 20\), got \(1, 2, 21\)"):
+        model.resume(torch.ones(1, 2, 21), 0)

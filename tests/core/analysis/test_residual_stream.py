@@ -1,0 +1,95 @@
+"""The recorded stream adds up to the model; the logit lens ends in the model's own logits."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import Transformer
+from attention_core.analysis.residual_stream import (
+    last_row_alone,
+    lens_at,
+    logit_lens,
+    token_norms,
+)
+from tests.helpers.tiny_models import TINY, build
+
+IDS = torch.tensor([1, 4, 2, 8, 5, 7, 3])
+# the sums are large and taken in another order
+CLOSE = {"atol": 1e-5, "rtol": 1e-4}
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_stream_is_what_its_parts_add(name: str):
+    model = build(name)
+    output = model(IDS[None], record=True)
+    n_layers, width = model.config.n_layers, model.config.d_model
+    assert len(output.hidden_states) == n_layers + 1
+    assert len(output.records) == len(output.layers) == n_layers
+    for layer, block in enumerate(model.blocks):
+        state, after = output.hidden_states[layer], output.hidden_states[layer + 1]
+        added, fed = output.records[layer].output, output.layers[layer].mlp_output
+        assert state.shape == added.shape == fed.shape == after.shape == (1, 7, width)
+        if model.config.norm_order == "pre":
+            assert_close(state + added + fed, after, **CLOSE)
+        else:
+            middle = block.attention_norm(state + added)
+            assert_close(block.mlp_norm(middle + fed), after, **CLOSE)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_stream_ends_in_the_model_s_output(name: str):
+    model = build(name)
+    output = model(IDS[None], record=True)
+    last = output.hidden_states[-1]
+    assert_close(
+        last if model.final_norm is None else model.final_norm(last), output.hidden, atol=0, rtol=0
+    )
+    assert (output.logits is None) == (model.config.output == "none")
+
+
+def test_the_lens_ends_in_the_logits(decoder: Transformer):
+    output = decoder(IDS[None], record=True)
+    logits = logit_lens(decoder, torch.cat(output.hidden_states))
+    assert logits.shape == (decoder.config.n_layers + 1, 7, decoder.config.vocab_size)
+    assert_close(logits[-1], output.logits[0], **CLOSE)
+    assert (logits[0] - logits[-1]).abs().max() > 0.1
+
+
+def test_the_last_row_alone(decoder: Transformer):
+    output = decoder(IDS[None])
+    alone = last_row_alone(decoder, output.hidden[0])
+    assert_close(alone, output.logits[0, -1], **CLOSE)
+    assert_close(alone, decoder(IDS[None], last_only=True).logits[0, 0], atol=0, rtol=0)
+
+
+def test_a_model_without_an_output_matrix_has_no_lens():
+    model = build("bert")
+    output = model(IDS[None], record=True)
+    with pytest.raises(ValueError, match="without an output matrix"):
+        logit_lens(model, torch.cat(output.hidden_states))
+    with pytest.raises(ValueError, match="without an output matrix"):
+        last_row_alone(model, output.hidden[0])
+
+
+def test_reading_the_lens_by_hand():
+    # token 2 leads after one layer, falls back, and wins after three
+    logits = torch.tensor([[3.0, 2.0, 1.0], [0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [0.0, 1.0, 5.0]])
+    lens = lens_at(logits, 2)
+    assert lens.final == 2
+    assert lens.ids.tolist() == [[0, 1], [2, 1], [0, 2], [2, 1]]
+    assert lens.final_rank.tolist() == [2, 0, 1, 0]
+    assert lens.first_named == 1
+    assert lens.settled == 3
+    assert_close(lens.final_probability, logits.softmax(-1)[:, 2])
+    assert_close(lens.probabilities[:, 0], logits.softmax(-1).amax(-1))
+    assert lens_at(logits[3:], 1).settled == 0
+
+
+@pytest.mark.parametrize("k", [0, 4])
+def test_a_lens_of_no_or_too_many_tokens(k: int):
+    with pytest.raises(ValueError, match=f"between 1 and 3, got {k}"):
+        lens_at(torch.zeros(2, 3), k)
+
+
+def test_norms_are_lengths():
+    assert token_norms(torch.tensor([[[3.0, 4.0], [0.0, 2.0]]])).tolist() == [[5.0, 2.0]]

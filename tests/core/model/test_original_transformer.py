@@ -1,0 +1,307 @@
+"""Layers taken apart: parity with PyTorch's 2017 layers, order of tokens, counted parameters."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from attention_core import PRESETS, Transformer, causal_mask
+from attention_core.analysis.token_order import exchange, exchanges, reordered
+from attention_core.costs.parameters import on_paper, parameters_by_part
+from attention_core.model.attention import Attention
+from attention_core.model.block import Block
+from attention_core.model.forward_pass import Pass
+from attention_core.model.original_transformer import (
+    ATTENTION_NORMED,
+    CONCATENATED,
+    CROSS_HEADS,
+    HEADS,
+    HIDDEN,
+    INPUT,
+    MLP_NORMED,
+    MLP_SUM,
+    CrossAttention,
+    DecoderLayer,
+    EncoderDecoder,
+    layer_input,
+    layer_steps,
+    original_config,
+    randomize,
+    sinusoids,
+    word_vectors,
+)
+from tests.helpers.tiny_models import TINY, build
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+B, T, S, C, H, F = 2, 5, 7, 24, 4, 40  # all distinct, and D = 6
+CONFIG = original_config(d_model=C, n_heads=H, d_ff=F, n_layers=3, vocab_size=31)
+
+
+@pytest.fixture(autouse=True)
+def _no_gradients():
+    with torch.no_grad():
+        yield
+
+
+def scramble(module: nn.Module, seed: int = 0) -> None:
+    """Weights, biases and norms of PyTorch's module that are all far from zero and one."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4 + 0.1)
+
+
+def copy_projection(ours: nn.Module, weight: Tensor, bias: Tensor) -> None:
+    ours.weight.copy_(weight.t())
+    ours.bias.copy_(bias)
+
+
+def copy_attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
+    copy_projection(ours.qkv, theirs.in_proj_weight, theirs.in_proj_bias)
+    copy_projection(ours.out, theirs.out_proj.weight, theirs.out_proj.bias)
+
+
+def copy_cross(ours: CrossAttention, theirs: nn.MultiheadAttention) -> None:
+    width = theirs.embed_dim
+    copy_projection(ours.q, theirs.in_proj_weight[:width], theirs.in_proj_bias[:width])
+    copy_projection(ours.kv, theirs.in_proj_weight[width:], theirs.in_proj_bias[width:])
+    copy_projection(ours.out, theirs.out_proj.weight, theirs.out_proj.bias)
+
+
+def copy_rest(ours: nn.Module, theirs: nn.Module, norms: tuple[nn.Module, ...]) -> None:
+    copy_projection(ours.mlp.up, theirs.linear1.weight, theirs.linear1.bias)
+    copy_projection(ours.mlp.down, theirs.linear2.weight, theirs.linear2.bias)
+    for number, norm in enumerate(norms, start=1):
+        norm.load_state_dict(getattr(theirs, f"norm{number}").state_dict())
+
+
+def encoder_pair(seed: int = 0) -> tuple[Block, nn.TransformerEncoderLayer]:
+    theirs = nn.TransformerEncoderLayer(C, H, F, dropout=0.0, batch_first=True).eval()
+    scramble(theirs, seed)
+    ours = Block(CONFIG, 0).eval()
+    copy_attention(ours.attention, theirs.self_attn)
+    copy_rest(ours, theirs, (ours.attention_norm, ours.mlp_norm))
+    return ours, theirs
+
+
+def decoder_pair(seed: int = 0) -> tuple[DecoderLayer, nn.TransformerDecoderLayer]:
+    theirs = nn.TransformerDecoderLayer(C, H, F, dropout=0.0, batch_first=True).eval()
+    scramble(theirs, seed)
+    ours = DecoderLayer(CONFIG).eval()
+    copy_attention(ours.attention, theirs.self_attn)
+    copy_cross(ours.cross, theirs.multihead_attn)
+    copy_rest(ours, theirs, (ours.attention_norm, ours.cross_norm, ours.mlp_norm))
+    return ours, theirs
+
+
+def inputs() -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randn(B, T, C, generator=generator), torch.randn(B, S, C, generator=generator)
+
+
+def test_the_encoder_layer_is_pytorch_s():
+    ours, theirs = encoder_pair()
+    x, _ = inputs()
+    assert_close(ours(x, Pass()).output, theirs(x), **CLOSE)
+
+
+def test_the_decoder_layer_is_pytorch_s():
+    ours, theirs = decoder_pair()
+    x, memory = inputs()
+    expected = theirs(x, memory, tgt_mask=~causal_mask(T, T))
+    assert_close(ours(x, memory), expected, **CLOSE)
+    # and it looks back only: a later token changes nothing before it
+    other = x.clone()
+    other[:, -1] += 1.0
+    assert_close(ours(other, memory)[:, :-1], expected[:, :-1], **CLOSE)
+
+
+def test_the_whole_model_is_two_of_pytorch_s_stacks():
+    model = EncoderDecoder(CONFIG).eval()
+    model.embedding.copy_(torch.randn(31, C, generator=torch.Generator().manual_seed(1)) * 0.2)
+    source, target = torch.tensor([[3, 1, 4, 1, 5, 9, 2]]), torch.tensor([[6, 5, 3, 5, 8]])
+    places = sinusoids(S, C)
+    memory = model.embedding[source] * math.sqrt(C) + places
+    x = model.embedding[target] * math.sqrt(C) + places[:T]
+    for layer in range(CONFIG.n_layers):
+        model.encoder[layer], theirs = encoder_pair(layer)
+        memory = theirs(memory)
+    for layer in range(CONFIG.n_layers):
+        model.decoder[layer], theirs = decoder_pair(layer)
+        x = theirs(x, memory, tgt_mask=~causal_mask(T, T))
+    assert_close(model(source, target), x @ model.embedding.t(), **CLOSE)
+
+
+def test_lecture_sizes():
+    """Eight heads of 64 give 512 columns again, and every layer T vectors of 512."""
+    layer = Block(original_config(), 0)
+    steps = layer_steps(layer(torch.randn(1, T, 512), Pass()), original_config())
+    assert steps[HEADS].shape == (1, 8, T, 64)
+    assert steps[CONCATENATED].shape == (1, T, 8 * 64) == (1, T, 512)
+    assert steps[HIDDEN].shape == (1, T, 2048)
+    assert steps[INPUT].shape == steps[MLP_NORMED].shape == (1, T, 512)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_steps_of_a_layer_are_the_layer(name: str):
+    model = build(name)
+    ids = torch.tensor([[1, 4, 2, 8, 5, 7]])
+    output = model(ids, record=True)
+    for layer, record in enumerate(output.layers):
+        steps = layer_steps(record, model.config)
+        last = steps[MLP_SUM if model.config.norm_order == "pre" else MLP_NORMED]
+        assert last is list(steps.values())[-1]
+        assert_close(last, output.hidden_states[layer + 1], atol=0, rtol=0)
+        assert_close(steps[HEADS], output.records[layer].context, atol=0, rtol=0)
+        assert steps[HIDDEN].shape[-1] == model.config.d_ff
+
+
+def test_concatenation_is_per_word():
+    ours, _ = encoder_pair()
+    x, _ = inputs()
+    steps = layer_steps(ours(x, Pass()), CONFIG)
+    for word in range(T):
+        side_by_side = torch.cat([steps[HEADS][:, head, word] for head in range(H)], dim=-1)
+        assert_close(steps[CONCATENATED][:, word], side_by_side, atol=0, rtol=0)
+
+
+def test_cross_attention_reads_as_many_keys_as_the_encoder_has_tokens():
+    ours, _ = decoder_pair()
+    x, memory = inputs()
+    steps = ours.steps(x, memory)
+    assert steps[CROSS_HEADS].shape == (B, H, T, C // H)
+    assert ours.cross.heads(steps[ATTENTION_NORMED], memory).weights.shape == (B, H, T, S)
+    assert list(steps)[-1] == MLP_NORMED
+
+
+def test_post_norm_tokens_have_length_of_the_root_of_the_width():
+    layer = Block(CONFIG, 0)
+    randomize(layer, 0)
+    output = layer(layer_input(["a", "b", "a"], C)[None], Pass()).output
+    # mean 0 and variance 1 (up to eps) over C columns
+    assert_close(output.norm(dim=-1), torch.full((1, 3), math.sqrt(C)), atol=1e-3, rtol=0)
+
+
+def test_sinusoids_by_hand():
+    table = sinusoids(4, 6)
+    assert_close(table[0], torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]))
+    assert table[3, 2].item() == pytest.approx(math.sin(3 / 10_000 ** (2 / 6)), abs=1e-6)
+    assert table[3, 5].item() == pytest.approx(math.cos(3 / 10_000 ** (4 / 6)), abs=1e-6)
+    with pytest.raises(ValueError, match="even, got 5"):
+        sinusoids(4, 5)
+
+
+def test_equal_words_have_equal_vectors():
+    vectors = word_vectors(["the", "cat", "the", "\ud800"], 64)
+    assert_close(vectors[0], vectors[2], atol=0, rtol=0)
+    assert (vectors[0] - vectors[1]).norm() > 1
+    assert layer_input(["the", "the"], 64)[0].sub(layer_input(["the", "the"], 64)[1]).norm() > 1
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_embeddings_are_what_the_first_layer_reads(name: str):
+    model = build(name)
+    ids = torch.tensor([[1, 4, 2, 8, 5, 7]])
+    expected = model(ids, record=True).hidden_states[0]
+    assert_close(model.embed(ids, torch.arange(6)).entering, expected, atol=0, rtol=0)
+    without = model.embed(ids, None)
+    assert without.position is None
+    assert torch.equal(without.entering, expected) == (model.config.positions == "rotary")
+
+
+@pytest.mark.parametrize("how", ["reversed", "rotated", "shuffled"])
+@pytest.mark.parametrize("name", TINY)
+def test_only_masks_and_positions_see_the_order(name: str, how: str):
+    model = build(name)
+    ids = torch.tensor([1, 4, 2, 8, 5, 7, 3])
+    order = reordered(7, how, seed=1)
+    positions = torch.arange(7)
+    rotation = model.new_pass(model.embed(ids[None], positions).entering, positions).rotation
+
+    def embed(token_ids: Tensor, with_positions: bool) -> Tensor:
+        return model.embed(token_ids, positions if with_positions else None).entering
+
+    found = exchanges(model.blocks[0], ids, order, embed, rotation)
+    for part in ("feed-forward", "normalisation", "attention, no mask, no positions"):
+        assert found[part].difference <= 1e-5 * max(1.0, found[part].largest), part
+    for part in ("attention, causal mask", "attention, positions"):
+        assert found[part].difference > 1e-2 * found[part].largest, part
+
+
+def test_where_the_tokens_are_everything_else_is():
+    """On the device of numbers without values, which refuses any other device as a GPU would."""
+    with torch.device("meta"):
+        model, ids = Transformer(TINY["gpt2"]), torch.zeros(7, dtype=torch.long)
+        whole, rows = EncoderDecoder(CONFIG).bfloat16(), torch.zeros(B, S, dtype=torch.long)
+    found = exchanges(
+        model.blocks[0], ids, reordered(7, "rotated"), lambda x, _: model.embed(x, None).entering
+    )
+    assert found["attention, causal mask"].function_first.is_meta
+    logits = whole(rows, rows[:, :T])
+    assert logits.is_meta
+    assert logits.dtype == torch.bfloat16
+
+
+def test_the_order_of_a_causal_head_by_hand():
+    """Two tokens whose keys are all equal: the second row is the mean of both values."""
+    values = torch.tensor([[1.0], [3.0]])
+
+    def head(x: Tensor) -> Tensor:
+        return torch.stack((x[:, 0], x.mean(dim=1)), dim=1)
+
+    found = exchange(head, values, [1, 0])
+    assert found.function_first.flatten().tolist() == [2.0, 1.0]
+    assert found.order_first.flatten().tolist() == [3.0, 2.0]
+    assert found.difference == 1.0
+    assert found.largest == 2.0
+
+
+def test_orders():
+    assert reordered(4, "reversed") == [3, 2, 1, 0]
+    assert reordered(4, "rotated") == [1, 2, 3, 0]
+    assert sorted(reordered(9, "shuffled", 5)) == list(range(9))
+    assert reordered(9, "shuffled", 5) == reordered(9, "shuffled", 5)
+    assert reordered(9, "shuffled", 5) != reordered(9, "shuffled", 6)
+    with pytest.raises(ValueError, match="upside down"):
+        reordered(4, "upside down")
+    with pytest.raises(ValueError, match="3 tokens must hold each once"):
+        exchange(lambda x: x, torch.zeros(3, 2), [0, 0, 1])
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_parts_add_up(name: str):
+    model = build(name)
+    config, parts = model.config, parameters_by_part(model)
+    assert sum(parts.values()) == sum(p.numel() for p in model.parameters())
+    layers, width, bias = config.n_layers, config.d_model, config.attention_bias
+    q_width, kv_width = config.n_heads * config.d_head, config.kv_heads * config.d_head
+    assert parts["attention: queries"] == layers * q_width * (width + bias)
+    assert parts["attention: keys"] == layers * kv_width * (width + bias)
+    assert parts["attention: values"] == parts["attention: keys"]
+    assert parts["attention: out"] == layers * width * (q_width + bias)
+    matrices = 3 if config.gated else 2
+    biases = config.mlp_bias * ((matrices - 1) * config.d_ff + width)
+    assert parts["feed-forward"] == layers * (matrices * width * config.d_ff + biases)
+    tied = "embedding, also the output matrix"
+    assert (tied in parts) == (config.output == "tied")
+    assert ("output matrix" in parts) == (config.output == "separate")
+
+
+def test_the_base_model_of_2017():
+    model = on_paper(EncoderDecoder, original_config())
+    parts = parameters_by_part(model)
+    assert sum(parts.values()) == sum(p.numel() for p in model.parameters())
+    feed_forward = 512 * 2048 + 2048 + 2048 * 512 + 512
+    assert parts["feed-forward"] == 12 * feed_forward
+    assert parts["cross-attention"] == 6 * 4 * (512 * 512 + 512)
+    assert parts["embedding, also the output matrix"] == 37_000 * 512
+    # table 3 of the paper says 65 million, for its own vocabulary
+    assert sum(parts.values()) == pytest.approx(65e6, rel=0.05)
+
+
+def test_gpt2_on_paper_has_its_124_million():
+    model = on_paper(Transformer, PRESETS["gpt2"])
+    assert isinstance(model, Transformer)
+    assert next(model.parameters()).device.type == "meta"
+    assert sum(parameters_by_part(model).values()) == 124_439_808

@@ -1,0 +1,123 @@
+"""Generation with its attention: every step's own rows, bounded, repeatable, stoppable."""
+
+import gc
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import AttentionRecord, Hooks, Sampling, Transformer, generate
+from attention_core.analysis.contributions import value_norms
+from pages.compare.generated_tokens.experiment.trace import averaged, trace
+from tests.helpers.tiny_models import build
+
+PROMPT = [3, 1, 4, 1, 5]
+N_NEW = 7
+N_RUN = len(PROMPT) + N_NEW - 1
+
+
+def test_rows_of_the_steps_equal_one_pass_over_the_whole_text(decoder: Transformer):
+    found = trace(decoder, PROMPT, max_new_tokens=N_NEW)
+    ids = torch.tensor([found.ids[:-1]])
+    whole = decoder(ids, record=True)
+    expected = torch.cat([record.weights for record in whole.records])
+    config = decoder.config
+    assert found.weights.shape == (config.n_layers, config.n_heads, N_RUN, N_RUN)
+    assert_close(found.weights, expected, atol=1e-5, rtol=0)
+    assert_close(found.weights.sum(-1), torch.ones_like(found.weights[..., 0]))
+    norms = [value_norms(r.v, decoder.out_weight(i)) for i, r in enumerate(whole.records)]
+    assert_close(found.value_norms, torch.cat(norms), atol=1e-4, rtol=1e-5)
+    for step in range(N_NEW):
+        query = len(PROMPT) + step - 1
+        assert_close(found.row(step), expected[:, :, query, : query + 1], atol=1e-5, rtol=0)
+        logprobs = torch.log_softmax(whole.logits[0, query], -1)
+        assert found.logprobs[step] == pytest.approx(float(logprobs[found.new[step]]), abs=1e-4)
+        assert_close(found.alternative_logprobs[step], logprobs.topk(5).values, atol=1e-4, rtol=0)
+
+
+def test_greedy_takes_the_first_alternative_as_generate_does(decoder: Transformer):
+    found = trace(decoder, PROMPT, max_new_tokens=N_NEW)
+    assert found.alternative_ids.shape == (N_NEW, 5)
+    assert found.alternative_ids[:, 0].tolist() == list(found.new)
+    assert list(found.new) == generate(decoder, PROMPT, max_new_tokens=N_NEW)
+
+
+def test_sampling_is_reproducible(decoder: Transformer):
+    def drawn(seed: int) -> tuple[int, ...]:
+        sampling = Sampling(temperature=2.0, seed=seed)
+        return trace(decoder, PROMPT, max_new_tokens=12, sampling=sampling).new
+
+    assert drawn(1) == drawn(1) != drawn(2)
+
+
+def test_a_text_that_ends_early_keeps_only_its_steps(decoder: Transformer):
+    free = trace(decoder, PROMPT, max_new_tokens=12)
+    stop = free.new[3]
+    found = trace(decoder, PROMPT, max_new_tokens=12, stop_ids={stop})
+    n_steps = free.new.index(stop) + 1
+    assert found.new == free.new[:n_steps]
+    n_run = len(PROMPT) + n_steps - 1
+    assert found.weights.shape[-2:] == (n_run, n_run)
+    assert found.value_norms.shape[-1] == n_run
+    assert_close(found.weights, free.weights[:, :, :n_run, :n_run])
+
+
+def test_a_run_can_be_abandoned(decoder: Transformer):
+    seen: list[int] = []
+
+    def third(count: int) -> None:
+        seen.append(count)
+        if count == 3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        trace(decoder, PROMPT, max_new_tokens=9, on_step=third)
+    assert seen == [1, 2, 3]
+
+
+def test_no_more_than_two_passes_are_held_at_once(decoder: Transformer):
+    held: list[int] = []
+
+    def records() -> int:
+        return sum(type(one) is AttentionRecord for one in gc.get_objects())
+
+    gc.freeze()  # what is there already is neither counted nor gone through
+    trace(decoder, PROMPT, max_new_tokens=N_NEW, on_step=lambda _: held.append(records()))
+    assert 0 < max(held) <= 2 * decoder.config.n_layers
+
+
+def test_limits_are_checked_before_anything_runs(decoder: Transformer):
+    def fail(_: int) -> None:
+        raise AssertionError("a layer ran")
+
+    never = Hooks(before_layer=fail)
+    config = decoder.config
+    needed = config.n_layers * config.n_heads * N_RUN**2 * 4
+    with pytest.raises(
+        ValueError, match=f"take {needed:,} bytes, over the limit of {needed - 1:,}"
+    ):
+        trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed - 1, hooks=never)
+    assert trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed).n_steps == N_NEW
+    with pytest.raises(ValueError, match="no tokens"):
+        trace(decoder, [], max_new_tokens=1, hooks=never)
+    with pytest.raises(ValueError, match="exceeds the context length"):
+        trace(decoder, PROMPT, max_new_tokens=config.context_length, hooks=never)
+    with pytest.raises(ValueError, match="n_alternatives must be 1 to"):
+        trace(decoder, PROMPT, max_new_tokens=1, n_alternatives=0, hooks=never)
+    with pytest.raises(ValueError, match="cannot generate"):
+        trace(build("bert"), PROMPT, max_new_tokens=1, hooks=never)
+    with pytest.raises(ValueError, match="step must be 0 to 1, got 2"):
+        trace(decoder, PROMPT, max_new_tokens=2).row(2)
+
+
+def test_means_over_heads_and_layers():
+    weights = torch.rand(3, 4, 5, 6)
+    assert_close(averaged(weights, 1, 2), weights[1, 2])
+    assert_close(averaged(weights, 1, None), weights[1].sum(0) / 4)
+    assert_close(averaged(weights, None, None), weights.sum((0, 1)) / 12)
+    with pytest.raises(ValueError, match="head 2 of which layer"):
+        averaged(weights, None, 2)
+    with pytest.raises(ValueError, match="3 layers of 4 heads, not layer 3, head 0"):
+        averaged(weights, 3, 0)
+    with pytest.raises(ValueError, match="not layer 0, head 4"):
+        averaged(weights, 0, 4)

@@ -1,0 +1,169 @@
+"""Measurements of the first token, against direct loops and a model built to have a sink."""
+
+from statistics import median
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import Transformer
+from pages.compare.generated_tokens.experiment.attention_sink import (
+    first_to_median,
+    measure,
+    received,
+    run_variants,
+    uniform_weight,
+    variants,
+)
+from tests.helpers.tiny_models import build
+
+IDS = [3, 1, 4, 1, 5, 9, 2]
+OTHERS = [("six", 6), ("seven", 7)]
+
+
+def test_measures_equal_loops_over_the_records(decoder: Transformer):
+    found = measure(decoder, IDS)
+    output = decoder(torch.tensor([IDS]), record=True)
+    config = decoder.config
+    n = len(IDS)
+    assert found.weight.shape == (config.n_layers, config.n_heads)
+    assert found.key_ratio.shape == (config.n_layers, config.kv_heads)
+    assert found.state_ratio.shape == (config.n_layers + 1,)
+    for layer, record in enumerate(output.records):
+        by_head = decoder.out_weight(layer).view(config.n_heads, config.d_head, config.d_model)
+        for head in range(config.n_heads):
+            rows = record.weights[0, head]
+            assert float(found.weight[layer, head]) == pytest.approx(
+                sum(float(rows[i, 0]) for i in range(1, n)) / (n - 1), abs=1e-6
+            )
+            written = [
+                float((record.v[0, head // config.group_size, j] @ by_head[head]).norm())
+                for j in range(n)
+            ]
+            assert float(found.value_ratio[layer, head]) == pytest.approx(
+                written[0] / median(written[1:]), rel=1e-4
+            )
+            shares = [
+                float(rows[i, 0])
+                * written[0]
+                / sum(float(rows[i, j]) * written[j] for j in range(n))
+                for i in range(1, n)
+            ]
+            assert float(found.share[layer, head]) == pytest.approx(
+                sum(shares) / len(shares), rel=1e-4
+            )
+        for head in range(config.kv_heads):
+            lengths = [float(key.norm()) for key in record.k[0, head]]
+            assert float(found.key_ratio[layer, head]) == pytest.approx(
+                lengths[0] / median(lengths[1:]), rel=1e-4
+            )
+    for place, state in enumerate(output.hidden_states):
+        lengths = [float(token.norm()) for token in state[0]]
+        assert float(found.state_ratio[place]) == pytest.approx(
+            lengths[0] / median(lengths[1:]), rel=1e-4
+        )
+        squares = state[0, 0].square()
+        assert int(found.coordinate[place]) == int(squares.argmax())
+        assert float(found.concentration[place]) == pytest.approx(
+            float(squares.max() / squares.sum()), rel=1e-5
+        )
+
+
+def test_received_leaves_out_a_key_s_own_query():
+    weights = torch.rand(2, 3, 5, 5).tril()
+    by_hand = [
+        sum(float(weights[a, b, i, j]) for a in range(2) for b in range(3) for i in range(j + 1, 5))
+        / (6 * (4 - j))
+        for j in range(4)
+    ]
+    assert_close(received(weights), torch.tensor(by_hand))
+    assert_close(received(weights[0, 0]), received(weights[:1, :1]))
+
+
+def test_even_weights_are_the_comparison():
+    even = torch.ones(4, 4).tril() / torch.arange(1, 5)[:, None]
+    assert uniform_weight(4) == pytest.approx(float(received(even)[0]))
+    assert uniform_weight(2) == 0.5
+
+
+def test_ratios_use_the_median_of_the_others():
+    values = torch.tensor([[6.0, 1, 2, 4, 9], [1.0, 2, 2, 2, 2]])
+    assert_close(first_to_median(values), torch.tensor([2.0, 0.5]))
+    with pytest.raises(ValueError, match="1 entries"):
+        first_to_median(torch.ones(3, 1))
+
+
+def test_variants_change_the_beginning_alone():
+    found = {variant.name: variant for variant in variants(IDS, OTHERS)}
+    assert found["as it is"].token_ids == tuple(IDS)
+    assert found["first token replaced by seven"].token_ids == (7, *IDS[1:])
+    assert found["six put before it"].token_ids == (6, *IDS)
+    assert found["first token dropped"].token_ids == tuple(IDS[1:])
+    hidden = found["first token hidden from all queries"]
+    assert (hidden.token_ids, hidden.hidden) == (tuple(IDS), True)
+    with pytest.raises(ValueError, match="at least 3"):
+        variants(IDS[:2], OTHERS)
+    with pytest.raises(ValueError, match="no other token"):
+        variants(IDS, [])
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+def test_hiding_the_first_token_is_dropping_it_only_with_relative_positions(name: str):
+    model = build(name)
+    outcomes = {o.variant.name: o for o in run_variants(model, variants(IDS, OTHERS))}
+    hidden, dropped = (
+        outcomes[f"first token {what}"] for what in ("hidden from all queries", "dropped")
+    )
+    assert float(hidden.received[0]) == 0
+    same = torch.allclose(hidden.received[1:], dropped.received, atol=1e-5)
+    assert same == (name == "llama")
+    if same:
+        assert hidden.next_id == dropped.next_id
+    whole = outcomes["as it is"]
+    output = model(torch.tensor([IDS]), record=True)
+    probabilities = output.logits[0, -1].softmax(-1)
+    assert whole.next_id == int(probabilities.argmax())
+    assert whole.next_probability == pytest.approx(float(probabilities.max()), rel=1e-4)
+    assert_close(whole.received, received(torch.cat([r.weights for r in output.records])))
+    assert whole.received[whole.sink] >= whole.received[whole.second] >= 0
+    assert whole.sink != whole.second
+
+
+def test_a_sink_at_a_place_stays_there_whatever_token_stands_there():
+    """Keys that depend on the position alone: only position 0 is looked at."""
+    model = build("gpt2")
+    width = model.config.d_model
+    assert model.positions is not None
+    assert model.unembedding is not None
+    model.unembedding[0] = 0  # the first coordinate of the stream tells the position alone
+    model.positions[:, 0] = 0
+    model.positions[0, 0] = 200
+    for block in model.blocks:
+        query, key = block.attention.qkv.weight[:, :width], block.attention.qkv.weight[:, width:]
+        query.zero_()
+        block.attention.qkv.bias[:width] = 3
+        key[:, :width].zero_()
+        key[0, :width] = 3  # positive for position 0 in every layer
+    outcomes = run_variants(model, variants(IDS, OTHERS))
+    for outcome in outcomes:
+        if not outcome.variant.hidden:
+            assert outcome.sink == 0
+            assert float(outcome.received[0]) > 0.9
+    assert measure(model, IDS).weight.min() > 0.9
+
+
+def test_bad_arguments():
+    model = build("gpt2")
+    with pytest.raises(ValueError, match="1 tokens"):
+        measure(model, [3])
+    with pytest.raises(ValueError, match="causal"):
+        measure(build("bert"), IDS)
+
+
+def test_one_pass_runs_for_each_outcome_that_is_taken():
+    model, passes = build("gpt2"), []
+    model.register_forward_hook(lambda *_: passes.append(1))
+    wanted = variants(IDS, OTHERS)
+    for number, _ in enumerate(run_variants(model, wanted), start=1):
+        assert len(passes) == number
+    assert len(passes) == len(wanted) > 2

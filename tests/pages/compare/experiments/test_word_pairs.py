@@ -1,0 +1,101 @@
+"""Words of several tokens against loops; the yardstick of all other pairs."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core.masks import causal_mask
+from pages.compare.word_pairs.experiment import (
+    other_pairs,
+    preference,
+    rank_of_unit,
+    strongest_head,
+    taken_from_units,
+)
+
+TOKENS = 7
+UNITS = [(0,), (1, 2, 3), (4,), (5, 6)]
+
+
+def weights(*, causal: bool = False) -> torch.Tensor:
+    scores = 2 * torch.randn(2, 3, TOKENS, TOKENS, generator=torch.Generator().manual_seed(5))
+    if causal:
+        scores.masked_fill_(~causal_mask(TOKENS, TOKENS), -torch.inf)
+    return scores.softmax(-1)
+
+
+def by_hand(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) -> float:
+    return sum(float(matrix[i, j]) for i in query for j in key) / len(query)
+
+
+@pytest.mark.parametrize("query", UNITS)
+def test_mean_over_queries_sum_over_keys(query: tuple[int, ...]):
+    w = weights()
+    taken = taken_from_units(w, query, UNITS)
+    assert taken.shape == (2, 3, len(UNITS))
+    for layer in range(2):
+        for head in range(3):
+            expected = [by_hand(w[layer, head], query, unit) for unit in UNITS]
+            assert_close(taken[layer, head], torch.tensor(expected), atol=1e-6, rtol=1e-5)
+    assert_close(taken.sum(-1), torch.ones(2, 3))  # the units hold every token once
+
+
+def test_ranks():
+    taken = torch.tensor([[0.1, 0.5, 0.4], [0.3, 0.3, 0.4]])
+    assert rank_of_unit(taken, 0).tolist() == [3, 2]
+    assert rank_of_unit(taken, 1).tolist() == [1, 2]
+    assert rank_of_unit(taken, 2).tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_strongest_head_of_every_pair(causal: bool):
+    heads = weights(causal=causal).flatten(0, 1)
+    largest = strongest_head(heads, UNITS)
+    assert largest.shape == (len(UNITS), len(UNITS))
+    for row, query in enumerate(UNITS):
+        for column, key in enumerate(UNITS):
+            expected = max(by_hand(head, query, key) for head in heads)
+            assert float(largest[row, column]) == pytest.approx(expected, abs=1e-6)
+            if causal and column > row:
+                assert expected == 0
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_all_other_pairs(causal: bool):
+    largest = torch.arange(16.0).view(4, 4)
+    ordinary = torch.tensor([False, True, True, True])
+    found = other_pairs(largest, ordinary, (2, 1), causal=causal).tolist()
+    expected = [
+        float(largest[i, j])
+        for i in (1, 2, 3)
+        for j in (1, 2, 3)
+        if i != j and (i, j) != (2, 1) and not (causal and j > i)
+    ]
+    assert found == expected
+    assert len(found) == (2 if causal else 5)
+
+
+def test_preference_needs_a_margin():
+    first, second = torch.tensor([0.5, 0.2, 0.30]), torch.tensor([0.1, 0.6, 0.31])
+    assert preference(first, second, margin=0.05).tolist() == [1, -1, 0]
+    with pytest.raises(ValueError, match="margin above 0"):
+        preference(first, second, margin=0)
+    with pytest.raises(ValueError, match=r"\(3,\), \(2,\)"):
+        preference(first, second[:2], margin=0.1)
+
+
+@pytest.mark.parametrize("unit", [(), (-1,), (2, 7)])
+def test_words_that_are_not_in_the_text(unit: tuple[int, ...]):
+    with pytest.raises(ValueError, match="not in a text of 7"):
+        taken_from_units(weights(), unit, UNITS)
+    with pytest.raises(ValueError, match="not in a text of 7"):
+        strongest_head(weights()[0], [unit])
+
+
+def test_units_that_do_not_exist():
+    with pytest.raises(ValueError, match="no unit 4 among 4"):
+        rank_of_unit(torch.zeros(2, 4), 4)
+    with pytest.raises(ValueError, match="no unit 9 among 4"):
+        other_pairs(torch.zeros(4, 4), torch.ones(4).bool(), (1, 9), causal=False)
+    with pytest.raises(ValueError, match=r"\(3, 4\) values do not fit 4 units"):
+        other_pairs(torch.zeros(3, 4), torch.ones(4).bool(), (1, 2), causal=False)

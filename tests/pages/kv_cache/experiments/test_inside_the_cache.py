@@ -1,0 +1,215 @@
+"""The watched cache: its notes are what the buffers and passes themselves show."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import Hooks, Transformer, generate
+from attention_core.costs.formulas import cache_bytes, forward_flops
+from attention_core.model.reshape import windowed
+from pages.kv_cache.inside_the_cache.experiment.crop import crop_and_continue
+from pages.kv_cache.inside_the_cache.experiment.full_cache import (
+    drift,
+    keep_first,
+    refusal,
+    ring_positions,
+    slide,
+    start_again,
+)
+from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
+    RecordingCache,
+    compare_with_one_pass,
+    last_logits,
+    observe,
+)
+from tests.helpers.tiny_models import build
+
+PROMPT = [3, 1, 4, 1, 5]
+N_NEW = 7
+TEXT = [*PROMPT, 9, 2, 6, 5, 3, 5, 8, 9]
+ROOM = 7
+
+
+def changed(before: torch.Tensor, after: torch.Tensor) -> tuple[int, ...]:
+    """Rows of (L, H_kv, N, D) buffers that hold something else."""
+    return tuple((before != after).any(-1).any(0).any(0).nonzero().flatten().tolist())
+
+
+def test_every_step_is_noted_as_it_happened(decoder: Transformer):
+    n_rows = len(PROMPT) + N_NEW - 1
+    cache, plain = RecordingCache.for_model(decoder, n_rows), decoder.new_cache(1, n_rows)
+    assert cache.nbytes == plain.nbytes
+    before, snapshots, generated = cache.contents(), [], []
+    for index, step in enumerate(observe(decoder, PROMPT, cache, max_new_tokens=N_NEW)):
+        after = cache.contents()
+        length = len(PROMPT) + index
+        assert changed(before[0], after[0]) == step.access.rows_written
+        assert changed(before[1], after[1]) == step.access.rows_written
+        assert step.access.read == range(length)
+        assert step.access.new == (range(length) if index == 0 else range(length - 1, length))
+        one = cache_bytes(decoder.config, 1, bytes_per_value=4)
+        assert step.access.bytes_written == one * len(step.access.written)
+        assert step.access.bytes_read == step.nbytes_used == one * length
+        assert step.nbytes == one * n_rows
+        assert step.flops == forward_flops(decoder.config, 1 if index else length, length)
+        generated.append(step)
+        snapshots.append(after)
+        before = after
+    new = [step.token_id for step in generated]
+    for index, step in enumerate(compare_with_one_pass(decoder, PROMPT, generated)):
+        length = len(PROMPT) + index
+        cached = generated[index]
+        assert vars(step).items() >= vars(replace(cached, logits=step.logits)).items()
+        # a pass over the text of this step alone
+        logits = decoder(torch.tensor([[*PROMPT, *new[:index]]])).logits[0, -1]
+        assert_close(cached.logits, logits, atol=1e-5, rtol=0)
+        assert_close(step.logits, logits, atol=1e-5, rtol=0)
+        assert step.difference == float((cached.logits - step.logits).abs().max()) < 1e-4
+        assert step.uncached_token_id == step.token_id == int(logits.argmax())
+        assert step.uncached_flops == forward_flops(decoder.config, length, length)
+        assert step.uncached_rows == length
+    assert new == generate(decoder, PROMPT, max_new_tokens=N_NEW)
+    for index, (keys, values) in enumerate(snapshots):  # rows never change once written
+        length = len(PROMPT) + index
+        assert torch.equal(keys[:, :, :length], before[0][:, :, :length])
+        assert torch.equal(values[:, :, :length], before[1][:, :, :length])
+        assert not keys[:, :, length:].any()
+    record = decoder(torch.tensor([[*PROMPT, *new[:-1]]]), record=True).records
+    assert_close(before[0], torch.cat([r.k for r in record]), atol=1e-5, rtol=0)
+    assert_close(before[1], torch.cat([r.v for r in record]), atol=1e-5, rtol=0)
+
+
+def test_a_wrong_row_would_show_as_a_difference(decoder: Transformer):
+    cache = RecordingCache.for_model(decoder, 12)
+    steps = observe(decoder, PROMPT, cache, max_new_tokens=3)
+    first = next(steps)
+    cache.buffers[1][0][:, :, 2] += 1
+    compared = compare_with_one_pass(decoder, PROMPT, [first, *steps])
+    assert compared[0].difference < 1e-4
+    assert compared[1].difference > 1e-2
+
+
+def test_an_abandoned_pass_leaves_no_note(decoder: Transformer):
+    cache = RecordingCache.for_model(decoder, 9)
+
+    def stop(layer: int) -> None:
+        if layer == 1:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        last_logits(decoder, PROMPT, cache=cache, hooks=Hooks(before_layer=stop))
+    assert cache.accesses == []
+    last_logits(decoder, PROMPT, cache=cache)
+    assert [access.written for access in cache.accesses] == [range(5)]
+
+
+def test_crop_keeps_the_memory_and_reuses_the_rows(decoder: Transformer):
+    cache = RecordingCache.for_model(decoder, 9)
+    last_logits(decoder, TEXT[:9], cache=cache)
+    rows, other = cache.contents(), [7, 7, 2]
+    found = crop_and_continue(decoder, TEXT[:9], rows, 4, other)
+    assert torch.equal(found.before[0], rows[0])
+    assert torch.equal(found.before[1], rows[1])
+    assert torch.equal(found.cropped[0], rows[0])  # nothing is erased
+    assert changed(found.cropped[0], found.after[0]) == found.access.rows_written == (4, 5, 6)
+    assert torch.equal(found.after[1][:, :, 7:], rows[1][:, :, 7:])  # left over
+    one = cache_bytes(decoder.config, 1, bytes_per_value=4)
+    assert (found.nbytes, found.used) == (9 * one, (9 * one, 4 * one, 7 * one))
+    assert (found.n_before, found.n_kept, found.n_after) == (9, 4, 7)
+    assert found.difference < 1e-4
+    assert found.next_id == found.fresh_id
+    fresh = decoder(torch.tensor([[*TEXT[:4], *other]])).logits[0, -1]
+    assert found.fresh_id == int(fresh.argmax())
+    assert found.flops < found.fresh_flops
+    longer = crop_and_continue(decoder, TEXT[:9], rows, 9, other)
+    assert longer.after[0].shape[2] == longer.n_after == 12
+    spoiled = (rows[0], rows[1] + 1)  # reused rows that were wrong would be seen
+    assert crop_and_continue(decoder, TEXT[:9], spoiled, 4, other).difference > 1e-2
+    with pytest.raises(ValueError, match="cannot crop a cache of 9 tokens to 10"):
+        crop_and_continue(decoder, TEXT[:9], rows, 10, other)
+    with pytest.raises(ValueError, match="no token to continue with"):
+        crop_and_continue(decoder, TEXT[:9], rows, 4, [])
+
+
+def test_a_full_cache_says_so_and_starts_again_from_its_last_half(decoder: Transformer):
+    message = refusal(decoder, TEXT, ROOM)
+    assert message == f"the cache holds {ROOM} of at most {ROOM} tokens: no room for 1 more"
+    passes = list(start_again(decoder, TEXT, len(PROMPT), ROOM))
+    # 5, 6, 7 tokens, then 3 kept and 1 new, and so on
+    assert [one.n_held for one in passes] == [5, 6, 7, 4, 5, 6, 7, 4, 5]
+    assert [one.n_run for one in passes] == [5, 1, 1, 4, 1, 1, 1, 4, 1]
+    assert [one.again for one in passes] == [n == 4 for n in [5, 1, 1, 4, 1, 1, 1, 4, 1]]
+    for one in passes:
+        seen = TEXT[one.position + 1 - one.n_held : one.position + 1]
+        assert_close(one.logits, last_logits(decoder, seen), atol=1e-5, rtol=0)
+        assert one.flops == forward_flops(decoder.config, one.n_run, one.n_held)
+    with pytest.raises(ValueError, match="a room of 13 must hold"):
+        list(start_again(decoder, TEXT, len(PROMPT), 13))
+    with pytest.raises(ValueError, match="a room of 4 must hold"):
+        list(start_again(decoder, TEXT, len(PROMPT), 4))
+
+
+def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
+    model = windowed(decoder, ROOM)
+    assert model.config == replace(decoder.config, window=ROOM)
+    own = dict(decoder.named_parameters())
+    assert all(p.data_ptr() == own[name].data_ptr() for name, p in model.named_parameters())
+    cache = RecordingCache.for_model(model, len(TEXT))
+    assert cache.n_rows == ROOM
+    before = cache.contents()
+    rows = torch.full((*before[0].shape[:2], len(TEXT), before[0].shape[3]), float("nan"))
+    for one in slide(model, TEXT, len(PROMPT), cache):
+        after, length = cache.contents(), one.position + 1
+        assert one.access is not None
+        assert changed(before[0], after[0]) == one.access.rows_written
+        assert one.nbytes == cache_bytes(model.config, length + ROOM, bytes_per_value=4)
+        rows[:, :, list(one.access.written)] = after[0][:, :, list(one.access.rows_written)]
+        places = ring_positions(length, ROOM)
+        for row, position in enumerate(places):
+            if position is None:
+                assert not after[0][:, :, row].any()
+            else:
+                assert row == position % ROOM
+                assert torch.equal(after[0][:, :, row], rows[:, :, position])
+        whole = last_logits(model, TEXT[:length])  # the same window as a mask, without a cache
+        assert_close(one.logits, whole, atol=1e-5, rtol=0)
+        assert one.n_held == min(length, ROOM)
+        before = after
+    assert ring_positions(0, 3) == (None, None, None)
+    assert ring_positions(8, 3) == (6, 7, 5)
+    with pytest.raises(ValueError, match="a ring of 0 rows cannot hold 2 tokens"):
+        ring_positions(2, 0)
+
+
+def test_the_first_rows_kept_beside_a_window(decoder: Transformer):
+    passes = list(keep_first(decoder, TEXT, len(PROMPT), ROOM, 2))
+    assert [one.n_held for one in passes] == [5, 6, *[ROOM] * 7]
+    full = [last_logits(decoder, TEXT[: one.position + 1]) for one in passes]
+    for one, reference in zip(passes[:3], full, strict=False):  # everything still fits
+        assert_close(one.logits, reference, atol=1e-5, rtol=0)
+    assert drift(passes[-1].logits, full[-1]).largest > 1e-3
+    # with no first row it is the window, whose prompt was wholly in sight
+    without = list(keep_first(decoder, TEXT, len(PROMPT), ROOM, 0))
+    model = windowed(decoder, ROOM)
+    cache = RecordingCache.for_model(model, len(TEXT))
+    for one, ring in zip(without, slide(model, TEXT, len(PROMPT), cache), strict=True):
+        assert_close(one.logits, ring.logits, atol=1e-5, rtol=0)
+    with pytest.raises(ValueError, match="n_first must be 0 to 6, got 7"):
+        list(keep_first(decoder, TEXT, len(PROMPT), ROOM, 7))
+
+
+def test_drift():
+    reference = torch.tensor([2.0, 0.0, 1.0])
+    assert drift(reference, reference).largest == drift(reference, reference).divergence == 0
+    found = drift(torch.tensor([0.0, 0.5, 1.0]), reference)
+    p, q = reference.softmax(-1), torch.tensor([0.0, 0.5, 1.0]).softmax(-1)
+    assert found.largest == 2.0
+    assert found.divergence == pytest.approx(float((p * (p / q).log()).sum()), abs=1e-6)
+    assert (found.token_id, found.same) == (2, False)
+
+
+def test_a_model_without_logits():
+    with pytest.raises(ValueError, match="no output matrix"):
+        last_logits(build("bert"), PROMPT)

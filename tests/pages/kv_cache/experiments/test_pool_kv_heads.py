@@ -1,0 +1,106 @@
+"""Pooled key/value heads: the mean of each group, and nothing else changed."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import Transformer, kv_cache_bytes
+from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
+from tests.helpers.attention_variants import HEADS, LATENT, LENGTH, check_chunks, enlarged, tokens
+from tests.helpers.tiny_models import TINY, build
+
+# learned positions without rotation, rotary ones, biases in both, and a model that is grouped
+MODELS = {"gpt2": HEADS["gpt2, MHA"], "llama": HEADS["llama, MHA"], "bert": TINY["bert"]}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_as_many_groups_as_heads_change_nothing(name: str):
+    model = enlarged(MODELS[name])
+    same = mean_pooled_kv_heads(model, model.config.n_heads)
+    ids = tokens(model)
+    assert torch.equal(same(ids).hidden, model(ids).hidden)
+    assert {p.data_ptr() for p in same.parameters()}.isdisjoint(
+        p.data_ptr() for p in model.parameters()
+    )
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3])
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_a_group_is_the_mean_of_its_heads(name: str, n_groups: int):
+    model = enlarged(MODELS[name])
+    pooled = mean_pooled_kv_heads(model, n_groups)
+    assert pooled.config == replace(model.config, n_kv_heads=n_groups)
+    ids = tokens(model)
+    # the first layer reads the same states: its queries stay, its keys and values are means
+    ours, before = pooled(ids, record=True).records[0], model(ids, record=True).records[0]
+    assert_close(ours.q, before.q)
+    size = 6 // n_groups
+    for group in range(n_groups):
+        members = slice(group * size, (group + 1) * size)
+        assert_close(ours.k[:, group], before.k[:, members].mean(1), atol=1e-5, rtol=1e-5)
+        assert_close(ours.v[:, group], before.v[:, members].mean(1), atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(ours.weights, before.weights, atol=1e-3)
+    changed = {
+        key
+        for key, weight in model.state_dict().items()
+        if weight.shape != pooled.state_dict()[key].shape
+        or not torch.equal(weight, pooled.state_dict()[key])
+    }
+    assert changed == {
+        f"blocks.{i}.attention.qkv.{k}"
+        for i in range(len(model.blocks))
+        for k in ("weight", "bias")
+    }
+
+
+def test_heads_that_are_equal_lose_nothing():
+    """A grouped model written out with a key/value head for every query head, pooled back."""
+    grouped = enlarged(HEADS["llama, GQA of 2"])
+    widths = (48, 16, 16)
+    whole = Transformer(replace(grouped.config, n_kv_heads=6)).eval().requires_grad_(False)
+    state = dict(grouped.state_dict())
+    for key in [key for key in state if ".qkv." in key]:
+        q, *others = state[key].split(widths, dim=-1)
+        repeated = [x.unflatten(-1, (2, 8)).repeat_interleave(3, -2).flatten(-2) for x in others]
+        state[key] = torch.cat((q, *repeated), dim=-1)
+    whole.load_state_dict(state)
+    ids = tokens(grouped)
+    assert_close(whole(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
+    pooled = mean_pooled_kv_heads(whole, 2)
+    assert_close(pooled(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
+
+
+def test_a_grouped_model_can_be_pooled_further():
+    model = enlarged(HEADS["gpt2, GQA of 2"])
+    in_two_steps = mean_pooled_kv_heads(model, 1)
+    ids = tokens(model)
+    k = in_two_steps(ids, record=True).records[0].k
+    assert_close(k, model(ids, record=True).records[0].k.mean(1, keepdim=True))
+
+
+def test_the_pooled_model_generates_and_caches_less():
+    model = enlarged(MODELS["llama"])
+    pooled = mean_pooled_kv_heads(model, 2)
+    cache = pooled.new_cache(2, LENGTH + 4)
+    assert cache.nbytes * 3 == model.new_cache(2, LENGTH + 4).nbytes
+    assert cache.nbytes == kv_cache_bytes(
+        n_layers=2, n_kv_heads=2, head_size=8, n_tokens=27, batch_size=2, bytes_per_value=4
+    )
+    check_chunks(pooled, cache, [7, 1, 1, 9, 2, 3])
+    assert not pooled.training
+    assert not any(p.requires_grad for p in pooled.parameters())
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 4, 5, 12])
+def test_groups_that_do_not_divide_the_heads(wrong: int):
+    with pytest.raises(ValueError, match=f"6 key/value heads .* evenly into {wrong}$"):
+        mean_pooled_kv_heads(enlarged(MODELS["gpt2"]), wrong)
+
+
+def test_groups_of_a_grouped_model_and_of_a_latent_one():
+    with pytest.raises(ValueError, match="2 key/value heads .* into 3"):
+        mean_pooled_kv_heads(build("llama"), 3)
+    with pytest.raises(ValueError, match="no key/value heads"):
+        mean_pooled_kv_heads(enlarged(LATENT["expanded"]), 2)

@@ -1,0 +1,207 @@
+"""The ladder from MHA to MLA: configurations, shared weights, bytes, decoding; drift of pooling."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import Transformer, cache_bytes
+from attention_core.model.reshape import in_form
+from pages.kv_cache.variants.experiment.forms import (
+    Variant,
+    build,
+    divisors,
+    fill,
+    filled_cache,
+    group_distances,
+    ladder,
+    latent_sizes,
+    random_base,
+    readers,
+    windowed,
+)
+from pages.kv_cache.variants.experiment.pool_kv_heads import mean_of_groups, mean_pooled_kv_heads
+from pages.kv_cache.variants.experiment.pooling_drift import drift, outcome
+from tests.helpers.attention_variants import LENGTH, check_chunks, enlarged, fed, tokens
+from tests.helpers.tiny_models import TINY
+
+BASE = replace(TINY["llama"], n_heads=6, n_kv_heads=None, head_size=8, attention_bias=False)
+LADDER = ladder(BASE)
+NAMES = ["MHA", "GQA 3", "GQA 2", "MQA", "MLA"]
+
+
+@pytest.fixture(scope="module")
+def base() -> Transformer:
+    return enlarged(BASE)
+
+
+def made(base: Transformer, variant: Variant) -> Transformer:
+    """A model whose own latent weights, too, are large enough for uneven attention."""
+    model = build(base, variant, seed=5)
+    if variant.config.latent is not None:
+        generator = torch.Generator().manual_seed(2)
+        for name, weight in model.named_parameters():
+            if ".attention." in name and ".out." not in name and weight.dim() == 2:
+                weight.copy_(torch.randn(weight.shape, generator=generator) * 0.3)
+    return model
+
+
+def test_the_ladder_goes_from_all_heads_to_one_to_a_latent():
+    assert [variant.name for variant in LADDER] == NAMES
+    assert [variant.config.kv_heads for variant in LADDER[:-1]] == [6, 3, 2, 1]
+    latent = LADDER[-1].config.latent
+    assert latent is not None
+    # DeepSeek's proportions: 512 and 64 for heads of 128
+    assert (latent.kv_rank, latent.rope_head_size, latent.v_head_size) == (32, 4, 8)
+    whole = latent_sizes(128)
+    assert (whole.kv_rank, whole.rope_head_size) == (512, 64)
+    assert [variant.numbers_per_token for variant in LADDER] == [96, 48, 32, 16, 36]
+    assert divisors(12) == (12, 6, 4, 3, 2, 1)
+    assert readers(6, 2) == ((0, 1, 2), (3, 4, 5))
+    # 2.25 groups, as the paper says of these proportions
+    assert LADDER[-1].numbers_per_token / LADDER[3].numbers_per_token == 2.25
+
+
+@pytest.mark.parametrize("variant", LADDER, ids=NAMES)
+def test_bytes_and_decoding_of_every_form(base: Transformer, variant: Variant):
+    model = made(base, variant)
+    cache = model.new_cache(2, 31)
+    check_chunks(model, cache, [7, 1, 1, 9, 2, 3])
+    assert cache.nbytes_used == cache_bytes(variant.config, LENGTH, batch_size=2, bytes_per_value=4)
+    assert cache.nbytes_used == 2 * 2 * LENGTH * variant.numbers_per_token * 4
+
+
+@pytest.mark.parametrize("variant", [*LADDER, windowed(LADDER[0], 7)], ids=[*NAMES, "window"])
+def test_a_cache_filled_alone_is_that_of_a_whole_pass(base: Transformer, variant: Variant):
+    model = made(base, variant)
+    whole, ids = model.new_cache(2, LENGTH), tokens(model)
+    model(ids, cache=whole)
+    alone = filled_cache(model, ids)
+    assert (alone.length, alone.nbytes_used) == (LENGTH, whole.nbytes_used)
+    for layer in range(model.config.n_layers):
+        assert_close(alone.layer(layer), whole.layer(layer), atol=0, rtol=0)
+
+
+def test_a_cache_is_filled_alone_only_where_the_norm_comes_first():
+    model = enlarged(replace(BASE, norm_order="post"))
+    with pytest.raises(ValueError, match='must be "pre", got "post"'):
+        filled_cache(model, tokens(model))
+
+
+def test_fewer_heads_are_fewer_bytes_and_a_window_caps_them():
+    sizes = [cache_bytes(variant.config, LENGTH) for variant in LADDER]
+    assert sizes[0] > sizes[1] > sizes[4] > sizes[2] > sizes[3]  # MLA lies at 2.25 groups
+    short = windowed(LADDER[0], 7)
+    assert short.name == "MHA, window 7"
+    assert cache_bytes(short.config, LENGTH) == cache_bytes(LADDER[0].config, 7)
+
+
+def test_the_forms_share_every_weight_outside_the_keys_and_values(base: Transformer):
+    own = dict(base.named_parameters())
+    for variant in (*LADDER, windowed(LADDER[0], 7)):
+        for name, weight in build(base, variant, seed=1).named_parameters():
+            shared = ".attention." not in name or name.endswith("out.weight")
+            shared |= variant.config.kv_heads == 6 and variant.config.latent is None
+            assert (name in own and weight.data_ptr() == own[name].data_ptr()) == shared, name
+    copied = mean_pooled_kv_heads(base, 2)
+    shared_model = mean_pooled_kv_heads(base, 2, share=True)
+    ids = tokens(base)
+    assert torch.equal(copied(ids).hidden, shared_model(ids).hidden)
+
+
+def test_keys_of_a_group_are_the_mean_in_the_first_layer(base: Transformer):
+    ids = tokens(base)
+    whole = base(ids, record=True).records[0].k
+    grouped = build(base, LADDER[2], seed=1)(ids, record=True).records[0].k
+    means = whole.unflatten(1, (2, 3)).mean(2)
+    assert_close(grouped, means, atol=1e-5, rtol=1e-5)
+    assert_close(mean_of_groups(whole, 2, dim=-3), means)
+    assert_close(mean_of_groups(whole.transpose(1, 2), 2, dim=-2), means.transpose(1, 2))
+    with pytest.raises(ValueError, match="6 heads cannot be averaged in 4 groups"):
+        mean_of_groups(whole, 4, dim=-3)
+
+
+def test_latent_attention_is_the_same_absorbed_from_the_cache_of_either_form(base: Transformer):
+    expanded = made(base, LADDER[-1])
+    absorbed = in_form(expanded, absorbed=True)
+    ids = tokens(base)
+    cache = expanded.new_cache(2, LENGTH)
+    expanded(ids[:, :-1], cache=cache)
+    mixed = absorbed(ids[:, -1:], cache=cache).logits
+    assert_close(mixed, expanded(ids).logits[:, -1:], atol=1e-5, rtol=1e-5)
+    again = fed(absorbed, ids, absorbed.new_cache(2, LENGTH), [9, LENGTH - 9])
+    assert_close(again, expanded(ids).logits, atol=1e-5, rtol=1e-5)
+
+
+def test_the_seed_decides_the_weights():
+    one, same, other = (random_base(BASE, seed=seed) for seed in (3, 3, 4))
+    ids = tokens(one)
+    assert torch.equal(one(ids).hidden, same(ids).hidden)
+    assert not torch.allclose(one(ids).hidden, other(ids).hidden)
+    latents = [build(one, LADDER[-1], seed=seed)(ids).hidden for seed in (1, 1, 2)]
+    assert torch.equal(latents[0], latents[1])
+    assert not torch.allclose(latents[0], latents[2])
+    assert fill(one, [4, 5, 6], 7).tolist() == [[4, 5, 6, 4, 5, 6, 4]]
+
+
+def test_wrong_ladders_are_refused(base: Transformer):
+    with pytest.raises(ValueError, match="each of 6 query heads, got 2"):
+        ladder(replace(BASE, n_kv_heads=2))
+    with pytest.raises(ValueError, match="even, got 6"):
+        latent_sizes(6)
+    with pytest.raises(ValueError, match="got 0"):
+        divisors(0)
+    with pytest.raises(ValueError, match="6 query heads cannot share 4"):
+        readers(6, 4)
+    with pytest.raises(ValueError, match="MQA differs"):
+        build(base, Variant("MQA", replace(LADDER[3].config, d_ff=40)), seed=0)
+    with pytest.raises(ValueError, match="MLA differs"):
+        build(base, Variant("MLA", replace(LADDER[-1].config, norm_eps=0.5)), seed=0)
+    with pytest.raises(ValueError, match="no token"):
+        fill(base, [], 3)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "bert"])
+def test_drift_is_none_for_as_many_groups_and_is_what_it_says(name: str):
+    model = enlarged(TINY[name])
+    heads = model.config.n_heads
+    ids = tokens(model)[0]
+    before = outcome(model, ids)
+    none = drift(before, outcome(mean_pooled_kv_heads(model, heads, share=True), ids), heads)
+    assert float(none.cosine.max()) < 1e-12
+    assert float(none.relative.max()) == 0.0
+    assert float(none.attention.max()) == 0.0
+    pooled = mean_pooled_kv_heads(model, 1)
+    found = drift(before, outcome(pooled, ids), 1)
+    a, b = model(ids[None], record=True), pooled(ids[None], record=True)
+    last = LENGTH - 1
+    x, y = a.hidden[0, last].double(), b.hidden[0, last].double()
+    assert float(found.relative[last]) == pytest.approx(float((y - x).norm() / x.norm()))
+    assert float(found.cosine[last]) == pytest.approx(float(1 - x @ y / (x.norm() * y.norm())))
+    moved = (a.records[2].weights[0, 1] - b.records[2].weights[0, 1]).abs().sum(-1) / 2
+    assert float(found.attention[2, 1]) == pytest.approx(float(moved.mean()), rel=1e-5)
+    assert found.attention.shape == (3, heads)
+    if name == "bert":
+        assert none.divergence is None
+        assert found.likeliest is None
+        return
+    p, q = (out.logits[0, -1].double().log_softmax(-1) for out in (a, b))
+    assert none.divergence == pytest.approx(0.0, abs=1e-12)
+    assert found.divergence == pytest.approx(float((p.exp() * (p - q)).sum()))
+    assert found.likeliest == (int(p.argmax()), int(q.argmax()))
+    with pytest.raises(ValueError, match="equal shapes"):
+        drift(before, outcome(model, ids[1:]), 1)
+
+
+def test_distances_within_and_across_groups():
+    # heads 0 and 1 look at key 0 and at key 1; heads 2 and 3 both half at key 2, half at key 3
+    weights = torch.zeros(4, 2, 4)
+    weights[0, :, 0] = weights[1, :, 1] = 1.0
+    weights[2:, :, 2:] = 0.5
+    within, across = group_distances(weights, 2)
+    assert within == pytest.approx(0.5)  # 1 and 0
+    assert across == pytest.approx(1.0)
+    assert group_distances(weights, 4)[1] is None
+    with pytest.raises(ValueError, match="groups of 3"):
+        group_distances(weights, 3)

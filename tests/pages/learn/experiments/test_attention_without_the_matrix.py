@@ -1,0 +1,216 @@
+"""Attention in tiles against torch's own attention, against `attend`, and against autograd."""
+
+import math
+import random
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from torch.testing import assert_close
+
+from attention_core import attend
+from attention_core.masks import causal_mask, padding_mask
+from pages.learn.attention_without_the_matrix.experiment import backward, memory
+from pages.learn.attention_without_the_matrix.experiment.tiles import (
+    Rows,
+    add_tile,
+    attend_in_tiles,
+    empty_rows,
+    steps,
+    tiles,
+)
+
+B, H, H_KV, T, S, D, D_V = 2, 6, 3, 11, 13, 5, 7
+
+
+def tensors(dtype: torch.dtype, seed: int = 0) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(seed)
+    shapes = (B, H, T, D), (B, H_KV, S, D), (B, H_KV, S, D_V)
+    return tuple(torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
+
+
+def of_torch(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask) -> torch.Tensor:
+    return scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
+
+
+# Float32 rounds each number by up to 6e-8 of it. A score of size 5 is then off by some 3e-7, the
+# exponential makes this a relative error, and values reach 3.5: 2e-6 is near to what rounding can
+# do, a thousandth of what one forgotten factor changes. In float64 the same sums agree to 1e-12.
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_random_tiling_in_a_random_order_is_torchs_attention(seed: int):
+    choose = random.Random(seed)
+    tile = choose.randint(1, T + 2), choose.randint(1, S + 2)
+    order = choose.sample(range(n := len(tiles(T, S, tile))), n)
+    mask = choose.choice([None, causal_mask(T, S), causal_mask(T, S, window=3)])
+    for dtype, tolerance in TOLERANCE.items():
+        q, k, v = tensors(dtype, seed)
+        found = attend_in_tiles(q, k, v, tile, mask=mask, order=order).output
+        assert_close(found, of_torch(q, k, v, mask), atol=tolerance, rtol=0)
+        assert_close(found, attend(q, k, v, mask=mask).context, atol=tolerance, rtol=0)
+
+
+def test_m_and_l_make_the_weights_of_attend():
+    q, k, v = tensors(torch.float64)
+    mask = causal_mask(T, S)
+    record = attend(q, k, v, mask=mask, scale=0.3)
+    rows = attend_in_tiles(q, k, v, (3, 4), mask=mask, scale=0.3)
+    assert_close(rows.m, record.scaled_scores.amax(-1), atol=1e-12, rtol=0)
+    assert_close(rows.m + rows.l.log(), record.scaled_scores.logsumexp(-1), atol=1e-12, rtol=0)
+    again = backward.weights_again(
+        q[1, 4], k[1, 2], Rows(rows.m[1, 4], rows.l[1, 4], rows.o[1, 4]), 0.3, mask
+    )
+    assert_close(again, record.weights[1, 4], atol=1e-12, rtol=0)
+
+
+def test_a_query_that_sees_no_key_gets_zeros_and_no_nan():
+    q, k, v = tensors(torch.float64)
+    real = torch.ones(B, S)
+    real[0, :] = 0  # the first text is padding alone
+    real[1, :6] = 0  # whole tiles of the second are hidden from the left
+    mask = padding_mask(real) & causal_mask(T, S)
+    for tile in ((2, 3), (T, S), (1, 1)):
+        rows = attend_in_tiles(q, k, v, tile, mask=mask)
+        assert_close(rows.output, attend(q, k, v, mask=mask).context, atol=1e-12, rtol=0)
+        assert rows.output[0].count_nonzero() == 0
+
+
+def test_a_tile_that_hides_every_key_of_some_rows():
+    """It is computed for its other rows; the hidden ones stay as they were."""
+    scores = torch.tensor([[-math.inf, -math.inf], [1.0, 2.0]])
+    v = torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 3.0]])
+    rows, factor = add_tile(empty_rows(torch.zeros(2, 4), v), scores, v)
+    assert rows.m.tolist() == [-math.inf, 2.0]
+    assert rows.l[0] == 0
+    assert rows.o[0].count_nonzero() == 0
+    assert_close(rows.l[1], torch.tensor(1 + math.exp(-1)))
+    assert factor.tolist() == [0.0, 0.0]
+    again, factor = add_tile(rows, scores.flip(0), v)
+    assert again.m.tolist() == [2.0, 2.0]
+    assert factor.tolist() == [0.0, 1.0]
+    assert_close(again.o[1], rows.o[1])
+    assert_close(again.l[1], rows.l[1])
+
+
+def test_a_larger_maximum_makes_the_old_sums_smaller():
+    v = torch.tensor([[1.0], [10.0]])
+    rows, _ = add_tile(empty_rows(torch.zeros(1, 2), v), torch.tensor([[0.0]]), v[:1])
+    rows, factor = add_tile(rows, torch.tensor([[3.0]]), v[1:])
+    assert_close(factor, torch.tensor([math.exp(-3)]))
+    assert_close(rows.l, torch.tensor([1 + math.exp(-3)]))
+    assert_close(rows.o, torch.tensor([[10 + math.exp(-3)]]))
+
+
+def test_large_scores_do_not_overflow():
+    q, k, v = (of * 100 for of in tensors(torch.float32))
+    found = attend_in_tiles(q, k, v, (3, 4)).output
+    assert found.isfinite().all()
+    assert_close(found, of_torch(q, k, v, None), atol=1e-2, rtol=1e-5)
+
+
+def test_the_steps_leave_out_what_the_mask_forbids():
+    q, k, v = (of[0, 0] for of in tensors(torch.float64))
+    mask = causal_mask(T, T)
+    found = list(steps(q, k[:T], v[:T], (4, 3), mask=mask))
+    expected = [
+        (start, key) for start in (0, 4, 8) for key in (0, 3, 6, 9) if key <= min(start + 3, T - 1)
+    ]
+    assert [(step.queries.start, step.keys.start) for step in found] == expected
+    assert len(tiles(T, T, (4, 3))) - len(found) == 3
+    for step in found:
+        assert step.scores.shape == (
+            step.queries.stop - step.queries.start,
+            step.keys.stop - step.keys.start,
+        )
+        m = step.rows.of(step.queries).m
+        assert_close(step.factor, torch.exp(step.before.m - m))
+    # rows of tiles that come later are untouched
+    assert found[0].rows.m[4:].tolist() == [-math.inf] * (T - 4)
+
+
+@pytest.mark.parametrize(("order", "tile"), [([0, 0, 1, 2], (6, 7)), ([0, 1], (6, 7))])
+def test_an_order_without_a_tile_is_refused(order, tile):
+    q, k, v = tensors(torch.float64)
+    with pytest.raises(ValueError, match=r"does not hold 4 tiles once"):
+        attend_in_tiles(q, k, v, tile, order=order)
+
+
+def test_wrong_arguments_are_refused():
+    q, k, v = tensors(torch.float64)
+    with pytest.raises(ValueError, match="keys of a tile must be at least 1, got 0"):
+        attend_in_tiles(q, k, v, (2, 0))
+    with pytest.raises(ValueError, match="do not fit"):
+        attend_in_tiles(q, k[..., :4], v, (2, 2))
+    with pytest.raises(ValueError, match="do not fit"):
+        attend_in_tiles(q, k, v[:, :, 1:], (2, 2))
+    with pytest.raises(ValueError, match="scale"):
+        attend_in_tiles(q, k, v, (2, 2), scale=0.0)
+    q, k, v = (of[0, 0] for of in (q, k, v))
+    rows = attend_in_tiles(q, k, v, (2, 2))
+    with pytest.raises(ValueError, match=r"the gradient is \(11, 5\), the output \(11, 7\)"):
+        backward.gradients(q, k, v, rows, q, (2, 2), scale=1.0)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("tile", [(2, 3), (4, 13), (1, 1)])
+def test_the_gradients_are_those_of_autograd(causal: bool, tile: tuple[int, int]):
+    q, k, v = (of[0, 0].requires_grad_() for of in tensors(torch.float64))
+    mask = causal_mask(T, S) if causal else None
+    of_output = torch.randn(T, D_V, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    expected = torch.autograd.grad(
+        attend(q, k, v, mask=mask, scale=0.4).context, (q, k, v), of_output
+    )
+    with torch.no_grad():
+        rows = attend_in_tiles(q, k, v, (3, 5), mask=mask, scale=0.4)
+        found = backward.gradients(q, k, v, rows, of_output, tile, scale=0.4, mask=mask)
+    for one, other in zip((found.q, found.k, found.v), expected, strict=True):
+        assert_close(one, other, atol=1e-12, rtol=0)
+    assert found.n_at_once == tile[0] * tile[1]
+    visited = sum(
+        (a.stop - a.start) * (b.stop - b.start)
+        for a, b in tiles(T, S, tile)
+        if mask is None or mask[a, b].any()
+    )
+    assert found.n_weights == visited
+
+
+def test_a_matrix_of_8192_tokens_has_268_million_bytes():
+    whole = memory.whole_matrix(8192, 64)
+    assert whole.n_kept * 4 == 268_435_456
+    assert whole.n_moved == 4 * 8192**2 + 4 * 8192 * 64
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("tile", [(4, 3), (3, 4), (1, 1), (20, 20), (5, 2)])
+def test_the_numbers_that_tiles_move_are_those_of_the_steps(tile: tuple[int, int], causal: bool):
+    """Counted on a real run: a tile of queries is read once, keys and values with every tile."""
+    size = 11
+    q, k, v = (of[0, 0, :size] for of in tensors(torch.float64))
+    v = v[:, :D]
+    mask = causal_mask(size, size) if causal else None
+    found = list(steps(q, k, v, tile, mask=mask))
+    keys = sum(step.keys.stop - step.keys.start for step in found)
+    counted = memory.in_tiles(size, D, tile, causal=causal)
+    assert counted.n_moved == 2 * size * D + 2 * keys * D + 2 * size
+    assert counted.n_operations == 4 * D * sum(step.scores.numel() for step in found)
+    assert counted.n_kept == 2 * size
+
+
+def test_the_fast_memory_holds_a_tile_of_everything():
+    q, k, v = (of[0, 0] for of in tensors(torch.float64))
+    step = next(steps(q, k, v[:, :D], (4, 3)))
+    tile_rows = step.rows.of(step.queries)
+    held = [q[step.queries], k[step.keys], v[step.keys, :D], step.scores]
+    held += [tile_rows.m, tile_rows.l, tile_rows.o]
+    assert memory.fast_numbers(D, (4, 3)) == sum(of.numel() for of in held)
+
+
+@pytest.mark.parametrize("bad", [{"n_tokens": 0}, {"head_size": 0}, {"tile": (0, 1)}])
+def test_sizes_below_one_are_refused(bad):
+    arguments = {"n_tokens": 4, "head_size": 3, "tile": (2, 2)} | bad
+    with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        memory.in_tiles(
+            arguments["n_tokens"], arguments["head_size"], arguments["tile"], causal=True
+        )

@@ -1,0 +1,253 @@
+"""Scores without matrices, with one and with two, on tiny models; and what has to move to learn."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import LatentConfig, Transformer, TransformerConfig, attend
+from attention_core.lecture_inputs import JOURNEY
+from attention_core.positions.scaling import DynamicScaling, LinearScaling, RopeScaling
+from pages.learn.similarity.experiment import teaching
+from pages.learn.similarity.experiment.scores import (
+    Ways,
+    asymmetry,
+    head_difference,
+    head_matrices,
+    n_changed,
+    own_first,
+    own_weight,
+    ways,
+)
+from pages.learn.similarity.experiment.teaching import (
+    GOAL,
+    largest_change_of_cosines,
+    n_moved,
+    teach,
+    teach_query_matrix,
+    teach_vectors,
+)
+from tests.helpers.tiny_models import TINY, build
+
+LAYER, HEAD, N_TOKENS = 1, 2, 7
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def ids(model: Transformer) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(3)
+    return torch.randint(model.config.vocab_size, (1, N_TOKENS), generator=generator)
+
+
+def weighed(model: Transformer, layer: int = LAYER, head: int = HEAD) -> Ways:
+    return ways(model, model(ids(model), record=True).layers[layer], head)
+
+
+def columns(model: Transformer, part: int, head: int) -> slice:
+    """Where the matrix of a head stands in the fused one; part: 0 query, 1 key, 2 value."""
+    config = model.config
+    counts = (config.n_heads, config.kv_heads, config.kv_heads)
+    number = head if part == 0 else head // (config.n_heads // config.kv_heads)
+    start = (sum(counts[:part]) + number) * config.d_head
+    return slice(start, start + config.d_head)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_matrices_of_a_head_make_its_queries_keys_and_values(name: str):
+    model = build(name)
+    matrices, shown = head_matrices(model, LAYER, HEAD), weighed(model)
+    qkv = model.blocks[LAYER].attention.qkv
+    for part, matrix in enumerate((matrices.query, matrices.key, matrices.value)):
+        place = columns(model, part, HEAD)
+        assert matrix.shape == (model.config.d_model, model.config.d_head)
+        assert_close(matrix, qkv.weight[:, place], atol=0, rtol=0)
+        bias = 0.0 if qkv.bias is None else qkv.bias[place]
+        assert_close(shown.projected[part], shown.x @ matrix + bias)
+    assert matrices.n_numbers == 3 * model.config.d_model * model.config.d_head
+    # copies: what happens to the model later is no longer in them
+    with torch.no_grad():
+        qkv.weight.zero_()
+    assert float(matrices.query.abs().sum()) > 0
+
+
+@pytest.mark.parametrize(("layer", "head"), [(2, 0), (-1, 0), (0, 6), (0, -1)])
+def test_heads_that_are_not_there(layer: int, head: int):
+    model = build("llama")  # 2 layers, 6 heads
+    with pytest.raises(ValueError, match=f"L{layer}H{head} is none of 2 layers with 6 heads"):
+        head_matrices(model, layer, head)
+    if layer == 0:
+        with pytest.raises(ValueError, match=f"head {head} is none of 6 heads"):
+            weighed(model, layer, head)
+
+
+def test_latent_attention_has_no_matrices_of_a_head():
+    latent = LatentConfig(kv_rank=11, nope_head_size=4, rope_head_size=2, v_head_size=7)
+    model = Transformer(
+        TransformerConfig(
+            vocab_size=13, context_length=40, d_model=24, d_ff=8, n_layers=2, n_heads=6,
+            positions="rotary", latent=latent,
+        )
+    ).eval()  # fmt: skip
+    with pytest.raises(ValueError, match="latent"):
+        head_matrices(model, 0, 0)
+    with pytest.raises(ValueError, match="latent"):
+        weighed(model, 0, 0)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_four_ways_to_weigh_one_text(name: str):
+    model = build(name)
+    shown, config = weighed(model), model.config
+    layer = model(ids(model), record=True).layers[LAYER]
+    assert_close(shown.x, layer.attention_reads[0], atol=0, rtol=0)
+    record = layer.attention
+    assert_close(shown.head.weights, record.weights[0, HEAD], atol=1e-6, rtol=1e-5)
+    assert_close(shown.head.context, record.context[0, HEAD], atol=1e-6, rtol=1e-5)
+    kv_head = HEAD // (config.n_heads // config.kv_heads)
+    vectors = {"plain": shown.x, "scaled": shown.x, "same": record.k[0, kv_head]}
+    scales = {"plain": 1.0, "scaled": config.d_model**-0.5, "same": config.d_head**-0.5}
+    for way, of in vectors.items():
+        made = getattr(shown, way)
+        scores = torch.tensor([[float(torch.dot(a, b)) for b in of] for a in of])
+        assert_close(made.scores, scores, atol=1e-4, rtol=1e-5)
+        if config.causal:
+            scores = scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -math.inf)
+        expected = torch.softmax(scores * scales[way], dim=-1)
+        assert_close(made.weights, expected, atol=1e-4, rtol=1e-4)
+        assert asymmetry(made.scores) == pytest.approx(0.0, abs=1e-5)
+    assert_close(shown.plain.context, shown.plain.weights @ shown.x)
+    assert asymmetry(shown.head.scores) > 0.01
+
+
+@pytest.mark.parametrize("name", ["llama", "llama-tied"])
+def test_rotary_positions_alone_leave_the_scores_symmetric(name: str):
+    """Whoever asks with W_k instead of W_q: what makes scores asymmetric is a second matrix."""
+    model = build(name)
+    qkv = model.blocks[LAYER].attention.qkv
+    query, key = columns(model, 0, HEAD), columns(model, 1, HEAD)
+    qkv.weight[:, query] = qkv.weight[:, key]
+    if qkv.bias is not None:
+        qkv.bias[query] = qkv.bias[key]
+    assert asymmetry(weighed(model).head.scores) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_asymmetry_pair_by_pair():
+    scores = random(5, 5)
+    pairs = [(i, j) for i in range(5) for j in range(5) if i != j]
+    differences = sum(abs(float(scores[i, j] - scores[j, i])) for i, j in pairs)
+    sizes = sum(abs(float(scores[i, j])) + abs(float(scores[j, i])) for i, j in pairs)
+    assert asymmetry(scores) == pytest.approx(differences / sizes, rel=1e-5)
+    assert asymmetry(scores + scores.T) == 0.0
+    assert asymmetry(scores - scores.T) == pytest.approx(1.0)
+    assert asymmetry(random(5, 5).tril(-1)) == pytest.approx(1.0)
+    assert asymmetry(torch.zeros(3, 3)) == asymmetry(torch.ones(1, 1)) == 0.0
+
+
+def test_how_much_a_token_gives_itself():
+    weights = torch.tensor([[0.5, 0.5, 0.0], [0.7, 0.2, 0.1], [0.0, 0.1, 0.9]])
+    assert own_weight(weights) == pytest.approx((0.5 + 0.2 + 0.9) / 3)
+    assert own_first(weights) == 2
+    # the notebook's vectors are not equally long: “journey” wins rows of others
+    x = JOURNEY.embeddings
+    assert own_first(attend(x, x, x, scale=1.0).weights) == 2
+    x = x / x.norm(dim=-1, keepdim=True)
+    assert own_first(attend(x, x, x, scale=1.0).weights) == len(x)
+
+
+def test_how_differently_heads_look():
+    weights = torch.softmax(random(3, 4, 5) * 2, dim=-1)
+    total = [
+        float((weights[a, row] - weights[b, row]).abs().sum()) / 2
+        for a, b in ((0, 1), (0, 2), (1, 2))
+        for row in range(4)
+    ]
+    assert head_difference(weights) == pytest.approx(sum(total) / len(total), rel=1e-5)
+    assert head_difference(weights[:1].repeat(3, 1, 1)) == head_difference(weights[:1]) == 0.0
+    apart = torch.eye(3)[:2, None]  # two heads, each with all weight on another key
+    assert head_difference(apart) == pytest.approx(1.0)
+
+
+def test_numbers_that_changed():
+    before = random(3, 4)
+    after = before.clone()
+    after[1, 2] += 1.0
+    after[0] += 1e-7
+    assert n_changed(before, after) == 1
+    assert n_changed(before, before[:2]) is None
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_vectors_move_until_the_weight_is_reached(causal: bool):
+    x = random(6, 5) * 2
+    lesson = teach_vectors(x, 4, 1, causal=causal)
+
+    def weight(vectors: torch.Tensor) -> float:
+        n_keys = 5 if causal else 6
+        scores = [float(torch.dot(vectors[4], key)) for key in vectors[:n_keys]]
+        return math.exp(scores[1]) / sum(math.exp(score) for score in scores)
+
+    assert lesson.before == pytest.approx(weight(x), rel=1e-4)
+    assert lesson.after == pytest.approx(weight(lesson.moved), rel=1e-4)
+    assert lesson.before < GOAL <= lesson.after
+    assert lesson.share == pytest.approx(float((lesson.moved - x).norm() / x.norm()))
+    moved = [row for row in range(6) if not torch.allclose(lesson.moved[row], x[row], atol=1e-6)]
+    assert n_moved(x, lesson.moved) == len(moved)
+    assert {1, 4} <= set(moved)
+    if causal:
+        assert 5 not in moved  # it is not seen
+    change = (cosines_of(lesson.moved) - cosines_of(x)).abs().max()
+    assert largest_change_of_cosines(x, lesson.moved) == pytest.approx(float(change), abs=1e-6)
+
+
+def cosines_of(vectors: torch.Tensor) -> torch.Tensor:
+    return torch.cosine_similarity(vectors[:, None], vectors[None], dim=-1)
+
+
+@pytest.mark.parametrize("scaling", [None, LinearScaling(8.0), DynamicScaling(3.0, 4)])
+@pytest.mark.parametrize("name", TINY)
+def test_a_moved_query_matrix_does_in_the_model_what_was_promised(
+    name: str, scaling: RopeScaling | None
+):
+    model = build(name)
+    if scaling is not None:
+        if model.config.positions != "rotary":
+            pytest.skip("no rotary positions to be scaled")
+        model.config = replace(model.config, rope_scaling=scaling)
+    shown, query = weighed(model), 5
+    key = int(shown.head.k[: query + 1].norm(dim=-1).argmax())
+    lesson = teach_query_matrix(model.config, shown, head_matrices(model, LAYER, HEAD), query, key)
+    assert lesson.before == pytest.approx(float(shown.head.weights[query, key]), abs=1e-5)
+    assert lesson.before < lesson.after
+    # the keys of this BERT differ too little for any query to choose between them
+    assert (lesson.after >= GOAL) == (name != "bert")
+    model.blocks[LAYER].attention.qkv.weight[:, columns(model, 0, HEAD)] = lesson.moved
+    again = weighed(model)
+    assert_close(again.x, shown.x, atol=0, rtol=0)
+    assert float(again.head.weights[query, key]) == pytest.approx(lesson.after, abs=1e-5)
+
+
+def test_nothing_moves_where_nothing_has_to_or_nothing_can(monkeypatch: pytest.MonkeyPatch):
+    start = random(3, 2)
+    reached = teach(lambda x: 0.0 * x.sum() - 0.1, start)
+    assert (reached.share, reached.after) == (0.0, reached.before)
+    flat = teach(lambda x: 0.0 * x.sum() - 5.0, start)
+    assert flat.share == 0.0
+    assert flat.after < GOAL
+    monkeypatch.setattr(teaching, "MOST_STEPS", 1)
+    short = teach_vectors(random(6, 5) * 2, 4, 1, causal=False)
+    assert short.before < short.after < GOAL
+    assert short.share == pytest.approx(teaching.STEP, rel=1e-4)
+
+
+@pytest.mark.parametrize(("query", "key"), [(6, 0), (2, 3), (-1, 0), (2, -1)])
+def test_tokens_that_are_not_seen(query: int, key: int):
+    with pytest.raises(ValueError, match=f"token {query} of 6 does not see token {key}"):
+        teach_vectors(random(6, 5), query, key, causal=True)
+    model = build("gpt2")
+    shown = replace(weighed(model), x=random(6, model.config.d_model))
+    with pytest.raises(ValueError, match=f"token {query} of 6 does not see token {key}"):
+        teach_query_matrix(model.config, shown, head_matrices(model, LAYER, HEAD), query, key)

@@ -1,0 +1,133 @@
+"""The translator of dates: its attention against torch's, its stored weights on unseen dates."""
+
+import json
+import struct
+from datetime import date
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from pages.learn.two_networks.experiment.dates import (
+    FORMS,
+    START,
+    batch,
+    decode,
+    encode,
+    is_held_out,
+    pairs,
+    read,
+    write,
+)
+from pages.learn.two_networks.experiment.model import (
+    WEIGHTS,
+    AttentionBetween,
+    Translator,
+    trained_translator,
+)
+from training.translator import accuracy, train
+
+B, T, S, H, C = 2, 5, 7, 3, 12
+
+
+def test_attention_between_two_sequences_is_that_of_torch():
+    torch.manual_seed(1)
+    ours = AttentionBetween(C, H)
+    theirs = torch.nn.MultiheadAttention(C, H, batch_first=True)
+    parts = (ours.query, ours.key, ours.value)
+    with torch.no_grad():
+        for part in (*parts, ours.out):
+            part.weight.normal_()
+            part.bias.normal_()
+        theirs.in_proj_weight.copy_(torch.cat([part.weight.t() for part in parts]))
+        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+        theirs.out_proj.weight.copy_(ours.out.weight.t())
+        theirs.out_proj.bias.copy_(ours.out.bias)
+    x, source = torch.randn(B, T, C), torch.randn(B, S, C)
+    mask = torch.ones(B, 1, 1, S, dtype=torch.bool)
+    mask[1, ..., 4:] = False
+    record = ours(x, source, mask)
+    output, weights = theirs(
+        x, source, source, key_padding_mask=~mask[:, 0, 0], average_attn_weights=False
+    )
+    assert_close(record.output, output, atol=1e-5, rtol=1e-5)
+    assert_close(record.weights, weights, atol=1e-5, rtol=1e-5)
+
+
+def test_the_stored_weights_translate_dates_that_training_never_saw():
+    assert accuracy(trained_translator(), 200, seed=5) > 0.98
+
+
+def test_the_stored_file_is_small_and_is_safetensors():
+    content = WEIGHTS.read_bytes()
+    assert len(content) <= 2**20
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    assert {entry["dtype"] for entry in header.values()} == {"F32"}
+
+
+def test_padding_and_later_symbols_change_nothing():
+    model = trained_translator()
+    texts = ["3rd of may 1998", "the 21st of september 2004"]
+    both, _ = model.translate(batch(texts))
+    assert [decode(row) for row in both.tolist()] == ["1998-05-03", "2004-09-21"]
+    alone, result = model.translate(batch(texts[:1]))
+    assert_close(alone[0], both[0])
+    written = torch.cat((torch.tensor([[START]]), alone[:, :4]), dim=1)
+    assert_close(
+        model(batch(texts[:1]), written).logits, result.logits[:, :5], atol=1e-5, rtol=1e-5
+    )
+
+
+def test_training_sees_no_held_out_date():
+    assert not any(is_held_out(date.fromisoformat(day)) for _, day in pairs(300, 0, held_out=False))
+    assert all(is_held_out(date.fromisoformat(day)) for _, day in pairs(300, 0, held_out=True))
+
+
+def test_training_with_the_same_seeds_gives_the_same_weights():
+    first, second = train(2).state_dict(), train(2).state_dict()
+    assert_close(first, second, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("day", "ordinal"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th"), (22, "22nd")]
+)
+def test_ordinals(day, ordinal):
+    assert write(date(1998, 5, day), FORMS[0]) == f"{ordinal} of may 1998"
+
+
+@pytest.mark.parametrize("text", ["", "x" * 33, "<b>", "3 мая 1998"])
+def test_texts_that_the_translator_cannot_read_are_refused(text):
+    with pytest.raises(ValueError, match="symbols|letters"):
+        encode(text)
+
+
+def test_wrong_sizes_are_refused():
+    with pytest.raises(ValueError, match="5 heads"):
+        AttentionBetween(C, 5)
+    with pytest.raises(ValueError, match="got 33"):
+        Translator()(torch.full((1, 33), 2), torch.full((1, 1), START))
+    with pytest.raises(ValueError, match="got 0"):
+        pairs(0, 0, held_out=True)
+    with pytest.raises(ValueError, match="got 0"):
+        train(0)
+    with pytest.raises(ValueError, match="between 0"):
+        decode([-1])
+
+
+def test_a_date_is_read_in_every_form_and_nothing_else_is():
+    day = date(1955, 7, 12)
+    for form in FORMS:
+        assert read(write(day, form).upper()) == day
+    for text in ("12 july", "31 june 1955", "12 july 1655", "12 july july 1955", "12  july 1955"):
+        assert read(text) is None
+
+
+def test_one_vector_has_one_key_and_ignores_padding():
+    model = trained_translator()
+    texts = ["3rd of may 1998", "the 21st of september 2004"]
+    both, result = model.translate(batch(texts), one_vector=True)
+    assert result.cross[0].weights.shape == (2, 4, 10, 1)
+    alone, one = model.translate(batch(texts[:1]), one_vector=True)
+    assert_close(alone[0], both[0])
+    assert_close(one.logits[0], result.logits[0], atol=1e-5, rtol=1e-5)

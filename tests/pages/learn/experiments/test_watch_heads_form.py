@@ -1,0 +1,243 @@
+"""Watch heads form: the sequences, the two layers, and what is measured of them."""
+
+import math
+
+import pytest
+import torch
+
+from attention_core.seeding import seeded
+from pages.learn.watch_heads_form.experiment import training
+from pages.learn.watch_heads_form.experiment.model import WIDTH, AttentionOnly, Design
+from pages.learn.watch_heads_form.experiment.sequences import (
+    LENGTH,
+    ONE_DISTANCE,
+    TRAINED_DISTANCES,
+    UNSEEN_DISTANCES,
+    VOCABULARY,
+    Repeats,
+    draw,
+    probe,
+)
+from pages.learn.watch_heads_form.experiment.training import (
+    HeadTraining,
+    induction_scores,
+    repeat_losses,
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Small operations: two threads would wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def drawn(n_sequences: int, distances: tuple[int, ...], seed: int = 7) -> Repeats:
+    return draw(n_sequences, distances, torch.Generator().manual_seed(seed))
+
+
+def repeat_ends(repeats: Repeats) -> list[tuple[int, int, int]]:
+    """The distance, the first and the last position of the repeat of each sequence."""
+    pairs = zip(repeats.distances.tolist(), repeats.starts.tolist(), strict=True)
+    return [(n, start + n, start + 2 * n - 1) for n, start in pairs]
+
+
+def test_the_segment_comes_again_and_both_distance_and_place_vary():
+    repeats = drawn(300, TRAINED_DISTANCES)
+    assert repeats.ids.shape == (300, LENGTH)
+    for ids, (n, begin, last) in zip(repeats.ids.tolist(), repeat_ends(repeats), strict=True):
+        assert last < LENGTH
+        assert ids[begin : last + 1] == ids[begin - n : begin]
+    assert set(repeats.distances.tolist()) == set(TRAINED_DISTANCES)
+    assert repeats.starts.min() == 0
+    of_one = [s for n, s in zip(repeats.distances, repeats.starts, strict=True) if n == 7]
+    assert len({int(start) for start in of_one}) > 10
+    assert repeats.ids.unique().numel() == VOCABULARY
+
+
+def test_what_counts_are_the_guesses_of_the_repeat():
+    repeats = drawn(20, (3, 5))
+    for row, (n, begin, last) in zip(repeats.counted, repeat_ends(repeats), strict=True):
+        assert row.nonzero().flatten().tolist() == list(range(begin, last))
+        assert int(row.sum()) == n - 1
+
+
+def test_the_probe_has_one_answer_and_an_unseen_distance():
+    repeats = probe()
+    n, start = int(repeats.distances), int(repeats.starts)
+    assert n in UNSEEN_DISTANCES
+    ids = repeats.ids[0].tolist()
+    assert ids[start : start + n] == ids[start + n : start + 2 * n]
+    others = ids[: start + n] + ids[start + 2 * n :]
+    assert len(set(others)) == len(others)
+
+
+@pytest.mark.parametrize(
+    ("n_sequences", "distances", "message"),
+    [(0, (6,), "at least 1, got 0"), (2, (), r"got \(\)"), (2, (1, 6), "1, 6"), (2, (25,), "25")],
+)
+def test_what_cannot_be_drawn(n_sequences: int, distances: tuple[int, ...], message: str):
+    with pytest.raises(ValueError, match=message):
+        drawn(n_sequences, distances)
+
+
+def test_no_step_of_training_reads_an_unseen_distance(monkeypatch: pytest.MonkeyPatch):
+    seen: list[Repeats] = []
+
+    def watched(logits: torch.Tensor, repeats: Repeats) -> torch.Tensor:
+        seen.append(repeats)
+        return repeat_losses(logits, repeats)
+
+    monkeypatch.setattr(training, "repeat_losses", watched)
+    run = HeadTraining(Design(2), 3)
+    for _ in range(12):
+        run.step()
+    distances = torch.cat([repeats.distances for repeats in seen])
+    assert len(distances) == 12 * training.BATCH
+    assert not set(distances.tolist()) & set(UNSEEN_DISTANCES)
+    assert len(set(distances.tolist())) > 8
+    # what is measured there is at unseen distances alone
+    assert set(run._unseen.distances.tolist()) <= set(UNSEEN_DISTANCES)
+    assert not set(TRAINED_DISTANCES + ONE_DISTANCE) & set(UNSEEN_DISTANCES)
+    with pytest.raises(ValueError, match=r"\[9, 21\] are kept for the test"):
+        HeadTraining(Design(2), 3, distances=(8, 9, 21))
+
+
+def model(design: Design) -> AttentionOnly:
+    with seeded(1):
+        return AttentionOnly(11, design).eval()
+
+
+def test_shapes_and_that_weights_mix_values():
+    ids = torch.randint(11, (3, 7), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        logits, records = model(Design(4))(ids)
+    assert logits.shape == (3, 7, 11)
+    assert len(records) == 2
+    for record in records:
+        assert record.weights.shape == (3, 4, 7, 7)
+        assert record.v.shape == (3, 4, 7, WIDTH // 4)
+        torch.testing.assert_close(record.weights.sum(-1), torch.ones(3, 4, 7))
+        assert record.scale == pytest.approx((WIDTH / 4) ** -0.5)
+    assert model(Design(4, scaled=False))(ids)[1][0].scale == 1.0
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_later_tokens_are_hidden_by_the_mask_alone(causal: bool):
+    ids = torch.arange(9)[None] % 11
+    changed = ids.clone()
+    changed[0, 6] = 10
+    made = model(Design(2, causal=causal))
+    with torch.no_grad():
+        before, after = made(ids)[0], made(changed)[0]
+        masked = made(ids, causal=True)[0], made(changed, causal=True)[0]
+    assert torch.allclose(before[0, :6], after[0, :6]) == causal
+    assert not torch.allclose(before[0, 6:], after[0, 6:])
+    torch.testing.assert_close(masked[0][0, :6], masked[1][0, :6])
+
+
+@pytest.mark.parametrize("heads", [0, 3, 64])
+def test_heads_that_do_not_fit(heads: int):
+    with pytest.raises(ValueError, match=f"{heads} heads"):
+        Design(heads)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, math.nan])
+def test_a_dropout_that_leaves_nothing(dropout: float):
+    with pytest.raises(ValueError, match=str(dropout)):
+        Design(2, dropout=dropout)
+
+
+def test_scores_and_losses_are_those_of_a_loop_over_cells():
+    run = HeadTraining(Design(2), 5)
+    found = run.measure()
+    repeats = run._unseen
+    with torch.no_grad():
+        logits, records = run.model(repeats.ids)
+    log_probabilities = logits.log_softmax(-1)
+    losses, right = [], []
+    for layer, record in enumerate(records):
+        for head in range(2):
+            previous, induction = [], []
+            for b, (n, begin, last) in enumerate(repeat_ends(repeats)):
+                weights = record.weights[b, head]
+                cells = [float(weights[i, i - n + 1]) for i in range(begin, last + 1)]
+                induction.append(sum(cells) / len(cells))
+                cells = [float(weights[i, i - 1]) for i in range(1, LENGTH)]
+                previous.append(sum(cells) / len(cells))
+            mean = sum(induction) / len(induction)
+            assert float(found.induction[layer, head]) == pytest.approx(mean, abs=1e-5)
+            mean = sum(previous) / len(previous)
+            assert float(found.previous[layer, head]) == pytest.approx(mean, abs=1e-5)
+    for b, (_, begin, last) in enumerate(repeat_ends(repeats)):
+        for place in range(begin, last):
+            token = int(repeats.ids[b, place + 1])
+            losses.append(-float(log_probabilities[b, place, token]))
+            right.append(int(logits[b, place].argmax()) == token)
+    assert found.loss_unseen == pytest.approx(sum(losses) / len(losses), abs=1e-4)
+    assert found.right == pytest.approx(sum(right) / len(right), abs=1e-6)
+    assert found.loss_writing == found.loss_unseen
+    assert found.next.isnan().all()
+    with torch.no_grad():
+        _, records = run.model(probe().ids)
+    torch.testing.assert_close(found.maps[1], records[1].weights[0])
+
+
+def test_a_perfect_induction_head_scores_one():
+    repeats = drawn(4, (4, 6))
+    weights = torch.zeros(2, 4, 3, LENGTH, LENGTH)
+    for b, (n, begin, last) in enumerate(repeat_ends(repeats)):
+        for i in range(begin, last + 1):
+            weights[1, b, 2, i, i - n + 1] = 1.0
+    scores = induction_scores(weights, repeats)
+    assert scores.tolist() == [[0, 0, 0], [0, 0, 1]]
+
+
+def test_without_a_mask_the_answer_is_read():
+    run = HeadTraining(Design(2, causal=False), 0)
+    for _ in range(60):
+        run.step()
+    found = run.measure()
+    assert found.loss_unseen < 0.5
+    assert found.next.max() > 0.5
+    assert found.loss_writing > found.loss_unseen + 1.0
+
+
+def test_the_same_seed_gives_the_same_run_and_dropout_too():
+    def losses(seed: int, dropout: float) -> list[float]:
+        run = HeadTraining(Design(2, dropout=dropout), seed)
+        return [run.step() for _ in range(3)]
+
+    assert losses(4, 0.0) == losses(4, 0.0)
+    assert losses(4, 0.5) == losses(4, 0.5)
+    assert losses(4, 0.5) != losses(4, 0.0)
+    assert losses(4, 0.0) != losses(5, 0.0)
+
+
+def test_heads_form_and_serve_distances_never_trained_on():
+    """The smallest setting: one head a layer."""
+    run = HeadTraining(Design(1), 0)
+    before = run.measure()
+    assert before.loss_unseen > training.BLIND_GUESS - 0.5
+    while run.n_steps < 300:
+        run.step()
+    after = run.measure()
+    assert after.previous[0].max() > 0.5
+    assert after.induction[1].max() > 0.5
+    assert after.loss_unseen < training.BLIND_GUESS / 2
+    assert after.right > 0.8
+
+
+def test_the_trap_learns_a_distance_and_nothing_else():
+    run = HeadTraining(Design(1), 0, distances=ONE_DISTANCE)
+    while run.n_steps < 100:
+        run.step()
+    found = run.measure()
+    assert found.loss_trained < 0.5
+    assert found.loss_unseen > training.BLIND_GUESS
+    assert found.induction_trained.max() > 0.9
+    assert found.induction.max() < 0.2
+    assert found.previous.max() < 0.5
+    assert set(run._trained.distances.tolist()) == set(ONE_DISTANCE)

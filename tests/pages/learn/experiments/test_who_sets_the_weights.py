@@ -1,0 +1,200 @@
+"""Gradient descent on a text: against transformers with torch's own SGD, and single numbers."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+from torch.testing import assert_close
+
+from attention_core import Transformer
+from pages.learn.who_sets_the_weights import experiment as lesson
+from pages.learn.who_sets_the_weights.experiment import Training
+from pretrained import core_from_reference
+from tests.helpers.reference_models import TOLERANCE, enlarge, gpt2, ids, llama
+from tests.helpers.tiny_models import build
+
+REFERENCES = {
+    "llama": lambda: llama(),
+    "llama-tied": lambda: llama(tie_word_embeddings=True),
+    "gpt2": lambda: gpt2(),
+}
+
+
+def weights_of(model: Transformer) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+@pytest.mark.parametrize("family", REFERENCES)
+def test_steps_are_those_of_sgd_on_the_transformers_model(family: str):
+    reference = enlarge(REFERENCES[family]())
+    text = ids(reference, batch=1, length=11)
+    core = core_from_reference(copy.deepcopy(reference))  # which shares its tensors
+    own = weights_of(core)
+    training = Training(core, text, 0.02)
+    optimizer = torch.optim.SGD(reference.parameters(), lr=0.02)
+    for _ in range(3):
+        optimizer.zero_grad()
+        output = reference(text, labels=text, output_attentions=True)
+        output.loss.backward()
+        optimizer.step()
+        step = training.step()
+        assert step.before.loss == pytest.approx(float(output.loss.detach()), abs=1e-5)
+        attentions = torch.cat([layer.detach() for layer in output.attentions])
+        assert_close(step.before.weights, attentions, **TOLERANCE)
+    stepped = core_from_reference(reference)
+    for name, expected in stepped.state_dict().items():
+        assert_close(training.model.state_dict()[name], expected, **TOLERANCE)
+    after = reference(text, labels=text)
+    assert training.read().loss == pytest.approx(float(after.loss.detach()), abs=1e-5)
+    # the model's own weights are what they were, bit for bit
+    assert own.keys() == core.state_dict().keys()
+    assert all(torch.equal(core.state_dict()[name], before) for name, before in own.items())
+    for model in (core, training.model):  # and no gradient is held any longer
+        assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_the_gradient_of_each_matrix_is_that_of_transformers():
+    reference = enlarge(llama())
+    text = ids(reference, batch=1, length=7)
+    reference(text, labels=text).loss.backward()
+    training = Training(core_from_reference(reference), text, 1e-3)
+    step = training.step()
+    layers = reference.model.layers
+    for number, layer in enumerate(layers):
+        attention, mlp = layer.self_attn, layer.mlp
+        expected = {
+            lesson.W_Q: [attention.q_proj],
+            lesson.W_K: [attention.k_proj],
+            lesson.W_V: [attention.v_proj],
+            lesson.W_O: [attention.o_proj],
+            lesson.FEED_FORWARD: [mlp.up_proj, mlp.gate_proj, mlp.down_proj],
+            lesson.NORMS: [layer.input_layernorm, layer.post_attention_layernorm],
+        }
+        for kind, modules in expected.items():
+            flat = torch.cat([module.weight.grad.flatten() for module in modules])
+            assert step.gradients[number, kind] == pytest.approx(float(flat.norm()), rel=1e-4)
+        of_heads = attention.q_proj.weight.grad.unflatten(0, (6, 8)).norm(dim=(1, 2))
+        assert_close(step.signal.w_q[number], of_heads, atol=1e-5, rtol=1e-4)
+    flat = torch.cat([reference.model.embed_tokens.weight.grad, reference.lm_head.weight.grad])
+    assert step.gradients[None, lesson.EMBEDDINGS] == pytest.approx(float(flat.norm()), rel=1e-4)
+    whole = sum(float(p.grad.norm()) ** 2 for p in reference.parameters())
+    parts = sum(length**2 for length in step.gradients.values())
+    assert math.sqrt(parts) == pytest.approx(math.sqrt(whole), rel=1e-4)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-tied"])
+def test_how_far_each_part_moved(family: str):
+    core = build(family)
+    training = Training(core, torch.arange(9)[None], 0.05)
+    step = training.step()
+    moved = training.moved()
+    assert moved.keys() == step.gradients.keys()
+    for part, length in step.gradients.items():
+        assert moved[part].change == pytest.approx(0.05 * length, rel=1e-3, abs=1e-5)
+    n_numbers = sum(part.n_numbers for part in moved.values())
+    assert n_numbers == sum(parameter.numel() for parameter in core.parameters())
+    norms = [tensor.flatten() for name, tensor in core.named_parameters() if "blocks.1" in name
+             and "norm" in name]  # fmt: skip
+    assert moved[1, lesson.NORMS].length == pytest.approx(float(torch.cat(norms).norm()), rel=1e-5)
+    biases = lesson.BIASES in {kind for _, kind in moved}
+    assert biases == (family != "llama-tied")
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "llama-tied"])
+def test_the_chain_from_the_scores_to_one_head(family: str):
+    """The last two factors, multiplied by hand, are the gradient that autograd finds."""
+    core = build(family)
+    text = torch.tensor([[5, 3, 8, 2, 7, 1, 4]])
+    signal = Training(core, text, 1e-3).step().signal
+    leaf = build(family).requires_grad_(True)
+    output = leaf(text, record=True)
+    cross_entropy(output.logits[0, :-1], text[0, 1:]).backward()
+    places = torch.arange(7)
+    rotation = core.new_pass(output.hidden, places).rotation
+    config = core.config
+    for number, layer in enumerate(output.layers):
+        record = layer.attention
+        of_layer = leaf.blocks[number].attention.qkv.weight.grad
+        for head in range(config.n_heads):
+            keys = record.k[0, head // config.group_size].detach()
+            of_scores = signal.score_gradients[number, head]
+            of_queries = lesson.query_gradient(of_scores, keys, record.scale)
+            x = layer.attention_reads[0].detach()
+            found = lesson.w_q_gradient(x, of_queries, rotation)
+            expected = of_layer[:, head * config.d_head : (head + 1) * config.d_head]
+            assert_close(found, expected, atol=1e-5, rtol=1e-4)
+            for length, gradient in ((signal.w_q, expected), (signal.queries, of_queries)):
+                assert_close(length[number, head], gradient.norm(), atol=1e-5, rtol=1e-4)
+    # a row of the softmax gives and takes alike; the first token has nothing to choose
+    assert_close(signal.score_gradients.sum(-1), torch.zeros(config.n_layers, config.n_heads, 7),
+                 **TOLERANCE)  # fmt: skip
+    assert_close(signal.score_gradients[:, :, 0], torch.zeros_like(signal.score_gradients[:, :, 0]),
+                 **TOLERANCE)  # fmt: skip
+
+
+def test_the_signal_is_the_gradient_of_every_tensor_on_the_way():
+    core = build("llama-tied")
+    text = torch.tensor([[5, 3, 8, 2, 7]])
+    signal = Training(core, text, 1e-3).step().signal
+    leaf = build("llama-tied").requires_grad_(True)
+    output = leaf(text, record=True)
+    loss = cross_entropy(output.logits[0, :-1], text[0, 1:])
+    record = output.records[0]
+    tensors = [output.logits, output.hidden, output.layers[0].output, record.output,
+               record.context, record.weights, record.scaled_scores, record.q]  # fmt: skip
+    found = torch.autograd.grad(loss, tensors)
+    assert signal.logits == pytest.approx(float(found[0].norm()), rel=1e-4)
+    assert signal.hidden == pytest.approx(float(found[1].norm()), rel=1e-4)
+    assert float(signal.leaving[0]) == pytest.approx(float(found[2].norm()), rel=1e-4)
+    assert float(signal.attention[0]) == pytest.approx(float(found[3].norm()), rel=1e-4)
+    of_heads = (signal.context, signal.weights, signal.scores, signal.queries)
+    for lengths, gradient in zip(of_heads, found[4:], strict=True):
+        assert_close(lengths[0], gradient[0].norm(dim=(1, 2)), atol=1e-5, rtol=1e-4)
+    assert_close(signal.score_gradients[0], found[6][0], **TOLERANCE)
+
+
+def test_a_small_step_lowers_the_loss_by_the_square_of_the_gradient():
+    """To first order: learning rate times the squared length of the whole gradient."""
+    training = Training(build("llama"), torch.arange(6)[None], 1e-5)
+    step = training.step()
+    squared = sum(length**2 for length in step.gradients.values())
+    fall = step.before.loss - training.read().loss
+    assert fall == pytest.approx(1e-5 * squared, rel=0.1)
+
+
+def test_what_autograd_keeps_grows_with_the_text():
+    core = build("gpt2")
+    kept = [Training(core, torch.arange(n)[None], 0.1).step().n_kept_bytes for n in (4, 8, 16)]
+    assert kept[0] < kept[1] < kept[2] < 8 * kept[0]
+    # two texts that share what does not grow: no weight is among what is kept
+    assert kept[2] - kept[1] > kept[1] - kept[0] > kept[0] / 2
+    # at least what every layer's matrices read: (T, C) twice, (T, H D), (T, F), in float32
+    assert kept[0] > 4 * 4 * 3 * (24 + 24 + 24 + 52)
+
+
+@pytest.mark.parametrize("rate", [0.0, -1.0, math.inf, math.nan])
+def test_a_learning_rate_that_is_none_is_refused(rate: float):
+    with pytest.raises(ValueError, match="learning_rate"):
+        Training(build("gpt2"), torch.arange(4)[None], rate)
+
+
+def test_models_and_texts_without_a_next_token_are_refused():
+    with pytest.raises(ValueError, match=r"output='none', causal=False"):
+        Training(build("bert"), torch.arange(4)[None], 0.1)
+    for shape in ((1, 1), (2, 4), (4,)):
+        with pytest.raises(ValueError, match="at least 2 tokens"):
+            Training(build("gpt2"), torch.zeros(shape, dtype=torch.int64), 0.1)
+
+
+def test_a_copy_is_in_float32_and_in_one_piece():
+    """In 16 bits most steps would be lost: they are smaller than the rounding."""
+    core = build("llama").to(torch.bfloat16)
+    training = Training(core, torch.arange(5)[None], 0.1)
+    for name, parameter in training.model.named_parameters():
+        assert_close(parameter.detach(), core.state_dict()[name].float(), atol=0, rtol=0)
+    memories = {p.untyped_storage().data_ptr() for p in training.model.parameters()}
+    assert len(memories) == 1
+    sizes = [parameter.numel() for parameter in core.parameters()]
+    assert training.n_bytes == 4 * (sum(sizes) + 3 * 89 * 30)  # the token table is the largest

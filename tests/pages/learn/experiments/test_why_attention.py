@@ -1,0 +1,165 @@
+"""Gradients against autograd's own Jacobians, the reader against what a state can hold, runs."""
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from attention_core.lecture_inputs import JOURNEY
+from pages.learn.why_attention.experiment import (
+    against_equal_share,
+    attention_layer,
+    encoder,
+    first_token_shares,
+    influence,
+    last_context,
+    last_state,
+    recoverable,
+    sequence_runs,
+    word_vectors,
+)
+from tests.helpers.lectures import LECTURE_NUMBERS
+
+NUMBERS = LECTURE_NUMBERS
+WORDS = ["one", "two", "one", "three", "four", "five", "six"]
+
+
+def test_the_same_word_has_the_same_vector():
+    x = word_vectors(WORDS, 5, seed=1)
+    assert x.shape == (7, 5)
+    assert_close(x[0], x[2], atol=0, rtol=0)
+    assert not torch.equal(x[0], x[1])
+    assert not torch.equal(x, word_vectors(WORDS, 5, seed=2))
+    assert_close(word_vectors(WORDS[3:], 5, seed=1), x[3:], atol=0, rtol=0)
+    wide = word_vectors([str(i) for i in range(50)], 400, seed=0)
+    # a length of about 1: its variance over 400 numbers is about 1/800
+    assert float((wide.norm(dim=1) - 1).abs().max()) < 5 * (1 / 800) ** 0.5
+
+
+@pytest.mark.parametrize("word", ["\ud800", "日本語", "\x00"])
+def test_any_text_is_a_word(word: str):
+    assert word_vectors([word], 3, seed=0).isfinite().all()
+
+
+def test_sizes_that_cannot_be():
+    with pytest.raises(ValueError, match="got 0 and 3"):
+        word_vectors([], 3, seed=0)
+    with pytest.raises(ValueError, match="got 1 and 0"):
+        word_vectors(["a"], 0, seed=0)
+    with pytest.raises(ValueError, match="got 3 and 0"):
+        encoder(3, 0, seed=0)
+
+
+def test_the_encoder_is_torch_s_own_with_another_gate():
+    torch.manual_seed(4)
+    expected = nn.GRU(3, 5, batch_first=True)
+    plain, held = encoder(3, 5, 4), encoder(3, 5, 4, hold=2.0)
+    for name, parameter in expected.named_parameters():
+        assert_close(plain.get_parameter(name), parameter.detach(), atol=0, rtol=0)
+    moved = held.bias_ih_l0 - plain.bias_ih_l0
+    assert_close(moved, torch.tensor([0.0] * 5 + [2.0] * 5 + [0.0] * 5))
+
+
+def test_a_gate_held_wide_open_keeps_the_state():
+    x = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
+    gru = encoder(3, 5, 0, hold=50.0)
+    assert_close(last_state(gru, x), torch.zeros(2, 5))  # the state it begins with
+
+
+def test_last_vectors_are_the_last_ones():
+    x = word_vectors(WORDS, 3, seed=0)[None]
+    gru, layer = encoder(3, 5, 0), attention_layer(3, 5, 0)
+    assert_close(last_state(gru, x), gru(x)[0][:, -1])
+    context, weights = last_context(x, layer)
+    assert_close(context, layer(x)[:, -1])
+    assert weights.shape == (1, 7)
+
+
+def test_the_notebook_s_last_rows():
+    block = NUMBERS["002_simplified_self_attention"]
+    context, weights = last_context(JOURNEY.embeddings[None], None)
+    assert_close(weights[0], torch.tensor(block["weights"][-1]), atol=5e-5, rtol=0)
+    assert_close(context[0], torch.tensor(block["context"][-1]), atol=5e-5, rtol=0)
+    block = NUMBERS["002_self_attention_v2_seed789"]
+    context, weights = last_context(JOURNEY.embeddings[None], attention_layer(3, 2, 789))
+    assert_close(weights[0], torch.tensor(block["weights"][-1]), atol=5e-5, rtol=0)
+    assert_close(context[0], torch.tensor(block["context"][-1]), atol=5e-5, rtol=0)
+
+
+@pytest.mark.parametrize("network", ["gru", "attention", "plain"])
+def test_influence_is_the_norm_of_the_jacobian(network: str):
+    x = word_vectors(WORDS, 3, seed=0).double()
+    gru, layer = encoder(3, 5, 0).double(), attention_layer(3, 5, 0).double()
+    last, size = {
+        "gru": (lambda c: last_state(gru, c), 5),
+        "attention": (lambda c: last_context(c, layer)[0], 5),
+        "plain": (lambda c: last_context(c, None)[0], 3),
+    }[network]
+    jacobian = torch.autograd.functional.jacobian(lambda one: last(one[None])[0], x)
+    assert jacobian.shape == (size, 7, 3)
+    assert_close(influence(last, x, size), jacobian.norm(dim=(0, 2)))
+    with torch.no_grad():  # a server's thread may have it switched off
+        assert_close(influence(last, x, size), jacobian.norm(dim=(0, 2)))
+
+
+def test_shares_of_the_influence():
+    shares = against_equal_share(torch.tensor([1.0, 2.0, 3.0]))
+    assert_close(shares, torch.tensor([0.5, 1.0, 1.5]))
+    with pytest.raises(ValueError, match="nothing has any influence"):
+        against_equal_share(torch.zeros(3))
+
+
+def test_the_gru_forgets_its_first_token_and_attention_does_not():
+    x = word_vectors([str(i) for i in range(32)], 8, seed=0).double()
+    gru, layer = encoder(8, 16, 0).double(), attention_layer(8, 16, 0).double()
+    lengths = [1, 4, 16, 32]
+    of_gru = first_token_shares(lambda c: last_state(gru, c), x, 16, lengths)
+    of_attention = first_token_shares(lambda c: last_context(c, layer)[0], x, 16, lengths)
+    assert of_gru[0] == of_attention[0] == 1.0
+    assert (of_gru.diff() < 0).all()
+    assert of_gru[-1] < 1e-3
+    assert ((of_attention - 1).abs() < 0.2).all()
+    held = encoder(8, 16, 0, hold=4.0).double()
+    assert first_token_shares(lambda c: last_state(held, c), x, 16, [32])[0] > 0.5
+
+
+@pytest.mark.parametrize("lengths", [[0, 1], [8]])
+def test_lengths_that_a_sentence_does_not_have(lengths: list[int]):
+    x = word_vectors(WORDS, 3, seed=0)
+    with pytest.raises(ValueError, match="from 1 to 7"):
+        first_token_shares(lambda c: c[:, -1], x, 3, lengths)
+
+
+@pytest.mark.parametrize("hold", [0.0, 2.0, 4.0])
+def test_no_more_is_read_back_than_the_state_holds(hold: float):
+    width, state = 4, 8
+    found = recoverable(encoder(width, state, 0, hold=hold), 10, n_sequences=3000, seed=1)
+    assert found.shape == (10,)
+    assert found.max() <= 1.0
+    assert 0 < width * float(found.clamp(min=0).sum()) <= state
+
+
+def test_recent_tokens_are_read_back_best():
+    found = recoverable(encoder(4, 16, 0), 12, n_sequences=3000, seed=0)
+    assert found[-1] > 0.8
+    assert found[-1] > found[-2] > found[-4]
+    # chance: a reader of 17 numbers fitted to 1500 sequences is wrong by about 17/1500
+    assert found[:4].abs().max() < 0.05
+
+
+def test_a_state_as_large_as_the_sentence_loses_little():
+    found = recoverable(encoder(2, 64, 0), 1, n_sequences=3000, seed=0)
+    assert float(found[0]) > 0.99
+
+
+def test_too_few_sequences_for_a_reader():
+    with pytest.raises(ValueError, match="40 sequences of 3 tokens cannot fit a state of 10"):
+        recoverable(encoder(2, 10, 0), 3, n_sequences=40, seed=0)
+
+
+def test_what_is_timed_computes_the_same():
+    runs = sequence_runs(9, 6, seed=0)
+    loop, gru, attention = (run() for run in runs.values())
+    assert loop.shape == gru.shape == attention.shape == (1, 9, 6)
+    assert_close(loop, gru, atol=1e-6, rtol=1e-5)
+    assert not any(result.requires_grad for result in (loop, gru, attention))

@@ -1,0 +1,357 @@
+"""Two heads beside one map, the noise of scores, the division of labour, the split, by hand."""
+
+import copy
+import itertools
+import math
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core import LatentConfig, Transformer, TransformerConfig
+from attention_core.analysis.ablation import logits_from
+from attention_core.analysis.head_statistics import TextAttention
+from pages.learn.why_several_heads.experiment import division, splitting
+from pages.learn.why_several_heads.experiment.head_size import (
+    head_counts,
+    n_parameters,
+    score_noise,
+)
+from pages.learn.why_several_heads.experiment.one_map import (
+    average_map,
+    best_map,
+    hand_on,
+    hand_on_with_one_map,
+    missed,
+    written,
+)
+from tests.helpers.tiny_models import TINY, build
+
+N_TOKENS = 11
+IDS = torch.arange(3, 3 + 5 * N_TOKENS, 5)
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def random_maps(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.softmax(2 * random(*shape, seed=seed), dim=-1)
+
+
+# ---- one map in place of two
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_all_heads_together_hand_on_what_the_layer_adds(name: str):
+    model = build(name)
+    record = model(IDS[None], record=True).records[1]
+    n_heads = record.weights.shape[1]
+    values = written(record.v[0], model.out_weight(1), range(n_heads))
+    assert values.shape == (n_heads, N_TOKENS, model.config.d_model)
+    bias = model.blocks[1].attention.out.bias
+    expected = record.output[0] - (0.0 if bias is None else bias)
+    assert_close(hand_on(record.weights[0], values), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_one_map_is_a_head_of_twice_the_size():
+    weights, v, out = random_maps(2, 7, 7), random(2, 7, 3, seed=1), random(6, 5, seed=2)
+    values = written(v, out, (0, 1))
+    one = average_map(weights)
+    wide = torch.cat([v[0], v[1]], dim=-1)  # the values of both, side by side
+    found = hand_on_with_one_map(one, values)
+    assert_close(found, one @ wide @ out, atol=1e-5, rtol=1e-5)
+    both = torch.cat([weights[0] @ v[0], weights[1] @ v[1]], dim=-1) @ out
+    assert_close(hand_on(weights, values), both, atol=1e-5, rtol=1e-5)
+    # what is missed is what the page says
+    difference = (weights[0] - weights[1]) @ (values[0] - values[1]) / 2
+    assert_close(both - found, difference, atol=1e-5, rtol=1e-5)
+
+
+def test_a_head_that_is_not_there_writes_nothing():
+    with pytest.raises(ValueError, match=r"0 to 2, got \[0, 3\]"):
+        written(random(1, 4, 2), random(6, 5), (0, 3))
+
+
+def test_what_is_missed_is_a_share_of_what_is_handed_on():
+    both = torch.tensor([[3.0, 4.0], [3.0, 4.0], [3.0, 4.0], [0.0, 0.0]])
+    one = torch.tensor([[3.0, 4.0], [0.0, 0.0], [3.0, 1.0], [0.0, 0.0]])
+    assert_close(missed(both, one), torch.tensor([0.0, 1.0, 0.6, 0.0]))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_no_single_map_comes_nearer_than_the_best(causal: bool):
+    n, width = 6, 9
+    weights, values = random_maps(2, n, n), random(2, n, width, seed=1)
+    visible = torch.ones(n, n, dtype=torch.bool)
+    if causal:
+        visible = visible.tril()
+        weights = weights * visible
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+    wanted = hand_on(weights, values)
+    best = best_map(values, wanted, visible, steps=2000)
+    assert best.shape == (n, n)
+    assert_close(best.sum(dim=-1), torch.ones(n).double(), atol=1e-9, rtol=0)
+    assert bool((best >= 0).all())
+    assert not bool(best[~visible].any())
+    # the conditions of a minimum over distributions: no key that is seen would lower the error more
+    # than those that have weight, for which it would all lower it alike
+    keys = values.double().sum(dim=0)
+    slopes = (best @ keys - wanted.double()) @ keys.T
+    for row, slope, seen in zip(best, slopes, visible, strict=True):
+        used = slope[row > 1e-6]
+        assert_close(used, used.mean().expand_as(used), atol=1e-5, rtol=0)
+        assert float(slope[seen].min()) > float(used.mean()) - 1e-5
+    errors = missed(wanted.double(), hand_on_with_one_map(best, values.double()))
+    others = missed(wanted, hand_on_with_one_map(average_map(weights), values))
+    assert bool((errors <= others + 1e-6).all())
+    assert bool((errors[int(causal) :] < others[int(causal) :] - 1e-4).any())
+
+
+def test_the_best_map_of_two_keys_is_found_on_the_line_between_them():
+    values = torch.tensor([[[0.0, 0.0], [2.0, 0.0]]])
+    wanted = torch.tensor([[0.5, 7.0], [-1.0, 0.0], [9.0, 1.0]])
+    best = best_map(values, wanted, torch.ones(3, 2, dtype=torch.bool))
+    expected = torch.tensor([[0.75, 0.25], [1.0, 0.0], [0.0, 1.0]]).double()
+    assert_close(best, expected, atol=1e-6, rtol=0)
+
+
+def test_two_equal_maps_are_one():
+    weights, values = random_maps(1, 5, 5).expand(2, -1, -1), random(2, 5, 8)
+    both = hand_on(weights, values)
+    single = hand_on_with_one_map(average_map(weights), values)
+    assert_close(missed(both, single), torch.zeros(5), atol=1e-6, rtol=0)
+
+
+def test_a_query_without_a_key_has_no_map():
+    visible = torch.tensor([[True, True], [False, False]])
+    with pytest.raises(ValueError, match="no key"):
+        best_map(random(1, 2, 3), random(2, 3), visible)
+
+
+# ---- what a head costs
+
+
+def test_the_numbers_of_heads_divide_the_width():
+    assert head_counts(24) == [1, 2, 3, 4, 6]
+    assert head_counts(7) == [1]
+    assert head_counts(2) == [1]
+
+
+@pytest.mark.parametrize("n_heads", [1, 2, 3, 6])
+def test_heads_share_the_same_parameters(n_heads: int):
+    layer = torch.nn.MultiheadAttention(24, n_heads, bias=False)
+    assert n_parameters(24, n_heads) == sum(part.numel() for part in layer.parameters())
+
+
+def test_parameters_of_a_width_that_does_not_divide():
+    with pytest.raises(ValueError, match=r"24\) must be divisible by num_heads \(5"):
+        n_parameters(24, 5)
+
+
+def test_the_noise_is_what_its_definition_says():
+    x, n_draws = random(3, 12) * torch.tensor([[1.0], [5.0], [0.1]]), 2
+    found = score_noise(x, [1, 3], n_draws=n_draws, seed=7)
+    generator = torch.Generator().manual_seed(7)
+    matrices = [torch.randn(12, 12, generator=generator) for _ in range(n_draws)]
+    for noise, (n_heads, size) in zip(found, [(1, 12), (3, 4)], strict=True):
+        assert (noise.n_heads, noise.head_size) == (n_heads, size)
+        by_draw = []
+        for matrix in matrices:
+            errors = []
+            for head, (i, j) in itertools.product(range(n_heads), [(0, 1), (0, 2), (1, 2)]):
+                columns = matrix[:, head * size : (head + 1) * size]
+                a, b = x[i] / x[i].norm(), x[j] / x[j].norm()
+                errors.append(float((a @ columns) @ (b @ columns) / size - a @ b))
+            by_draw.append(sum(error**2 for error in errors) / len(errors))
+        assert noise.measured == pytest.approx(math.sqrt(sum(by_draw) / n_draws), rel=1e-4)
+        assert noise.low == pytest.approx(math.sqrt(min(by_draw)), rel=1e-4)
+        assert noise.high == pytest.approx(math.sqrt(max(by_draw)), rel=1e-4)
+
+
+def test_the_noise_falls_as_theory_says():
+    noises = score_noise(random(6, 64), head_counts(64), n_draws=400, seed=1)
+    for noise in noises:
+        assert noise.measured == pytest.approx(noise.theory, rel=0.06)
+    for few, many in itertools.pairwise(noises):
+        ratio = many.n_heads / few.n_heads
+        assert many.theory / few.theory == pytest.approx(math.sqrt(ratio), rel=1e-5)
+
+
+def test_two_equal_tokens_have_the_noise_of_their_cosine():
+    (noise,) = score_noise(random(1, 32).expand(2, -1), [4], n_draws=1, seed=0)
+    assert noise.theory == pytest.approx(math.sqrt(2 / 8), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("n_tokens", "counts", "n_draws", "message"),
+    [(1, [1], 3, "got 1 and 3"), (2, [1], 0, "got 2 and 0"), (2, [1, 5], 3, r"12 .*\[5\]")],
+)
+def test_noise_that_cannot_be_measured(n_tokens: int, counts: list, n_draws: int, message: str):
+    with pytest.raises(ValueError, match=message):
+        score_noise(random(n_tokens, 12), counts, n_draws=n_draws, seed=0)
+
+
+# ---- the division of labour
+
+
+def made(weights: torch.Tensor, ids: list[int], *, causal: bool, special: int = 0) -> TextAttention:
+    marked = torch.tensor([place < special for place in range(len(ids))])
+    return TextAttention(weights, torch.tensor(ids), marked, causal)
+
+
+def test_each_job_is_done_by_the_head_that_is_made_for_it():
+    n = 7
+    before = torch.diag(torch.ones(n - 1), -1)
+    before[0, 0] = 1.0
+    first = torch.zeros(n, n)
+    first[:, 0] = 1.0
+    far = torch.eye(n)
+    far[5], far[6] = torch.eye(n)[1], torch.eye(n)[2]
+    same = torch.eye(n)
+    same[4] = torch.eye(n)[2]  # the id 8 stands at 2 and at 4
+    heads = torch.stack([before, torch.eye(n), first, far, same])
+    shares = division.jobs(made(heads, [9, 7, 8, 6, 8, 5, 4], causal=True))
+    assert list(shares) == [
+        "the token before",
+        "itself",
+        "the first token",
+        "the same word elsewhere",
+        "words far away",
+    ]
+    expected = {
+        "the token before": [1, 0, 1 / 6, 0, 0],
+        "itself": [0, 1, 0, 4 / 6, 5 / 6],
+        "the first token": [1 / 6, 0, 1, 0, 0],
+        "the same word elsewhere": [0, 0, 0, 0, 1],
+        "words far away": [0, 0, 0, 2 / 6, 0],
+    }
+    for job, values in expected.items():
+        assert_close(shares[job], torch.tensor(values).float(), msg=job)
+
+
+def test_an_encoder_may_look_ahead_and_special_tokens_are_no_words():
+    n = 6
+    weights = torch.full((1, n, n), 1 / n)
+    shares = division.jobs(made(weights, [1, 2, 3, 4, 5, 6], causal=False, special=2))
+    assert float(shares["the token after"]) == pytest.approx(1 / n)
+    assert "the same word elsewhere" not in shares
+    # keys 4 and 5 for query 0, key 5 for query 1; keys 0 and 1 are special
+    assert float(shares["words far away"]) == pytest.approx(3 / n / n)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_the_distance_is_half_the_sum_of_all_differences(causal: bool):
+    n, n_heads = 5, 3
+    weights = random_maps(2, n_heads, n, n)
+    if causal:
+        weights = weights.tril()
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+    found = division.map_distances(made(weights, list(range(n)), causal=causal))
+    assert found.shape == (2, n_heads, n_heads)
+    rows = range(int(causal), n)  # the first query of a decoder has no choice
+    for layer, a, b in itertools.product(range(2), range(n_heads), range(n_heads)):
+        sums = [
+            sum(abs(float(weights[layer, a, i, j] - weights[layer, b, i, j])) for j in range(n)) / 2
+            for i in rows
+        ]
+        assert float(found[layer, a, b]) == pytest.approx(sum(sums) / len(sums), abs=1e-6)
+    pairs = [found[1, 0, 1], found[1, 0, 2], found[1, 1, 2]]
+    assert_close(division.mean_distance_of_pairs(found)[1], torch.stack(pairs).mean())
+
+
+def test_maps_without_a_key_in_common_are_1_apart():
+    heads = torch.stack([torch.eye(3), torch.eye(3).roll(1, 0)])
+    found = division.map_distances(made(heads, [1, 2, 3], causal=False))
+    assert found.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+def off(model: Transformer, layer: int, heads: list[int]) -> Transformer:
+    """A copy whose W_O has zeros in the rows of these heads: they write nothing."""
+    changed, size = copy.deepcopy(model), model.config.d_head
+    for head in heads:
+        changed.blocks[layer].attention.out.weight[head * size : (head + 1) * size] = 0.0
+    return changed
+
+
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_losses_are_those_of_a_model_with_zeros_in_its_output_matrix(name: str):
+    model, layer = build(name), 1
+    n_heads, decoder = model.config.n_heads, model.config.causal
+    heads = list(range(n_heads))
+    sets = [heads, *([h for h in heads if h != kept] for kept in heads), *([h] for h in heads)]
+    output = model(IDS[None], record=True)
+    lost = division.prediction_loss(logits_from(model)) if decoder else division.state_loss
+    found = list(division.losses(model, output.hidden_states[layer], layer, lost))
+    assert len(found) == len(sets) == 1 + 2 * n_heads
+    for value, switched in zip(found, sets, strict=True):
+        changed = off(model, layer, switched)(IDS[None])
+        if decoder:
+            before, after = (o.logits[0].double().log_softmax(-1) for o in (output, changed))
+            expected = torch.nn.functional.kl_div(
+                after, before, log_target=True, reduction="batchmean"
+            )
+        else:
+            similar = torch.cosine_similarity(output.hidden[0], changed.hidden[0], dim=-1)
+            expected = 1 - similar.mean()
+        assert value == pytest.approx(float(expected), rel=1e-4, abs=1e-6)
+        assert value > 1e-4
+
+
+def test_losses_can_be_stopped_between_two_layers():
+    model, seen = build("gpt2"), []
+
+    def stop(layer: int) -> None:
+        seen.append(layer)
+        if len(seen) == 2:
+            raise InterruptedError
+
+    entering = model(IDS[None], record=True).hidden_states[1]
+    with pytest.raises(InterruptedError):
+        list(division.losses(model, entering, 1, division.state_loss, before_layer=stop))
+    assert seen == [1, 2]
+
+
+# ---- the split in code
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_one_product_gives_every_head_its_own_queries(name: str):
+    model = build(name)
+    n_heads, size = model.config.n_heads, model.config.d_head
+    layer = model(IDS[None], record=True).layers[1]
+    weight, bias = splitting.query_matrix(model, 1)
+    assert weight.shape == (model.config.d_model, n_heads * size)
+    x = layer.attention_reads[0]
+    together = splitting.one_product(x, weight, bias, n_heads)
+    assert together.shape == (n_heads, N_TOKENS, size)
+    apart = splitting.product_for_each_head(x, weight, bias, n_heads)
+    assert_close(together, apart, atol=1e-5, rtol=1e-5)
+    for head in range(n_heads):
+        columns = slice(head * size, (head + 1) * size)
+        expected = x @ weight[:, columns] + bias[columns]
+        assert_close(together[head], expected, atol=1e-5, rtol=1e-5)
+    if name == "gpt2":  # without rotary positions they are what the layer attends with
+        assert_close(together, layer.attention.q[0], atol=1e-5, rtol=1e-5)
+
+
+def test_viewed_as_heads_at_once_most_numbers_are_in_a_wrong_place():
+    # 2 tokens, 2 heads of 1: [[0, 1], [2, 3]] viewed as it is; right is [[0, 2], [1, 3]]
+    assert splitting.misplaced(2, 2, 1) == 0.5
+    assert splitting.misplaced(5, 1, 3) == 0.0
+    assert splitting.misplaced(1, 4, 3) == 0.0
+
+
+def test_queries_from_latents_are_no_single_product():
+    config = TransformerConfig(
+        vocab_size=13,
+        context_length=8,
+        d_model=24,
+        d_ff=8,
+        n_layers=1,
+        n_heads=6,
+        positions="rotary",
+        latent=LatentConfig(kv_rank=11, nope_head_size=4, rope_head_size=2, v_head_size=7),
+    )
+    with pytest.raises(ValueError, match="more than one product"):
+        splitting.query_matrix(Transformer(config), 0)
