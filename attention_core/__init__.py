@@ -10,6 +10,7 @@ from attention_core.attend import (
     attention_weights,
     mask_scores,
 )
+from attention_core.attention import MultiHeadAttention
 from attention_core.batch.generation import generate_batch, stream_batch
 from attention_core.cache import KVCache
 from attention_core.costs.formulas import (
@@ -22,7 +23,6 @@ from attention_core.generation import Step, generate, stream
 from attention_core.heads import merge_heads, split_heads
 from attention_core.ladder import (
     CausalAttention,
-    MultiHeadAttention,
     MultiHeadAttentionWrapper,
     SelfAttentionV1,
     SelfAttentionV2,
@@ -42,6 +42,7 @@ from attention_core.model.latent import LatentAttention
 from attention_core.model.output import TransformerOutput
 from attention_core.model.reshape import in_form
 from attention_core.model.transformer import Transformer
+from attention_core.recording import Recording, recording
 from attention_core.sampling import Sampling, probabilities, sample
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "LatentConfig",
     "MultiHeadAttention",
     "MultiHeadAttentionWrapper",
+    "Recording",
     "Sampling",
     "SelfAttentionV1",
     "SelfAttentionV2",
@@ -79,6 +81,7 @@ __all__ = [
     "mla_cache_bytes",
     "padding_mask",
     "probabilities",
+    "recording",
     "sample",
     "simple_self_attention",
     "split_heads",

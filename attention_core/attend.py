@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from attention_core.checks import require_positive
+from attention_core.display import ShowsShapes
 
 
-@dataclass(frozen=True)
-class AttentionRecord:
+@dataclass(frozen=True, repr=False)
+class AttentionRecord(ShowsShapes):
     """Every intermediate of one attention call, in the order in which they were computed.
 
     Shapes: B batch, H query heads, H_kv key/value heads, T queries, S keys, D head size.
@@ -117,6 +118,22 @@ def attend(
     weights = nn.functional.dropout(attention, dropout_p) if dropout_p else attention
     context = mix_values(weights, v)  # weights @ v, (B, H, T, D_v)
     return AttentionRecord(q, k, v, scores, masked, scaled, attention, weights, context, scale)
+
+
+def fused_context(
+    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, scale: float | None = None
+) -> Tensor:
+    """The context of `attend` alone, with torch's fused function: no (T, S) tensor is kept.
+
+    Shapes and errors as of `attend`; (B, H, T, D_v).
+    """
+    if mask is not None and mask.dim() > 2:  # padding may leave a query without any key
+        return attend(q, k, v, mask=mask, scale=scale).context
+    _check(q, k, v, mask, scale, dropout_p=0.0)
+    grouped = q.dim() >= 3 and q.shape[-3] != k.shape[-3]
+    return nn.functional.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped
+    )
 
 
 # The steps of `attend` after q, k and v, in order: what each one reads, and how it is computed

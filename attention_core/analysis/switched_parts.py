@@ -74,7 +74,7 @@ def switched_layer(
     forward_pass = model.new_pass(x, positions, hooks=edits)
     if not switched.mask:
         forward_pass = replace(forward_pass, mask=None)
-    record = block(x, forward_pass)
+    record = block.record(x, forward_pass)
     return _without_feed_forward(block, record) if number in switched.feed_forwards else record
 
 

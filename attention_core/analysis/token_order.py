@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from attention_core.checks import require_finite
 from attention_core.masks import causal_mask
 from attention_core.model.block import Block
-from attention_core.model.forward_pass import Pass
 from attention_core.model.original_transformer import DecoderLayer
 from attention_core.positions.rotary import Rotation
 
@@ -72,7 +71,7 @@ def exchanges(
     """
 
     def attention(x: Tensor, mask: Tensor | None, rotation: Rotation | None) -> Tensor:
-        output: Tensor = layer.attention(x, Pass(mask, rotation)).output
+        output: Tensor = layer.attention(x, mask=mask, positions=rotation)
         return output
 
     pre = isinstance(layer, Block) and layer.pre_norm

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from attention_core.model.attention import Attention
+from attention_core.attention import MultiHeadAttention
 from attention_core.model.config import TransformerConfig
 from attention_core.model.latent import LatentAttention
 from attention_core.model.transformer import Transformer
@@ -55,8 +55,8 @@ def _parts_of(model: nn.Module, name: str, parameter: nn.Parameter) -> list[tupl
     if isinstance(attention, LatentAttention):
         of_queries = owner.rpartition(".")[2].startswith("q_")
         return [("attention: queries" if of_queries else "attention: latent keys, values", count)]
-    assert isinstance(attention, Attention)  # nothing else is left in either model
-    q, k, v = parameter.split((attention.q_width, attention.kv_width, attention.kv_width), dim=-1)
+    assert isinstance(attention, MultiHeadAttention)  # nothing else is left in either model
+    q, k, v = parameter.split(attention.widths, dim=-1)
     return [
         ("attention: queries", q.numel()),
         ("attention: keys", k.numel()),

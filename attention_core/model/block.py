@@ -6,19 +6,21 @@ Dimension letters: B batch, T new tokens, C width, F width inside the feed-forwa
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torch import Tensor, nn
 
 from attention_core.attend import AttentionRecord
-from attention_core.model.attention import Attention
+from attention_core.attention import MultiHeadAttention
+from attention_core.display import ShowsShapes
 from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import Pass
+from attention_core.model.forward_pass import NOTHING, Pass
 from attention_core.model.latent import LatentAttention
 from attention_core.model.layers import FeedForward, make_norm
 
 
-@dataclass(frozen=True)
-class LayerRecord:
+@dataclass(frozen=True, repr=False)
+class LayerRecord(ShowsShapes):
     """Every tensor between the input and the output of one layer, in the order of the computation.
 
     In a pre-norm layer attention reads the normed input, the feed-forward network (MLP) reads the
@@ -58,43 +60,66 @@ class Block(nn.Module):
         super().__init__()
         self.pre_norm = config.norm_order == "pre"
         self.attention_norm = make_norm(config)
-        self.attention: Attention | LatentAttention = (
-            Attention(config, layer) if config.latent is None else LatentAttention(config, layer)
-        )
+        self.attention = make_attention(config, layer)
         self.mlp_norm = make_norm(config)
         self.mlp = FeedForward(config)
 
-    def forward(self, x: Tensor, forward_pass: Pass) -> LayerRecord:
-        """Run the layer on x (B, T, C); the new residual stream is the record's `output`."""
-        run = self._run_pre_norm if self.pre_norm else self._run_post_norm
-        return run(x, forward_pass)
+    def forward(
+        self, x: Tensor, forward_pass: Pass = NOTHING, records: list[LayerRecord] | None = None
+    ) -> Tensor:
+        """Run the layer on the residual stream: (B, T, C) -> (B, T, C).
 
-    def _run_pre_norm(self, x: Tensor, forward_pass: Pass) -> LayerRecord:
-        attention_reads = self.attention_norm(x)
-        attention = self.attention(attention_reads, forward_pass)
-        attention_sum = x + attention.output
-        mlp_reads = self.mlp_norm(attention_sum)
-        mlp_output, hidden = self.mlp.output_and_hidden(mlp_reads)
-        mlp_sum = attention_sum + mlp_output
-        return LayerRecord(
-            x,
-            attention_reads,
-            attention,
-            attention_sum,
+        records: a list that gets the record of this call.
+        """
+        layer, edited = self.attention.layer, forward_pass.edited
+        x = edited("input", layer, x)
+        reads = self.attention_norm(x) if self.pre_norm else x
+        watch = forward_pass.watch(layer, record=records is not None)
+        attention = self.attention(
+            reads,
+            mask=forward_pass.mask,
+            positions=forward_pass.rotation,
+            cache=forward_pass.cache,
+            watch=watch,
+        )
+        attention = edited("attention_output", layer, attention)
+        attention_sum = x + attention
+        mlp_norm = self.mlp_norm if self.pre_norm else self.attention_norm
+        mlp_reads = mlp_norm(attention_sum)
+        hidden: list[Tensor] = []
+        mlp_output = self.mlp(
             mlp_reads,
-            hidden,
-            mlp_output,
-            mlp_sum,
-            output=mlp_sum,
+            edit=partial(edited, "mlp_hidden", layer),
+            activations=None if records is None else hidden,
         )
+        mlp_output = edited("mlp_output", layer, mlp_output)
+        mlp_sum = (attention_sum if self.pre_norm else mlp_reads) + mlp_output
+        output = mlp_sum if self.pre_norm else self.mlp_norm(mlp_sum)
+        output = edited("output", layer, output)
+        if records is not None:
+            assert watch is not None  # of every recorded call
+            assert watch.record is not None
+            record = replace(watch.record, output=attention)
+            steps = (x, reads, record, attention_sum, mlp_reads, hidden[0], mlp_output, mlp_sum)
+            records.append(LayerRecord(*steps, output))
+        return output
 
-    def _run_post_norm(self, x: Tensor, forward_pass: Pass) -> LayerRecord:
-        attention = self.attention(x, forward_pass)
-        attention_sum = x + attention.output
-        mlp_reads = self.attention_norm(attention_sum)
-        mlp_output, hidden = self.mlp.output_and_hidden(mlp_reads)
-        mlp_sum = mlp_reads + mlp_output
-        output = self.mlp_norm(mlp_sum)
-        return LayerRecord(
-            x, x, attention, attention_sum, mlp_reads, hidden, mlp_output, mlp_sum, output
-        )
+    def record(self, x: Tensor, forward_pass: Pass = NOTHING) -> LayerRecord:
+        """The same call with every tensor on the way; `output` is what `forward` returns."""
+        records: list[LayerRecord] = []
+        output = self(x, forward_pass, records)
+        return replace(records[0], output=output)  # a hook on the module may have replaced it
+
+
+def make_attention(config: TransformerConfig, layer: int) -> MultiHeadAttention | LatentAttention:
+    """The attention of a model's layer. The mask and the rotation come with every pass."""
+    options = {"bias": config.attention_bias, "layer": layer}
+    if config.latent is not None:
+        return LatentAttention(config.d_model, config.n_heads, config.latent, **options)
+    return MultiHeadAttention(
+        config.d_model,
+        config.n_heads,
+        n_kv_heads=config.kv_heads,
+        head_size=config.d_head,
+        **options,
+    )

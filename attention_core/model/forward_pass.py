@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord, Edit, attend, recompute_after
+from attention_core.attention import Watch
 from attention_core.cache import KVCache
 from attention_core.checks import require_positive
 from attention_core.positions.rotary import Rotation
@@ -33,13 +35,20 @@ class Hooks:
     absorbed latent attention k and v both hold the latent, but as two tensors: an edit of one
     leaves the other as it is.
 
+    `edit` is called with the name of a tensor, its layer (None outside the layers) and the tensor.
+    It returns a new tensor to continue with, or None to change nothing. The names, in the order of
+    a pass: "embedding"; in every layer "input", "attention_output", "mlp_hidden" (B, T, F),
+    "mlp_output", "output"; then "hidden", after the last norm, and "logits" (B, T, V). The others
+    are (B, T, C); "input" and "output" are the residual stream.
+
     Raises: ValueError for a hook that can't be called. A pass raises ValueError, with the layer,
-    when `edit_heads` returns something else, a step of another shape, dtype or device, or writes
-    into the tensors of its record.
+    when a hook returns something else, a tensor of another shape, dtype or device, or when
+    `edit_heads` writes into the tensors of its record.
     """
 
     before_layer: Callable[[int], None] | None = None
     edit_heads: Edit | None = None
+    edit: Callable[[str, int | None, Tensor], Tensor | None] | None = None
 
     def __post_init__(self) -> None:
         """Check that the hooks can be called."""
@@ -56,7 +65,8 @@ def require_hooks(hooks: object) -> None:
     """Raise ValueError for anything that is not `Hooks`."""
     if not isinstance(hooks, Hooks):
         raise ValueError(
-            f"hooks must be Hooks(before_layer=..., edit_heads=...), got {type(hooks).__name__}"
+            "hooks must be Hooks(before_layer=..., edit_heads=..., edit=...), "
+            f"got {type(hooks).__name__}"
         )
 
 
@@ -78,22 +88,51 @@ class Pass:
         """Check the hooks."""
         require_hooks(self.hooks)
 
-    def attend(
-        self, layer: int, q: Tensor, k: Tensor, v: Tensor, scale: float | None = None
-    ) -> AttentionRecord:
-        """The attention of one layer with this pass's mask, edited if there is a hook for that.
+    def watch(self, layer: int, *, record: bool) -> Watch | None:
+        """What a layer's attention is called with: None if nobody wants more than its output."""
+        if self.hooks.edit_heads is not None:
+            shared = self.cache is not None
+            return Watch(partial(_attend_edited, self.hooks.edit_heads, layer, shared))
+        return Watch() if record else None
 
-        Shapes and errors as of `attention_core.attend`; errors of an edit as of `Hooks`.
-        """
-        if self.hooks.edit_heads is None:
-            return attend(q, k, v, mask=self.mask, scale=scale)
-        # torch counts the writes into a tensor, but not into one from inference mode
-        with torch.inference_mode(False):
-            record = attend(q, k, v, mask=self.mask, scale=scale)
-            if q.is_inference() or self.cache is not None:
-                # k and v may be the cache's own memory, which a hook must not change
-                record = replace(record, q=q.clone(), k=k.clone(), v=v.clone())
-        return recompute_after(_edited(self.hooks.edit_heads, layer, record), record, self.mask)
+    def edited(self, name: str, layer: int | None, tensor: Tensor) -> Tensor:
+        """The tensor to continue with, after the hook `edit` if there is one."""
+        if self.hooks.edit is None:
+            return tensor
+        new = self.hooks.edit(name, layer, tensor)
+        if new is None:
+            return tensor
+        if _kind(new) != _kind(tensor):
+            where = "" if layer is None else f" of layer {layer}"
+            raise ValueError(
+                f"edit must return {name}{where} as {_kind(tensor)} or None, got {_kind(new)}"
+            )
+        return new
+
+
+NOTHING = Pass()  # no mask, no positions, no cache, no hooks
+
+
+def _attend_edited(
+    edit: Edit,
+    layer: int,
+    shared: bool,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    scale: float | None = None,
+    dropout_p: float = 0.0,
+) -> AttentionRecord:
+    """`attend`, then the caller's edit. shared: k and v may be the memory of a cache."""
+    # torch counts the writes into a tensor, but not into one from inference mode
+    with torch.inference_mode(False):
+        record = attend(q, k, v, mask=mask, scale=scale, dropout_p=dropout_p)
+        if q.is_inference() or shared:
+            # a hook must not change k and v for later passes
+            record = replace(record, q=q.clone(), k=k.clone(), v=v.clone())
+    return recompute_after(_edited(edit, layer, record), record, mask)
 
 
 def _edited(edit: Edit, layer: int, record: AttentionRecord) -> AttentionRecord:

@@ -17,20 +17,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attention_core.attend import AttentionRecord
+from attention_core.attention import (
+    Watch,
+    cache_for,
+    check_inputs,
+    heads_of,
+    mask_of,
+    recorded,
+    rotation_of,
+)
+from attention_core.cache import KVCache
 from attention_core.heads import merge_heads, split_heads
-from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import Pass
+from attention_core.model.config import LatentConfig
 from attention_core.model.layers import Projection, RMSNorm
 from attention_core.positions.rotary import Rotation, rotate, rotate_neighbours
 
 
 class LatentAttention(nn.Module):
-    """Latent attention in the place of `Attention`, in either of two forms with equal results.
+    """Latent attention, called like `MultiHeadAttention`, in two forms with equal results.
 
     Expanded: keys (N + R) and values (E) of every head are made from the latents of all S tokens,
     then attended to as usual. The record holds them per head.
@@ -43,44 +53,76 @@ class LatentAttention(nn.Module):
     expanded form. `kv_up` is multiplied as a matrix and never called, so torch's hooks on it don't
     run in this form.
 
-    Raises: ValueError for a configuration without latent sizes.
+    rope_theta: the base of the rotary positions where a call gives none. causal, bias, scale and
+    layer as in `MultiHeadAttention`.
     """
 
-    def __init__(self, config: TransformerConfig, layer: int) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        sizes: LatentConfig,
+        *,
+        causal: bool = False,
+        bias: bool = True,
+        rope_theta: float = 10_000.0,
+        layer: int = 0,
+    ) -> None:
         super().__init__()
-        if config.latent is None:
-            raise ValueError("latent attention needs a configuration with latent sizes, got None")
-        self.layer = layer
-        self.n_heads = config.n_heads
-        self.sizes = sizes = config.latent
-        width, bias = config.d_model, config.attention_bias
-        self.q_down = None if sizes.q_rank is None else Projection(width, sizes.q_rank, bias)
+        self.d_model, self.n_heads, self.sizes = d_model, n_heads, sizes
+        self.causal, self.rope_theta, self.layer = causal, rope_theta, layer
+        self.q_down = None if sizes.q_rank is None else Projection(d_model, sizes.q_rank, bias)
         self.q_norm = None if sizes.q_rank is None else RMSNorm(sizes.q_rank, sizes.norm_eps)
-        self.q_up = Projection(sizes.q_rank or width, self.n_heads * sizes.qk_head_size, False)
+        self.q_up = Projection(sizes.q_rank or d_model, n_heads * sizes.qk_head_size, False)
         # the latent and the rotary key side by side; each head's W_UK and W_UV side by side
-        self.kv_down = Projection(width, sizes.kv_rank + sizes.rope_head_size, bias)
+        self.kv_down = Projection(d_model, sizes.kv_rank + sizes.rope_head_size, bias)
         self.kv_norm = RMSNorm(sizes.kv_rank, sizes.norm_eps)
         kv_head_size = sizes.nope_head_size + sizes.v_head_size
-        self.kv_up = Projection(sizes.kv_rank, self.n_heads * kv_head_size, False)
-        self.out = Projection(self.n_heads * sizes.v_head_size, width, bias)
+        self.kv_up = Projection(sizes.kv_rank, n_heads * kv_head_size, False)
+        self.out = Projection(n_heads * sizes.v_head_size, d_model, bias)
 
-    def forward(self, x: Tensor, forward_pass: Pass) -> AttentionRecord:
-        """Attend, merge the heads and project: x (B, T, C); the record's `output` is (B, T, C).
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        positions: Tensor | Rotation | None = None,
+        cache: KVCache | None = None,
+        watch: Watch | None = None,
+    ) -> Tensor:
+        """Attend, merge the heads and project: (B, T, C) -> (B, T, C).
 
-        Raises: ValueError for a pass without a rotation.
+        Arguments and errors as of `MultiHeadAttention`; ValueError for a memory.
         """
-        if forward_pass.rotation is None:
-            raise ValueError("latent attention has a rotary key: it needs a rotation, got None")
-        q_nope, q_rope = self.queries(x, forward_pass.rotation)
-        latent, rope_key = self.compress(x, forward_pass.rotation)
-        if forward_pass.cache is not None:  # T rows each -> S rows each
-            latent, rope_key = forward_pass.cache.update(self.layer, latent, rope_key)
+        check_inputs(self, x, memory, cache)
+        rotation = rotation_of(self, x, positions, cache, self.sizes.rope_head_size)
+        assert rotation is not None  # it has a base of its own
+        q_nope, q_rope = self.queries(x, rotation)
+        latent, rope_key = self.compress(x, rotation)
+        if cache is not None:  # T rows each -> S rows each
+            latent, rope_key = cache.update(self.layer, latent, rope_key)
         form = self._absorbed if self.sizes.absorbed else self._expanded
-        record = form(q_nope, q_rope, latent, rope_key, forward_pass)
-        context = record.context
+        q, k, v = form(q_nope, q_rope, latent, rope_key)
+        # the size of a head's key, not that of the longer vectors of the absorbed form
+        scale = 1.0 / math.sqrt(self.sizes.qk_head_size)
+        mask = mask_of(self, x.shape[1], k.shape[2], mask, x.device)
+        context, record = heads_of(q, k, v, mask, scale, 0.0, watch)
         if self.sizes.absorbed:
             context = context @ self.up_matrices()[1]  # (B, H, T, r) -> (B, H, T, E)
-        return replace(record, output=self.out(merge_heads(context)))
+        output: Tensor = self.out(merge_heads(context))
+        if watch is not None and record is not None:
+            watch.record = replace(record, output=output)
+        return output
+
+    def record(self, x: Tensor, **options: Any) -> AttentionRecord:
+        """The same call with every intermediate; `output` is what `forward` returns."""
+        return recorded(self, x, **options)
+
+    def new_cache(self, batch_size: int, max_length: int) -> KVCache:
+        """An empty cache for this layer alone: of each token the latent and the rotary key."""
+        shapes = (1, self.sizes.kv_rank), (1, self.sizes.rope_head_size)
+        return cache_for(self, batch_size, max_length, *shapes)
 
     def queries(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
         """Both parts of every head's queries: (B, T, C) -> (B, H, T, N), turned (B, H, T, R)."""
@@ -110,23 +152,22 @@ class LatentAttention(nn.Module):
         return (self.up_matrices()[1] @ by_head).flatten(0, 1)
 
     def _expanded(
-        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, forward_pass: Pass
-    ) -> AttentionRecord:
+        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of every head."""
         keys_and_values = split_heads(self.kv_up(latent[:, 0]), self.n_heads)  # (B, H, S, N + E)
         sizes = (self.sizes.nope_head_size, self.sizes.v_head_size)
         k_nope, v = keys_and_values.split(sizes, dim=-1)
         k = torch.cat((k_nope, rope_key.expand(-1, self.n_heads, -1, -1)), dim=-1)
-        return forward_pass.attend(self.layer, torch.cat((q_nope, q_rope), dim=-1), k, v)
+        return torch.cat((q_nope, q_rope), dim=-1), k, v
 
     def _absorbed(
-        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor, forward_pass: Pass
-    ) -> AttentionRecord:
+        self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries carried over to the latents, latents beside the rotary key, latents."""
         w_uk, _ = self.up_matrices()
         q = torch.cat((q_nope @ w_uk.mT, q_rope), dim=-1)  # (B, H, T, N) @ (H, N, r)
-        k = torch.cat((latent, rope_key), dim=-1)
-        # the size of a head's key, not that of the longer vectors multiplied here
-        scale = 1.0 / math.sqrt(self.sizes.qk_head_size)
-        return forward_pass.attend(self.layer, q, k, latent, scale)
+        return q, torch.cat((latent, rope_key), dim=-1), latent
 
     def _rotate(self, x: Tensor, rotation: Rotation) -> Tensor:
         turn: Callable[[Tensor, Rotation], Tensor]

@@ -86,23 +86,23 @@ class FeedForward(nn.Module):
         self.down = Projection(config.d_ff, config.d_model, config.mlp_bias)
         self.activation = ACTIVATIONS[config.activation]
 
-    def forward(self, x: Tensor, *, activations: list[Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        edit: Callable[[Tensor], Tensor] | None = None,
+        activations: list[Tensor] | None = None,
+    ) -> Tensor:
         """Widen to d_ff, apply the activation, project back; gated: SwiGLU (arXiv:2002.05202).
 
-        The hidden activations (..., d_ff) are appended to the list `activations` if there is one.
+        edit: changes the hidden activations (..., d_ff). activations: a list that gets them.
         """
         hidden = self.hidden(x)  # (..., C) -> (..., d_ff)
+        if edit is not None:
+            hidden = edit(hidden)
         if activations is not None:
             activations.append(hidden)
         return self.down(hidden)  # (..., d_ff) -> (..., C)
-
-    def output_and_hidden(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The output (..., C) and the hidden activations (..., d_ff) of one call of the module.
-
-        It's a call, so torch's hooks on the module run and may replace the output.
-        """
-        activations: list[Tensor] = []
-        return self(x, activations=activations), activations[0]
 
     def hidden(self, x: Tensor) -> Tensor:
         """What `down` reads, after the activation: (..., C) -> (..., d_ff)."""

@@ -13,13 +13,10 @@ from zlib import crc32
 import torch
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, attend
-from attention_core.heads import merge_heads, split_heads
-from attention_core.masks import causal_mask
-from attention_core.model.attention import Attention
+from attention_core.attention import MultiHeadAttention
+from attention_core.heads import merge_heads
 from attention_core.model.block import Block, LayerRecord
 from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import Pass
 from attention_core.model.layers import FeedForward, Projection, make_norm, random_weights
 
 Steps = dict[str, Tensor]
@@ -96,29 +93,6 @@ def layer_steps(layer: LayerRecord, config: TransformerConfig) -> Steps:
     return {INPUT: layer.input, **attention, **normed, **mlp, MLP_NORMED: layer.output}
 
 
-class CrossAttention(nn.Module):
-    """Queries from the decoder, keys and values from the encoder's output.
-
-    Source: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.2.3.
-    """
-
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__()
-        self.n_heads, self.q_width = config.n_heads, config.n_heads * config.d_head
-        self.q = Projection(config.d_model, self.q_width, config.attention_bias)
-        self.kv = Projection(config.d_model, 2 * self.q_width, config.attention_bias)
-        self.out = Projection(self.q_width, config.d_model, config.attention_bias)
-
-    def heads(self, x: Tensor, memory: Tensor) -> AttentionRecord:
-        """Every head's attention: x (B, T, C) and memory (B, S, C) -> context (B, H, T, D)."""
-        k, v = self.kv(memory).chunk(2, dim=-1)
-        return attend(
-            split_heads(self.q(x), self.n_heads),
-            split_heads(k, self.n_heads),
-            split_heads(v, self.n_heads),
-        )
-
-
 class DecoderLayer(nn.Module):
     """The 2017 decoder layer: masked self-attention, cross-attention, feed-forward, all post-norm.
 
@@ -127,9 +101,10 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.attention = Attention(config, 0)
+        sizes = config.d_model, config.n_heads
+        self.attention = MultiHeadAttention(*sizes, causal=True, bias=config.attention_bias)
         self.attention_norm = make_norm(config)
-        self.cross = CrossAttention(config)
+        self.cross = MultiHeadAttention(*sizes, bias=config.attention_bias)
         self.cross_norm = make_norm(config)
         self.mlp = FeedForward(config)
         self.mlp_norm = make_norm(config)
@@ -140,16 +115,14 @@ class DecoderLayer(nn.Module):
 
     def steps(self, x: Tensor, memory: Tensor) -> Steps:
         """Every tensor of the layer, in order, named as in `layer_steps`."""
-        mask = causal_mask(x.shape[1], x.shape[1], device=x.device)
-        record = self.attention(x, Pass(mask))
+        record = self.attention.record(x)
         attention_sum = x + record.output
         attention_normed = self.attention_norm(attention_sum)
-        cross_record = self.cross.heads(attention_normed, memory)  # keys and values: S tokens
-        cross_concatenated = merge_heads(cross_record.context)
-        cross_projected = self.cross.out(cross_concatenated)
-        cross_sum = attention_normed + cross_projected
+        cross_record = self.cross.record(attention_normed, memory=memory)  # S keys and values
+        cross_sum = attention_normed + cross_record.output
         cross_normed = self.cross_norm(cross_sum)
-        mlp_output, hidden = self.mlp.output_and_hidden(cross_normed)
+        hidden: list[Tensor] = []
+        mlp_output = self.mlp(cross_normed, activations=hidden)
         mlp_sum = cross_normed + mlp_output
         mlp_normed = self.mlp_norm(mlp_sum)
         return {
@@ -160,11 +133,11 @@ class DecoderLayer(nn.Module):
             ATTENTION_SUM: attention_sum,
             ATTENTION_NORMED: attention_normed,
             CROSS_HEADS: cross_record.context,
-            CROSS_CONCATENATED: cross_concatenated,
-            CROSS_PROJECTED: cross_projected,
+            CROSS_CONCATENATED: merge_heads(cross_record.context),
+            CROSS_PROJECTED: cross_record.output,
             CROSS_SUM: cross_sum,
             CROSS_NORMED: cross_normed,
-            HIDDEN: hidden,
+            HIDDEN: hidden[0],
             MLP_OUTPUT: mlp_output,
             MLP_SUM: mlp_sum,
             MLP_NORMED: mlp_normed,
@@ -185,7 +158,7 @@ class EncoderDecoder(nn.Module):
         """Source (B, S) and target ids (B, T) -> logits of the next target token (B, T, V)."""
         memory, x = self._embed(source_ids), self._embed(target_ids)
         for block in self.encoder:
-            memory = block(memory, Pass()).output
+            memory = block(memory)
         for layer in self.decoder:
             x = layer(x, memory)
         return x @ self.embedding.t()

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord
+from attention_core.display import ShowsShapes
 from attention_core.model.block import LayerRecord
 
 
-@dataclass(frozen=True)
-class EmbeddingParts:
+@dataclass(frozen=True, repr=False)
+class EmbeddingParts(ShowsShapes):
     """How the input of layer 0 came about: `total` is the sum of the parts that the model has.
 
     `position` is None for rotary positions, which act inside attention. `entering` is `total`
@@ -28,8 +29,8 @@ class EmbeddingParts:
     entering: Tensor  # (B, T, C)
 
 
-@dataclass(frozen=True)
-class TransformerOutput:
+@dataclass(frozen=True, repr=False)
+class TransformerOutput(ShowsShapes):
     """What a forward pass returns.
 
     `logits` is (B, T, V), or (B, 1, V) for the last position alone, or None for a model without an

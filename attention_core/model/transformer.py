@@ -6,7 +6,9 @@ H_kv key/value heads, D head size, C width, V vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +23,7 @@ from attention_core.model.inputs import check_inputs, visible_positions
 from attention_core.model.layers import make_norm, project, random_weights
 from attention_core.model.output import EmbeddingParts, TransformerOutput
 from attention_core.positions.rotary import rotary_angles
+from attention_core.recording import Recording, recordings_of
 
 
 class Transformer(nn.Module):
@@ -82,9 +85,15 @@ class Transformer(nn.Module):
             positions = torch.arange(offset, offset + token_ids.shape[1], device=device)
         embedding = self.embed(token_ids, positions, segment_ids)
         forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
+        entering = forward_pass.edited("embedding", None, embedding.entering)
+        embedding = replace(embedding, entering=entering)
         with nullcontext() if cache is None else cache.whole_pass():
-            hidden, layers = self.run_layers(embedding.entering, forward_pass, record=record)
+            hidden, layers = self.run_layers(
+                entering, forward_pass, record=record, recordings=recordings_of(self)
+            )
             logits = self.logits(hidden[:, -1:] if last_only else hidden)
+            if logits is not None:
+                logits = forward_pass.edited("logits", None, logits)
             if not offset:  # a decode step doesn't wait for the device
                 require_finite("hidden states", hidden)
                 if logits is not None:
@@ -128,22 +137,37 @@ class Transformer(nn.Module):
         return Pass(mask, rotation, cache, hooks)
 
     def run_layers(
-        self, x: Tensor, forward_pass: Pass, *, first: int = 0, record: bool = False
+        self,
+        x: Tensor,
+        forward_pass: Pass,
+        *,
+        first: int = 0,
+        record: bool = False,
+        recordings: Sequence[Recording] = (),
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """Run the layers from `first` on, then the last norm: (B, T, C) -> (B, T, C).
 
-        The second result holds a record of every layer that ran, with `record`.
+        The second result holds a record of every layer that ran, with `record`. The `recordings`
+        get the layers that they ask for.
         """
         layers = []
         for number in range(first, self.config.n_layers):
             if forward_pass.hooks.before_layer is not None:
                 forward_pass.hooks.before_layer(number)
-            layer = self.blocks[number](x, forward_pass)
+            block, keepers = self.blocks[number], [r for r in recordings if number in r.layers]
+            if not record and not keepers:
+                x = block(x, forward_pass)
+                continue
+            layer = block.record(x, forward_pass)
             x = layer.output
+            if forward_pass.cache is not None:
+                layer = layer.apart_from_cache()
+            for keeper in keepers:
+                keeper.keep(number, layer)
             if record:
-                layers.append(layer if forward_pass.cache is None else layer.apart_from_cache())
+                layers.append(layer)
         hidden = x if self.final_norm is None else self.final_norm(x)
-        return hidden, tuple(layers)
+        return forward_pass.edited("hidden", None, hidden), tuple(layers)
 
     def new_cache(
         self,

@@ -6,7 +6,6 @@ from torch.testing import assert_close
 
 from attention_core import (
     CausalAttention,
-    MultiHeadAttention,
     MultiHeadAttentionWrapper,
     SelfAttentionV1,
     SelfAttentionV2,
@@ -14,6 +13,7 @@ from attention_core import (
     simple_self_attention,
     split_heads,
 )
+from attention_core.ladder import MultiHeadAttention
 
 B, T, D_IN, D_OUT, HEADS = 2, 5, 7, 12, 3
 

@@ -10,7 +10,6 @@ from torch.testing import assert_close
 
 from attention_core import (
     PRESETS,
-    MultiHeadAttention,
     MultiHeadAttentionWrapper,
     SelfAttentionV1,
     SelfAttentionV2,
@@ -24,6 +23,7 @@ from attention_core import (
     mask_scores,
     simple_self_attention,
 )
+from attention_core.ladder import MultiHeadAttention
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 NUMBERS = LECTURE_NUMBERS

@@ -200,7 +200,8 @@ def test_one_layer_of_latent_attention(absorbed: bool):
     block: Any = core.blocks[1]
     forward_pass = core.new_pass(x, positions[0])
     assert_close(forward_pass.mask, hidden == 0)
-    record = block.attention(x, forward_pass)
+    options = {"mask": forward_pass.mask, "positions": forward_pass.rotation}
+    record = block.attention.record(x, **options)
     assert_close(record.weights, weights, **TOLERANCE)
     assert_close(record.output, output, **TOLERANCE)
 

@@ -146,7 +146,6 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
     """
     import torch
 
-    from attention_core.model.forward_pass import Pass
     from attention_core.model.original_transformer import (
         layer_input,
         layer_steps,
@@ -160,7 +159,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
         encoded, layer_words, where = None, words, _POST_NORM
         if kind == DECODER_2017:
             encoder = untrained_layer(ENCODER_2017, n_heads, d_ff)
-            memory = encoder(x, Pass()).output
+            memory = encoder(x)
             encoded = Step(
                 "memory, from the encoder",
                 memory[0].numpy(),
@@ -171,7 +170,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
             layer_words, where = words[: (len(words) + 1) // 2], _DECODER
             steps = layer.steps(x[:, : len(layer_words)], memory)
         else:
-            steps = layer_steps(layer(x, Pass()), config)
+            steps = layer_steps(layer.record(x), config)
         labels = unique_labels(layer_words)
         bent = _bend(layer, config.activation, steps, labels)
     origin = (_2017, "layer_input", "return word_vectors(")

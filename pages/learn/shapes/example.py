@@ -42,7 +42,7 @@ def walk(
     """
     import torch
 
-    from attention_core import MultiHeadAttention
+    from attention_core.ladder import MultiHeadAttention
     from attention_core.seeding import seeded
     from pages.learn.shapes.experiment.steps import multi_head_steps, random_embeddings
 

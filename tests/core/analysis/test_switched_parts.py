@@ -72,7 +72,7 @@ def test_without_the_scale_queries_count_as_if_they_were_longer(name: str):
     model = build(name)
     longer = copy.deepcopy(model)
     for block in longer.blocks:
-        width = block.attention.q_width
+        width = block.attention.widths[0]
         for parameter in block.attention.qkv.parameters():
             parameter[..., :width] *= math.sqrt(model.config.d_head)
     expected = longer(TOKENS).hidden

@@ -146,7 +146,7 @@ def test_a_hook_that_changes_nothing_changes_no_bit(name: str, answer: str):
         "equal steps": lambda record: replace(record, context=record.context.clone()),
     }
     hooks = Hooks(edit_heads=lambda layer, record: answers[answer](record))
-    assert torch.equal(model(ids, hooks=hooks).hidden, model(ids).hidden)
+    assert torch.equal(model(ids, hooks=hooks).hidden, model(ids, record=True).hidden)
 
 
 @pytest.mark.parametrize("step", ["k", "v"])

@@ -11,7 +11,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from attention_core import Hooks, LatentAttention, LatentConfig, Transformer, forward_flops, in_form
 from attention_core.analysis.contributions import value_norms
 from attention_core.costs.parameters import on_paper, parameters_by_part
-from attention_core.model.forward_pass import Pass
 from attention_core.model.original_transformer import layer_steps as block_steps
 from attention_core.positions.rotary import rotary_angles, rotate, rotate_neighbours
 from pages.learn.shapes.experiment.steps import layer_steps
@@ -25,7 +24,7 @@ from tests.helpers.attention_variants import (
     fed,
     tokens,
 )
-from tests.helpers.tiny_models import TINY, build
+from tests.helpers.tiny_models import build
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
@@ -87,7 +86,7 @@ def test_the_expanded_record_by_hand():
     x = torch.randn(1, 9, model.config.d_model)
     rotation = rotary_angles(torch.arange(9), 6, model.config.rope_theta, x.dtype)
     allowed = torch.ones(9, 9).tril().bool()
-    record = attention(x, Pass(allowed, rotation))
+    record = attention.record(x, mask=allowed, positions=rotation)
 
     down = x[0] @ attention.kv_down.weight + attention.kv_down.bias
     latent = attention.kv_norm(down[:, :14])
@@ -259,7 +258,6 @@ def test_models_that_latent_attention_does_not_fit():
             replace(config, **change)
     with pytest.raises(ValueError, match="no latent attention"):
         in_form(build("llama"), absorbed=True)
-    with pytest.raises(ValueError, match="latent sizes, got None"):
-        LatentAttention(TINY["llama"], 0)
-    with pytest.raises(ValueError, match="needs a rotation, got None"):
-        attention_of(enlarged(config))(torch.ones(1, 2, config.d_model), Pass())
+    x = torch.ones(1, 2, config.d_model)
+    with pytest.raises(ValueError, match="memory"):
+        attention_of(enlarged(config))(x, memory=x)

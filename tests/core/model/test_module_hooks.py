@@ -43,12 +43,9 @@ def modules(name: str) -> dict[str, nn.Module]:
 
 
 EVERY = [(name, part) for name in (*CONFIGS, *INT8) for part in modules(name)]
-# the model itself, a layer and its attention return records of tensors
-TENSORS = [
-    (name, part)
-    for name, part in EVERY
-    if part and not part.removeprefix("blocks.").isdigit() and not part.endswith(".attention")
-]
+TENSORS = [(name, part) for name, part in EVERY if part]  # the model itself returns several
+# A recorded pass keeps scores that the fused function never stores, and rounds otherwise.
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 
 @pytest.mark.parametrize(("name", "part"), EVERY)
@@ -61,7 +58,7 @@ def test_a_hook_on_a_part_fires_once_a_pass(name: str, part: str):
         assert len(calls) == 1
     if (name, part) in TENSORS:
         _, inputs, output = calls[0]
-        assert [type(value) for value in (*inputs, output)] == [Tensor, Tensor]
+        assert type(inputs[0]) is type(output) is Tensor
         if part.endswith("mlp"):
             assert inputs[0].shape == output.shape == (B, T, model.config.d_model)
 
@@ -77,7 +74,7 @@ def test_an_output_that_a_hook_replaces_is_in_the_result_and_the_record(name: st
     changed = model(ids, record=True)
     result = "hidden" if plain.logits is None else "logits"
     assert not torch.allclose(getattr(changed, result), getattr(plain, result), atol=1e-5)
-    assert torch.equal(getattr(changed, result), getattr(model(ids), result))
+    torch.testing.assert_close(getattr(changed, result), getattr(model(ids), result), **CLOSE)
     assert all(not tensor.any() for tensor in shown(changed, part, model))
     assert any(tensor.any() for tensor in shown(plain, part, model))
     hook.remove()
@@ -93,10 +90,13 @@ def shown(output: TransformerOutput, part: str, model: Transformer) -> list[Tens
         return [whole[part]]
     if part == "output_matrix":
         return [output.logits]
-    _, number, inside = part.split(".", 2)
+    _, number, *inside = part.split(".", 2)
     layer, post = output.layers[int(number)], model.config.norm_order == "post"
     heads = layer.attention
+    if not inside:
+        return [layer.output]
     return {
+        "attention": [heads.output],
         "attention_norm": [layer.mlp_reads if post else layer.attention_reads],
         "mlp_norm": [layer.output if post else layer.mlp_reads],
         "attention.qkv": [heads.projected, heads.q, heads.k, heads.v],
@@ -111,7 +111,7 @@ def shown(output: TransformerOutput, part: str, model: Transformer) -> list[Tens
         "mlp.up": [layer.mlp_hidden],
         "mlp.gate": [layer.mlp_hidden],
         "mlp.down": [layer.mlp_output],
-    }[inside]
+    }[inside[0]]
 
 
 def check_sums(output: TransformerOutput, model: Transformer) -> None:

@@ -9,10 +9,9 @@ from torch.testing import assert_close
 
 from attention_core import PRESETS, Transformer, causal_mask
 from attention_core.analysis.token_order import exchange, exchanges, reordered
+from attention_core.attention import MultiHeadAttention
 from attention_core.costs.parameters import on_paper, parameters_by_part
-from attention_core.model.attention import Attention
 from attention_core.model.block import Block
-from attention_core.model.forward_pass import Pass
 from attention_core.model.original_transformer import (
     ATTENTION_NORMED,
     CONCATENATED,
@@ -22,7 +21,6 @@ from attention_core.model.original_transformer import (
     INPUT,
     MLP_NORMED,
     MLP_SUM,
-    CrossAttention,
     DecoderLayer,
     EncoderDecoder,
     layer_input,
@@ -57,15 +55,8 @@ def copy_projection(ours: nn.Module, weight: Tensor, bias: Tensor) -> None:
     ours.bias.copy_(bias)
 
 
-def copy_attention(ours: Attention, theirs: nn.MultiheadAttention) -> None:
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     copy_projection(ours.qkv, theirs.in_proj_weight, theirs.in_proj_bias)
-    copy_projection(ours.out, theirs.out_proj.weight, theirs.out_proj.bias)
-
-
-def copy_cross(ours: CrossAttention, theirs: nn.MultiheadAttention) -> None:
-    width = theirs.embed_dim
-    copy_projection(ours.q, theirs.in_proj_weight[:width], theirs.in_proj_bias[:width])
-    copy_projection(ours.kv, theirs.in_proj_weight[width:], theirs.in_proj_bias[width:])
     copy_projection(ours.out, theirs.out_proj.weight, theirs.out_proj.bias)
 
 
@@ -90,7 +81,7 @@ def decoder_pair(seed: int = 0) -> tuple[DecoderLayer, nn.TransformerDecoderLaye
     scramble(theirs, seed)
     ours = DecoderLayer(CONFIG).eval()
     copy_attention(ours.attention, theirs.self_attn)
-    copy_cross(ours.cross, theirs.multihead_attn)
+    copy_attention(ours.cross, theirs.multihead_attn)
     copy_rest(ours, theirs, (ours.attention_norm, ours.cross_norm, ours.mlp_norm))
     return ours, theirs
 
@@ -103,7 +94,7 @@ def inputs() -> tuple[Tensor, Tensor]:
 def test_the_encoder_layer_is_pytorch_s():
     ours, theirs = encoder_pair()
     x, _ = inputs()
-    assert_close(ours(x, Pass()).output, theirs(x), **CLOSE)
+    assert_close(ours(x), theirs(x), **CLOSE)
 
 
 def test_the_decoder_layer_is_pytorch_s():
@@ -136,7 +127,7 @@ def test_the_whole_model_is_two_of_pytorch_s_stacks():
 def test_lecture_sizes():
     """Eight heads of 64 give 512 columns again, and every layer T vectors of 512."""
     layer = Block(original_config(), 0)
-    steps = layer_steps(layer(torch.randn(1, T, 512), Pass()), original_config())
+    steps = layer_steps(layer.record(torch.randn(1, T, 512)), original_config())
     assert steps[HEADS].shape == (1, 8, T, 64)
     assert steps[CONCATENATED].shape == (1, T, 8 * 64) == (1, T, 512)
     assert steps[HIDDEN].shape == (1, T, 2048)
@@ -160,7 +151,7 @@ def test_the_steps_of_a_layer_are_the_layer(name: str):
 def test_concatenation_is_per_word():
     ours, _ = encoder_pair()
     x, _ = inputs()
-    steps = layer_steps(ours(x, Pass()), CONFIG)
+    steps = layer_steps(ours.record(x), CONFIG)
     for word in range(T):
         side_by_side = torch.cat([steps[HEADS][:, head, word] for head in range(H)], dim=-1)
         assert_close(steps[CONCATENATED][:, word], side_by_side, atol=0, rtol=0)
@@ -171,14 +162,14 @@ def test_cross_attention_reads_as_many_keys_as_the_encoder_has_tokens():
     x, memory = inputs()
     steps = ours.steps(x, memory)
     assert steps[CROSS_HEADS].shape == (B, H, T, C // H)
-    assert ours.cross.heads(steps[ATTENTION_NORMED], memory).weights.shape == (B, H, T, S)
+    assert ours.cross.record(steps[ATTENTION_NORMED], memory=memory).weights.shape == (B, H, T, S)
     assert list(steps)[-1] == MLP_NORMED
 
 
 def test_post_norm_tokens_have_length_of_the_root_of_the_width():
     layer = Block(CONFIG, 0)
     randomize(layer, 0)
-    output = layer(layer_input(["a", "b", "a"], C)[None], Pass()).output
+    output = layer(layer_input(["a", "b", "a"], C)[None])
     # mean 0 and variance 1 (up to eps) over C columns
     assert_close(output.norm(dim=-1), torch.full((1, 3), math.sqrt(C)), atol=1e-3, rtol=0)
 

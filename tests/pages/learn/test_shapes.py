@@ -8,7 +8,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch.nn import functional
 
-from attention_core import MultiHeadAttention
+from attention_core.ladder import MultiHeadAttention
 from pages.learn.shapes.questions import questions
 from tests.helpers.apptest import (
     FRAME,

@@ -40,9 +40,13 @@ class Plain:
         self, x: Tensor, source: Tensor, name: str, *, causal: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Weights (H, T, S) and what is added to the stream (T, C)."""
+        width = x.shape[-1]
         q, k, v = (
-            self.linear(of, f"{name}.{part}").unflatten(-1, (N_HEADS, -1)).transpose(0, 1)
-            for of, part in ((x, "query"), (source, "key"), (source, "value"))
+            self.linear(of, f"{name}.qkv")
+            .split(width, dim=-1)[part]
+            .unflatten(-1, (N_HEADS, -1))
+            .transpose(0, 1)
+            for part, of in enumerate((x, source, source))
         )
         scores = torch.einsum("htd,hsd->hts", q, k) / math.sqrt(q.shape[-1])
         if causal:

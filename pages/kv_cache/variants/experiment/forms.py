@@ -20,10 +20,9 @@ import torch
 from torch import Tensor
 
 from attention_core.cache import KVCache
-from attention_core.model.block import Block
+from attention_core.model.block import Block, make_attention
 from attention_core.model.config import LatentConfig, TransformerConfig
 from attention_core.model.inputs import check_inputs
-from attention_core.model.latent import LatentAttention
 from attention_core.model.reshape import with_weights
 from attention_core.model.transformer import Transformer
 from attention_core.seeding import seeded
@@ -132,7 +131,7 @@ def build(base: Transformer, variant: Variant, *, seed: int) -> Transformer:
     }
     with seeded(seed):
         for layer in range(config.n_layers):
-            for name, weight in LatentAttention(config, layer).state_dict().items():
+            for name, weight in make_attention(config, layer).state_dict().items():
                 state.setdefault(f"blocks.{layer}.attention.{name}", weight)
     return with_weights(config, state, like=base)
 
@@ -193,7 +192,12 @@ def filled_cache(model: Transformer, token_ids: Tensor) -> KVCache:
     forward_pass = model.new_pass(x, positions, cache)
     *layers, last = model.blocks
     for layer in layers:
-        x = layer(x, forward_pass).output
+        x = layer(x, forward_pass)
     assert isinstance(last, Block)
-    last.attention(last.attention_norm(x), forward_pass)
+    last.attention(
+        last.attention_norm(x),
+        mask=forward_pass.mask,
+        positions=forward_pass.rotation,
+        cache=cache,
+    )
     return cache

@@ -11,7 +11,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attention_core.model.attention import Attention
+from attention_core.attention import MultiHeadAttention
 from attention_core.model.reshape import with_weights
 from attention_core.model.transformer import Transformer
 
@@ -39,7 +39,7 @@ def mean_pooled_kv_heads(
     state = model.state_dict()
     weights = {name: weight if share else weight.clone() for name, weight in state.items()}
     for name, module in model.named_modules():
-        if isinstance(module, Attention):
+        if isinstance(module, MultiHeadAttention):
             for kind, _ in module.qkv.named_parameters():
                 key = f"{name}.qkv.{kind}"
                 weights[key] = _pooled_columns(weights[key], module, n_kv_heads)
@@ -58,9 +58,9 @@ def mean_of_groups(heads: Tensor, n_groups: int, *, dim: int) -> Tensor:
     return heads.unflatten(dim, (n_groups, n_heads // n_groups)).mean(dim=dim)
 
 
-def _pooled_columns(weight: Tensor, attention: Attention, n_kv_heads: int) -> Tensor:
+def _pooled_columns(weight: Tensor, attention: MultiHeadAttention, n_kv_heads: int) -> Tensor:
     """Columns of queries, keys and values side by side, those of keys and values pooled."""
-    widths = (attention.q_width, attention.kv_width, attention.kv_width)
+    widths = attention.widths
     queries, *keys_and_values = weight.split(widths, dim=-1)
     pooled = [
         mean_of_groups(columns.unflatten(-1, (attention.n_kv_heads, -1)), n_kv_heads, dim=-2)

@@ -86,7 +86,7 @@ def early_logits(
     x = model.embed(ids[None], places).entering
     forward_pass = model.new_pass(x, places, cache)
     for block in model.blocks[:n_layers]:
-        x = block(x, forward_pass).output
+        x = block(x, forward_pass)
     return logit_lens(model, x[0, -1:])[0]
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from attention_core.analysis.token_order import Exchange, exchange
 from attention_core.model.block import Block
-from attention_core.model.forward_pass import Pass
 from attention_core.model.transformer import Transformer
 
 
@@ -35,7 +34,7 @@ def in_two_orders(
         x = model.embed(ids, places if positions else None).entering
         rotation = model.new_pass(x, places).rotation if positions else None
         reads = block.attention_norm(x) if block.pre_norm else x
-        output = block.attention(reads, Pass(rotation=rotation)).output
+        output = block.attention(reads, positions=rotation)
         assert isinstance(output, Tensor)
         return output
 

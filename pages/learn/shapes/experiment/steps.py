@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from attention_core import attention as door
 from attention_core.attend import attention_weights, mask_scores
 from attention_core.heads import merge_heads
 from attention_core.ladder import MultiHeadAttention
-from attention_core.model.attention import Attention
 from attention_core.model.block import LayerRecord
 from attention_core.model.transformer import Transformer
 from pages.learn.shapes.experiment.assembled import Sizes, assemble
@@ -102,7 +102,7 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
     if not 0 <= number < len(model.blocks):
         raise ValueError(f"layer {number} is not one of 0 to {len(model.blocks) - 1}")
     attention = model.get_submodule(f"blocks.{number}.attention")
-    if not isinstance(attention, Attention):
+    if not isinstance(attention, door.MultiHeadAttention):
         raise ValueError("the eleven steps are those of multi-head attention, not of latent")
     config, record = model.config, layer.attention
     assert record.projected is not None  # every layer with this attention records them

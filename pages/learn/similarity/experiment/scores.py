@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord, attend
+from attention_core.attention import MultiHeadAttention
 from attention_core.heads import columns_of_head
 from attention_core.masks import causal_mask
-from attention_core.model.attention import Attention
 from attention_core.model.block import LayerRecord
 from attention_core.model.transformer import Transformer
 
@@ -44,7 +44,7 @@ def head_matrices(model: Transformer, layer: int, head: int) -> HeadMatrices:
             f"L{layer}H{head} is none of {config.n_layers} layers with {config.n_heads} heads"
         )
     attention = model.get_submodule(f"blocks.{layer}.attention")
-    if not isinstance(attention, Attention):
+    if not isinstance(attention, MultiHeadAttention):
         raise ValueError("latent attention has no W_q, W_k and W_v of a head")
     columns = columns_of_head(attention.qkv.weight.detach(), head, config.n_heads, config.kv_heads)
     return HeadMatrices(*(matrix.clone() for matrix in columns))

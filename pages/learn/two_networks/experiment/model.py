@@ -8,14 +8,14 @@ back at every state of the encoder; Vaswani et al. 2017 (https://arxiv.org/abs/1
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, attend
-from attention_core.heads import merge_heads, split_heads
+from attention_core.attend import AttentionRecord
+from attention_core.attention import MultiHeadAttention
 from attention_core.masks import causal_mask, padding_mask
 from attention_core.model.layers import Projection
 from pages.learn.two_networks.experiment.dates import ANSWER, MAX_TEXT, PAD, START, VOCABULARY
@@ -37,38 +37,15 @@ class Translation:
     cross: list[AttentionRecord]
 
 
-class AttentionBetween(nn.Module):
-    """Multi-head attention whose queries come from one sequence, keys and values from another.
-
-    With the same sequence twice it is self-attention.
-    Raises: ValueError if the heads do not divide the width.
-    """
-
-    def __init__(self, width: int, n_heads: int) -> None:
-        super().__init__()
-        if n_heads < 1 or width % n_heads:
-            raise ValueError(f"{n_heads} heads do not divide a width of {width} evenly")
-        self.n_heads = n_heads
-        self.query, self.out = Projection(width, width), Projection(width, width)
-        self.key, self.value = Projection(width, width), Projection(width, width)
-
-    def forward(self, x: Tensor, source: Tensor, mask: Tensor | None = None) -> AttentionRecord:
-        """Queries of `x` (B, T, C) attend to `source` (B, S, C); `output` is (B, T, C)."""
-        q = split_heads(self.query(x), self.n_heads)  # (B, T, C) -> (B, H, T, D)
-        k = split_heads(self.key(source), self.n_heads)  # (B, S, C) -> (B, H, S, D)
-        v = split_heads(self.value(source), self.n_heads)
-        record = attend(q, k, v, mask=mask)
-        return replace(record, output=self.out(merge_heads(record.context)))
-
-
 class Layer(nn.Module):
     """One layer of the encoder, or with `cross` of the decoder; norms stand before each part."""
 
     def __init__(self, width: int, n_heads: int, *, cross: bool) -> None:
         super().__init__()
-        self.self_norm, self.self_attention = nn.LayerNorm(width), AttentionBetween(width, n_heads)
+        self.self_norm = nn.LayerNorm(width)
+        self.self_attention = MultiHeadAttention(width, n_heads)
         self.cross_norm = nn.LayerNorm(width) if cross else None
-        self.cross_attention = AttentionBetween(width, n_heads) if cross else None
+        self.cross_attention = MultiHeadAttention(width, n_heads) if cross else None
         self.feed_norm = nn.LayerNorm(width)
         self.up, self.down = Projection(width, 2 * width), Projection(2 * width, width)
 
@@ -80,13 +57,13 @@ class Layer(nn.Module):
         memory_mask: Tensor | None = None,
     ) -> tuple[Tensor, list[AttentionRecord]]:
         """(B, T, C) -> (B, T, C), with the records of self-attention and of cross-attention."""
-        normed = self.self_norm(x)
-        records = [self.self_attention(normed, normed, mask)]
+        records = [self.self_attention.record(self.self_norm(x), mask=mask)]
         x = x + records[0].output
         if self.cross_attention is not None and self.cross_norm is not None:
             if memory is None:
                 raise ValueError("a layer with cross-attention needs what the encoder has read")
-            records.append(self.cross_attention(self.cross_norm(x), memory, memory_mask))
+            options = {"memory": memory, "mask": memory_mask}
+            records.append(self.cross_attention.record(self.cross_norm(x), **options))
             x = x + records[1].output
         return x + self.down(torch.relu(self.up(self.feed_norm(x)))), records
 

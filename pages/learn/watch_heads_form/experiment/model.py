@@ -9,16 +9,14 @@ Dimension letters: B batch, T tokens, H heads, D head size, C width.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
-from attention_core.attend import AttentionRecord, attend
-from attention_core.heads import merge_heads, split_heads
+from attention_core.attend import AttentionRecord
+from attention_core.attention import MultiHeadAttention
 from attention_core.masks import causal_mask
 from attention_core.model.layers import Projection
-from attention_core.positions.rotary import Rotation, rotary_angles, rotate
 
 WIDTH, N_LAYERS = 64, 2
 THETA = 100.0  # of the rotary positions: sequences are short, so the slowest pairs turn fast
@@ -49,28 +47,23 @@ class Design:
             raise ValueError(f"dropout must be from 0 to below 1, got {self.dropout}")
 
 
-class AttentionLayer(nn.Module):
+class Layer(nn.Module):
     """A norm, then multi-head attention with rotary positions, added to what came in."""
 
     def __init__(self, design: Design) -> None:
         super().__init__()
-        self.design = design
         self.norm = nn.LayerNorm(WIDTH)
-        self.query, self.key = Projection(WIDTH, WIDTH), Projection(WIDTH, WIDTH)
-        self.value, self.out = Projection(WIDTH, WIDTH), Projection(WIDTH, WIDTH)
-
-    def forward(self, x: Tensor, mask: Tensor | None, rotation: Rotation) -> AttentionRecord:
-        """What the layer adds is the record's `output`: (B, T, C) -> (B, T, C)."""
-        normed, n_heads = self.norm(x), self.design.n_heads
-        q = split_heads(self.query(normed), n_heads)  # (B, T, C) -> (B, H, T, D)
-        k = split_heads(self.key(normed), n_heads)
-        v = split_heads(self.value(normed), n_heads)
-        scale = None if self.design.scaled else 1.0
-        dropout = self.design.dropout if self.training else 0.0
-        record = attend(
-            rotate(q, rotation), rotate(k, rotation), v, mask=mask, scale=scale, dropout_p=dropout
+        self.attention = MultiHeadAttention(
+            WIDTH,
+            design.n_heads,
+            rope_theta=THETA,
+            dropout=design.dropout,
+            scale=None if design.scaled else 1.0,
         )
-        return replace(record, output=self.out(merge_heads(record.context)))
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> AttentionRecord:
+        """What the layer adds is the record's `output`: (B, T, C) -> (B, T, C)."""
+        return self.attention.record(self.norm(x), mask=mask)
 
 
 class AttentionOnly(nn.Module):
@@ -83,7 +76,7 @@ class AttentionOnly(nn.Module):
         super().__init__()
         self.design = design
         self.tokens = nn.Embedding(vocabulary, WIDTH)
-        self.layers = nn.ModuleList(AttentionLayer(design) for _ in range(N_LAYERS))
+        self.layers = nn.ModuleList(Layer(design) for _ in range(N_LAYERS))
         self.norm, self.unembed = nn.LayerNorm(WIDTH), Projection(WIDTH, vocabulary)
         for part in self.modules():
             if isinstance(part, Projection):
@@ -100,11 +93,9 @@ class AttentionOnly(nn.Module):
         hidden = self.design.causal if causal is None else causal
         mask = causal_mask(n_tokens, n_tokens, device=ids.device) if hidden else None
         x = self.tokens(ids)  # (B, T) -> (B, T, C)
-        positions = torch.arange(n_tokens, device=ids.device)
-        rotation = rotary_angles(positions, WIDTH // self.design.n_heads, THETA, x.dtype)
         records = []
         for layer in self.layers:
-            record = layer(x, mask, rotation)
+            record = layer(x, mask)
             x = x + record.output
             records.append(record)
         return self.unembed(self.norm(x)), records

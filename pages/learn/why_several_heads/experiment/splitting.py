@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from attention_core.attention import MultiHeadAttention
 from attention_core.heads import split_heads
-from attention_core.model.attention import Attention
 from attention_core.model.block import Block
 from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
@@ -22,9 +22,9 @@ def query_matrix(model: Transformer, layer: int) -> tuple[Tensor, Tensor | None]
     """
     block = model.blocks[layer]
     assert isinstance(block, Block)
-    if not isinstance(block.attention, Attention):
+    if not isinstance(block.attention, MultiHeadAttention):
         raise ValueError(f"layer {layer} makes its queries in more than one product")
-    width, linear = block.attention.q_width, block.attention.qkv
+    width, linear = block.attention.widths[0], block.attention.qkv
     return linear.weight[:, :width], None if linear.bias is None else linear.bias[:width]
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import MultiHeadAttention, split_heads
+from attention_core import split_heads
+from attention_core.ladder import MultiHeadAttention
 from attention_core.seeding import seeded
 from pages.learn.shapes.experiment.mistakes import (
     view_without_contiguous_error,

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import MultiHeadAttention
 from attention_core.analysis.computed_from import Terms, terms
+from attention_core.ladder import MultiHeadAttention
 from attention_core.seeding import seeded
 from pages.learn.shapes.experiment.computed_from import computation, sources
 from pages.learn.shapes.experiment.named import ShapeStep

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from attention_core import MultiHeadAttention
 from pages.learn.two_networks.experiment.dates import (
     FORMS,
     START,
@@ -21,7 +22,6 @@ from pages.learn.two_networks.experiment.dates import (
 )
 from pages.learn.two_networks.experiment.model import (
     WEIGHTS,
-    AttentionBetween,
     Translator,
     trained_translator,
 )
@@ -32,21 +32,20 @@ B, T, S, H, C = 2, 5, 7, 3, 12
 
 def test_attention_between_two_sequences_is_that_of_torch():
     torch.manual_seed(1)
-    ours = AttentionBetween(C, H)
+    ours = MultiHeadAttention(C, H)
     theirs = torch.nn.MultiheadAttention(C, H, batch_first=True)
-    parts = (ours.query, ours.key, ours.value)
     with torch.no_grad():
-        for part in (*parts, ours.out):
+        for part in (ours.qkv, ours.out):
             part.weight.normal_()
             part.bias.normal_()
-        theirs.in_proj_weight.copy_(torch.cat([part.weight.t() for part in parts]))
-        theirs.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+        theirs.in_proj_weight.copy_(ours.qkv.weight.t())
+        theirs.in_proj_bias.copy_(ours.qkv.bias)
         theirs.out_proj.weight.copy_(ours.out.weight.t())
         theirs.out_proj.bias.copy_(ours.out.bias)
     x, source = torch.randn(B, T, C), torch.randn(B, S, C)
     mask = torch.ones(B, 1, 1, S, dtype=torch.bool)
     mask[1, ..., 4:] = False
-    record = ours(x, source, mask)
+    record = ours.record(x, memory=source, mask=mask)
     output, weights = theirs(
         x, source, source, key_padding_mask=~mask[:, 0, 0], average_attn_weights=False
     )
@@ -103,8 +102,6 @@ def test_texts_that_the_translator_cannot_read_are_refused(text):
 
 
 def test_wrong_sizes_are_refused():
-    with pytest.raises(ValueError, match="5 heads"):
-        AttentionBetween(C, 5)
     with pytest.raises(ValueError, match="got 33"):
         Translator()(torch.full((1, 33), 2), torch.full((1, 1), START))
     with pytest.raises(ValueError, match="got 0"):

@@ -1,0 +1,283 @@
+"""Multi-head attention as a module: the one to import.
+
+It works alone, as self-attention or with a `memory` as cross-attention, and in every model of this
+project. The lectures build the same thing step by step: their classes, under their own names, are
+in `attention_core.ladder`.
+
+Dimension letters: B batch, T new tokens, S all keys (cached and new), H query heads,
+H_kv key/value heads, D head size, C width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attention_core.attend import AttentionRecord, attend, fused_context
+from attention_core.cache import KVCache
+from attention_core.checks import require_int
+from attention_core.heads import merge_heads, split_heads
+from attention_core.masks import causal_mask
+from attention_core.model.layers import Projection, project
+from attention_core.positions.rotary import Rotation, rotary_angles, rotate
+
+Attend = Callable[..., AttentionRecord]
+
+
+@dataclass
+class Watch:
+    """What somebody wants of one call of an attention module besides its output.
+
+    attend: computes the heads in place of `attention_core.attend`, for example to edit them.
+    record: set by the call.
+    """
+
+    attend: Attend = attend
+    record: AttentionRecord | None = None
+
+
+class MultiHeadAttention(nn.Module):
+    """Attention with H query heads: (B, T, C) -> (B, T, C).
+
+    With fewer key/value heads (`n_kv_heads`) it is grouped-query attention, with one multi-query
+    attention; query head h reads key/value head h // (H / H_kv).
+
+    causal: a query sees its own and earlier positions only. bias: of both projections.
+    head_size: D, by default C / H. rope_theta: the base of rotary positions; None for attention
+    without positions. dropout: of the weights, while training. scale: of the scores, by default
+    1/sqrt(D). layer: the number of this layer in a cache that several layers share.
+
+    Raises: ValueError, with the numbers, for sizes that do not fit together.
+
+    >>> attention = MultiHeadAttention(64, 8, n_kv_heads=2, causal=True, rope_theta=10_000.0)
+    >>> cache = attention.new_cache(batch_size=1, max_length=16)
+    >>> prompt, token = torch.randn(1, 5, 64), torch.randn(1, 1, 64)
+    >>> attention(prompt, cache=cache).shape, attention(token, cache=cache).shape
+    (torch.Size([1, 5, 64]), torch.Size([1, 1, 64]))
+    >>> cache.length
+    6
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        n_kv_heads: int | None = None,
+        head_size: int | None = None,
+        causal: bool = False,
+        bias: bool = True,
+        rope_theta: float | None = None,
+        dropout: float = 0.0,
+        scale: float | None = None,
+        layer: int = 0,
+    ) -> None:
+        super().__init__()
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        _check_sizes(d_model, n_heads, n_kv_heads, head_size, rope_theta, dropout)
+        self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
+        self.head_size = d_model // n_heads if head_size is None else head_size
+        self.causal, self.rope_theta = causal, rope_theta
+        self.dropout, self.scale, self.layer = dropout, scale, layer
+        # queries, keys and values side by side: one matrix product instead of three
+        self.qkv = Projection(d_model, sum(self.widths), bias)
+        self.out = Projection(n_heads * self.head_size, d_model, bias)
+
+    @property
+    def widths(self) -> tuple[int, int, int]:
+        """Columns of queries, keys and values in `qkv`: H*D, H_kv*D, H_kv*D."""
+        kv_width = self.n_kv_heads * self.head_size
+        return self.n_heads * self.head_size, kv_width, kv_width
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        memory: Tensor | None = None,
+        mask: Tensor | None = None,
+        positions: Tensor | Rotation | None = None,
+        cache: KVCache | None = None,
+        watch: Watch | None = None,
+    ) -> Tensor:
+        """Attend to x itself, or to `memory`: (B, T, C) -> (B, T, C).
+
+        memory: (B, S, C), what keys and values are made from instead of x (cross-attention).
+        mask: bool, broadcasts to (B, H, T, S), `True` where a query may look; a causal module
+        applies its own rule as well. positions: (T) or (B, T), of the new tokens, by default those
+        after the cache's; or their rotation, if `rotary_angles` was called for several layers at
+        once. cache: gets the new keys and values, and gives back all of them.
+        watch: gets the record of this call. Without one, torch's fused function computes the heads,
+        and no scores are kept.
+        Raises: ValueError for shapes that do not fit, or a memory together with a cache.
+        """
+        check_inputs(self, x, memory, cache)
+        projected = self._project(x, memory)
+        q, k, v = (
+            split_heads(part, n_heads)
+            for part, n_heads in zip(projected, self._heads_of_parts, strict=True)
+        )  # (B, T, H*D) -> (B, H, T, D) and (B, S, H_kv*D) -> (B, H_kv, S, D)
+        rotation = rotation_of(self, x, positions, cache, self.head_size)
+        if rotation is not None:
+            q, k = rotate(q, rotation), rotate(k, rotation)
+        if cache is not None:  # (B, H_kv, T, D) -> (B, H_kv, S, D)
+            k, v = cache.update(self.layer, k, v)
+        mask = mask_of(self, q.shape[2], k.shape[2], mask, x.device)
+        dropout = self.dropout if self.training else 0.0
+        context, record = heads_of(q, k, v, mask, self.scale, dropout, watch)
+        output: Tensor = self.out(merge_heads(context))  # (B, H, T, D) -> (B, T, H*D) -> (B, T, C)
+        if watch is not None and record is not None:
+            side_by_side = torch.cat(projected, dim=-1) if memory is None else None
+            watch.record = replace(record, projected=side_by_side, output=output)
+        return output
+
+    def record(self, x: Tensor, **options: Any) -> AttentionRecord:
+        """The same call with every intermediate; `output` is what `forward` returns."""
+        return recorded(self, x, **options)
+
+    def new_cache(self, batch_size: int, max_length: int) -> KVCache:
+        """An empty cache for this layer alone, with its sizes, dtype and device."""
+        shape = (self.n_kv_heads, self.head_size)
+        return cache_for(self, batch_size, max_length, shape, shape)
+
+    def out_weight(self) -> Tensor:
+        """The matrix W_O that projects the merged heads: (H*D, C)."""
+        return self.out.weight
+
+    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, T, H*D), keys and values (B, S, H_kv*D)."""
+        if memory is None:
+            q, k, v = self.qkv(x).split(self.widths, dim=-1)
+            return q, k, v
+        q_width, kv_widths = self.widths[0], self.widths[1:]
+        weight, bias = self.qkv.weight, self.qkv.bias
+        of_q = None if bias is None else bias[:q_width]
+        of_kv = None if bias is None else bias[q_width:]
+        k, v = project(memory, weight[:, q_width:], of_kv).split(kv_widths, dim=-1)
+        return project(x, weight[:, :q_width], of_q), k, v
+
+    @property
+    def _heads_of_parts(self) -> tuple[int, int, int]:
+        return self.n_heads, self.n_kv_heads, self.n_kv_heads
+
+
+# What this module and `LatentAttention` have in common.
+
+
+def heads_of(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    scale: float | None,
+    dropout_p: float,
+    watch: Watch | None,
+) -> tuple[Tensor, AttentionRecord | None]:
+    """The context of every head (B, H, T, D), and its record if the call is watched."""
+    if watch is None and not dropout_p:
+        return fused_context(q, k, v, mask=mask, scale=scale), None
+    compute = attend if watch is None else watch.attend
+    record = compute(q, k, v, mask=mask, scale=scale, dropout_p=dropout_p)
+    return record.context, record
+
+
+def rotation_of(
+    module: Any,
+    x: Tensor,
+    positions: Tensor | Rotation | None,
+    cache: KVCache | None,
+    head_size: int,
+) -> Rotation | None:
+    """The rotation of the new tokens; None for a module without rotary positions."""
+    if isinstance(positions, tuple):
+        return positions
+    if module.rope_theta is None:
+        return None
+    if positions is None:
+        start = 0 if cache is None else cache.length
+        positions = torch.arange(start, start + x.shape[1], device=x.device)
+    return rotary_angles(positions, head_size, module.rope_theta, x.dtype)
+
+
+def mask_of(
+    module: Any, n_new: int, n_keys: int, mask: Tensor | None, device: torch.device
+) -> Tensor | None:
+    """The caller's mask together with the module's own causal rule."""
+    if not module.causal or n_new == 1:  # a single new token is the last: it sees every key
+        return mask
+    rule = causal_mask(n_new, n_keys, device=device)
+    return rule if mask is None else mask & rule
+
+
+def recorded(module: Any, x: Tensor, **options: Any) -> AttentionRecord:
+    """The record of a call of the module, its output as hooks on the module left it."""
+    watch = Watch()
+    output = module(x, **options, watch=watch)
+    assert watch.record is not None  # set by every call with a watch
+    return replace(watch.record, output=output)
+
+
+def cache_for(
+    module: nn.Module,
+    batch_size: int,
+    max_length: int,
+    key_shape: tuple[int, int],
+    value_shape: tuple[int, int],
+) -> KVCache:
+    """An empty cache of one layer with the dtype and device of the module's weights."""
+    weight = next(module.parameters())
+    return KVCache(
+        1,
+        batch_size,
+        max_length,
+        key_shape=key_shape,
+        value_shape=value_shape,
+        dtype=weight.dtype,
+        device=weight.device,
+    )
+
+
+def check_inputs(module: Any, x: Tensor, memory: Tensor | None, cache: KVCache | None) -> None:
+    """Raise ValueError for states of another width, or a memory where none can be."""
+    for name, states in (("x", x), ("memory", memory)):
+        if states is not None and (states.dim() != 3 or states.shape[2] != module.d_model):
+            raise ValueError(
+                f"{name} must be (batch, tokens, {module.d_model}), got {tuple(states.shape)}"
+            )
+    if memory is None:
+        return
+    if cache is not None:
+        raise ValueError("a cache holds keys and values of x: it can't be used with a memory")
+    if module.causal or module.rope_theta is not None:
+        raise ValueError(
+            "attention to a memory can be neither causal nor rotary, "
+            f"got causal={module.causal} and rope_theta={module.rope_theta}"
+        )
+
+
+def _check_sizes(
+    d_model: int,
+    n_heads: int,
+    n_kv_heads: int,
+    head_size: int | None,
+    rope_theta: float | None,
+    dropout: float,
+) -> None:
+    sizes = [("d_model", d_model), ("n_heads", n_heads), ("n_kv_heads", n_kv_heads)]
+    for name, size in sizes + ([] if head_size is None else [("head_size", head_size)]):
+        require_int(name, size)
+    if head_size is None and d_model % n_heads:
+        raise ValueError(
+            f"d_model ({d_model}) must be divisible by n_heads ({n_heads}), or head_size given"
+        )
+    if n_heads % n_kv_heads:
+        raise ValueError(f"n_heads ({n_heads}) must be divisible by n_kv_heads ({n_kv_heads})")
+    if rope_theta is not None and (head_size or d_model // n_heads) % 2:
+        raise ValueError(
+            f"rotary positions need an even head size, got {head_size or d_model // n_heads}"
+        )
+    if not 0.0 <= dropout < 1.0:
+        raise ValueError(f"dropout must be at least 0 and below 1, got {dropout}")

@@ -1,0 +1,80 @@
+"""How records are shown: their shapes in a line of text, or in a notebook a table and a small map.
+
+They hold tensors of thousands of numbers, and printing those would bury everything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from html import escape
+
+import torch
+from torch import Tensor
+
+MAP_TOKENS = 32  # rows and columns of the small map at most
+MAP_PIXELS = 160
+
+
+class ShowsShapes:
+    """A dataclass of tensors that prints their shapes. Derive from it with `repr=False`."""
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={text}" for name, text in _described(self)]
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>"
+            for name, text in _described(self)
+        )
+        table = f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
+        weights = getattr(self, "weights", None)
+        return table + (map_svg(weights) if isinstance(weights, Tensor) else "")
+
+
+def map_svg(weights: Tensor) -> str:
+    """Attention weights as an SVG, the mean of all heads of the first row of a batch.
+
+    Shapes: (..., T, S), of which the first MAP_TOKENS are drawn; darker is larger.
+    """
+    matrix = weights.detach().float().cpu()
+    while matrix.dim() > 3:
+        matrix = matrix[0]
+    if matrix.dim() == 3:
+        matrix = matrix.mean(0)
+    matrix = matrix[:MAP_TOKENS, :MAP_TOKENS]
+    largest = float(matrix.max()) if matrix.numel() else 0.0
+    shares = torch.nan_to_num(matrix / (largest or 1.0)).clamp(0, 1)
+    n_rows, n_columns = shares.shape
+    cells = "".join(
+        f'<rect x="{column}" y="{row}" width="1" height="1" fill-opacity="{share:.3f}"/>'
+        for row, of_query in enumerate(shares.tolist())
+        for column, share in enumerate(of_query)
+        if share > 0
+    )
+    return (
+        f'<svg role="img" aria-label="attention weights, mean of all heads" width="{MAP_PIXELS}" '
+        f'viewBox="0 0 {n_columns} {n_rows}" fill="#0b5cad" shape-rendering="crispEdges">'
+        f"{cells}</svg>"
+    )
+
+
+def _described(record: object) -> list[tuple[str, str]]:
+    """Each field that holds something, and its shape or its value."""
+    found = []
+    for field in fields(record):  # type: ignore[arg-type]
+        value = getattr(record, field.name)
+        if value is None or value == ():
+            continue
+        found.append((field.name, _text(value)))
+    return found
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Tensor):
+        return str(tuple(value.shape))
+    if isinstance(value, tuple):
+        return f"{len(value)} x {type(value[0]).__name__}"
+    if isinstance(value, ShowsShapes):
+        return type(value).__name__
+    return repr(value)
