@@ -1,9 +1,8 @@
-"""The site: `streamlit run app.py`. The frame, `ui/frame/frame.py`, and what goes out around it.
+"""The site, started by `streamlit run app.py`: the script `ui/frame/frame.py` inside `web/`.
 
-Every page and file has security headers, every document that a browser opens has our style sheet.
-Whoever runs the site asks /healthz, /readyz and /metrics (`serving/status.py`).
+`web/` is the ASGI side: security headers, host names, our style sheet, limits, health and metrics.
 
-The frame is a script of its own, in a folder without `pages/`: beside the main script Streamlit
+The frame is a script of its own, in a folder without `pages/`: next to the main script Streamlit
 takes a folder of that name for its older kind of multipage app, and the first deep link after a
 start would say "Page not found".
 """
@@ -21,15 +20,17 @@ from pathlib import Path
 
 import streamlit as st
 from starlette.middleware import Middleware
-from streamlit.proto.BackMsg_pb2 import BackMsg
 
-from serving import doors, interpreter, log, metrics, pace, parameters, protocol, status
+from serving import interpreter, log, metrics, parameters
 from serving.glossary import entries
-from serving.security_headers import SecurityHeaders, security_headers
 from ui.around import no_options
-from ui.frame import moved
-from ui.frame.first_answer import FirstAnswer, inline_scripts
+from ui.frame import page_assets
 from ui.frame.sections import TITLES
+from web import health, metrics_endpoint, redirects
+from web.hosts import AllowedHosts
+from web.html_insert import HtmlInsert
+from web.limits import Limits
+from web.security_headers import SecurityHeaders, security_headers
 
 interpreter.prepare()
 log.start()
@@ -43,17 +44,22 @@ if str(FRAME.parent) not in sys.path:
     sys.path.append(str(FRAME.parent))
 
 no_options.prepare()
+headers = security_headers(page_assets.inline_scripts(), settings.EMBED.read())
 app = st.App(
     FRAME,
     lifespan=no_options.life,
-    routes=[*status.routes("ui.charts.show"), entries.route(TITLES), *moved.routes()],
+    routes=[
+        *health.routes("ui.charts.show"),
+        metrics_endpoint.route(),
+        entries.route(TITLES),
+        *redirects.routes(),
+    ],
     middleware=[
-        Middleware(doors.Doors, doors.hosts(), doors.frame_ancestors()),
-        Middleware(SecurityHeaders, security_headers(inline_scripts())),
-        Middleware(FirstAnswer),
-        Middleware(pace.Paced),
-        Middleware(status.Watched),
-        Middleware(protocol.Needed, BackMsg),
+        Middleware(SecurityHeaders, headers),
+        Middleware(AllowedHosts, settings.HOSTS.read()),
+        Middleware(HtmlInsert, page_assets.HTML),
+        Middleware(Limits),
+        Middleware(metrics_endpoint.RequestMetrics),
     ],
     on_script_error=metrics.error_in_script,
 )

@@ -6,11 +6,12 @@ reads here what it shows (`one_picture.js`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
-from serving.doors import EMBED_VARIABLE
+from pretrained import settings
 
+EMBED_VARIABLE = settings.EMBED.name
 MAX_SENTENCE_CHARACTERS = 200  # of the sentence in the caption of a picture
 
 NOBODY = (
@@ -25,14 +26,13 @@ HOW = (
 )
 
 
-def row(facts: Mapping[str, str], ancestors: str) -> str:
+def row(facts: Mapping[str, str], embedding_sites: Sequence[str]) -> str:
     """The HTML of the row.
 
-    facts: as of `ui.canvas.component.about`; they may hold a visitor's text. ancestors: the sites
-    that may frame this one, as of `serving.doors.frame_ancestors`.
+    facts: as of `ui.canvas.component.about`; they may hold a visitor's text. embedding_sites: the
+    other sites that may show this one in a frame.
     """
-    sites = " ".join(site for site in ancestors.split() if site != "'self'")
-    note = SOME.format(sites) if sites else NOBODY
+    note = SOME.format(" ".join(embedding_sites)) if embedding_sites else NOBODY
     return (
         f'<div class="in-class" data-facts="{escape(caption(facts))}">'
         '<a class="projector" href="?view=clean">Projector view</a>'

@@ -1,8 +1,8 @@
 """What is counted for whoever runs the site, in the format of Prometheus.
 
-What happens is counted here when it happens; what is just there, such as the bytes of a cache, is
-read when somebody asks (`serving.status`). A label holds only names that the code chose: a page
-that is not in the table of contents is "other", so that no text of a visitor becomes a label.
+What happens is counted here when it happens; `web/metrics_endpoint.py` reads the current state,
+such as the bytes of a cache, at the moment of a request. A label holds only names that the code
+chose: a page that is not in the table of contents is "other", so no visitor's text becomes a label.
 Source: https://prometheus.io/docs/practices/naming/
 """
 

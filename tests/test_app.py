@@ -44,7 +44,7 @@ with visitor:
             print("let in")
     except WebSocketDisconnect:
         print("turned away", asked)
-    # two thousand messages at once reach Streamlit at the pace of a visitor
+    # two thousand messages at once reach Streamlit at the rate of a visitor
     taken = []
     Runtime.handle_backmsg = lambda *of, **named: taken.append(1)
     with visitor.websocket_connect(STREAM, headers=ORIGIN) as storm:
@@ -52,7 +52,7 @@ with visitor:
             storm.send_bytes(BackMsg(app_heartbeat=True).SerializeToString())
         while len(taken) < BURST_OF_MESSAGES:
             visitor.get("/healthz")
-        for _ in range(20):  # without the pace all of them would be there by now
+        for _ in range(20):  # without a limit all of them would be there by now
             visitor.get("/healthz")
         print(len(taken) < 1_000)
 print(*map(metrics.page_name, ("", "one-pass", "what-is-recomputed", "one_pass", "secret")))
@@ -73,7 +73,7 @@ def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
     assert result.stdout.splitlines() == [
         "200 200 200",
         "True",
-        "default-src frame-ancestors",
+        "default-src",
         "200",
         "308 one-pass?one_pass_text=a+b",
         "turned away []",

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("attention_core", "pretrained", "serving", "ui", "pages")
+PACKAGES = (*LAYERS, "web")  # which stands next to ui and pages, on top of serving
 
 
 def sources(*names: str) -> list[Path]:
@@ -138,7 +139,7 @@ def test_circle_scan_sees_what_it_should(tmp_path):
         assert set(import_circle(tmp_path, ("sample",))) == names
 
 
-@pytest.mark.parametrize("package", LAYERS)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_no_import_circles(package):
     assert import_circle(ROOT, (package,)) == []
 
@@ -147,8 +148,17 @@ def test_no_import_circles(package):
 def test_imports_go_one_way(layer):
     files = sources(layer)
     assert files, f"{layer}/ holds no Python files"
-    above = set(LAYERS[LAYERS.index(layer) + 1 :]) | {"app", "tests", "benchmarks"}
+    above = set(LAYERS[LAYERS.index(layer) + 1 :]) | {"web", "app", "tests", "benchmarks"}
     assert offenders(files, above) == {}
+
+
+def test_web_imports_nothing_above_serving():
+    """The ASGI side knows of Streamlit only the format of its messages."""
+    files = sources("web")
+    assert files
+    assert offenders(files, {"ui", "pages", "app", "tests", "benchmarks"}) == {}
+    streamlit = {name for file in files for name in module_names(file) if "streamlit" in name}
+    assert streamlit == {"streamlit.proto.BackMsg_pb2.BackMsg"}
 
 
 def test_no_test_imports_a_test():
@@ -185,7 +195,7 @@ def test_pages_do_no_tensor_maths_and_load_no_models():
     assert offenders([*scripts, ROOT / "app.py"], forbidden) == {}
 
 
-@pytest.mark.parametrize("package", ["serving", "ui", "pages"])
+@pytest.mark.parametrize("package", ["serving", "web", "ui", "pages"])
 def test_torch_and_transformers_are_imported_only_when_they_are_used(package):
     forbidden = {"torch", "transformers", "attention_core"}
     assert offenders(sources(package), forbidden, at_import_time=True) == {}
@@ -195,7 +205,7 @@ def test_importing_the_frame_and_ui_imports_no_torch():
     """The first paint must not wait for torch: seen in a fresh interpreter, indirect ones too."""
     modules = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for file in sources("serving", "ui", "pages")
+        for file in sources("serving", "web", "ui", "pages")
         if file.name not in ("page.py", "frame.py")  # scripts, which draw when they are imported
     ]
     code = (

@@ -105,3 +105,12 @@ def test_image_installs_requirements_before_it_copies_sources():
         )
     ]
     assert order == sorted(order)
+
+
+def test_what_git_ignores_stays_out_of_the_image():
+    git, docker = (
+        {line.strip("/") for line in (ROOT / name).read_text(encoding="utf-8").split()}
+        for name in (".gitignore", ".dockerignore")
+    )
+    assert ".venv-scale" in git
+    assert {name for name in git if not {name, f"**/{name}"} & docker} == set()

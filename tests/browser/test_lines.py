@@ -33,8 +33,8 @@ st.text("below")
 HOSTED = """
 import streamlit as st
 from starlette.middleware import Middleware
-from serving.security_headers import SecurityHeaders, security_headers
-from ui.frame.first_answer import inline_scripts
+from web.security_headers import SecurityHeaders, security_headers
+from ui.frame.page_assets import inline_scripts
 headers = security_headers(inline_scripts())
 app = st.App({page!r}, middleware=[Middleware(SecurityHeaders, headers)])
 """

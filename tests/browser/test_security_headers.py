@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from serving.security_headers import security_headers
 from tests.helpers.browser import click
-from ui.frame.first_answer import inline_scripts
+from ui.frame.page_assets import inline_scripts
+from web.security_headers import security_headers
 
 HEADERS = security_headers(inline_scripts())
 

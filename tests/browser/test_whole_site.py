@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import ROOT, Site
 from tests.helpers.browser import PATHS, PHONE, PROJECTOR, press, settings
 from tests.helpers.visitors import settled
-from ui.frame.first_answer import SCRIPT, STYLE
+from ui.frame.page_assets import SCRIPT, STYLE
 from ui.widgets.parts import EVERYTHING
 
 COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}

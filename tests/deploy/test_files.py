@@ -161,7 +161,7 @@ def test_the_dashboard_asks_for_numbers_that_the_site_has():
 
 def test_only_variables_that_the_site_reads_are_set():
     known = set()
-    for folder in ("serving", "pretrained", "ui", "pages", "deploy"):
+    for folder in ("serving", "web", "pretrained", "ui", "pages", "deploy"):
         for file in ROOT.glob(f"{folder}/**/*.py"):
             known |= set(re.findall(r"ATTENTION_LAB_[A-Z_]+", file.read_text(encoding="utf-8")))
     for name in ("Dockerfile", "compose.yaml", "deploy/scale.env", "deploy/k8s/attention-lab.yaml"):

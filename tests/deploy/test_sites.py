@@ -335,6 +335,48 @@ def test_processes_that_are_alive_and_not_ready_are_alive_to_whoever_asks(tmp_pa
             site.shutdown()
 
 
+@pytest.mark.parametrize(
+    ("limit", "are_kept_open"),
+    [("sc_conn_cur(0) gt 1000", True), ("sc_conn_rate(0) gt 3000", False)],
+)
+def test_an_address_gets_so_many_connections(limit: str, are_kept_open: bool, tmp_path: Path):
+    proxy, port, file = haproxy(), free_port(), tmp_path / "haproxy.cfg"
+    assert proxy is not None
+    text = configuration([free_port()])
+    assert limit in text
+    file.write_text(text.replace(limit, limit.partition(" gt ")[0] + " gt 3"), encoding="utf-8")
+    started = subprocess.Popen([proxy, "-f", str(file)], env={"BIND": f"127.0.0.1:{port}"})
+    try:
+        until(lambda: answered(port, "127.0.0.9") is not None)
+        kept = []
+        for _ in range(3):
+            connection = answered(port, "127.0.0.2")
+            assert connection is not None
+            if are_kept_open:
+                kept.append(connection)
+            else:
+                connection.close()
+        assert answered(port, "127.0.0.2") is None
+        assert answered(port, "127.0.0.3") is not None
+    finally:
+        started.terminate()
+        started.wait(60)
+
+
+def answered(port: int, address: str) -> socket.socket | None:
+    """A connection from another address of this machine; None if the proxy closes it."""
+    connection = socket.socket()
+    connection.settimeout(60)
+    connection.bind((address, 0))
+    with contextlib.suppress(OSError):
+        connection.connect(("127.0.0.1", port))
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        if connection.recv(1000):
+            return connection
+    connection.close()
+    return None
+
+
 def answer_of(port: int, path: str) -> str:
     """What the proxy answers; nothing before it listens."""
     with contextlib.suppress(httpx2.HTTPError):

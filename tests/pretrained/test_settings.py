@@ -126,7 +126,7 @@ def test_every_variable_has_both_kinds_of_cases():
 
 
 def test_the_site_reads_no_variable_of_its_own_that_is_not_checked(root: Path):
-    files = [root / "app.py", *(f for d in ("serving", "pretrained", "ui", "pages", "deploy")
+    files = [root / "app.py", *(f for d in ("serving", "web", "pretrained", "ui", "pages", "deploy")
                                 for f in root.glob(f"{d}/**/*.py"))]  # fmt: skip
     code = "\n".join(file.read_text(encoding="utf-8") for file in files)
     assert set(re.findall(r"ATTENTION_LAB_[A-Z_]+\b", code)) <= set(BY_NAME)

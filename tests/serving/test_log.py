@@ -20,10 +20,10 @@ from uvicorn.logging import AccessFormatter, DefaultFormatter
 
 from serving import log, metrics
 from serving.jobs import JobQueue, Work
-from serving.status import Watched
 from tests.helpers.apptest import FRAME, open_page
 from tests.helpers.hostile_texts import FORGED
 from tests.helpers.jobs import finish
+from web.metrics_endpoint import RequestMetrics
 
 HOSTILE = 'zyxw"}\n{"level": "zyxw"} <zyxw> \x1b[31m%s {zyxw}'
 ADDRESS = "203.0.113.9"
@@ -100,7 +100,7 @@ def test_nothing_of_a_visitor_is_in_the_log(stream: io.StringIO):
     with pytest.raises(ZeroDivisionError) as failure:
         fail()
     metrics.error_in_script(failure.value)
-    site = Watched(Starlette(routes=[Route("/fails", fail)]))
+    site = RequestMetrics(Starlette(routes=[Route("/fails", fail)]))
     visitor = TestClient(site, raise_server_exceptions=False, client=(ADDRESS, 4321))
     visitor.get("/fails", params={"text": HOSTILE})
     job = Failing()

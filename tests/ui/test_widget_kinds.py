@@ -5,10 +5,11 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.session_state import WStates
 
-from serving.protocol import VALUES
 from ui.around import widget_kinds
 
-KINDS = sorted(VALUES)
+SENT = [field.name for field in WidgetState.DESCRIPTOR.oneofs[0].fields]
+UNUSED = {"arrow_value", "bytes_value", "file_uploader_state_value", "chat_input_value"}
+KINDS = sorted(set(SENT) - UNUSED)  # of the widgets on our pages
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +35,7 @@ def states(kind: str | None, sent: str | None) -> WStates:
     return made
 
 
-@pytest.mark.parametrize("sent", KINDS)
+@pytest.mark.parametrize("sent", SENT)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_value_is_read_if_it_has_the_kind_of_its_widget(kind: str, sent: str):
     found = states(kind, sent)

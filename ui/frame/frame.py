@@ -7,7 +7,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from serving import doors, in_class, metrics, models, page_runs, warmup
+from pretrained import settings
+from serving import in_class, metrics, models, page_runs, warmup
 from serving.backend.choice import trouble
 from ui.canvas.component import about
 from ui.frame import next_page, sections
@@ -34,5 +35,5 @@ try:
         current.run()
 finally:  # also behind a page that fails; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import
-    st.html(in_class.row(about(), doors.frame_ancestors()))
+    st.html(in_class.row(about(), settings.EMBED.read()))
     next_page.next_page(pages.values(), current)

@@ -8,7 +8,7 @@ import pytest
 from serving.glossary import numbers, pictures
 from serving.glossary.terms import Term
 from tests.helpers.glossary import GLOSSARY
-from ui.frame.first_answer import STYLE
+from ui.frame.page_assets import STYLE
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -1,7 +1,7 @@
-"""The security headers of every answer, with a content security policy.
+"""The security headers of every response, with a content security policy.
 
 The policy allows what the site itself serves and nothing from elsewhere: even if a visitor's text
-slipped through as markup, it could load no image and run no script, neither its own nor another's.
+slipped through as markup, it could load no image and run no script.
 """
 
 from __future__ import annotations
@@ -14,12 +14,17 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-def security_headers(inline_scripts: Iterable[str]) -> dict[str, str]:
-    """The headers of a site whose document holds these scripts, and runs no other inline script."""
+def security_headers(
+    inline_scripts: Iterable[str], embedding_sites: Iterable[str] = ()
+) -> dict[str, str]:
+    """The headers of a site with these inline scripts and no others.
+
+    embedding_sites: the other sites that may show this one in a frame.
+    """
     policy = {
         "default-src": "'self'",
         # the components of the pages arrive as blobs
-        "script-src": " ".join(["'self'", "blob:", *map(_named, inline_scripts)]),
+        "script-src": " ".join(["'self'", "blob:", *map(_digest, inline_scripts)]),
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
@@ -27,6 +32,7 @@ def security_headers(inline_scripts: Iterable[str]) -> dict[str, str]:
         "worker-src": "'self' blob:",
         "object-src": "'none'",
         "base-uri": "'self'",
+        "frame-ancestors": " ".join(["'self'", *embedding_sites]),
     }
     return {
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
@@ -36,8 +42,8 @@ def security_headers(inline_scripts: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _named(script: str) -> str:
-    """A script as a policy names it: by its digest."""
+def _digest(script: str) -> str:
+    """The digest of a script, as a policy writes it."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 

@@ -1,4 +1,4 @@
-"""What the site adds to the document that a browser opens, and to nothing else."""
+"""HTML is added to the document that a browser opens, and to nothing else."""
 
 import pytest
 from starlette.applications import Starlette
@@ -9,10 +9,10 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from ui.charts import style
-from ui.frame.first_answer import SCRIPT, STYLE, FirstAnswer
+from web.html_insert import HtmlInsert
 
 DOCUMENT = "<!doctype html><html><head></head><body><div id=root></div></body></html>"
+HTML = "<style>a { }</style>"
 BROWSER = {"accept": "text/html,*/*;q=0.8", "accept-encoding": "gzip"}
 
 
@@ -38,14 +38,13 @@ def client() -> TestClient:
     """A browser before an app that compresses whatever it can, as Streamlit does."""
     routes = [Route(f"/{view.__name__}", view) for view in (document, in_parts, text)]
     app = Starlette(routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=1)])
-    return TestClient(FirstAnswer(app), headers=BROWSER)
+    return TestClient(HtmlInsert(app, HTML), headers=BROWSER)
 
 
 @pytest.mark.parametrize("path", ["/document", "/in_parts"])
-def test_a_document_comes_with_the_style_sheet_and_the_script(client: TestClient, path: str):
+def test_a_document_gets_the_html(client: TestClient, path: str):
     answer = client.get(path)
-    added = f"<body><style>{STYLE}</style><script>{SCRIPT}</script>"
-    assert answer.text == DOCUMENT.replace("<body>", added)
+    assert answer.text == DOCUMENT.replace("<body>", f"<body>{HTML}")
     assert int(answer.headers["content-length"]) == len(answer.content)
     assert not {"etag", "last-modified", "content-encoding"} & set(answer.headers)
 
@@ -61,15 +60,3 @@ def test_nothing_else_is_changed(client: TestClient):
     assert fetched.text == DOCUMENT
     assert fetched.headers["content-encoding"] == "gzip"
     assert client.head("/document").headers["etag"] == "a"
-
-
-def test_the_parts_of_the_document_end_where_they_should():
-    """Neither the style sheet nor the script may hold what ends its element."""
-    assert "</style" not in STYLE.lower()
-    assert "</script" not in SCRIPT.lower()
-
-
-def test_the_pictures_of_the_glossary_have_the_colours_of_all_others():
-    for name in ("queries", "keys", "values", "positions", "stream", "attention", "feed-forward"):
-        colour = getattr(style, name.upper().replace("-", "_"))
-        assert f"--{name}: {colour.lower()};" in STYLE

@@ -1,4 +1,4 @@
-"""Links to pages that moved lead to the page that took over, with what they show."""
+"""Former addresses of pages redirect to the pages that replaced them."""
 
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -6,10 +6,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from ui.frame import moved
 from ui.frame.sections import TITLES
+from web import redirects
 
-visitor = TestClient(Starlette(routes=moved.routes()), follow_redirects=False)
+visitor = TestClient(Starlette(routes=redirects.routes()), follow_redirects=False)
 
 
 def location(link: str) -> str:
@@ -20,8 +20,8 @@ def location(link: str) -> str:
 
 def test_every_moved_page_leads_to_one_that_is_there():
     pages = {folder.rpartition("/")[2].replace("_", "-") for folder in TITLES}
-    assert set(moved.MOVED.values()) <= pages
-    assert not pages & set(moved.MOVED)
+    assert set(redirects.MOVED.values()) <= pages
+    assert not pages & set(redirects.MOVED)
 
 
 def test_parameters_get_the_names_of_the_new_page_and_others_stay():

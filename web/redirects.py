@@ -1,4 +1,4 @@
-"""Addresses that pages had before: links to them lead to the page that took over."""
+"""Redirects from the former addresses of pages to the pages that replaced them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOVED = {"journey": "one-pass"}
 
 
 def routes() -> list[Route]:
-    """A permanent redirect for each; the parameters get the names of the new page."""
+    """A permanent redirect for each; parameters get the prefix of the new page."""
     return [Route(f"/{old}", _redirect) for old in MOVED]
 
 

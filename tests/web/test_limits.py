@@ -1,0 +1,210 @@
+"""What one visitor may send: how fast, how much, and over how many connections."""
+
+import asyncio
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+
+from serving import limits
+from tests.helpers.coroutines import done
+from web.limits import BURST_OF_CONNECTIONS, CONNECTIONS_PER_SECOND, Limits, RateLimiter
+
+HEARTBEAT = BackMsg(app_heartbeat=True).SerializeToString()
+_FILE = BackMsg()
+_FILE.backend_operation_request.deferred_file.file_id = "a file"
+FILE = _FILE.SerializeToString()
+
+
+class Clock:
+    """Seconds that pass only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def app(clock: Clock) -> Starlette:
+    """A server that echoes messages, within the limits."""
+    ended: list[int] = []
+
+    async def echo(socket: WebSocket) -> None:
+        await socket.accept()
+        try:
+            while True:
+                await socket.send_bytes(await socket.receive_bytes())
+        except WebSocketDisconnect as disconnect:
+            ended.append(disconnect.code)
+            await socket.send_bytes(b"too late")  # as a page may that still runs
+
+    async def taken(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(f"{len(await request.body())} bytes")
+
+    routes = [
+        WebSocketRoute("/_stcore/stream", echo),
+        Route("/ended", lambda _: PlainTextResponse(str(ended))),
+        Route("/{path:path}", taken, methods=["PUT", "DELETE"]),
+    ]
+    middleware = Middleware(Limits, clock=clock, sleep=clock.sleep)
+    return Starlette(routes=routes, middleware=[middleware])
+
+
+def connect(site: Starlette, address: str = "192.0.2.1"):
+    return TestClient(site, client=(address, 5)).websocket_connect("/_stcore/stream")
+
+
+def echoed(socket, message: bytes = HEARTBEAT) -> bool:
+    socket.send_bytes(message)
+    return socket.receive_bytes() == message
+
+
+def test_a_bucket_allows_a_burst_and_then_a_rate(clock: Clock):
+    limiter = RateLimiter(4, 3, clock)
+    assert [limiter.delay("a") for _ in range(5)] == [0, 0, 0, 0.25, 0.5]
+    clock.now = 0.5  # as long as the last one has to wait
+    assert limiter.delay("a") == 0.25
+    assert limiter.delay("b") == 0
+    clock.now = 60
+    assert [limiter.delay("a") for _ in range(4)] == [0, 0, 0, 0.25]  # one burst after any pause
+
+
+def test_full_buckets_are_forgotten(clock: Clock):
+    limiter = RateLimiter(1, 2, clock)
+    for number in range(1_000):
+        limiter.delay(number)
+        clock.now += 0.5
+    assert len(limiter) == 2
+    assert [limiter.delay(999) for _ in range(3)] == pytest.approx([0, 0.5, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("message", "per_second", "burst"),
+    [
+        (HEARTBEAT, limits.MESSAGES_A_SECOND, limits.BURST_OF_MESSAGES),
+        (FILE, limits.FILES_A_SECOND, limits.BURST_OF_FILES),
+    ],
+)
+def test_a_storm_takes_as_long_as_a_visitor_would(
+    message: bytes, per_second: float, burst: int, clock: Clock
+):
+    site, n_messages = app(clock), 2_000
+    with connect(site) as storm:
+        assert all(echoed(storm, message) for _ in range(n_messages))
+        assert clock.now == pytest.approx((n_messages - burst) / per_second)
+        before = clock.now
+        with connect(site, "192.0.2.2") as other:
+            assert echoed(other)
+            assert clock.now == before
+
+
+@pytest.mark.parametrize(
+    ("message", "per_second"),
+    [
+        (HEARTBEAT, limits.MESSAGES_A_SECOND_OF_AN_ADDRESS),
+        (FILE, limits.FILES_A_SECOND_OF_AN_ADDRESS),
+    ],
+)
+def test_new_connections_do_not_raise_the_rate_of_an_address(
+    message: bytes, per_second: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
+):
+    burst = 30
+    for name in ("BURST_OF_AN_ADDRESS", "BURST_OF_FILES_OF_AN_ADDRESS"):
+        monkeypatch.setattr(limits, name, burst)
+    site = app(clock)
+    for _ in range(20):
+        with connect(site) as socket:
+            assert all(echoed(socket, message) for _ in range(4))
+    assert clock.now == pytest.approx((80 - burst) / per_second)
+
+
+def test_connections_of_an_address_have_a_rate(clock: Clock):
+    site, more = app(clock), 20
+    for _ in range(BURST_OF_CONNECTIONS + more):
+        with connect(site):
+            pass
+    assert clock.now == pytest.approx(more / CONNECTIONS_PER_SECOND)
+
+
+def test_open_connections_of_an_address_have_a_limit(clock: Clock, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "MAX_SESSIONS_OF_AN_ADDRESS", 2)
+    site = app(clock)
+    with connect(site):
+        with connect(site):
+            with pytest.raises(WebSocketDisconnect) as refused, connect(site):
+                pass
+            assert refused.value.code == 1013
+            with connect(site, "192.0.2.2") as other:
+                assert echoed(other)
+        with connect(site) as freed:
+            assert echoed(freed)
+
+
+def test_an_oversized_message_ends_the_connection(clock: Clock):
+    site, message = app(clock), BackMsg()
+    message.rerun_script.query_string = "x" * (limits.MAX_MESSAGE_BYTES - 100)
+    with connect(site) as visitor:
+        assert echoed(visitor, message.SerializeToString())
+        visitor.send_bytes(b"x" * (limits.MAX_MESSAGE_BYTES + 1))
+        with pytest.raises(WebSocketDisconnect) as closed:
+            visitor.receive_bytes()
+    assert closed.value.code == 1009
+    assert TestClient(site).get("/ended").text == "[1009]"
+
+
+def test_a_client_that_does_not_read_is_not_listened_to():
+    """The first answer is not read: the second message waits for that, or for the end."""
+    taken: list[str] = []
+
+    async def visit() -> None:
+        sent, is_read = asyncio.Queue[dict[str, object]](), asyncio.Event()
+
+        async def send(_: object) -> None:
+            await is_read.wait()
+
+        async def page(_: Scope, receive: Receive, send: Send) -> None:
+            answers = set()
+            while (await receive())["type"] == "websocket.receive":
+                taken.append("message")
+                answers.add(asyncio.create_task(send({"type": "websocket.send", "bytes": b""})))
+                await asyncio.sleep(0)
+            await asyncio.gather(*answers)
+
+        scope = {"type": "websocket", "headers": []}
+        site = asyncio.create_task(Limits(page)(scope, sent.get, send))
+        for _ in range(2):
+            sent.put_nowait({"type": "websocket.receive", "bytes": HEARTBEAT})
+        for _ in range(20):  # rounds of the loop
+            await asyncio.sleep(0)
+        assert len(taken) == 1
+        is_read.set()
+        sent.put_nowait({"type": "websocket.disconnect"})
+        await asyncio.wait_for(site, 60)
+        assert len(taken) == 2
+
+    done(visit())
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_uploads_are_refused(method: str, clock: Clock):
+    site = TestClient(app(clock))
+    response = site.request(method, "/_stcore/upload_file/session/file", content=b"x" * 1_000)
+    assert response.status_code == 403
+    assert "no files" in response.text
+    assert site.put("/elsewhere", content=b"x" * 10).text == "10 bytes"

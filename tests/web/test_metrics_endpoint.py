@@ -1,0 +1,166 @@
+"""Who may read /metrics, and what is counted."""
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from serving import cache, models, turns
+from tests.helpers.counts import counted
+from web import metrics_endpoint
+
+PORT = 4321
+SITE = f"http://127.0.0.1:{PORT}"
+
+
+PROXY_HEADERS = (
+    "X-Real-IP", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Server",
+    "Via", "CF-Connecting-IP", "CF-Ray", "True-Client-IP", "X-Client-IP", "Fly-Client-IP",
+    "X-Envoy-External-Address", "X-Cluster-Client-IP", "Fastly-Client-IP", "X-Original-URL",
+    "X-Original-Forwarded-For", "X-Azure-ClientIP", "X-Appengine-User-IP", "X-Amzn-Trace-Id",
+    "CDN-Loop", "X-Request-ID",
+)  # fmt: skip
+
+
+async def echo(socket: WebSocket) -> None:
+    await socket.accept()
+    await socket.send_text(await socket.receive_text())
+    await socket.close()
+
+
+def fails(request: Request) -> Response:
+    raise ZeroDivisionError(request.query_params["text"])
+
+
+def page(_: Request) -> Response:
+    return PlainTextResponse("a page")
+
+
+APP = Starlette(
+    routes=[
+        metrics_endpoint.route(),
+        WebSocketRoute("/stream", echo),
+        Route("/fails", fails),
+        Route("/page", page),
+        Route("/_stcore/metrics", page),
+    ],
+    middleware=[Middleware(metrics_endpoint.RequestMetrics)],
+)
+
+
+def client(address: str = "127.0.0.1", base: str = SITE) -> TestClient:
+    """A client that connects from this address."""
+    return TestClient(APP, base, raise_server_exceptions=False, client=(address, PORT))
+
+
+@pytest.fixture(autouse=True)
+def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(metrics_endpoint.TOKEN_VARIABLE, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("address", "base", "headers"),
+    [
+        ("203.0.113.9", SITE, {}),
+        ("10.0.0.1", SITE, {}),
+        ("203.0.113.9", SITE, {"x-forwarded-for": "127.0.0.1"}),
+        # uvicorn puts what a proxy says in the place of the address that it came from
+        ("127.0.0.1", SITE, {"x-forwarded-for": "127.0.0.1"}),
+        ("127.0.0.1", SITE, {"forwarded": "for=127.0.0.1"}),
+        *(("127.0.0.1", SITE, {name: "127.0.0.1"}) for name in PROXY_HEADERS),
+        # a proxy on the same machine that says nothing of itself, and rebound names
+        ("127.0.0.1", "http://lab.example.org", {}),
+        ("127.0.0.1", SITE, {"host": "[::1"}),
+        ("127.0.0.1", SITE, {"host": ""}),
+        ("testclient", SITE, {}),
+        ("203.0.113.9", SITE, {"authorization": "Bearer "}),  # no token is set, none is right
+    ],
+)
+def test_the_numbers_are_hidden_from_strangers(address, base, headers):
+    answer = client(address, base).get("/metrics", headers=headers)
+    assert (answer.status_code, answer.text) == (404, "Not Found")
+
+
+@pytest.mark.parametrize(("version", "code"), [("1.0", 404), ("1.1", 200)])
+def test_a_proxy_that_adds_no_header_speaks_an_old_http(version: str, code: int):
+    """As nginx with `proxy_pass` alone: by the name and from the address of this machine."""
+
+    async def spoken(scope: Scope, receive: Receive, send: Send) -> None:
+        await APP({**scope, "http_version": version}, receive, send)
+
+    answer = TestClient(spoken, SITE, client=("127.0.0.1", PORT)).get("/metrics")
+    assert answer.status_code == code
+
+
+@pytest.mark.parametrize(
+    ("address", "base"),
+    [("127.0.0.1", SITE), ("::1", "http://[::1]:4321"), ("::ffff:127.0.0.1", "http://localhost")],
+)
+def test_the_machine_itself_reads_the_numbers(address, base):
+    answer = client(address, base).get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert "process_resident_memory_bytes" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("Bearer s3cret-é", 200),
+        ("bearer s3cret-é", 200),
+        ("Bearer s3cret", 404),
+        ("Bearer s3cret-éé", 404),
+        ("Basic s3cret-é", 404),
+        ("s3cret-é", 404),
+        ("", 404),
+    ],
+)
+@pytest.mark.parametrize("address", ["127.0.0.1", "203.0.113.9"])
+def test_with_a_token_only_whoever_sends_it_reads_the_numbers(
+    monkeypatch: pytest.MonkeyPatch, given: str, code: int, address: str
+):
+    monkeypatch.setenv(metrics_endpoint.TOKEN_VARIABLE, "s3cret-é\n")  # as in a file
+    headers = {"authorization": given.encode()}
+    assert client(address).get("/metrics", headers=headers).status_code == code
+
+
+def test_visits_and_errors_of_requests_are_counted():
+    def visits() -> tuple[float, float]:
+        return counted("visits_total"), counted("open_visits")
+
+    errors = {"kind": "ZeroDivisionError", "ended": "request"}
+    total, before = visits()[0], counted("errors_total", **errors)
+    with client().websocket_connect("/stream") as socket:
+        assert visits() == (total + 1, 1)
+        socket.send_text("hello")
+        assert socket.receive_text() == "hello"
+    assert client().get("/page").text == "a page"
+    assert visits() == (total + 1, 0)
+    assert client().get("/fails?text=secret").status_code == 500
+    assert counted("errors_total", **errors) == before + 1
+
+
+def test_what_is_kept_and_who_waits_is_read_when_it_is_asked_for():
+    @cache.kept(10_000, key=lambda n: n, size=lambda value: len(value))
+    def filled(n: int) -> bytes:
+        return bytes(n)
+
+    filled(123)
+    filled(77)
+    assert filled.n_kept == 2
+    assert counted("cache_bytes", function=f"{__name__}.{filled.__qualname__}") == 200
+    with turns.turn():
+        assert counted("turns_in_line") == 1
+    assert counted("turns_in_line") == 0
+    assert counted("models_loaded") == models.loaded.n_kept
+
+
+def test_streamlit_s_own_numbers_are_withheld_likewise():
+    assert client().get("/_stcore/metrics").text == "a page"
+    assert client("203.0.113.9").get("/_stcore/metrics").status_code == 404
+    assert client(base="http://lab.example.org").get("/_stcore/metrics").status_code == 404
