@@ -6,8 +6,8 @@ need torch are resolved on first use.
 
     pretrained.catalog()           what can be offered, and where it would come from
     pretrained.find(name)          the folder that holds a model's weights, or None
-    pretrained.load(name)          our Transformer with the weights, its tokenizer, and lazily the
-                                   transformers model to compare with
+    pretrained.load(model)         a model by its name or path: our Transformer with the weights,
+                                   its tokenizer, and lazily transformers' model to compare with
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pretrained.catalog import CatalogEntry, catalog
-from pretrained.load import Pretrained, WeightsMissing, load
+from pretrained.load import Pretrained, WeightsMissing, load, load_by_name
 from pretrained.sources import Source, find
 from pretrained.specs import ModelSpec
 
@@ -46,6 +46,7 @@ __all__ = [
     "core_from_state_dict",
     "find",
     "load",
+    "load_by_name",
     "transformer_config",
 ]
 
