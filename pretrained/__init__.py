@@ -8,6 +8,7 @@ need torch are resolved on first use.
     pretrained.find(name)          the folder that holds a model's weights, or None
     pretrained.load(model)         a model by its name or path: our Transformer with the weights,
                                    its tokenizer, and lazily transformers' model to compare with
+    pretrained.save(model, folder) a core or a loaded model, as a folder that transformers loads too
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pretrained.sources import Source, find
 from pretrained.specs import ModelSpec
 
 if TYPE_CHECKING:
+    from pretrained.export import save
     from pretrained.tokenization.tokens import Tokenizer, Tokens
     from pretrained.weights import core_from_reference, core_from_state_dict, transformer_config
 
@@ -30,6 +32,7 @@ _LAZY = {
     "Tokens": "pretrained.tokenization.tokens",
     "core_from_reference": "pretrained.weights",
     "core_from_state_dict": "pretrained.weights",
+    "save": "pretrained.export",
     "transformer_config": "pretrained.weights",
 }
 
@@ -47,6 +50,7 @@ __all__ = [
     "find",
     "load",
     "load_by_name",
+    "save",
     "transformer_config",
 ]
 

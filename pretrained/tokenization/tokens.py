@@ -85,7 +85,7 @@ class TokenizerMissing(ValueError):
     """A model folder without tokenizer files."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class MissingTokenizer:
     """In place of the tokenizer of a model that has none, such as a core saved on its own.
 
