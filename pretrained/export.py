@@ -171,7 +171,7 @@ def _linear(stored: Tensor) -> Tensor:
 def _parts(config: TransformerConfig, weight: Tensor, n_parts: int) -> tuple[Tensor, ...]:
     """A weight or bias of the core as one, or as those of queries, keys and values."""
     linear = _linear(weight)
-    return torch.split(linear, config.qkv_widths) if n_parts == 3 else (linear,)
+    return torch.split(linear, list(config.qkv_widths)) if n_parts == 3 else (linear,)
 
 
 def _gpt2_config(config: TransformerConfig) -> dict[str, Any]:

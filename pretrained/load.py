@@ -43,6 +43,19 @@ class Pretrained:
     tokenizer: text to ids and back.
     source: where the weights came from; `folder` is where config and safetensors were read, which
         differs from the source for the bundled SmolLM2 (converted once, into the user's cache).
+    config: the contents of its config.json.
+
+    >>> import torch
+    >>> import pretrained
+    >>> model = pretrained.load("bert-novels", device="cpu")
+    >>> model.spec.title, model.spec.n_layers, model.core.config.d_model, model.dtype
+    ('BERT novels', 6, 256, torch.float32)
+    >>> tokens = model.tokenizer.encode("The old man")
+    >>> tokens.labels
+    ('The', 'old', 'man')
+    >>> output = model.core(torch.tensor([tokens.ids]), record=True)
+    >>> output.records[0].weights.shape  # (batch, heads, queries, keys) of layer 0
+    torch.Size([1, 8, 3, 3])
     """
 
     core: Transformer
