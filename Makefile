@@ -99,7 +99,7 @@ prepare: $(SITE)
 
 MODELS ?= gpt2 bert-base-uncased
 models: $(SITE)
-	$(BIN)/python -m pretrained.prepare $(MODELS)
+	$(BIN)/python -m pretrained download $(MODELS)
 
 # A Chromium that starts. Some distributions ship a stub of that name, hence `--version`.
 CHROMIUM_RUNS := for name in chromium-headless-shell chromium chromium-browser google-chrome \

@@ -6,8 +6,9 @@ need torch are resolved on first use.
 
     pretrained.catalog()           what can be offered, and where it would come from
     pretrained.find(name)          the folder that holds a model's weights, or None
-    pretrained.load(name)          our Transformer with the weights, its tokenizer, and lazily the
-                                   transformers model to compare with
+    pretrained.load(model)         a model by its name or path: our Transformer with the weights,
+                                   its tokenizer, and lazily transformers' model to compare with
+    pretrained.save(model, folder) a core or a loaded model, as a folder that transformers loads too
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from pretrained.catalog import CatalogEntry, catalog
-from pretrained.load import Pretrained, WeightsMissing, load
+from pretrained.load import Pretrained, WeightsMissing, load, load_by_name
 from pretrained.sources import Source, find
 from pretrained.specs import ModelSpec
 
 if TYPE_CHECKING:
+    from pretrained.export import save
     from pretrained.tokenization.tokens import Tokenizer, Tokens
     from pretrained.weights import core_from_reference, core_from_state_dict, transformer_config
 
@@ -30,6 +32,7 @@ _LAZY = {
     "Tokens": "pretrained.tokenization.tokens",
     "core_from_reference": "pretrained.weights",
     "core_from_state_dict": "pretrained.weights",
+    "save": "pretrained.export",
     "transformer_config": "pretrained.weights",
 }
 
@@ -46,6 +49,8 @@ __all__ = [
     "core_from_state_dict",
     "find",
     "load",
+    "load_by_name",
+    "save",
     "transformer_config",
 ]
 

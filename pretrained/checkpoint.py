@@ -83,6 +83,14 @@ ROPE_KINDS = ("default", "linear", "dynamic", "yarn", "llama3")
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+)
 
 # Types of tensors by their safetensors names: weights, and buffers of old checkpoints.
 _TORCH_NAMES = {

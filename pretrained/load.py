@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import copy
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pretrained import checkpoint
 from pretrained.catalog import catalog
-from pretrained.sources import Source, find, local_folders, unchanged
+from pretrained.names import check_name, shown
+from pretrained.sources import Source, find, folder_at, local_folders, unchanged
 from pretrained.specs import ModelSpec, spec_from_config, spec_of
 
 # torch and transformers are imported inside functions: importing this package has to stay cheap.
@@ -41,6 +43,19 @@ class Pretrained:
     tokenizer: text to ids and back.
     source: where the weights came from; `folder` is where config and safetensors were read, which
         differs from the source for the bundled SmolLM2 (converted once, into the user's cache).
+    config: the contents of its config.json.
+
+    >>> import torch
+    >>> import pretrained
+    >>> model = pretrained.load("bert-novels", device="cpu")
+    >>> model.spec.title, model.spec.n_layers, model.core.config.d_model, model.dtype
+    ('BERT novels', 6, 256, torch.float32)
+    >>> tokens = model.tokenizer.encode("The old man")
+    >>> tokens.labels
+    ('The', 'old', 'man')
+    >>> output = model.core(torch.tensor([tokens.ids]), record=True)
+    >>> output.records[0].weights.shape  # (batch, heads, queries, keys) of layer 0
+    torch.Size([1, 8, 3, 3])
     """
 
     core: Transformer
@@ -131,33 +146,74 @@ def quiet_transformers() -> Iterator[Any]:
 
 
 def load(
-    name: str,
+    model: str | os.PathLike[str],
     *,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
 ) -> Pretrained:
     """Load a model from this machine; never from the network.
 
-    name: a catalogue name, a folder in ATTENTION_LAB_MODELS, or a hub id that was downloaded.
+    model: a catalogue name, a folder in ATTENTION_LAB_MODELS, a hub id that was downloaded, or the
+        path of a folder with a config.json: a path object, or a string such as "/models/mine",
+        "./mine" or "models/mine". Its tokenizer files may be missing.
     device: default CUDA when there is one, else the CPU.
     dtype: float32 (the default), float16 or bfloat16, as a torch dtype or its name.
     Raises WeightsMissing for a known model that is not on this machine, and ValueError for an
     unknown name, an unsupported or damaged checkpoint, files that change while they are read, an
     unknown dtype, or a device that is unknown or not available here.
+
+    >>> import torch
+    >>> import pretrained
+    >>> model = pretrained.load("gpt2-novels", device="cpu")
+    >>> ids = model.tokenizer.encode("It was a dark and stormy").ids
+    >>> logits = model.core(torch.tensor([ids])).logits
+    >>> model.tokenizer.decode([int(logits[0, -1].argmax())])
+    ' night'
     """
+    folder = folder_at(model)
+    if folder is not None:
+        if not (folder / checkpoint.CONFIG_FILE).is_file():
+            raise _unknown(str(model))
+        return _load_from(Source("folder", folder), folder.name, device, dtype, by_path=True)
+    try:
+        check_name(str(model))
+    except ValueError as error:
+        raise _unknown(str(model)) from error
+    return load_by_name(str(model), device=device, dtype=dtype)
+
+
+def load_by_name(
+    name: str,
+    *,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+) -> Pretrained:
+    """As `load`, for names alone: no text is taken for a path, so it may come from anyone."""
+    source = find(name)
+    if source is None:
+        raise _not_found(name)
+    return _load_from(source, name, device, dtype)
+
+
+def _load_from(
+    source: Source,
+    name: str,
+    device: str | torch.device | None,
+    dtype: str | torch.dtype | None,
+    *,
+    by_path: bool = False,
+) -> Pretrained:
+    """Load the model of a source. One that is named by its path has a title of its own."""
     import torch
 
     from pretrained.weights import core_from_state_dict
 
-    source = find(name)
-    if source is None:
-        raise _not_found(name)
     target, precision = usable_device(device), _dtype(dtype)
     with unchanged(source):
         folder = _folder_of(source)
         config = checkpoint.read_config(folder)
-        spec = _spec(name, config)
-        tokenizer = tokenizer_of(name, folder, config)
+        spec = _spec_of_path(name, config) if by_path else _spec(name, config)
+        tokenizer = tokenizer_of(name, folder, config, may_be_missing=by_path)
         with torch.inference_mode(False):  # a caller's mode would stay in the weights for everybody
             core = core_from_state_dict(config, checkpoint.read_state(folder))
             core = core.to(target, precision).eval()
@@ -175,13 +231,24 @@ def load(
     )
 
 
-def tokenizer_of(name: str, folder: Path, config: dict[str, Any]) -> Tokenizer:
-    """The tokenizer in a model's folder. Raises ValueError where its ids don't fit the model."""
+def tokenizer_of(
+    name: str, folder: Path, config: dict[str, Any], *, may_be_missing: bool = False
+) -> Tokenizer:
+    """The tokenizer in a model's folder.
+
+    Raises ValueError where its ids don't fit the model, and where it is missing unless it may be.
+    """
     from pretrained.tokenization import choose
+    from pretrained.tokenization.tokens import MissingTokenizer, TokenizerMissing, end_ids_of
     from pretrained.weights import transformer_config
 
-    tokenizer = choose.for_folder(folder, config)
     n_known = transformer_config(config).vocab_size
+    try:
+        tokenizer = choose.for_folder(folder, config)
+    except TokenizerMissing as error:
+        if not may_be_missing:
+            raise
+        return MissingTokenizer(str(error), n_known, end_ids_of(config))
     if tokenizer.vocab_size > n_known:
         raise ValueError(
             f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, the model only {n_known}."
@@ -223,6 +290,11 @@ def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
     return known
 
 
+def _spec_of_path(name: str, config: dict[str, Any]) -> ModelSpec:
+    """A spec with the folder's name as the title: edited weights of a known model are not it."""
+    return replace(spec_from_config(name, config), note="From a folder on this machine.")
+
+
 def _check_first_pass(name: str, core: Transformer) -> None:
     """Raise ValueError for weights whose products leave the range of their type at position 0.
 
@@ -261,8 +333,17 @@ def _not_found(name: str) -> Exception:
         return WeightsMissing(
             f"The weights of {spec.title} are not on this machine: {', or '.join(ways)}."
         )
+    return _unknown(name)
+
+
+def _unknown(name: str) -> ValueError:
+    """The error for what is neither a model nor a folder with one."""
     ready = [entry.spec.name for entry in catalog() if entry.state == "ready"]
-    return ValueError(f"No model named {name!r}; ready are: {', '.join(ready) or 'none'}.")
+    return ValueError(
+        f"There is no model {shown(name)} on this machine: pretrained.load accepts a name that is "
+        f"ready ({', '.join(ready) or 'none'}), the id of a downloaded hub model, a folder in "
+        "ATTENTION_LAB_MODELS, or the path of a folder with a config.json, such as './mine'."
+    )
 
 
 def usable_device(device: str | torch.device | None) -> torch.device:

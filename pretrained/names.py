@@ -24,6 +24,10 @@ def check_name(name: str) -> str:
     if "/" in name:
         return check_hub_id(name)
     if not _NAME.fullmatch(name) or ".." in name:
-        shown = repr(name if len(name) <= 60 else f"{name[:60]}…")
-        raise ValueError(f"{shown} is no model name; letters, digits, '.', '_' and '-' only.")
+        raise ValueError(f"{shown(name)} is no model name; letters, digits, '.', '_' and '-' only.")
     return name
+
+
+def shown(name: str) -> str:
+    """`name` in quotes for a message, cut after 60 characters."""
+    return repr(name if len(name) <= 60 else f"{name[:60]}…")

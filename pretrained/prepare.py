@@ -29,12 +29,12 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser.add_argument("models", nargs="*", help="names of the catalogue, or hub ids")
     parser.add_argument("--into", type=Path, help="a folder for them instead of the hub's cache")
     options = parser.parse_args(arguments)
-    if not all(_fetch(name, options.into) for name in options.models):
+    if not all(fetch(name, options.into) for name in options.models):
         return 1
     return _print_catalogue()
 
 
-def _fetch(name: str, into: Path | None) -> bool:
+def fetch(name: str, into: Path | None = None) -> bool:
     """Download a model unless it is here, and copy it into the folder; whether that went well."""
     with tempfile.TemporaryDirectory() as cache:
         fetched = downloads.fetch_named([name], into=None if into is None else Path(cache))

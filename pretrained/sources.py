@@ -118,6 +118,24 @@ def local_folders(name: str) -> list[Path]:
     return folders
 
 
+def folder_at(model: str | os.PathLike[str]) -> Path | None:
+    """The absolute path of a folder that is named by its path; None for the name of a model.
+
+    A path object, an absolute path, and a string such as "./x", "../x" or "~/x" are paths; another
+    string with a "/" is one if that folder holds a config.json. Only who runs the program may name
+    a path: a stranger's text goes through `find`, which takes names alone.
+    """
+    if isinstance(model, os.PathLike):
+        return Path(model).absolute()
+    if not isinstance(model, str):  # no name either, which `check_name` says
+        return None
+    path = os.path.expanduser(model)
+    is_path = os.path.isabs(path) or model.split("/")[0] in (".", "..")
+    # os.path answers False for what may not be read and for names that no file can have
+    holds_model = "/" in model and os.path.isfile(os.path.join(path, checkpoint.CONFIG_FILE))
+    return Path(path).absolute() if is_path or holds_model else None
+
+
 def find(name: str) -> Source | None:
     """Where the weights of `name` lie on this machine, or None.
 

@@ -1,6 +1,6 @@
 """What the weights of a layer are called: in this core, and in the checkpoints of others.
 
-`pretrained.weights` reads checkpoints by these names, `training.export` writes them.
+`pretrained.weights` reads checkpoints by these names, `pretrained.export` writes them.
 """
 
 # GPT-2: each has a weight and a bias, stored as the core stores them

@@ -43,7 +43,7 @@ LARGEST = {
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 # What transformers puts before the names of a model that has a head on it.
-_PREFIXES = {"gpt2": "transformer.", "bert": "bert.", "llama": "model."}
+PREFIXES = {"gpt2": "transformer.", "bert": "bert.", "llama": "model."}
 # The token embedding and the output head by their names in checkpoints.
 _EMBEDDINGS = {"gpt2": "wte.weight", "llama": "embed_tokens.weight"}
 _HEAD = "lm_head.weight"
@@ -303,7 +303,7 @@ _BUFFERS: dict[str, dict[str, Callable[[Tensor, TransformerConfig], bool]]] = {
 
 def _plain(model_type: str, key: str) -> str:
     """Drop the prefix of a model with a head, and the LayerNorm names of 2018 checkpoints."""
-    key = key.removeprefix(_PREFIXES[model_type])
+    key = key.removeprefix(PREFIXES[model_type])
     return re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", key).replace(
         "LayerNorm.beta", "LayerNorm.bias"
     )

@@ -113,7 +113,7 @@ def no_room(title: str, taken: int) -> str:
 def get(name: str) -> Pretrained:
     """The model, loaded on first use and shared.
 
-    Errors as of `pretrained.load`, and OverLimit for one that is larger than `ROOM_BYTES`.
+    Errors as of `pretrained.load_by_name`, and OverLimit for one that is larger than `ROOM_BYTES`.
     """
     return loaded(key(name))
 
@@ -134,7 +134,7 @@ def loaded(where: tuple[str, str]) -> Pretrained:
     _check_room(where[0])
     with _loading(where[0], "model loaded"):
         try:
-            model = pretrained.load(where[0])
+            model = pretrained.load_by_name(where[0])  # a visitor's text is no path
         except FilesChanged:
             raise
         except ValueError as error:

@@ -220,6 +220,19 @@ def test_importing_the_frame_and_ui_imports_no_torch():
     assert result.stdout.strip() == "[]"
 
 
+def test_the_site_loads_models_by_name_alone():
+    """`pretrained.load` takes paths too, and a visitor's text must never become one."""
+    found = [
+        str(file.relative_to(ROOT))
+        for file in sources("app.py", "serving", "ui", "pages")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Attribute) and ast.unparse(node) == "pretrained.load")
+        or (isinstance(node, ast.ImportFrom) and node.module in ("pretrained", "pretrained.load"))
+        and {alias.name for alias in node.names} & {"load", "folder_at"}
+    ]
+    assert found == []
+
+
 def test_a_page_is_a_folder_of_a_section():
     """Streamlit would run a file directly in `pages/` without the frame."""
     assert [path.name for path in (ROOT / "pages").iterdir() if path.is_file()] == []

@@ -2,6 +2,9 @@
 
 import re
 import subprocess
+import sys
+import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = sorted(ROOT.glob("requirements*.txt"))
 MAX_FILE_BYTES = 3_000_000
 MAX_MODEL_BYTES = 25_000_000  # of one that was trained here
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def requirement_lines(file: Path) -> list[str]:
@@ -55,6 +61,59 @@ def test_constraints_agree_with_the_requirements_and_leave_cuda_to_torch():
         wanted = pins(ROOT / name)
         assert {key: constraints.get(key) for key in wanted} == wanted
     assert [name for name in constraints if re.match(r"nvidia|cuda|triton", name)] == []
+
+
+def test_library_and_site_declare_what_the_requirements_pin():
+    extras = PROJECT["optional-dependencies"]
+    assert sorted(extras) == ["reference", "site"]
+    site = [line for line in extras["site"] if line != "attention-lab[reference]"]
+    declared = [*PROJECT["dependencies"], *extras["reference"], *site]
+    required = [line for line in requirement_lines(ROOT / "requirements.txt") if line[0] != "-"]
+    assert sorted(declared) == sorted(required)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built without a network and outside the tree, where it would leave files."""
+    source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for path in ROOT.iterdir():
+        if not path.name.startswith(".") and path.name != "build":
+            (source / path.name).symlink_to(path)
+    offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet"]
+    command = [sys.executable, "-m", "pip", "wheel", *offline, "--wheel-dir", target, "."]
+    subprocess.run(command, cwd=source, check=True, timeout=300)
+    return next(target.glob("*.whl"))
+
+
+def test_wheel_holds_the_two_packages_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    metadata = f"attention_lab-{PROJECT['version']}.dist-info"
+    assert {name.split("/")[0] for name in names} == {"attention_core", "pretrained", metadata}
+    packages = ("attention_core", "pretrained")
+    modules = {
+        str(path.relative_to(ROOT)) for name in packages for path in (ROOT / name).rglob("*.py")
+    }
+    assert {name for name in names if name.endswith(".py")} == modules
+    assert {f"{name}/py.typed" for name in packages} <= set(names)
+    models = {name.split("/")[2] for name in names if name.startswith("pretrained/checkpoints/")}
+    assert models == {"bert-novels", "gpt2-novels"}
+    for model in models:
+        for file in ("config.json", "model.safetensors", "tokenizer.json", "history.npz"):
+            assert f"pretrained/checkpoints/{model}/{file}" in names
+
+
+def test_installed_library_works_outside_the_checkout(wheel, tmp_path):
+    """From the wheel's files alone; what they depend on comes from this environment."""
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    code = (
+        "import pretrained\n"
+        "model = pretrained.load('gpt2-novels', device='cpu')\n"
+        "print(pretrained.__file__, model.core.config.n_layers)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert result.stdout.split() == [str(tmp_path / "pretrained/__init__.py"), "6"], result.stderr
 
 
 def test_no_large_files():

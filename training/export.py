@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from attention_core import TransformerConfig
-from pretrained import weight_names
+from pretrained.export import checkpoint_config, checkpoint_state
 from training.recipe import Kind, recipe
 from training.vocabulary import MASK, special_ids
 
@@ -28,77 +28,15 @@ DTYPE = "float32"
 FOLDER = Path(__file__).resolve().parents[1] / "pretrained" / "checkpoints"
 
 
-def hf_config(kind: Kind, model: TransformerConfig, end_id: int) -> dict[str, Any]:
-    """The config.json of a model with these sizes."""
-    if kind == "gpt2":
-        return {
-            "model_type": "gpt2",
-            "architectures": ["GPT2LMHeadModel"],
-            "vocab_size": model.vocab_size,
-            "n_positions": model.context_length,
-            "n_embd": model.d_model,
-            "n_layer": model.n_layers,
-            "n_head": model.n_heads,
-            "n_inner": model.d_ff,
-            "activation_function": "gelu_new",
-            "layer_norm_epsilon": model.norm_eps,
-            "bos_token_id": end_id,
-            "eos_token_id": end_id,
-            "dtype": DTYPE,
-        }
+def masked_word_state(head: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a masked-word head under the names of BertForMaskedLM."""
     return {
-        "model_type": "bert",
-        "architectures": ["BertForMaskedLM"],
-        "vocab_size": model.vocab_size,
-        "max_position_embeddings": model.context_length,
-        "hidden_size": model.d_model,
-        "num_hidden_layers": model.n_layers,
-        "num_attention_heads": model.n_heads,
-        "intermediate_size": model.d_ff,
-        "type_vocab_size": model.n_segments,
-        "hidden_act": "gelu",
-        "layer_norm_eps": model.norm_eps,
-        "pad_token_id": None,
-        "dtype": DTYPE,
-    }
-
-
-def gpt2_state(core: dict[str, Tensor], n_layers: int) -> dict[str, Tensor]:
-    """The core's weights under the names of GPT2LMHeadModel; the output matrix is tied."""
-    state = {"wte.weight": core["unembedding"].t(), "wpe.weight": core["positions"]}
-    for kind in ("weight", "bias"):
-        state[f"ln_f.{kind}"] = core[f"final_norm.{kind}"]
-        for layer in range(n_layers):
-            for ours, theirs in weight_names.GPT2_LAYER.items():
-                state[f"h.{layer}.{theirs}.{kind}"] = core[f"blocks.{layer}.{ours}.{kind}"]
-    return {f"transformer.{name}": weight.contiguous() for name, weight in state.items()}
-
-
-def bert_state(
-    core: dict[str, Tensor], head: dict[str, Tensor], n_layers: int
-) -> dict[str, Tensor]:
-    """The weights of the core and of its head under the names of BertForMaskedLM."""
-    state = {
-        "bert.embeddings.word_embeddings.weight": core["embedding"],
-        "bert.embeddings.position_embeddings.weight": core["positions"],
-        "bert.embeddings.token_type_embeddings.weight": core["segments"],
         "cls.predictions.transform.dense.weight": head["dense"].t(),
         "cls.predictions.transform.dense.bias": head["dense_bias"],
         "cls.predictions.transform.LayerNorm.weight": head["norm_weight"],
         "cls.predictions.transform.LayerNorm.bias": head["norm_bias"],
         "cls.predictions.bias": head["output_bias"],
     }
-    for kind in ("weight", "bias"):
-        state[f"bert.embeddings.LayerNorm.{kind}"] = core[f"embedding_norm.{kind}"]
-        for layer in range(n_layers):
-            ours, theirs = f"blocks.{layer}", f"bert.encoder.layer.{layer}"
-            for our_name, norm in weight_names.BERT_NORMS.items():
-                state[f"{theirs}.{norm}.{kind}"] = core[f"{ours}.{our_name}.{kind}"]
-            for our_name, linears in weight_names.BERT_MATRICES.items():
-                parts = core[f"{ours}.{our_name}.{kind}"].chunk(len(linears), dim=-1)
-                for linear, part in zip(linears, parts, strict=True):
-                    state[f"{theirs}.{linear}.{kind}"] = part.t()
-    return {name: weight.contiguous() for name, weight in state.items()}
 
 
 def export(
@@ -106,15 +44,16 @@ def export(
 ) -> None:
     """Write the folder from a state dict of `training.models.LanguageModel`."""
     kind: Kind = "gpt2" if model.causal else "bert"
-    core = _under("core.", state)
-    if model.causal:
-        weights = gpt2_state(core, model.n_layers)
-    else:
-        weights = bert_state(core, _under("head.", state), model.n_layers)
+    head = {} if model.causal else masked_word_state(_under("head.", state))
+    weights = checkpoint_state(model, _under("core.", state), head)
     folder.mkdir(parents=True, exist_ok=True)
     half = {name: weight.to(torch.float16) for name, weight in weights.items()}
     save_file(half, folder / "model.safetensors", metadata={"format": "pt"})
-    config = hf_config(kind, model, special_ids(tokenizer)[0])
+    config = checkpoint_config(model) | {"dtype": DTYPE}
+    if kind == "gpt2":
+        config["bos_token_id"] = config["eos_token_id"] = special_ids(tokenizer)[0]
+    else:
+        config["architectures"] = ["BertForMaskedLM"]
     (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n", "utf-8")
     (folder / "tokenizer.json").write_text(tokenizer_json(tokenizer, kind), "utf-8")
     if kind == "bert":

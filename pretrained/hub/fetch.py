@@ -20,16 +20,7 @@ from pretrained.hub.downloads import MESSAGE, endpoint, folder_bytes, hub_reacha
 from pretrained.sources import COMMIT, cache_repository
 
 SMALL_FILES = frozenset(
-    {
-        "config.json",
-        "generation_config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-        "vocab.json",
-        "merges.txt",
-        "vocab.txt",
-    }
+    {checkpoint.CONFIG_FILE, "generation_config.json", *checkpoint.TOKENIZER_FILES}
 )
 _SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 _MAX_SMALL_BYTES = 64_000_000

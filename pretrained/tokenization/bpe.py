@@ -17,6 +17,7 @@ from pretrained.tokenization.bounds import (
     read_tokenizer,
 )
 from pretrained.tokenization.tokens import (
+    TokenizerMissing,
     Tokens,
     byte_spans,
     check_ids,
@@ -212,4 +213,6 @@ def _fast_tokenizer(path: Path) -> FastTokenizer:
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
         return tokenizer
-    raise ValueError(f"{path.name} holds no tokenizer (tokenizer.json, or vocab.json and merges).")
+    raise TokenizerMissing(
+        f"{path.name} holds no tokenizer (tokenizer.json, or vocab.json and merges.txt)."
+    )

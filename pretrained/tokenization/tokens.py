@@ -81,6 +81,37 @@ class Tokenizer(Protocol):
         """The bytes of some ids, so that a character split over tokens can be put together."""
 
 
+class TokenizerMissing(ValueError):
+    """A model folder without tokenizer files."""
+
+
+@dataclass
+class MissingTokenizer:
+    """In place of the tokenizer of a model that has none, such as a core saved on its own.
+
+    reason: a sentence. Raises ValueError with it where a tokenizer is needed.
+    """
+
+    reason: str
+    vocab_size: int
+    end_ids: frozenset[int]
+    mask_id: int | None = None
+    cls_id: int | None = None
+    sep_id: int | None = None
+
+    def encode(self, text: str) -> Tokens:
+        """Raise ValueError."""
+        raise ValueError(f"{self.reason} Pass token ids to the core instead of a text.")
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Raise ValueError."""
+        raise ValueError(self.reason)
+
+    def decode_bytes(self, ids: Sequence[int]) -> bytes:
+        """Raise ValueError."""
+        raise ValueError(self.reason)
+
+
 def plain(pieces: Sequence[str | bytes]) -> tuple[str, ...]:
     """Each piece as a plain word: " the" as "the", white space and bytes as `printable` has them.
 

@@ -15,7 +15,13 @@ from pretrained.tokenization.bounds import (
     n_ids_of,
     read_tokenizer,
 )
-from pretrained.tokenization.tokens import Tokens, check_ids, clean, place_added
+from pretrained.tokenization.tokens import (
+    TokenizerMissing,
+    Tokens,
+    check_ids,
+    clean,
+    place_added,
+)
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as FastTokenizer
@@ -55,7 +61,7 @@ class WordPiece:
             return cls(read_tokenizer(path / "tokenizer.json"))
         if (path / "vocab.txt").exists():
             return cls(_from_vocabulary(path / "vocab.txt", _lowercase(path)))
-        raise ValueError(f"{path.name} holds no tokenizer (tokenizer.json or vocab.txt).")
+        raise TokenizerMissing(f"{path.name} holds no tokenizer (tokenizer.json or vocab.txt).")
 
     def encode(self, text: str) -> Tokens:
         """Tokens of a text between [CLS] and [SEP]."""

@@ -190,6 +190,20 @@ def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
     assert "://" not in message
 
 
+def test_a_path_in_a_link_opens_no_file(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+    folder = sources.TRAINED_HERE / FIRST_GPT2
+    monkeypatch.chdir(sources.TRAINED_HERE.parent)
+    path = f"checkpoints/{FIRST_GPT2}"
+    assert sources.folder_at(path) == sources.folder_at(folder) == folder  # it would load
+    known = [entry.spec.name for entry in pretrained.catalog()]
+    for text in (path, str(folder), f"./{path}"):
+        open_page(site, SIDE, side_by_side_a_model=text)
+        assert not site.exception
+        assert site.selectbox("side_by_side_a_model").value in known
+        with pytest.raises(ValueError, match="no model|no hub name"):
+            models.get(text)
+
+
 def test_messages_are_text():
     hostile = "![x](http://a.example/x.png) **b** `c` $d$ :red[e] <f> www.a.example\n# g"
     shown = as_text(hostile)

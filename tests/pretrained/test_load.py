@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import pretrained
 from pretrained.load import quiet_transformers
@@ -174,10 +175,72 @@ def test_a_device_that_is_not_here(device: Any) -> None:
         assert getattr(device, "type", str(device)) in str(error.value)
 
 
-def test_an_unknown_name_lists_what_is_ready() -> None:
+@pytest.mark.parametrize(
+    "model", ["no-such-model", "models/mine", "./mine", "../mine", "/mine", "~/mine", "a/b/c", ""]
+)
+def test_what_is_no_model_is_told_what_is_one(model: str) -> None:
     names = "gpt2-novels, smollm2-135m-instruct, bert-novels, all-minilm-l6-v2"
-    with pytest.raises(ValueError, match=f"ready are: {names}\\."):
-        pretrained.load("no-such-model")
+    with pytest.raises(
+        ValueError, match=rf"no model '{model}' on this .*ready \({names}\)"
+    ) as error:
+        pretrained.load(model)
+    assert "ATTENTION_LAB_MODELS, or the path of a folder with a config.json" in str(error.value)
+
+
+def test_a_folder_by_its_path(
+    tiny_gpt2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copy(tiny_gpt2, tmp_path / "some" / "mine")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    paths = [folder, str(folder), Path("some/mine"), "some/mine", "./some/mine", "~/some/mine"]
+    for path in paths:
+        model = pretrained.load(path, device="cpu")
+        assert (model.name, model.spec.title, model.folder) == ("mine", "mine", folder)
+        assert model.source == pretrained.Source("folder", folder)
+    monkeypatch.chdir("/")  # the reference is read later, from the same place
+    ids = torch.tensor([model.tokenizer.encode("The next day").ids])
+    torch.testing.assert_close(
+        model.core(ids).logits, model.reference(ids).logits, atol=1e-5, rtol=0
+    )
+
+
+def test_a_folder_that_is_named_like_a_known_model_has_its_own_title(
+    tiny_gpt2: Path, tmp_path: Path
+) -> None:
+    spec = pretrained.load(copy(tiny_gpt2, tmp_path / "gpt2"), device="cpu").spec
+    assert (spec.title, spec.n_layers, spec.note) == ("gpt2", 2, "From a folder on this machine.")
+
+
+def test_a_folder_without_a_tokenizer_takes_ids(tiny_gpt2: Path, tmp_path: Path) -> None:
+    folder = copy(tiny_gpt2, tmp_path / "mine")
+    config = json.loads((folder / "config.json").read_text())
+    weights = load_file(folder / "model.safetensors")
+    weights["transformer.wte.weight"] = weights["transformer.wte.weight"][:70].clone()
+    save_file(weights, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(config | {"vocab_size": 70, "eos_token_id": 3}))
+    model = pretrained.load(folder, device="cpu")
+    assert model.core(torch.tensor([[1, 69]])).logits.shape == (1, 2, 70)
+    assert (model.tokenizer.vocab_size, model.tokenizer.end_ids) == (70, {3})
+    assert isinstance(model.tokenizer, pretrained.Tokenizer)
+    for use in (
+        lambda: model.tokenizer.encode("a"),
+        lambda: model.tokenizer.decode([1]),
+        lambda: model.tokenizer.decode_bytes([1]),
+    ):
+        with pytest.raises(ValueError, match=r"^mine holds no tokenizer"):
+            use()
+
+
+def test_a_name_is_never_a_path(
+    tiny_gpt2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copy(tiny_gpt2, tmp_path / "some" / "mine")
+    monkeypatch.chdir(tmp_path)
+    for path in (str(folder), "some/mine", "./some/mine", "some/../some/mine"):
+        assert pretrained.load(path, device="cpu").folder.samefile(folder)
+        with pytest.raises(ValueError, match="no model|no hub name"):
+            pretrained.load_by_name(path, device="cpu")
 
 
 def test_a_known_model_that_is_not_here_says_how_to_get_it() -> None:

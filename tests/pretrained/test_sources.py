@@ -56,6 +56,8 @@ def test_hostile_names_are_refused(name: str, models: Path) -> None:
     with pytest.raises(ValueError, match="no model name|no hub name"):
         sources.find(name)
     with pytest.raises(ValueError, match="no model name|no hub name"):
+        pretrained.load_by_name(name)
+    with pytest.raises(ValueError, match="There is no model"):
         pretrained.load(name)
 
 

@@ -98,7 +98,7 @@ def test_too_little_memory_to_load_a_model(
     def ask() -> object:
         return models.get("mine") if loads == "core" else models.reference(models.get("mine"))
 
-    whole = "pretrained.load" if loads == "core" else "pretrained.Pretrained.load_reference"
+    whole = "pretrained.load_by_name" if loads == "core" else "pretrained.Pretrained.load_reference"
     with monkeypatch.context() as patch:
         patch.setattr(whole, load)
         with pytest.raises(OverLimit, match=r"mine, which takes 0\.00 GB"):

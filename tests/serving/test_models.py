@@ -34,7 +34,7 @@ def test_a_gpu_without_room_is_named(room_for_a_megabyte: Path, monkeypatch: pyt
     def load(_: str) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
-    monkeypatch.setattr("pretrained.load", load)
+    monkeypatch.setattr("pretrained.load_by_name", load)
     with pytest.raises(OverLimit, match="GPU has no room for small beside .* smaller model"):
         models.get("small")
 

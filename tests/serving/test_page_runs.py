@@ -142,7 +142,7 @@ def test_a_page_makes_room_while_it_has_its_turn_loads_a_model_or_asks_a_server(
     def answers(_name: str, _ids: tuple[int, ...]) -> None:
         was_free.append(_is_free())
 
-    monkeypatch.setattr("pretrained.load", loads)
+    monkeypatch.setattr("pretrained.load_by_name", loads)
     monkeypatch.setattr(choice, "_server", lambda: SimpleNamespace(record=answers))
     with page_runs.room(), page_runs.room(), models.loaded.nothing_kept():
         models.loaded(models.key("gpt2-novels"))

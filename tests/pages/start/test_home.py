@@ -32,7 +32,7 @@ def no_model_loads(monkeypatch: pytest.MonkeyPatch):
     def refused(name: str) -> None:
         raise AssertionError(f"{name} is loaded")
 
-    monkeypatch.setattr(pretrained, "load", refused)
+    monkeypatch.setattr(pretrained, "load_by_name", refused)
     with models.loaded.nothing_kept(), one_pass.nothing_kept():
         yield
 
@@ -68,7 +68,7 @@ def test_one_pass_says_that_its_model_cannot_be_loaded(
     def broken(name: str) -> None:
         raise ValueError(f"the weights of {name} are damaged")
 
-    monkeypatch.setattr(pretrained, "load", broken)
+    monkeypatch.setattr(pretrained, "load_by_name", broken)
     with models.loaded.nothing_kept(), one_pass.nothing_kept():
         open_page(site, ONE_PASS)
     assert not site.exception
@@ -89,7 +89,7 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
         happened.append("drawn")
         draw(*args, **kwargs)
 
-    monkeypatch.setattr(pretrained, "load", loads)
+    monkeypatch.setattr(pretrained, "load_by_name", loads)
     monkeypatch.setattr(canvas, "one_pass", draws)
     one_pass.clear()  # of the model, which is loaded again at each use, nothing is kept
     with models.loaded.nothing_kept():

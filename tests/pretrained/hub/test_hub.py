@@ -361,6 +361,25 @@ def test_an_image_is_built_with_the_models_that_are_named(
     assert "lab/absent               FAILED: The hub has no such" in capsys.readouterr().err
 
 
+def test_the_command_line_downloads_what_is_named(
+    fake_hub: FakeHub,
+    hub_cache: Path,
+    gpt2_files: dict[str, bytes],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from pretrained.__main__ import main
+
+    fake_hub.repositories["lab/tiny"] = gpt2_files
+    assert main(["list"]) == 0
+    assert not fake_hub.requested  # nothing but `download` asks the hub
+    assert main(["download", "lab/tiny"]) == 0
+    assert "lab/tiny: ready" in capsys.readouterr().out
+    assert sources.find("lab/tiny") is not None
+    assert main(["download", "lab/absent", "gpt2"]) == 1
+    assert "lab/absent               FAILED: The hub has no such" in capsys.readouterr().err
+    assert sources.find("gpt2") is None
+
+
 @pytest.mark.usefixtures("bundled_weights")
 def test_models_of_an_image_lie_in_a_folder_of_their_own(
     fake_hub: FakeHub,
