@@ -45,6 +45,16 @@ class AttentionRecord(ShowsShapes):
     # model's layer has made them with one product
     projected: Tensor | None = None
 
+    @property
+    def added(self) -> Tensor:
+        """What a layer adds to the residual stream: its `output` (B, T, C).
+
+        Raises: ValueError for heads that were not merged and projected.
+        """
+        if self.output is None:
+            raise ValueError("this record is of heads alone: nothing was projected")
+        return self.output
+
 
 # A change to the heads of a layer before they are merged and projected: the number of the layer and
 # its record go in, the record to continue with comes out. None changes nothing.

@@ -11,15 +11,12 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import Any
 
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord
 from attention_core.model.block import LayerRecord
-
-if TYPE_CHECKING:
-    from attention_core.model.transformer import Transformer
 
 _OF_HEADS = {field.name for field in fields(AttentionRecord)} - {"scale", "output"}
 _OF_LAYER = {field.name for field in fields(LayerRecord)} - {"attention"}
@@ -30,11 +27,9 @@ _active: ContextVar[tuple[Recording, ...]] = ContextVar("recordings", default=()
 
 
 class Recording(Mapping[tuple[int, str], Tensor]):
-    """Tensors of the last pass by (layer, name); the names are in `TENSORS`."""
+    """Tensors of a `Transformer`'s last pass by (layer, name); the names are in `TENSORS`."""
 
-    def __init__(
-        self, model: Transformer, layers: Collection[int], tensors: Collection[str]
-    ) -> None:
+    def __init__(self, model: Any, layers: Collection[int], tensors: Collection[str]) -> None:
         self.model = model
         self.layers, self.tensors = frozenset(layers), frozenset(tensors)
         self._kept: dict[tuple[int, str], Tensor] = {}
@@ -69,7 +64,7 @@ class Recording(Mapping[tuple[int, str], Tensor]):
 
 @contextmanager
 def recording(
-    model: Transformer,
+    model: Any,
     *,
     layers: Collection[int] | None = None,
     tensors: Collection[str] | None = None,
@@ -95,6 +90,6 @@ def recording(
         _active.reset(token)
 
 
-def recordings_of(model: Transformer) -> tuple[Recording, ...]:
+def recordings_of(model: Any) -> tuple[Recording, ...]:
     """The recordings of this model that are open in this thread."""
     return tuple(kept for kept in _active.get() if kept.model is model)

@@ -157,8 +157,7 @@ class Run:
         core, x = self.pretrained.core, self.state(number)
         places = torch.arange(len(self.tokens), device=x.device)
         with torch.inference_mode():
-            record: LayerRecord = core.blocks[number].record(x, core.new_pass(x, places))
-        return record
+            return core.block(number).record(x, core.new_pass(x, places))
 
 
 def run(

@@ -6,10 +6,14 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Browser
 from streamlit.testing.v1 import local_script_runner
+
+if TYPE_CHECKING:
+    from attention_core import Transformer
 
 # Before torch starts its threads, as in app.py: two busy processes on two cores stay usable.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
@@ -116,3 +120,11 @@ def browser() -> Iterator[Browser]:
 
     with chromium("--process-per-site", *FOR_SHORT_LIVES) as browser:
         yield browser
+
+
+@pytest.fixture(params=["gpt2", "llama", "llama-tied"])
+def decoder(request: pytest.FixtureRequest) -> "Transformer":
+    """A tiny transformer whose sizes are all distinct: a swapped dimension can't hide."""
+    from tests.helpers.tiny_models import build  # imports torch, after the settings above
+
+    return build(request.param)

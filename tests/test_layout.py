@@ -25,6 +25,13 @@ def sources(*names: str) -> list[Path]:
     return found
 
 
+def parts_of_pages() -> tuple[list[Path], list[Path]]:
+    """The files of the pages, and apart from them their experiments, which are tensor math."""
+    files = sources("pages")
+    experiments = [file for file in files if "experiment" in (file.stem, file.parent.name)]
+    return [file for file in files if file not in experiments], experiments
+
+
 @functools.cache
 def statements(code: str) -> list[ast.Import | ast.ImportFrom]:
     """All imports of a piece of code, which many of the tests look at."""
@@ -198,14 +205,37 @@ def test_pages_do_no_tensor_maths_and_load_no_models():
 @pytest.mark.parametrize("package", ["serving", "web", "ui", "pages"])
 def test_torch_and_transformers_are_imported_only_when_they_are_used(package):
     forbidden = {"torch", "transformers", "attention_core"}
-    assert offenders(sources(package), forbidden, at_import_time=True) == {}
+    files = parts_of_pages()[0] if package == "pages" else sources(package)
+    assert offenders(files, forbidden, at_import_time=True) == {}
+
+
+def test_experiments_are_tensor_math_alone():
+    experiments = parts_of_pages()[1]
+    assert experiments
+    assert offenders(experiments, {"streamlit", "altair", "pandas", "ui", "serving"}) == {}
+
+
+def test_no_experiment_is_imported_before_it_is_used():
+    names = {".".join(file.relative_to(ROOT).with_suffix("").parts) for file in parts_of_pages()[1]}
+    found = {}
+    for file in parts_of_pages()[0]:
+        nodes = _import_time_nodes(ast.parse(file.read_text(encoding="utf-8"), str(file)))
+        early = {
+            name
+            for node in nodes
+            if isinstance(node, ast.ImportFrom)
+            for name in (node.module or "", *(f"{node.module}.{a.name}" for a in node.names))
+        }
+        if early & names:
+            found[str(file.relative_to(ROOT))] = sorted(early & names)
+    assert found == {}
 
 
 def test_importing_the_frame_and_ui_imports_no_torch():
     """The first paint must not wait for torch: seen in a fresh interpreter, indirect ones too."""
     modules = [
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for file in sources("serving", "web", "ui", "pages")
+        for file in (*sources("serving", "web", "ui"), *parts_of_pages()[0])
         if file.name not in ("page.py", "frame.py")  # scripts, which draw when they are imported
     ]
     code = (
@@ -237,7 +267,7 @@ def test_a_page_is_a_folder_of_a_section():
     """Streamlit would run a file directly in `pages/` without the frame."""
     assert [path.name for path in (ROOT / "pages").iterdir() if path.is_file()] == []
     scripts = {path.parent for path in (ROOT / "pages").rglob("page.py")}
-    assert {path.parent for path in sources("pages")} == scripts
+    assert {path.parent for path in parts_of_pages()[0]} == scripts
     assert {len(path.relative_to(ROOT).parts) for path in scripts} == {3}
 
 
@@ -245,7 +275,7 @@ def test_every_page_is_registered():
     from ui.frame.sections import SECTIONS
 
     registered = [folder for entries in SECTIONS.values() for folder, _, _ in entries]
-    folders = {path.parent.relative_to(ROOT / "pages") for path in sources("pages")}
+    folders = {path.parent.relative_to(ROOT / "pages") for path in parts_of_pages()[0]}
     assert sorted(registered) == sorted(map(str, folders))
 
 

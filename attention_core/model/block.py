@@ -113,13 +113,8 @@ class Block(nn.Module):
 
 def make_attention(config: TransformerConfig, layer: int) -> MultiHeadAttention | LatentAttention:
     """The attention of a model's layer. The mask and the rotation come with every pass."""
-    options = {"bias": config.attention_bias, "layer": layer}
+    bias, sizes = config.attention_bias, (config.d_model, config.n_heads)
     if config.latent is not None:
-        return LatentAttention(config.d_model, config.n_heads, config.latent, **options)
-    return MultiHeadAttention(
-        config.d_model,
-        config.n_heads,
-        n_kv_heads=config.kv_heads,
-        head_size=config.d_head,
-        **options,
-    )
+        return LatentAttention(*sizes, config.latent, bias=bias, layer=layer)
+    heads = {"n_kv_heads": config.kv_heads, "head_size": config.d_head}
+    return MultiHeadAttention(*sizes, **heads, bias=bias, layer=layer)

@@ -116,10 +116,10 @@ class DecoderLayer(nn.Module):
     def steps(self, x: Tensor, memory: Tensor) -> Steps:
         """Every tensor of the layer, in order, named as in `layer_steps`."""
         record = self.attention.record(x)
-        attention_sum = x + record.output
+        attention_sum = x + record.added
         attention_normed = self.attention_norm(attention_sum)
         cross_record = self.cross.record(attention_normed, memory=memory)  # S keys and values
-        cross_sum = attention_normed + cross_record.output
+        cross_sum = attention_normed + cross_record.added
         cross_normed = self.cross_norm(cross_sum)
         hidden: list[Tensor] = []
         mlp_output = self.mlp(cross_normed, activations=hidden)
@@ -129,12 +129,12 @@ class DecoderLayer(nn.Module):
             INPUT: x,
             HEADS: record.context,
             CONCATENATED: merge_heads(record.context),
-            PROJECTED: record.output,
+            PROJECTED: record.added,
             ATTENTION_SUM: attention_sum,
             ATTENTION_NORMED: attention_normed,
             CROSS_HEADS: cross_record.context,
             CROSS_CONCATENATED: merge_heads(cross_record.context),
-            CROSS_PROJECTED: cross_record.output,
+            CROSS_PROJECTED: cross_record.added,
             CROSS_SUM: cross_sum,
             CROSS_NORMED: cross_normed,
             HIDDEN: hidden[0],

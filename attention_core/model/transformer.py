@@ -154,7 +154,8 @@ class Transformer(nn.Module):
         for number in range(first, self.config.n_layers):
             if forward_pass.hooks.before_layer is not None:
                 forward_pass.hooks.before_layer(number)
-            block, keepers = self.blocks[number], [r for r in recordings if number in r.layers]
+            block = self.block(number)
+            keepers = [kept for kept in recordings if number in kept.layers]
             if not record and not keepers:
                 x = block(x, forward_pass)
                 continue
@@ -203,15 +204,19 @@ class Transformer(nn.Module):
             device=weight.device,
         )
 
+    def block(self, layer: int) -> Block:
+        """A layer by its number."""
+        block = self.blocks[layer]
+        assert isinstance(block, Block)  # nothing else is in the list
+        return block
+
     def out_weight(self, layer: int) -> Tensor:
         """The matrix W_O that projects the merged heads of a layer: (H*D, C).
 
         D is the size of a row of `record.context`: in absorbed latent attention that of the latent,
         and the matrix then holds the making of values too.
         """
-        block = self.blocks[layer]
-        assert isinstance(block, Block)
-        return block.attention.out_weight()
+        return self.block(layer).attention.out_weight()
 
     def token_vectors(self, token_ids: Tensor) -> Tensor:
         """Rows of the token table, before positions, segments and norms: (...) -> (..., C)."""

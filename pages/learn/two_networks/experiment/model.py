@@ -58,13 +58,13 @@ class Layer(nn.Module):
     ) -> tuple[Tensor, list[AttentionRecord]]:
         """(B, T, C) -> (B, T, C), with the records of self-attention and of cross-attention."""
         records = [self.self_attention.record(self.self_norm(x), mask=mask)]
-        x = x + records[0].output
+        x = x + records[0].added
         if self.cross_attention is not None and self.cross_norm is not None:
             if memory is None:
                 raise ValueError("a layer with cross-attention needs what the encoder has read")
             options = {"memory": memory, "mask": memory_mask}
             records.append(self.cross_attention.record(self.cross_norm(x), **options))
-            x = x + records[1].output
+            x = x + records[1].added
         return x + self.down(torch.relu(self.up(self.feed_norm(x)))), records
 
 

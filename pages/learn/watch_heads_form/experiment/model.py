@@ -96,6 +96,6 @@ class AttentionOnly(nn.Module):
         records = []
         for layer in self.layers:
             record = layer(x, mask)
-            x = x + record.output
+            x = x + record.added
             records.append(record)
         return self.unembed(self.norm(x)), records
