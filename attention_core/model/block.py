@@ -116,5 +116,7 @@ def make_attention(config: TransformerConfig, layer: int) -> MultiHeadAttention 
     bias, sizes = config.attention_bias, (config.d_model, config.n_heads)
     if config.latent is not None:
         return LatentAttention(*sizes, config.latent, bias=bias, layer=layer)
-    heads = {"n_kv_heads": config.kv_heads, "head_size": config.d_head}
-    return MultiHeadAttention(*sizes, **heads, bias=bias, layer=layer)
+    n_kv_heads, head_size = config.kv_heads, config.d_head
+    return MultiHeadAttention(
+        *sizes, n_kv_heads=n_kv_heads, head_size=head_size, bias=bias, layer=layer
+    )
