@@ -66,7 +66,7 @@ async def connected(server: Server) -> AsyncIterator[ClientConnection]:
         yield connection
 
 
-until = partial(until_it_is, seconds=60.0, every=0.05)
+until = partial(until_it_is, every=0.05)
 
 
 def ready(server: Server) -> dict[str, object]:

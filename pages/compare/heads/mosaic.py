@@ -21,7 +21,8 @@ from ui.canvas.component import Canvas
 _SCRIPT = Path(component.__file__).parent / "mosaic" / "arrange.js"
 ARRANGE_JS = _SCRIPT.read_text(encoding="utf-8")
 
-canvas = Canvas("mosaic")
+_PARTS = ("tile_codes", "tile_places", "tile_images", "tile_paint", "tile_reading")
+canvas = Canvas("mosaic", *_PARTS)
 _arrange = st.components.v2.component("attention_mosaic_arrange", js=ARRANGE_JS)
 
 

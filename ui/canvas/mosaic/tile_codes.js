@@ -1,0 +1,77 @@
+// @ts-check
+// The values of all heads as packed codes: where the code of a cell is stored, and its value.
+
+/**
+ * What pages/compare/heads/packing.py packs. `body` holds the deflated codes.
+ * @typedef {{
+ *   name: string, layers: number, heads: number, labels: string[], title: string, causal: boolean,
+ *   valueName: string, levels: number, largest: number[], digest: string,
+ *   says: string, about?: About, body: Uint8Array<ArrayBuffer>,
+ * }} MosaicData
+ */
+/** @typedef {[row: number, column: number]} TileCell */
+
+// Heads are numbered layer by layer.
+/** @type {(map: MosaicData) => number} */
+const headCount = ({ layers, heads }) => layers * heads;
+/** @type {(map: MosaicData, head: number) => number} */
+const layerOfHead = ({ heads }, head) => Math.floor(head / heads);
+/** @type {(map: MosaicData, head: number) => number} */
+const headInLayer = ({ heads }, head) => head % heads;
+/** @type {(map: MosaicData, head: number) => string} */
+const headName = (map, head) => `L${layerOfHead(map, head)}H${headInLayer(map, head)}`;
+
+/** @type {(map: MosaicData, row: number, column: number) => boolean} */
+const isTileCellVisible = ({ causal }, row, column) => !causal || column <= row;
+
+/**
+ * Where the code of a visible cell is stored: head by head and row by row. A row of a causal model
+ * ends with the query's own token.
+ * @type {(map: MosaicData, head: number, row: number, column: number) => number}
+ */
+function codeIndex({ causal, labels }, head, row, column) {
+  const n = labels.length;
+  return causal
+    ? (head * n * (n + 1)) / 2 + (row * (row + 1)) / 2 + column
+    : head * n * n + row * n + column;
+}
+
+// Codes are finer for small values: the value grows with the square of its code.
+/** @type {(map: MosaicData, head: number, code: number) => number} */
+const valueOfCode = ({ largest, levels }, head, code) => largest[head] * (code / levels) ** 2;
+
+/**
+ * The largest difference between a code's value and the value that was packed.
+ * @type {(map: MosaicData, head: number, code: number) => number}
+ */
+const errorOfCode = ({ largest, levels }, head, code) =>
+  (largest[head] * (code + 0.25)) / levels ** 2;
+
+/** @type {(map: MosaicData, hidden: number[]) => Uint8Array} 1 for each key that is left out */
+function hiddenKeys({ labels }, hidden) {
+  const isHidden = new Uint8Array(labels.length);
+  for (const column of hidden) isHidden[column] = 1;
+  return isHidden;
+}
+
+/**
+ * The cell with the largest value of a head. `hidden`: the keys that are left out.
+ * @type {(map: MosaicData, codes: Uint8Array, hidden: number[], head: number) => TileCell}
+ */
+function largestCell(map, codes, hidden, head) {
+  const isHidden = hiddenKeys(map, hidden),
+    nTokens = map.labels.length;
+  /** @type {TileCell} */
+  let best = [0, 0];
+  let most = -1;
+  for (let row = 0; row < nTokens; row++) {
+    for (let column = 0; column < nTokens; column++) {
+      if (!isTileCellVisible(map, row, column) || isHidden[column]) continue;
+      const code = codes[codeIndex(map, head, row, column)];
+      if (code <= most) continue;
+      best = [row, column];
+      most = code;
+    }
+  }
+  return best;
+}
