@@ -24,13 +24,12 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 from cachetools import LRUCache, cached
 
-from serving import page_runs
 from serving.limits import TEXTS_BYTES
 from serving.memory import memory_bytes
 
@@ -162,15 +161,11 @@ class Kept(Generic[P, Value]):
         make: Callable[P, Value],
         cache: _Cache,
         key: Callable[..., Hashable],
-        *,
-        slow: bool = False,
     ) -> None:
         self.__doc__, self.__name__ = make.__doc__, make.__name__
         self.__module__, self.__qualname__ = make.__module__, make.__qualname__
         self.__wrapped__ = make
         self._cache, self._key, self._changed = cache, key, cache.total.changed
-        self._slow = slow
-        self._made_now: set[Hashable] = set()  # keys of values that a thread makes just now
         self._call = self._kept_in(cache)
 
     def _kept_in(self, cache: _Cache) -> Callable[[Hashable, Callable[[], Value]], Value]:
@@ -183,24 +178,9 @@ class Kept(Generic[P, Value]):
         return value
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Value:
-        """The value for these arguments, made now if it is not kept.
-
-        Who waits for another thread to make it lets another page run meanwhile.
-        """
+        """The value for these arguments, made now if it is not kept."""
         key = self._key(*args, **kwargs)
-        with self._changed:
-            is_kept, is_made_now = key in self._cache, key in self._made_now
-            makes = not (is_kept or is_made_now)
-            if makes:
-                self._made_now.add(key)
-        waits = is_made_now or (makes and self._slow)
-        try:
-            with page_runs.outside() if waits else nullcontext():
-                return self._call(key, lambda: self.__wrapped__(*args, **kwargs))
-        finally:
-            if makes:
-                with self._changed:
-                    self._made_now.discard(key)
+        return self._call(key, lambda: self.__wrapped__(*args, **kwargs))
 
     def is_kept(self, *args: Any, **kwargs: Any) -> bool:
         """Whether the value for these arguments of `key` is there; nothing is computed."""
@@ -216,16 +196,6 @@ class Kept(Generic[P, Value]):
                 return None
             value: Value = self._cache[key]  # which counts as a use of it
             return value
-
-    def at_once(self, *args: P.args, **kwargs: P.kwargs) -> Value:
-        """The value for these arguments, for whoever may wait for no other thread to make it."""
-        value = self.peek(*args, **kwargs)
-        if value is None:
-            value = self.__wrapped__(*args, **kwargs)
-            with self._changed, suppress(ValueError):  # larger than the bound: it is not kept
-                # another thread may have made it meanwhile: that one is kept
-                value = self._cache.setdefault(self._key(*args, **kwargs), value)
-        return value
 
     @property
     def nbytes(self) -> int:
@@ -265,7 +235,6 @@ def kept(
     key: Callable[..., Hashable],
     size: Callable[[Any], int] | None = None,
     last_to_go: bool = False,
-    slow: bool = False,
     of_texts: bool = True,
     total: Total = _total,
 ) -> Callable[[Callable[P, Value]], Kept[P, Value]]:
@@ -273,9 +242,8 @@ def kept(
 
     key: takes the arguments of a call and returns what stands for them; arguments that do not
     change the value, such as a function to report progress to, are left out of it. size: bytes of a
-    value, by default what `size_of` counts. slow: it takes seconds, mostly outside the interpreter,
-    so that another page may run until the value is there (`serving.page_runs`). of_texts: whether
-    it comes and goes with what visitors type, so that `TEXTS_BYTES` hold for it too.
+    value, by default what `size_of` counts. of_texts: whether it comes and goes with
+    what visitors type, so that `TEXTS_BYTES` hold for it too.
     """
     bound = bound_of(max_bytes, last_to_go=last_to_go, total=total)
 
@@ -284,7 +252,7 @@ def kept(
         cache = _Cache(
             bound, size or size_of, total, last_to_go=last_to_go, of_texts=of_texts, name=name
         )
-        return Kept(make, cache, key, slow=slow)
+        return Kept(make, cache, key)
 
     return decorate
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serving import turns
+from serving import compute
 from serving.cache import kept
 from serving.limits import ONE_PASS_CACHE_BYTES
 from serving.one_pass import N_DRAWN, OnePass
@@ -77,7 +77,7 @@ def flow_of(run: Run) -> Flow:
     from attention_core.analysis.information_flow import edge_heads, information_flow
 
     core, off = run.pretrained.core, _switched_off(run)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         layers = [run.layer(number) for number in range(core.config.n_layers)]
         flow = information_flow(core, layers, off)
         edges = _strongest(flow.edges.numpy())
@@ -116,7 +116,7 @@ def why_next(passed: OnePass) -> Why | None:
         return None
     run, core = passed.run, passed.run.pretrained.core
     position, off = len(run.tokens) - 1, _switched_off(passed.run)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         layers = [run.layer(number) for number in range(core.config.n_layers)]
         ids = passed.next_token.ids[:N_DRAWN]
         shares = logit_attribution(core, layers, position, ids, off=off)

@@ -76,16 +76,15 @@ MAX_RULE_CHARACTERS = 40  # of a word that a continuation is asked to have
 MAX_WAITING_JOBS = 8  # of a queue: whoever comes later would wait for many minutes
 MAX_WAITING_OF_A_VISITOR = 2  # of those, from all tabs of one browser
 MAX_WAITING_OF_AN_ADDRESS = 6  # of all of them: whoever makes cookies up leaves room for others
-STUCK_SECONDS = 120  # of one turn, or of a job that was told to end: then the site is not ready
+STUCK_SECONDS = 120  # of one slot, or of a job that was told to end: then the site is not ready
 MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens of Timing, each generation run anew
 MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate
 MAX_FORMING_STEPS = 600  # of training two small attention layers: 15 seconds of one core
 MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
-# ---- pages that run at once
+# ---- waiting for a compute slot
 
-PAGES_PER_CORE = 1
-LONGEST_WAIT_SECONDS = 10.0  # for room among them
+LONGEST_WAIT_SECONDS = 60.0
 SILENT_WAIT_SECONDS = 1.0  # of those, before the visitor is told
 
 # ---- a model server: what it is asked, and what it answers

@@ -11,9 +11,9 @@ measurement had before, and the page asks for the result under its settings and 
     result = measure.kept(settings, st.session_state.get("page_round", measure.FIRST), make)
     st.text(f"Measured at {result.at:%H:%M:%S} UTC")
 
-`make()` runs in a turn alone (`serving.turns`), so that no model runs beside it, and after the
-models that are loaded at the start of the server; it is called again only for settings or a round
-that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
+`make()` runs in an exclusive slot (`serving.compute`), so that nothing else computes meanwhile, and
+after the models that are loaded at the start of the server. It is called again only for settings or
+a round that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar, cast
 
-from serving import page_runs, turns, warmup
+from serving import compute, warmup
 from serving.cache import kept as kept_in_memory
 
 Value = TypeVar("Value")
@@ -62,9 +62,8 @@ def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured
 def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> Measured[object]:
     loading = warmup.start()
     if loading is not None:  # right after a start, models load in the background
-        with page_runs.outside():
-            loading.join(WARM_UP_SECONDS)
-    with turns.turn(alone=True):
+        loading.join(WARM_UP_SECONDS)
+    with compute.slot(exclusive=True):
         return Measured(make(), datetime.now(UTC))
 
 

@@ -123,7 +123,6 @@ def get(name: str) -> Pretrained:
     key=lambda where: where,
     size=lambda model: size_of(model.core),
     last_to_go=True,
-    slow=True,
 )
 def loaded(where: tuple[str, str]) -> Pretrained:
     """The model with this `key`, so that whoever has that need not look on the disk again.
@@ -149,7 +148,7 @@ def is_loaded(name: str) -> bool:
     return loaded.is_kept(key(name))
 
 
-@kept(REFERENCE_CACHE_BYTES, key=lambda model: (model.name, str(model.source)), slow=True)
+@kept(REFERENCE_CACHE_BYTES, key=lambda model: (model.name, str(model.source)))
 def reference(model: Pretrained) -> Any:
     """The model of transformers with the same weights, loaded on first use and shared.
 

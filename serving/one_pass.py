@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pretrained.tokenization.tokens import Tokens
-from serving import models, token_text, turns
+from serving import compute, models, token_text
 from serving.cache import kept, size_of
 from serving.heads import HeadId
 from serving.limits import (
@@ -172,7 +172,7 @@ def _pass_of(finished: Run) -> OnePass:
     from attention_core.analysis.residual_stream import token_norms
 
     core, tensors = finished.pretrained.core, finished.tensors
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         last = finished.state(core.config.n_layers)
         leaving = last if core.final_norm is None else core.final_norm(last)
         guesses, probabilities, next_token = _said(finished, core)
@@ -242,8 +242,8 @@ class SwitchedRun(Run):
     off: tuple[str, ...]
 
     def _again(self) -> Run:
-        make = _switched_run.at_once if turns.is_held() else _switched_run
-        return make(self.finished, self.off)
+        with compute.released():
+            return _switched_run(self.finished, self.off)
 
     def head(self, layer: int, head: int) -> AttentionRecord:
         """Attention of one head, every step of it; zeros if the head is off."""
@@ -274,7 +274,7 @@ def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
     from attention_core.analysis.switched_parts import switched_pass
 
     model, switched = finished.pretrained, _switched(off)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         ids = torch.tensor([finished.tokens.ids], device=model.device)
         _, layers = switched_pass(model.core, ids, switched)
         states = [layer.input for layer in layers] + [layers[-1].output]

@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from serving import gpu, models, turns
+from serving import compute, gpu, models
 from serving.cache import kept, size_of
 from serving.limits import BFLOAT16_CACHE_BYTES, INT8_CACHE_BYTES, SMALL_CACHE_BYTES
 
@@ -138,7 +138,7 @@ def _logits(core: Transformer, ids: Tensor) -> Tensor:
     device = next(core.parameters()).device
     parts = []
     for few in torch.split(ids.to(device), _CHUNK, dim=1):
-        with turns.turn(), torch.inference_mode():
+        with compute.slot(), torch.inference_mode():
             logits = core(few, cache=cache).logits
         assert logits is not None  # of a decoder
         parts.append(logits[0].float().cpu())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pretrained import Pretrained, Tokens
-from serving import models, turns
+from serving import compute, models
 from serving.backend import choice as backend
 from serving.cache import kept, size_of
 from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES
@@ -58,9 +58,9 @@ class Run:
         return self.recorded.tensors or self._again().tensors
 
     def _again(self) -> Run:
-        """The same run as the cache has it, or has it made now."""
-        make = forward.at_once if turns.is_held() else forward
-        return make(self.key, self.pretrained, self.tokens)
+        """The same run, from the cache or recorded now; others may be recording it already."""
+        with compute.released():
+            return forward(self.key, self.pretrained, self.tokens)
 
     def let_go(self) -> None:
         """Keep the tensors no longer."""

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pretrained import settings
-from serving import cache, metrics, models, turns, warmup
+from serving import cache, compute, metrics, models, warmup
 from serving.limits import STUCK_SECONDS
 from serving.queues import GENERATIONS, MEASUREMENTS, TRAININGS
 
@@ -87,7 +87,7 @@ async def _healthz(_: Request) -> Response:
 
 def not_ready(*warm_up: str) -> str | None:
     """Why no visitor should be sent here now, as a sentence; None if the site is ready."""
-    held = turns.held_seconds()
+    held = compute.held_seconds()
     if held > STUCK_SECONDS:
         return f"One pass of a model has held all others up for {held:.0f} s."
     for queue in QUEUES:
@@ -142,9 +142,9 @@ class _Present(Collector):
         """The gauges, read now."""
         waiting = {queue.name: queue.length for queue in QUEUES}
         yield _gauge("queue_length", "Jobs that wait.", "queue", waiting)
-        in_line, held = {"": turns.in_line()}, {"": turns.held_seconds()}
-        yield _gauge("turns_in_line", "Passes of models that run or wait for a turn.", "", in_line)
-        yield _gauge("turn_held_seconds", "Seconds that the present turn has taken.", "", held)
+        requests, held = {"": compute.n_requests()}, {"": compute.held_seconds()}
+        yield _gauge("compute_requests", "Computations that run or wait for a slot.", "", requests)
+        yield _gauge("compute_held_seconds", "Seconds the oldest slot has been held.", "", held)
         kept = cache.nbytes_by_name()
         yield _gauge("cache_bytes", "Bytes that are kept for all visitors.", "function", kept)
         loaded = {"": models.loaded.n_kept}

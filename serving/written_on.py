@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from serving import models, token_text, turns
+from serving import compute, models, token_text
 from serving.cache import kept
 from serving.limits import MAX_ONE_PASS_TOKENS, SMALL_CACHE_BYTES
 from serving.prompts import prepare
@@ -93,7 +93,7 @@ def _written(
             sampling=sampling,
             stop_ids=ends,
         )
-        return list(turns.slices(taken, alone=True))
+        return list(compute.steps(taken, exclusive=True))
 
     steps(None, 1)  # the first pass of a while is slower than the others
     uncached, cached = steps(None), steps(core.new_cache(1, len(prompt) + n_new))

@@ -10,9 +10,8 @@ import pandas as pd
 import pytest
 import torch
 
-from serving import cache, limits, page_runs
+from serving import cache, limits
 from serving.cache import Kept, Total, kept, size_of
-from tests.helpers.until import until
 
 
 def keeper(
@@ -178,36 +177,6 @@ def test_eight_threads_make_a_value_once_and_others_do_not_wait_for_it():
     assert sorted(made) == ["quick", "slow"]
 
 
-def test_a_page_makes_room_while_another_makes_what_it_needs(monkeypatch: pytest.MonkeyPatch):
-    """And the one that makes it keeps its own."""
-    room, left = page_runs.Room(2), list[bool]()
-    leave = room.leave
-    monkeypatch.setattr(page_runs, "_room", room)
-    monkeypatch.setattr(room, "leave", lambda: (leave(), left.append(True)))
-    inside, go_on = threading.Event(), threading.Event()
-
-    @kept(10, key=lambda: "the same", size=len, total=Total(100))
-    def value() -> bytes:
-        inside.set()
-        assert go_on.wait(60)
-        return b"x"
-
-    def page() -> bytes:
-        with page_runs.room():
-            return value()
-
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(page)
-        assert inside.wait(60)
-        assert room._free == 1
-        second = pool.submit(page)
-        until(lambda: left, seconds=60)
-        assert room._free == 1
-        go_on.set()
-        assert first.result(60) == second.result(60) == b"x"
-    assert room._free == 2
-
-
 def test_threads_in_several_caches_keep_to_the_total():
     total = Total(50)
     functions = [keeper(40, total)[0] for _ in range(3)]
@@ -335,19 +304,3 @@ def test_a_frame_counts_its_strings():
     short, long = (pd.DataFrame({"word": [letter * 1000 for letter in "ab"[:n]]}) for n in (1, 2))
     assert size_of(short) > 1000
     assert size_of(long) > size_of(short) + 1000
-
-
-def test_what_is_made_twice_at_once_is_kept_once():
-    made: list[object] = []
-
-    @kept(1_000, key=lambda: "the key", size=lambda _: 1)
-    def value() -> object:
-        mine = object()
-        made.append(mine)
-        if len(made) == 1:
-            value.at_once()  # somebody else, while this one is made
-        return mine
-
-    assert value.at_once() is made[1]
-    assert value() is made[1]
-    assert value.n_kept == 1

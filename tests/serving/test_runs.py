@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import pretrained
-from serving import models, one_pass, runs, turns
+from serving import compute, models, one_pass, runs
 from serving.cache import kept, size_of
 from serving.limits import OverLimit
 from tests.helpers.bundled_models import DECODER, ENCODER
@@ -86,15 +86,15 @@ def test_the_disk_is_asked_once_where_a_model_lies(monkeypatch: pytest.MonkeyPat
     assert asked == [ENCODER]
 
 
-@pytest.mark.parametrize("in_a_turn", [False, True])
-def test_a_run_that_was_forgotten_is_recorded_anew(in_a_turn: bool):
+@pytest.mark.parametrize("in_a_slot", [False, True])
+def test_a_run_that_was_forgotten_is_recorded_anew(in_a_slot: bool):
     run = runs.run(ENCODER, TEXT)
     before = run.weights.copy()
     tensors = weakref.ref(run.tensors)
     runs.forward.clear()
     gc.collect()
     assert tensors() is None  # whoever holds the run holds none of its memory
-    with turns.turn() if in_a_turn else nullcontext():
+    with compute.slot() if in_a_slot else nullcontext():
         np.testing.assert_array_equal(run.weights, before)
         again = run.tensors
         assert run.tensors is again  # it is kept, and not recorded for each use

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from serving import cache, models, status, turns, warmup
+from serving import cache, compute, models, status, warmup
 from serving.jobs import JobQueue, Work
 from tests.helpers.counts import counted
 from tests.helpers.until import until
@@ -194,7 +194,7 @@ def test_what_a_load_keeps_from_the_garbage_collector_is_looked_at_by_the_next(
 def test_not_ready_while_one_pass_holds_all_others_up(monkeypatch: pytest.MonkeyPatch):
     assert client().get("/readyz").status_code == 200
     monkeypatch.setattr(status, "STUCK_SECONDS", 0.0)
-    with turns.turn():
+    with compute.slot():
         answer = client().get("/readyz")
     assert answer.status_code == 503
     assert "One pass of a model" in answer.json()["reason"]
@@ -342,9 +342,9 @@ def test_what_is_kept_and_who_waits_is_read_when_it_is_asked_for():
     filled(77)
     assert filled.n_kept == 2
     assert counted("cache_bytes", function=f"{__name__}.{filled.__qualname__}") == 200
-    with turns.turn():
-        assert counted("turns_in_line") == 1
-    assert counted("turns_in_line") == 0
+    with compute.slot():
+        assert counted("compute_requests") == 1
+    assert counted("compute_requests") == 0
     assert counted("models_loaded") == models.loaded.n_kept
 
 

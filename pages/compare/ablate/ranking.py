@@ -10,7 +10,7 @@ import pandas as pd
 
 from pages.compare.ablate import runs
 from pages.compare.ablate.runs import Question
-from serving import cache, models, turns
+from serving import cache, compute, models
 from serving.heads import HeadId
 from serving.jobs import Work
 from serving.limits import SMALL_CACHE_BYTES, check_tokens
@@ -87,11 +87,11 @@ class RankJob(Work):
         # a layer's heads run that layer and all behind it
         total = n_layers * (n_layers + 1) / 2
         with torch.inference_mode():
-            with turns.turn():
+            with compute.slot():
                 hidden = model.core(ids[None], last_only=True).hidden[0]
             measure = runs.measure(self.question, hidden)
             parts = rank(model.core, ids, self.kind, measure, before_layer=self.check_stop)  # type: ignore[arg-type]
-            for part in turns.slices(parts):
+            for part in compute.steps(parts):
                 values = part.values.float().cpu().numpy()
                 heads = slice(part.first_head, part.first_head + len(values))
                 sizes[part.layer, heads] = values[:, 0]

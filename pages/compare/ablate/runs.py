@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pretrained import ModelSpec, Pretrained, Tokens
-from serving import models, token_text, turns
+from serving import compute, models, token_text
 from serving.cache import kept, size_of
 from serving.heads import HeadId, all_heads
 from serving.limits import (
@@ -197,7 +197,7 @@ def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
     rows = [[], _changes(heads, kind), _changes(heads, other_kind)]
     if len(heads) > 1 and len(heads) * len(question.ids) <= MAX_ALONE_TOKENS:
         rows += [_changes([head], kind) for head in sorted(heads)]
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         hidden = hidden_with(model.core, torch.tensor(question.ids, device=model.device), rows)
         values = measure(question, hidden[0])(hidden[1:])
         sizes = values[:, 0].tolist()

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from serving import metrics, models, token_text, turns
+from serving import compute, metrics, models, token_text
 from serving.cache import kept
 from serving.limits import (
     MAX_TRACED_PROMPT,
@@ -103,7 +103,7 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
         stop_ids=model.tokenizer.end_ids,
         on_step=reporter.unit,
         hooks=Hooks(before_layer=reporter.layer),
-        paced=lambda steps: metrics.counted(turns.slices(steps)),
+        paced=lambda steps: metrics.counted(compute.steps(steps)),
     )
     seconds = time.perf_counter() - begin
     ended = prompt.note if traced.n_steps == prompt.n_new else "The model ended its text here."

@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.compare.generated_tokens.run import Generation
-from serving import token_text, turns
+from serving import compute, token_text
 from serving.cache import kept
 from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
 from serving.number_text import percent
@@ -89,11 +89,11 @@ def _measure(
     texts = variants(ids, [(f"“{label}”", number) for number, label in labels.items()])
     fitting = [v for v in texts if len(v.token_ids) <= model.core.config.context_length]
     begin = time.perf_counter()
-    with turns.turn():
+    with compute.slot():
         sink = measure(model.core, ids)
     on_progress(1, len(fitting) + 1)
     outcomes = []
-    for outcome in turns.slices(run_variants(model.core, fitting)):
+    for outcome in compute.steps(run_variants(model.core, fitting)):
         outcomes.append(outcome)
         on_progress(len(outcomes) + 1, len(fitting) + 1)
     seconds = time.perf_counter() - begin

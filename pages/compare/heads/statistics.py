@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pretrained import Pretrained
-from serving import models, turns
+from serving import compute, models
 from serving.cache import kept
 from serving.limits import STATISTICS_CACHE_BYTES
 from serving.runs import Run
@@ -84,7 +84,7 @@ def _repeated(where: tuple[str, ...]) -> np.ndarray:
     )
     if ids is None:
         return np.full((2, config.n_layers, config.n_heads), np.nan, np.float32)
-    with turns.turn():
+    with compute.slot():
         scores = repeated_scores(model.core, ids, before=before, after=after)
     return np.stack([part.float().cpu().numpy() for part in (scores.induction, scores.duplicate)])
 

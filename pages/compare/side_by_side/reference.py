@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.compare.side_by_side import charts
-from serving import models, turns
+from serving import compute, models
 from serving.cache import kept
 from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES
 from serving.number_text import written
@@ -83,7 +83,7 @@ def reference(name: str, text: str) -> Reference:
     model = models.get(name)
     tokens = prepare(model, text, MAX_MAP_TOKENS, "a head map").tokens
     theirs = models.reference(model)  # takes seconds: not while others wait for their turn
-    with turns.turn(alone=True):  # what transformers records hangs on the model itself
+    with compute.slot(exclusive=True):  # what transformers records hangs on the model itself
         return Reference(model.spec.title, len(tokens), compare(model.core, theirs, tokens.ids))
 
 

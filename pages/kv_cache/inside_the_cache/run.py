@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import metrics, models, token_text, turns
+from serving import compute, metrics, models, token_text
 from serving.cache import kept
 from serving.limits import (
     INSIDE_CACHE_BYTES,
@@ -139,10 +139,10 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         stop_ids=model.tokenizer.end_ids,
         hooks=hooks,
     )
-    for step in metrics.counted(turns.slices(observed)):
+    for step in metrics.counted(compute.steps(observed)):
         generated.append(step)
         reporter.unit()
-    with turns.turn():
+    with compute.slot():
         steps = compare_with_one_pass(model.core, ids, generated, hooks=hooks)
     seconds = time.perf_counter() - begin
     ended = prompt.note if len(steps) == n_new else "The model ended its text here."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import turns
+from serving import compute
 from serving.cache import kept
 from serving.limits import (
     FAMILY_CACHE_BYTES,
@@ -173,7 +173,7 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     ids, models = token_ids(text), family(n_heads)
     prompt = torch.tensor([ids])
     caches = dict(
-        turns.slices(
+        compute.steps(
             (name, filled_cache(model, prompt))
             for name, model in models.items()
             if name != ABSORBED
@@ -208,9 +208,9 @@ def run_latent_forms(text: str, n_heads: int) -> LatentForms:
 
     ids, models = token_ids(text), family(n_heads)
     prompt, cache = torch.tensor([ids]), models["MLA"].new_cache(1, len(ids))
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         expanded = models["MLA"](prompt, cache=cache, record=True)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         absorbed = models[ABSORBED](prompt, record=True)
     return LatentForms(
         difference=float((expanded.logits - absorbed.logits).abs().max()),

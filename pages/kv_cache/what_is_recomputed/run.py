@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import models, token_text, turns
+from serving import compute, models, token_text
 from serving.cache import kept
 from serving.heads import HeadId
 from serving.limits import (
@@ -141,7 +141,7 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
     columns = min(8, config.vocab_size)
     steps = []
     hooks = Hooks(before_layer=reporter.layer)
-    for step in turns.slices(
+    for step in compute.steps(
         grow(model.core, prompt.ids, n_steps=n_new, n_columns=columns, hooks=hooks)
     ):
         steps.append(step)

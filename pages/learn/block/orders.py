@@ -18,7 +18,7 @@ from pages.learn.block.originals import (
 )
 from pages.learn.block.stream import run
 from pages.learn.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
-from serving import models, turns
+from serving import compute, models
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from serving.number_text import difference
@@ -82,7 +82,7 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
             return core.embed(x, places if positions else None).entering
 
     order = token_order.reordered(len(labels), how, seed)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         exchanges = token_order.exchanges(layer, tokens, order, embed, rotation)
     rows = [labels[i] for i in order]
     return Reordered(

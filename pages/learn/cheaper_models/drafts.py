@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from serving import models, turns
+from serving import compute, models
 from serving.cache import kept
 from serving.limits import MAX_DRAFTED_TOKENS, READ_TEXT_CACHE_BYTES, SMALL_CACHE_BYTES
 from serving.runs import Run
@@ -45,7 +45,7 @@ def ranks(run: Run) -> pd.DataFrame:
     if len(labels) < 2:
         raise ValueError("One token has no next token: type another word.")
     core = run.pretrained.core
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         last = run.state(core.config.n_layers)
         logits = logit_lens(core, last)[0]
         ids = torch.tensor(run.tokens.ids, device=logits.device)
@@ -103,7 +103,7 @@ def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
     from pages.learn.cheaper_models.experiment import drafts
 
     core, ids, read = run.pretrained.core, run.tokens.ids, _read(run)
-    with turns.turn():
+    with compute.slot():
         cache = drafts.first_layers(core, read, core.config.n_layers, len(ids) + n_new)
         return tuple(generate(core, ids[read.length :], max_new_tokens=n_new, cache=cache))
 
@@ -116,7 +116,7 @@ def _read(run: Run) -> KVCache:
     from pages.learn.cheaper_models.experiment import drafts
 
     model = run.pretrained
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         return drafts.read_text(model.core, torch.tensor(run.tokens.ids, device=model.device))
 
 
@@ -130,7 +130,7 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
     model = run.pretrained
     tokenizer = model.tokenizer
     ids, read = torch.tensor(run.tokens.ids, device=model.device), _read(run)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         checked = drafts.draft(model.core, ids, n_layers, n_drafted, read)
     alone = token_by_token(run, len(checked.written))
     return Drafted(

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from serving import models, turns, visit
+from serving import compute, models, visit
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from serving.runs import Run
@@ -89,7 +89,7 @@ def lengths(run: Run, cut: Cut) -> Lengths:
 
     from pages.learn.cheaper_models.experiment.experts import errors_by_count
 
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         added, bias, record = _added(run, cut)
         errors = errors_by_count(added, record.mlp_output[0], bias)
     of_experts = torch.linalg.vector_norm(added, dim=-1)
@@ -104,7 +104,7 @@ def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     from pages.learn.cheaper_models.experiment import experts
 
     model = run.pretrained
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         added, bias, record = _added(run, cut)
         output = experts.output_of(added, experts.kept(added, k), bias)
         whole, fewer = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from serving import models, turns
+from serving import compute, models
 from serving.cache import kept
 from serving.limits import (
     MAX_CHEAPER_TOKENS,
@@ -99,7 +99,7 @@ def sample(settings: Settings, report: Report | None = None) -> tuple[Continuati
         hooks=Hooks(before_layer=reporter.layer),
     )
     written: list[list[tuple[int, float]]] = [[] for _ in range(n)]
-    for steps in turns.slices(passes):
+    for steps in compute.steps(passes):
         for tokens, step in zip(written, steps, strict=True):
             if step is not None:
                 tokens.append((step.token_id, step.logprob))
@@ -164,7 +164,7 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
 
     model = run.pretrained
     before = torch.tensor([[*run.tokens.ids, *ids[:place]]], device=model.device)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         logits = model.core(before, last_only=True).logits[0, -1].float().cpu()
         pushed = -gradient(logits, ids[place], advantage)
     largest = pushed.abs().topk(N_PUSHED).indices.tolist()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.learn.position.turned import Vectors
-from serving import turns
+from serving import compute
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 
@@ -129,5 +129,5 @@ def _cache_difference(name: str) -> float:
     from pages.learn.position.experiment import longer
 
     scaling = longer.scalings(SMALL_FACTOR, SMALL_TRAINED)[name]
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         return longer.cache_difference(scaling, SMALL_TRAINED, SMALL_FACTOR)

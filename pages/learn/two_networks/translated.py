@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from serving import turns
+from serving import compute
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from serving.number_text import percent
@@ -62,7 +62,7 @@ def translated(text: str) -> Translated:
     from pages.learn.two_networks.experiment import dates
 
     ids, model = dates.batch([text]), translator()
-    with turns.turn():
+    with compute.slot():
         written, result = model.translate(ids)
         one_vector, _ = model.translate(ids, one_vector=True)
     named = dates.read(text)
@@ -124,7 +124,7 @@ def judged() -> Judged:
     ids, right, model = dates.batch(list(texts)), dates.batch(list(answers)), translator()
 
     def share(one_vector: bool) -> tuple[int, float]:
-        with turns.turn():
+        with compute.slot():
             written: Tensor = model.translate(ids, one_vector=one_vector)[0]
         same = written == right
         return int(same.all(dim=1).sum()), float(same.double().mean())

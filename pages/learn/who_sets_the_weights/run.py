@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pretrained import Pretrained, Tokens
-from serving import models, page_runs, turns
+from serving import compute, models
 from serving.cache import bound_of, kept
 from serving.limits import (
     MAX_TRAINED_TOKENS,
@@ -97,9 +97,8 @@ def run(settings: Settings, report: Report | None = None) -> Trained:
     if len(tokens.ids) < 2:
         raise ValueError("One token has no next token to learn from: type another word.")
     reporter = Reporter(report)
-    with page_runs.outside():
-        while not _one_at_a_time.acquire(timeout=0.2):
-            reporter.layer(0)  # who waits may stop, too
+    while not _one_at_a_time.acquire(timeout=0.2):
+        reporter.layer(0)  # who waits may stop, too
     try:
         return _train(settings, model, tokens, reporter)
     finally:
@@ -121,13 +120,14 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
         )
     training = _copy(settings, model, tokens)
     losses, seconds, first = [], 0.0, None
-    for step in turns.each(training.step(hooks) for _ in range(settings.n_steps)):
+    trained = (training.step(hooks) for _ in range(settings.n_steps))
+    for step in compute.steps(trained, seconds=0):
         first = first or step
         losses.append(step.before.loss)
         seconds += step.seconds
         reporter.unit()
     assert first is not None
-    with turns.turn():
+    with compute.slot():
         after = training.read(hooks)
         moved = training.moved()
     losses.append(after.loss)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from serving import turns
+from serving import compute
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from serving.number_text import written
@@ -102,7 +102,7 @@ def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
     lost = division.prediction_loss(logits_from(model.core)) if predicts else division.state_loss
     begin, values = time.perf_counter(), []
     with torch.inference_mode():
-        for value in turns.slices(
+        for value in compute.steps(
             division.losses(model.core, run.state(layer), layer, lost, before_layer=reporter.layer)
         ):
             values.append(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from serving import token_text, turns
+from serving import compute, token_text
 from serving.cache import kept
 from serving.limits import SMALL_CACHE_BYTES
 from serving.one_pass import OnePass
@@ -76,6 +76,6 @@ def guesses_at(passed: OnePass, token: int) -> tuple[tuple[str, ...], np.ndarray
 
     model = passed.run.pretrained
     states = passed.run.tensors.states[1:, token].to(model.device, model.dtype)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         likeliest, ids = logit_lens(model.core, states).float().softmax(dim=-1).max(dim=-1)
     return token_text.pieces(model.tokenizer, ids.tolist()), likeliest.cpu().numpy()

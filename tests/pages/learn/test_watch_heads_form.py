@@ -23,7 +23,7 @@ from pages.learn.watch_heads_form.recording import (
     Settings,
     moment,
 )
-from serving import jobs, turns
+from serving import compute, jobs
 from serving.cache import size_of
 from serving.jobs import JobQueue
 from serving.limits import MAX_FORMING_STEPS
@@ -245,7 +245,7 @@ def test_two_visitors_one_after_the_other_and_nobody_waits_longer_than_a_step(
     assert queue.ahead(second) == 1
     run = job.run(first.number, first.settings)
     for _ in range(3):  # a page that wants a pass gets its turn between two steps
-        with turns.turn():
+        with compute.slot():
             before = run.n_steps
         assert run.n_steps - before < 5
     assert first.live
