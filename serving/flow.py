@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from serving import compute
-from serving.cache import kept
-from serving.limits import ONE_PASS_CACHE_BYTES
+from serving.cache import cached
 from serving.one_pass import N_DRAWN, OnePass
 from serving.runs import Run
 
@@ -69,7 +68,7 @@ def _switched_off(run: Run) -> frozenset[tuple[int, int]]:
     return frozenset() if switched is None else switched.heads
 
 
-@kept(ONE_PASS_CACHE_BYTES, key=lambda run: run.key)
+@cached(key=lambda run: run.key)
 def flow_of(run: Run) -> Flow:
     """The information flow of a recorded pass, whose layers run again from their inputs."""
     import torch
@@ -105,7 +104,7 @@ def _strongest(shares: np.ndarray) -> np.ndarray:
     return np.argwhere(shares >= least)
 
 
-@kept(ONE_PASS_CACHE_BYTES, key=lambda passed: passed.run.key)
+@cached(key=lambda passed: passed.run.key)
 def why_next(passed: OnePass) -> Why | None:
     """The shares in the logits of the likeliest next words; None for a model without them."""
     import torch

@@ -25,13 +25,12 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar, cast
 
 from serving import compute, warmup
-from serving.cache import kept as kept_in_memory
+from serving.cache import cached
 
 Value = TypeVar("Value")
 
 FIRST = 0  # the round that all visitors share
 WARM_UP_SECONDS = 10.0  # how long a first measurement waits for the models at most
-MAX_KEPT_BYTES = 1024**2  # a page's result is a few kilobytes at most
 
 _rounds = itertools.count(FIRST + 1)
 
@@ -58,7 +57,7 @@ def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured
     return cast(Measured[Value], _measured(settings, round_, make))
 
 
-@kept_in_memory(MAX_KEPT_BYTES, key=lambda settings, round_, make: (settings, round_))
+@cached(key=lambda settings, round_, make: (settings, round_))
 def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> Measured[object]:
     loading = warmup.start()
     if loading is not None:  # right after a start, models load in the background

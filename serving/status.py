@@ -145,9 +145,9 @@ class _Present(Collector):
         requests, held = {"": compute.n_requests()}, {"": compute.held_seconds()}
         yield _gauge("compute_requests", "Computations that run or wait for a slot.", "", requests)
         yield _gauge("compute_held_seconds", "Seconds the oldest slot has been held.", "", held)
-        kept = cache.nbytes_by_name()
-        yield _gauge("cache_bytes", "Bytes that are kept for all visitors.", "function", kept)
-        loaded = {"": models.loaded.n_kept}
+        cached = cache.nbytes_by_name()
+        yield _gauge("cache_bytes", "Bytes cached for all visitors.", "function", cached)
+        loaded = {"": models.loaded.n_cached}
         yield _gauge("models_loaded", "Models in memory.", "", loaded)
         yield _gauge("gpu_bytes", "Bytes of tensors on GPUs.", "device", _gpu_bytes())
 

@@ -8,14 +8,14 @@ import pytest
 from pages.compare.heads import statistics
 from pages.learn.two_networks import translated
 from serving import compute
-from serving.cache import Kept
+from serving.cache import CachedFunction
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.until import until
 
 
 @pytest.mark.usefixtures("bundled_weights")
 @pytest.mark.parametrize(
-    ("kept", "ask"),
+    ("function", "ask"),
     [
         (statistics._repeated, lambda: statistics.repeated(ENCODER)),
         (translated.judged, translated.judged),
@@ -23,8 +23,8 @@ from tests.helpers.until import until
     ],
     ids=["words said twice", "judged dates", "a translated date"],
 )
-def test_a_whole_pass_waits_for_a_slot(kept: Kept, ask: Callable[[], object]):
-    with kept.nothing_kept():
+def test_a_whole_pass_waits_for_a_slot(function: CachedFunction, ask: Callable[[], object]):
+    with function.disabled():
         page = threading.Thread(target=ask)
         with compute.slot(exclusive=True):
             page.start()

@@ -13,7 +13,7 @@ from pages.compare.ablate.runs import Question
 from serving import cache, compute, models
 from serving.heads import HeadId
 from serving.jobs import Work
-from serving.limits import SMALL_CACHE_BYTES, check_tokens
+from serving.limits import check_tokens
 
 MAX_RANK_TOKENS = 128
 MAX_AT_ONCE_TOKENS = 32  # ranked without being asked: the page then opens on a full grid
@@ -48,7 +48,7 @@ def kept(question: Question, kind: str) -> Ranking | None:
     return ranked.peek(question, kind)
 
 
-@cache.kept(SMALL_CACHE_BYTES, key=lambda question, kind, measure=None: (*question.key, kind))
+@cache.cached(key=lambda question, kind, measure=None: (*question.key, kind))
 def ranked(question: Question, kind: str, measure: Callable[[], Ranking]) -> Ranking:
     """What `measure` returns, which ranks all heads for this question; kept for all visitors."""
     return measure()

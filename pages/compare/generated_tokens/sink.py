@@ -13,8 +13,8 @@ import streamlit as st
 
 from pages.compare.generated_tokens.run import Generation
 from serving import compute, token_text
-from serving.cache import kept
-from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
+from serving.cache import cached
+from serving.limits import MAX_SINK_TOKENS
 from serving.number_text import percent
 
 if TYPE_CHECKING:
@@ -65,10 +65,7 @@ def measured(
     return _measure(generation, ids, on_progress or (lambda n_done, n_passes: None))
 
 
-@kept(
-    SMALL_CACHE_BYTES,
-    key=lambda generation, ids, on_progress: (*generation.model_key, ids),
-)
+@cached(key=lambda generation, ids, on_progress: (*generation.model_key, ids))
 def _measure(
     generation: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
 ) -> Measured:

@@ -11,8 +11,8 @@ import streamlit as st
 
 from pages.compare.side_by_side import charts
 from serving import compute, models
-from serving.cache import kept
-from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES
+from serving.cache import cached
+from serving.limits import MAX_MAP_TOKENS
 from serving.number_text import written
 from serving.prompts import prepare
 from ui.charts.show import show as show_chart
@@ -72,7 +72,7 @@ class Reference:
         )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
+@cached(key=lambda name, text: (*models.key(name), text))
 def reference(name: str, text: str) -> Reference:
     """The comparison for a model and a text, computed once for all visitors.
 

@@ -19,8 +19,8 @@ from pages.kv_cache.inside_the_cache.pictures import (
 )
 from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import compute, token_text
-from serving.cache import kept
-from serving.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit
+from serving.cache import cached
+from serving.limits import MAX_INSIDE_CONTINUATION, OverLimit
 from serving.number_text import written
 from serving.prompts import prepare
 from serving.token_text import isolated
@@ -64,7 +64,7 @@ def _bytes(cropped: Cropped) -> int:
     return cropped.keys.nbytes + cropped.values.nbytes
 
 
-@kept(INSIDE_CROP_BYTES, key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
+@cached(key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
 def cropped(run: Run, n_kept: int, text: str) -> Cropped:
     """The run's cache cropped to `n_kept` tokens and continued with a text, kept for all visitors.
 

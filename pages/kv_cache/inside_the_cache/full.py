@@ -17,8 +17,7 @@ import pandas as pd
 from pages.kv_cache.inside_the_cache import pictures
 from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import compute, token_text
-from serving.cache import kept
-from serving.limits import INSIDE_FULL_BYTES
+from serving.cache import cached
 from serving.number_text import written
 from serving.token_text import isolated
 from ui.widgets.progress import Report, Reporter
@@ -73,7 +72,7 @@ def _bytes(full_cache: Full) -> int:
     return full_cache.ring_keys.nbytes
 
 
-@kept(INSIDE_FULL_BYTES, key=lambda run, room, report=None: (run.key, room), size=_bytes)
+@cached(key=lambda run, room, report=None: (run.key, room), size=_bytes)
 def full(run: Run, room: int, report: Report | None = None) -> Full:
     """The run's text through a cache of `room` rows, kept for all visitors.
 

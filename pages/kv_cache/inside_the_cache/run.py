@@ -12,13 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from serving import compute, metrics, models, token_text
-from serving.cache import kept
-from serving.limits import (
-    INSIDE_CACHE_BYTES,
-    MAX_INSIDE_PROMPT,
-    MAX_INSIDE_TOKENS,
-    MIN_INSIDE_TOKENS,
-)
+from serving.cache import cached
+from serving.limits import MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
 from serving.prompts import check_choice, prepare
 from ui.widgets.progress import Report, Reporter
 
@@ -102,7 +97,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(INSIDE_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def run(settings: Settings, report: Report | None = None) -> Run:
     """The run for these settings, kept for all visitors.
 

@@ -13,8 +13,8 @@ from pages.kv_cache.variants import charts
 from pretrained import CatalogEntry
 from serving import compute, models, token_text, visit
 from serving import runs as attention
-from serving.cache import kept
-from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS
+from serving.cache import cached
+from serving.limits import MAX_DRIFT_TOKENS
 from serving.prompts import prepare
 from serving.runs import Run
 from serving.token_text import isolated
@@ -103,7 +103,7 @@ class Pooled:
         return pd.DataFrame(columns)
 
 
-@kept(DRIFT_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
+@cached(key=lambda name, text: (*models.key(name), text))
 def pooled(name: str, text: str) -> Pooled:
     """A trained model on a text, pooled to every number of heads that divides its own; kept.
 

@@ -14,7 +14,6 @@ import pandas as pd
 from pages.kv_cache.variants.looks import ABSORBED, LONGEST, family, names, token_ids
 from serving import cache, compute
 from serving.jobs import Work
-from serving.limits import SMALL_CACHE_BYTES
 from serving.number_text import written
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def kept(setting: Setting, round_: int) -> Times | None:
     return measured.peek(setting, round_)
 
 
-@cache.kept(SMALL_CACHE_BYTES, key=lambda setting, round_, measure=None: (setting, round_))
+@cache.cached(key=lambda setting, round_, measure=None: (setting, round_))
 def measured(setting: Setting, round_: int, measure: Callable[[], Times]) -> Times:
     """What `measure` returns, which times this setting; kept for all visitors."""
     return measure()

@@ -12,8 +12,8 @@ import pandas as pd
 from pages.kv_cache.what_is_recomputed.pictures import View
 from pages.kv_cache.what_is_recomputed.run import Growth
 from serving import compute, models, token_text
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES, check_tokens
+from serving.cache import cached
+from serving.limits import check_tokens
 from serving.number_text import written
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _contrast_key(growth: Growth, name: str | None) -> tuple[object, ...]:
     return (*growth.model_key, growth.ids, name and models.key(name))
 
 
-@kept(SMALL_CACHE_BYTES, key=_contrast_key)
+@cached(key=_contrast_key)
 def _contrast(growth: Growth, name: str | None) -> Contrast:
     from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from serving import compute, models, token_text
-from serving.cache import kept
+from serving.cache import cached
 from serving.heads import HeadId
 from serving.limits import (
     MAX_GROWN_BYTES,
@@ -101,7 +101,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(MAX_GROWN_BYTES, key=_key)
+@cached(key=_key)
 def growth(settings: Settings, report: Report | None = None) -> Growth:
     """The steps for these settings, kept for all visitors.
 
@@ -191,7 +191,7 @@ def watched(settings: Settings) -> Growth | None:
         "what_is_recomputed",
         settings,
         lambda report: growth(settings, report),
-        kept=growth.is_kept(settings),
+        kept=growth.is_cached(settings),
         total=settings.n_new,
         unit="steps",
         done=lambda result: (

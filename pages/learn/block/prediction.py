@@ -10,8 +10,7 @@ import pandas as pd
 
 from pages.learn.block.stream import run
 from serving import compute, models, token_text
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.number_text import percent
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class NextToken:
     ratio: float
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name, text, position: (*models.key(name), text, position))
+@cached(key=lambda name, text, position: (*models.key(name), text, position))
 def lens(name: str, text: str, position: int) -> LensTable:
     """The logit lens of a decoder at a position. Errors as of `run`."""
     import torch
@@ -91,7 +90,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
+@cached(key=lambda name, text: (*models.key(name), text))
 def next_token(name: str, text: str) -> NextToken:
     """What a decoder predicts behind a text. Errors as of `run`."""
     import torch

@@ -9,8 +9,7 @@ import streamlit as st
 
 from pages.learn.cheaper_models import charts
 from serving import compute, models
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.number_text import counted, written
 from serving.runs import Run
 from serving.token_text import isolated
@@ -28,7 +27,7 @@ SOFT, HARD = "pushed by the teacher", "pushed by the right token"
 CODE = "pages/learn/cheaper_models/experiment/distillation.py"
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, temperature: (*run.key, temperature))
+@cached(key=lambda run, temperature: (*run.key, temperature))
 def curve(run: Run, temperature: float) -> pd.DataFrame:
     """The mean divergence of students of several depths: columns `layers`, `divergence`.
 
@@ -68,7 +67,7 @@ class Student:
     agrees: int
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, n_layers, temperature: (run.key, n_layers, temperature))
+@cached(key=lambda run, n_layers, temperature: (run.key, n_layers, temperature))
 def student(run: Run, n_layers: int, temperature: float) -> Student:
     """The model cut after so many layers against the whole one, token by token.
 

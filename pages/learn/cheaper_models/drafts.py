@@ -10,8 +10,8 @@ import streamlit as st
 
 from pages.learn.cheaper_models import charts
 from serving import compute, models
-from serving.cache import kept
-from serving.limits import MAX_DRAFTED_TOKENS, READ_TEXT_CACHE_BYTES, SMALL_CACHE_BYTES
+from serving.cache import cached
+from serving.limits import MAX_DRAFTED_TOKENS
 from serving.runs import Run
 from serving.token_text import in_line, isolated, pieces
 from ui.charts.show import show
@@ -29,7 +29,7 @@ WITHIN = (1, 10, 100)
 CODE = "pages/learn/cheaper_models/experiment/drafts.py"
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
+@cached(key=lambda run: run.key)
 def ranks(run: Run) -> pd.DataFrame:
     """Where the model puts the tokens that follow each position.
 
@@ -96,7 +96,7 @@ class Drafted:
         )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, n_new: (run.key, n_new))
+@cached(key=lambda run, n_new: (run.key, n_new))
 def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
     """The likeliest tokens of the whole model behind the text, each from a pass of its own."""
     from attention_core import generate
@@ -108,7 +108,7 @@ def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
         return tuple(generate(core, ids[read.length :], max_new_tokens=n_new, cache=cache))
 
 
-@kept(READ_TEXT_CACHE_BYTES, key=lambda run: run.key, size=lambda cache: cache.nbytes)
+@cached(key=lambda run: run.key, size=lambda cache: cache.nbytes)
 def _read(run: Run) -> KVCache:
     """The text as the whole model keeps it, for every draft behind it."""
     import torch
@@ -120,7 +120,7 @@ def _read(run: Run) -> KVCache:
         return drafts.read_text(model.core, torch.tensor(run.tokens.ids, device=model.device))
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, n_layers, n: (run.key, n_layers, n))
+@cached(key=lambda run, n_layers, n: (run.key, n_layers, n))
 def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
     """Draft tokens behind the text and check them. Raises: ValueError without room for them."""
     import torch

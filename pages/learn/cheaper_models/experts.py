@@ -11,8 +11,7 @@ import streamlit as st
 
 from pages.learn.cheaper_models import charts
 from serving import compute, models, visit
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.runs import Run
 from serving.token_text import pieces
 from ui.canvas.heatmap import ColourScale, Map, heatmap
@@ -82,7 +81,7 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, cut: (run.key, cut))
+@cached(key=lambda run, cut: (run.key, cut))
 def lengths(run: Run, cut: Cut) -> Lengths:
     """What the experts of an MLP add to the tokens of a text. Errors as of loading a model."""
     import torch
@@ -96,7 +95,7 @@ def lengths(run: Run, cut: Cut) -> Lengths:
     return Lengths(of_experts.float().cpu().numpy(), errors.float().cpu().numpy())
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, cut, k: (run.key, cut, k))
+@cached(key=lambda run, cut, k: (run.key, cut, k))
 def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     """The likeliest next tokens: columns `next token`, `whole MLP` and `k experts` (shares)."""
     import torch

@@ -9,13 +9,12 @@ import pandas as pd
 import streamlit as st
 
 from serving import compute, models
-from serving.cache import kept
+from serving.cache import cached
 from serving.limits import (
     MAX_CHEAPER_TOKENS,
     MAX_CONTINUATIONS,
     MAX_CONTINUED_TOKENS,
     MAX_RULE_CHARACTERS,
-    SMALL_CACHE_BYTES,
     OverLimit,
 )
 from serving.number_text import written
@@ -71,7 +70,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(SMALL_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def sample(settings: Settings, report: Report | None = None) -> tuple[Continuation, ...]:
     """Sample continuations of a text at temperature 1, all at once, kept for all visitors.
 
@@ -152,10 +151,7 @@ class Push:
     probability: float
 
 
-@kept(
-    SMALL_CACHE_BYTES,
-    key=lambda run, ids, place, advantage: (run.key, ids, place, advantage),
-)
+@cached(key=lambda run, ids, place, advantage: (run.key, ids, place, advantage))
 def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
     """The push on the logits at token `place` of a continuation `ids` of the text of a run."""
     import torch
@@ -244,7 +240,7 @@ def draw(run: Run) -> None:
         RUN,
         chosen,
         lambda report: sample(chosen, report),
-        kept=sample.is_kept(chosen),
+        kept=sample.is_cached(chosen),
         total=MAX_CONTINUED_TOKENS,
         unit="passes",
         done=lambda result: f"Sampled {len(result)} continuations at temperature 1.",

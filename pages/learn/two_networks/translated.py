@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from serving import compute
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.number_text import percent
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def translator() -> Translator:
     return trained_translator()
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda text: text)
+@cached(key=lambda text: text)
 def translated(text: str) -> Translated:
     """Translate a text. Raises: ValueError for one that the translator cannot read."""
     from pages.learn.two_networks.experiment import dates
@@ -115,7 +114,7 @@ class Judged:
     n_right: tuple[int, int]
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda: "judged")
+@cached(key=lambda: "judged")
 def judged() -> Judged:
     """Both ways to hand over on dates that training never saw."""
     from pages.learn.two_networks.experiment import dates

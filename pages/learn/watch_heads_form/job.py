@@ -1,6 +1,6 @@
 """A run as a job: a model that learns in this process, step by step, and can be paused.
 
-A run is kept beside all others within one bound in bytes; a visitor holds its number. To pause is
+Runs are cached; a visitor holds the number of one. To pause is
 to end the job, which gives the place in the queue and the slot to others; to play on is a new job
 that takes the same run up again.
 """
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from pages.learn.watch_heads_form.recording import EVERY, Recording, Settings, moment
 from serving import compute
-from serving.cache import kept
+from serving.cache import cached
 from serving.jobs import Work
-from serving.limits import FORMING_CACHE_BYTES, MAX_FORMING_STEPS, MIB
+from serving.limits import MAX_FORMING_STEPS, MIB
 
 if TYPE_CHECKING:
     from pages.learn.watch_heads_form.experiment.training import HeadTraining
@@ -85,14 +85,9 @@ class Run:
         moments.append(measured)
 
 
-@kept(
-    FORMING_CACHE_BYTES,
-    of_texts=False,
-    key=lambda number, settings=None: number,
-    size=lambda _: RUN_BYTES,
-)
+@cached(key=lambda number, settings=None: number, size=lambda _: RUN_BYTES)
 def run(number: int, settings: Settings) -> Run:
-    """The run with this number, made if it is new. Of too many the oldest is forgotten."""
+    """The run with this number, made if it is new."""
     return Run(settings)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 
 from serving import compute, token_text
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.one_pass import OnePass
 
 ATTENTION, FEED_FORWARD = "attention adds", "feed-forward adds"
@@ -64,7 +63,7 @@ def most_read(passed: OnePass, token: int) -> tuple[list[int], np.ndarray]:
     return keys.tolist(), weights[np.arange(len(keys)), keys]
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda passed, token: (*passed.run.key, token))
+@cached(key=lambda passed, token: (*passed.run.key, token))
 def guesses_at(passed: OnePass, token: int) -> tuple[tuple[str, ...], np.ndarray]:
     """The likeliest token behind this one after each layer (logit lens), and its probability (L,).
 

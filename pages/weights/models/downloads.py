@@ -78,7 +78,7 @@ def panel() -> None:
 def _label(entry: pretrained.CatalogEntry) -> str:
     """A model with the size of its download, and whether it could then be loaded."""
     label = f"{entry.spec.title}, {entry.spec.download_bytes / 1e9:.2f} GB"
-    fits = models.n_bytes(entry) <= models.ROOM_BYTES
+    fits = models.n_bytes(entry) <= models.MODEL_BUDGET_BYTES
     return label if fits else f"{label}, too large for this site's memory"
 
 

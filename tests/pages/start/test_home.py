@@ -33,7 +33,7 @@ def no_model_loads(monkeypatch: pytest.MonkeyPatch):
         raise AssertionError(f"{name} is loaded")
 
     monkeypatch.setattr(pretrained, "load", refused)
-    with models.loaded.nothing_kept(), one_pass.nothing_kept():
+    with models.loaded.disabled(), one_pass.disabled():
         yield
 
 
@@ -69,7 +69,7 @@ def test_one_pass_says_that_its_model_cannot_be_loaded(
         raise ValueError(f"the weights of {name} are damaged")
 
     monkeypatch.setattr(pretrained, "load", broken)
-    with models.loaded.nothing_kept(), one_pass.nothing_kept():
+    with models.loaded.disabled(), one_pass.disabled():
         open_page(site, ONE_PASS)
     assert not site.exception
     assert any("damaged" in message for message in messages(site))
@@ -92,7 +92,7 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     monkeypatch.setattr(pretrained, "load", loads)
     monkeypatch.setattr(canvas, "one_pass", draws)
     one_pass.clear()  # of the model, which is loaded again at each use, nothing is kept
-    with models.loaded.nothing_kept():
+    with models.loaded.disabled():
         open_page(site, ONE_PASS)
     assert not site.exception
     # the model is loaded for the visitor's own picture; the stored one comes only once

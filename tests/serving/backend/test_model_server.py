@@ -133,7 +133,7 @@ def test_a_page_s_run_comes_from_the_server(monkeypatch: pytest.MonkeyPatch):
     model, asked = models.get(ENCODER), []
     record = ModelServer.record
     monkeypatch.setattr(ModelServer, "record", lambda *of: (asked.append(of[1:]), record(*of))[1])
-    with runs.forward.nothing_kept():
+    with runs.forward.disabled():
         run = runs.run(ENCODER, TEXT)
     assert asked == [(ENCODER, run.tokens.ids)]
     ids = torch.tensor([run.tokens.ids])
