@@ -80,7 +80,7 @@ class Cache:
     def evict(self, key: EntryKey) -> None:
         """Forget a value; one with a method `release` gives its memory up even if it is in use."""
         with self.changed:
-            value, n_bytes = self.entries.pop(key)
+            value, n_bytes = self.entries.pop(key, (None, 0))  # another thread may have been first
             self.nbytes -= n_bytes
         if hasattr(value, "release"):
             value.release()
@@ -96,6 +96,10 @@ class CachedFunction(Generic[P, Value]):
     Errors are not cached. Values are shared between visitors: treat them as read-only.
     """
 
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[P, Value]
+
     def __init__(
         self,
         function: Callable[P, Value],
@@ -106,15 +110,15 @@ class CachedFunction(Generic[P, Value]):
     ) -> None:
         functools.update_wrapper(self, function)
         self.size, self.evict_last = size, evict_last
-        self._function, self._key, self._cache = function, key, cache
+        self._key, self._cache = key, cache
         self._is_disabled = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Value:
         """The value for these arguments, computed now if it isn't cached."""
         if self._is_disabled:
-            return self._function(*args, **kwargs)
+            return self.__wrapped__(*args, **kwargs)
         key = self, self._key(*args, **kwargs)
-        value: Value = self._cache.get_or_compute(key, lambda: self._function(*args, **kwargs))
+        value: Value = self._cache.get_or_compute(key, lambda: self.__wrapped__(*args, **kwargs))
         return value
 
     def peek(self, *args: Any, **kwargs: Any) -> Value | None:
