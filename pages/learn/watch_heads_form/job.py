@@ -1,8 +1,7 @@
 """A run as a job: a model that learns in this process, step by step, and can be paused.
 
-Runs are cached; a visitor holds the number of one. To pause is
-to end the job, which gives the place in the queue and the slot to others; to play on is a new job
-that takes the same run up again.
+Runs are cached, and a visitor holds the number of one. Pausing ends the job, which gives its place
+in the queue and its slot to others; playing on is a new job with the same run.
 """
 
 from __future__ import annotations
