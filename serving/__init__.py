@@ -1,1 +1,1 @@
-"""What serves visitors: models, recorded passes, queues, turns and limits. No Streamlit in here."""
+"""Models, recorded passes, queues, compute slots and limits for visitors, without Streamlit."""

@@ -1,314 +1,194 @@
-"""What is computed once and kept for all visitors, within bounds in bytes.
+"""Values that are computed once and cached for all visitors.
 
-    @kept(RUN_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
-    def run(name: str, text: str) -> Run: ...
+    @cached(key=lambda name, text: (*models.key(name), text))
+    def one_pass(name: str, text: str) -> OnePass: ...
 
-Every kept function has a cache of its own with a bound of its own, and all caches together have one
-total bound, a share of the memory of this machine or container (`TOTAL_BYTES`). Where a new value
-takes the total over it, the least recently used values of any cache go first; those of a cache that
-is `last_to_go` (the models: seconds to load, and every page needs them) only when nothing else is
-left. So that such a cache cannot crowd out the others for good, it gets at most
-`LAST_TO_GO_SHARE` of the total.
-
-What visitors' texts leave behind, runs and what pages make of them, has one more bound for all
-of it (`TEXTS_BYTES`; caches that are larger themselves are not meant). So a site that has been
-visited for an hour is no larger than after some minutes, whatever memory the machine has.
+Two byte limits hold for the whole process: `TEXTS` has what visitors' texts leave behind, so that
+texts never evict a model, and `MODELS` has models of all kinds and parts of them. Each evicts its
+least recently used values first, and trained models last, because they take seconds to load.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
+import functools
 import sys
 import threading
-import weakref
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
-from cachetools import LRUCache, cached
 
-from serving import page_runs
 from serving.limits import TEXTS_BYTES
 from serving.memory import memory_bytes
 
 P = ParamSpec("P")
 Value = TypeVar("Value")
+# A function and the key of one of its values.
+EntryKey = tuple["CachedFunction[Any, Any]", Hashable]
 
 # The rest of the memory is for the process itself (PyTorch, transformers and Streamlit take about
-# 1 GB), for what a forward pass needs while it runs, and for everything else on the machine.
-MEMORY_SHARE = 0.6
-LAST_TO_GO_SHARE = 0.75
-TOTAL_BYTES = int(MEMORY_SHARE * memory_bytes())
+# 1 GB), for the tensors of a running forward pass, and for other programs.
+TOTAL_BYTES = int(0.6 * memory_bytes())
 
 
-class Total:
-    """The caches that share one bound, and the one lock and condition of all of them."""
+class Cache:
+    """Values of several functions within one byte limit."""
 
-    def __init__(self, max_bytes: int, texts_bytes: int = 0) -> None:
-        self.max_bytes, self.texts_bytes = max_bytes, texts_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes, self.nbytes = max_bytes, 0
+        self.entries: OrderedDict[EntryKey, tuple[Any, int]] = OrderedDict()  # value, bytes
+        self.computing: set[EntryKey] = set()
         self.changed = threading.Condition()
-        self._caches: weakref.WeakSet[_Cache] = weakref.WeakSet()
-        self._clock = itertools.count()
 
-    def add(self, cache: _Cache) -> None:
-        """Let a cache count towards the bound."""
+    def get(self, key: EntryKey) -> Any:
+        """A cached value, which is then the most recently used one; None if it is missing."""
         with self.changed:
-            self._caches.add(cache)
+            if key not in self.entries:
+                return None
+            self.entries.move_to_end(key)
+            return self.entries[key][0]
 
-    def now(self) -> int:
-        """A number that grows with every use of a value."""
-        return next(self._clock)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all values that are kept now."""
+    def get_or_compute(self, key: EntryKey, compute: Callable[[], Any]) -> Any:
+        """A value; threads that ask for the same one wait until one of them has computed it."""
         with self.changed:
-            return sum(int(cache.currsize) for cache in self._caches)
+            self.changed.wait_for(lambda: key not in self.computing)
+            if key in self.entries:
+                return self.get(key)
+            self.computing.add(key)
+        try:
+            value = compute()
+            self._add(key, value, key[0].size(value))
+            return value
+        finally:
+            with self.changed:
+                self.computing.remove(key)
+                self.changed.notify_all()
 
-    def by_name(self) -> dict[str, int]:
-        """Bytes of the values of each kept function, by its name with its module's before it."""
-        sizes: dict[str, int] = {}
+    def _add(self, key: EntryKey, value: Any, n_bytes: int) -> None:
+        """Cache a value unless it is larger than the limit; evict others until it fits."""
+        if n_bytes > self.max_bytes:
+            return
         with self.changed:
-            for cache in self._caches:
-                sizes[cache.name] = sizes.get(cache.name, 0) + int(cache.currsize)
-        return sizes
+            while self.nbytes + n_bytes > self.max_bytes:
+                self.evict(min(self.entries, key=lambda key: key[0].evict_last))
+            self.entries[key] = value, n_bytes
+            self.nbytes += n_bytes
 
-    def make_room(self, newest: int) -> None:
-        """Forget values until both bounds hold: the longest unused first, models last.
-
-        The value that was used at `newest`, for which room is made, stays.
-        """
-        caches = list(self._caches)
-        of_texts = [cache for cache in caches if cache.of_texts]
-        for bounded, most in ((of_texts, self.texts_bytes), (caches, self.max_bytes)):
-            while sum(cache.currsize for cache in bounded) > most:
-                older_caches = [cache for cache in bounded if cache.oldest < newest]
-                min(older_caches, key=lambda cache: (cache.last_to_go, cache.oldest)).popitem()
+    def evict(self, key: EntryKey) -> None:
+        """Forget a value; one with a method `release` gives its memory up even if it is in use."""
+        with self.changed:
+            value, n_bytes = self.entries.pop(key, (None, 0))  # another thread may have been first
+            self.nbytes -= n_bytes
+        if hasattr(value, "release"):
+            value.release()
 
 
-class _Cache(LRUCache[Hashable, Any]):
-    """The values of one function, and when each was last used by the clock of all caches."""
-
-    def __init__(
-        self,
-        max_bytes: int,
-        size: Callable[[Any], int],
-        total: Total,
-        *,
-        last_to_go: bool,
-        of_texts: bool = False,
-        name: str = "",
-    ) -> None:
-        super().__init__(max_bytes, getsizeof=size)
-        self.total, self.last_to_go, self.name = total, last_to_go, name
-        self.of_texts = of_texts and max_bytes <= total.texts_bytes
-        self.last_used: dict[Hashable, int] = {}  # in the order of use
-        total.add(self)
-
-    @property
-    def oldest(self) -> float:
-        """When the least recently used value was used; infinity where there is none."""
-        return next(iter(self.last_used.values()), math.inf)
-
-    def __getitem__(self, key: Hashable) -> Any:
-        value = super().__getitem__(key)
-        self._used(key)
-        return value
-
-    def __setitem__(self, key: Hashable, value: Any) -> None:
-        super().__setitem__(key, value)
-        self._used(key)
-        self.total.make_room(self.last_used[key])
-
-    def __delitem__(self, key: Hashable) -> None:
-        _let_go(super().__getitem__(key))
-        super().__delitem__(key)
-        del self.last_used[key]
-
-    def clear(self) -> None:
-        for value in self.values():
-            _let_go(value)
-        super().clear()
-        self.last_used.clear()
-
-    def _used(self, key: Hashable) -> None:
-        self.last_used.pop(key, None)
-        self.last_used[key] = self.total.now()
-
-    __hash__ = object.__hash__  # a cache is itself, whatever it holds
-    __eq__ = object.__eq__
+TEXTS = Cache(min(TEXTS_BYTES, TOTAL_BYTES // 4))
+MODELS = Cache(TOTAL_BYTES - TEXTS.max_bytes)
 
 
-def _let_go(value: Any) -> None:
-    """Tell a value that it is kept no longer: whoever still has it shall not keep its memory."""
-    if hasattr(value, "let_go"):
-        value.let_go()
+class CachedFunction(Generic[P, Value]):
+    """A function whose values are cached; call it like the function itself.
 
-
-class Kept(Generic[P, Value]):
-    """A function whose values are kept; call it like the function itself.
-
-    Several threads that ask for the same missing value wait for one of them to make it. An error is
-    not kept, and neither is a value that alone exceeds a bound: it is returned all the same.
-    Values are shared: treat them as read-only. One with a method `let_go` is told when it is
-    forgotten.
+    Errors are not cached. Values are shared between visitors: treat them as read-only.
     """
 
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[P, Value]
+
     def __init__(
         self,
-        make: Callable[P, Value],
-        cache: _Cache,
+        function: Callable[P, Value],
         key: Callable[..., Hashable],
-        *,
-        slow: bool = False,
+        size: Callable[[Any], int],
+        cache: Cache,
+        evict_last: bool,
     ) -> None:
-        self.__doc__, self.__name__ = make.__doc__, make.__name__
-        self.__module__, self.__qualname__ = make.__module__, make.__qualname__
-        self.__wrapped__ = make
-        self._cache, self._key, self._changed = cache, key, cache.total.changed
-        self._slow = slow
-        self._made_now: set[Hashable] = set()  # keys of values that a thread makes just now
-        self._call = self._kept_in(cache)
-
-    def _kept_in(self, cache: _Cache) -> Callable[[Hashable, Callable[[], Value]], Value]:
-        """The value of a key in this cache, made by the given function if it is not there."""
-
-        @cached(cache, key=lambda key, make: key, condition=self._changed)
-        def value(key: Hashable, make: Callable[[], Value]) -> Value:
-            return make()
-
-        return value
+        functools.update_wrapper(self, function)
+        self.size, self.evict_last = size, evict_last
+        self._key, self._cache = key, cache
+        self._is_disabled = False
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Value:
-        """The value for these arguments, made now if it is not kept.
-
-        Who waits for another thread to make it lets another page run meanwhile.
-        """
-        key = self._key(*args, **kwargs)
-        with self._changed:
-            is_kept, is_made_now = key in self._cache, key in self._made_now
-            makes = not (is_kept or is_made_now)
-            if makes:
-                self._made_now.add(key)
-        waits = is_made_now or (makes and self._slow)
-        try:
-            with page_runs.outside() if waits else nullcontext():
-                return self._call(key, lambda: self.__wrapped__(*args, **kwargs))
-        finally:
-            if makes:
-                with self._changed:
-                    self._made_now.discard(key)
-
-    def is_kept(self, *args: Any, **kwargs: Any) -> bool:
-        """Whether the value for these arguments of `key` is there; nothing is computed."""
-        key = self._key(*args, **kwargs)
-        with self._changed:
-            return key in self._cache
+        """The value for these arguments, computed now if it isn't cached."""
+        if self._is_disabled:
+            return self.__wrapped__(*args, **kwargs)
+        key = self, self._key(*args, **kwargs)
+        value: Value = self._cache.get_or_compute(key, lambda: self.__wrapped__(*args, **kwargs))
+        return value
 
     def peek(self, *args: Any, **kwargs: Any) -> Value | None:
-        """The value for these arguments of `key` if it is there, else None; nothing is computed."""
-        key = self._key(*args, **kwargs)
-        with self._changed:
-            if key not in self._cache:
-                return None
-            value: Value = self._cache[key]  # which counts as a use of it
-            return value
+        """The value for these arguments of `key` if it is cached, else None; counts as a use."""
+        return None if self._is_disabled else self._cache.get((self, self._key(*args, **kwargs)))
 
-    def at_once(self, *args: P.args, **kwargs: P.kwargs) -> Value:
-        """The value for these arguments, for whoever may wait for no other thread to make it."""
-        value = self.peek(*args, **kwargs)
-        if value is None:
-            value = self.__wrapped__(*args, **kwargs)
-            with self._changed, suppress(ValueError):  # larger than the bound: it is not kept
-                # another thread may have made it meanwhile: that one is kept
-                value = self._cache.setdefault(self._key(*args, **kwargs), value)
-        return value
+    def is_cached(self, *args: Any, **kwargs: Any) -> bool:
+        """Whether the value for these arguments of `key` is cached."""
+        return not self._is_disabled and (self, self._key(*args, **kwargs)) in self._cache.entries
+
+    def _sizes(self) -> dict[EntryKey, int]:
+        with self._cache.changed:
+            entries = self._cache.entries.items()
+            return {key: n_bytes for key, (_, n_bytes) in entries if key[0] is self}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the values that are kept now."""
-        with self._changed:
-            return int(self._cache.currsize)
+        """Bytes of this function's cached values."""
+        return sum(self._sizes().values())
 
     @property
-    def n_kept(self) -> int:
-        """How many values are kept now."""
-        with self._changed:
-            return len(self._cache)
+    def n_cached(self) -> int:
+        """How many values of this function are cached."""
+        return len(self._sizes())
 
     def clear(self) -> None:
-        """Forget every value."""
-        with self._changed:
-            self._cache.clear()
+        """Evict every value of this function."""
+        for key in self._sizes():
+            self._cache.evict(key)
 
     @contextmanager
-    def nothing_kept(self) -> Iterator[None]:
-        """Inside, every call computes anew; afterwards the earlier values are back (for tests)."""
-        nothing = _Cache(0, lambda _: 1, self._cache.total, last_to_go=False)
-        before = self._cache, self._call
-        self._cache, self._call = nothing, self._kept_in(nothing)
+    def disabled(self) -> Iterator[None]:
+        """Inside, every call computes its value and caches nothing (for tests)."""
+        self._is_disabled = True
         try:
             yield
         finally:
-            self._cache, self._call = before
+            self._is_disabled = False
 
 
-_total = Total(TOTAL_BYTES, TEXTS_BYTES)
-
-
-def kept(
-    max_bytes: int,
+def cached(
     *,
     key: Callable[..., Hashable],
     size: Callable[[Any], int] | None = None,
-    last_to_go: bool = False,
-    slow: bool = False,
-    of_texts: bool = True,
-    total: Total = _total,
-) -> Callable[[Callable[P, Value]], Kept[P, Value]]:
-    """Keep what a function returns: at most `max_bytes` of it, and no more than the total allows.
+    cache: Cache = TEXTS,
+    evict_last: bool = False,
+) -> Callable[[Callable[P, Value]], CachedFunction[P, Value]]:
+    """Cache what a function returns.
 
-    key: takes the arguments of a call and returns what stands for them; arguments that do not
-    change the value, such as a function to report progress to, are left out of it. size: bytes of a
-    value, by default what `size_of` counts. slow: it takes seconds, mostly outside the interpreter,
-    so that another page may run until the value is there (`serving.page_runs`). of_texts: whether
-    it comes and goes with what visitors type, so that `TEXTS_BYTES` hold for it too.
+    key: takes the arguments of a call and returns what identifies the value; leave out arguments
+    that don't change it, such as a callback for progress. size: bytes of a value, `size_of` by
+    default. A value that is larger than the cache's limit is returned and not cached.
     """
-    bound = bound_of(max_bytes, last_to_go=last_to_go, total=total)
-
-    def decorate(make: Callable[P, Value]) -> Kept[P, Value]:
-        name = f"{make.__module__}.{make.__qualname__}"
-        cache = _Cache(
-            bound, size or size_of, total, last_to_go=last_to_go, of_texts=of_texts, name=name
-        )
-        return Kept(make, cache, key, slow=slow)
-
-    return decorate
-
-
-def bound_of(max_bytes: int, *, last_to_go: bool = False, total: Total = _total) -> int:
-    """Bytes that a kept function may take: `max_bytes`, or what the total leaves of them."""
-    return min(max_bytes, int(total.max_bytes * (LAST_TO_GO_SHARE if last_to_go else 1)))
-
-
-def nbytes() -> int:
-    """Bytes of all values that are kept now, by all functions."""
-    return _total.nbytes
+    return lambda function: CachedFunction(function, key, size or size_of, cache, evict_last)
 
 
 def nbytes_by_name() -> dict[str, int]:
-    """The same for each function, by the function's name with its module's before it."""
-    return _total.by_name()
+    """Bytes of the cached values of each function, by module and name."""
+    sizes: Counter[str] = Counter()
+    for cache in (TEXTS, MODELS):
+        with cache.changed:
+            for (function, _), (_, n_bytes) in cache.entries.items():
+                sizes[f"{function.__module__}.{function.__qualname__}"] += n_bytes
+    return dict(sizes)
 
 
 def size_of(value: object) -> int:
-    """Bytes of a value: tensors and arrays by their numbers, containers by what is in them.
+    """Bytes of a value, with everything in it: tensors, arrays, layers, tables and containers.
 
-    What is in a value twice counts once; a view, be it a tensor or an array, counts the whole
-    memory that it keeps from being let go.
+    Memory that is used twice counts once. A view counts all the memory that it keeps in use.
     """
     return _size_of(value, set())
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serving import turns
-from serving.cache import kept
-from serving.limits import ONE_PASS_CACHE_BYTES
+from serving import compute
+from serving.cache import cached
 from serving.one_pass import N_DRAWN, OnePass
 from serving.runs import Run
 
@@ -69,7 +68,7 @@ def _switched_off(run: Run) -> frozenset[tuple[int, int]]:
     return frozenset() if switched is None else switched.heads
 
 
-@kept(ONE_PASS_CACHE_BYTES, key=lambda run: run.key)
+@cached(key=lambda run: run.key)
 def flow_of(run: Run) -> Flow:
     """The information flow of a recorded pass, whose layers run again from their inputs."""
     import torch
@@ -77,7 +76,7 @@ def flow_of(run: Run) -> Flow:
     from attention_core.analysis.information_flow import edge_heads, information_flow
 
     core, off = run.pretrained.core, _switched_off(run)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         layers = [run.layer(number) for number in range(core.config.n_layers)]
         flow = information_flow(core, layers, off)
         edges = _strongest(flow.edges.numpy())
@@ -105,7 +104,7 @@ def _strongest(shares: np.ndarray) -> np.ndarray:
     return np.argwhere(shares >= least)
 
 
-@kept(ONE_PASS_CACHE_BYTES, key=lambda passed: passed.run.key)
+@cached(key=lambda passed: passed.run.key)
 def why_next(passed: OnePass) -> Why | None:
     """The shares in the logits of the likeliest next words; None for a model without them."""
     import torch
@@ -116,7 +115,7 @@ def why_next(passed: OnePass) -> Why | None:
         return None
     run, core = passed.run, passed.run.pretrained.core
     position, off = len(run.tokens) - 1, _switched_off(passed.run)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         layers = [run.layer(number) for number in range(core.config.n_layers)]
         ids = passed.next_token.ids[:N_DRAWN]
         shares = logit_attribution(core, layers, position, ids, off=off)

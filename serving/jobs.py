@@ -1,9 +1,9 @@
 """Long work as jobs: queued, watched and stopped.
 
 One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
-other's times. There are several queues (`serving.queues`); between them single passes take turns
-(`serving.turns`). Where pages and jobs want the same core, or both a turn, the pages of all
-visitors come first. A job that nobody watches stops by itself. Nothing here touches Streamlit.
+other's times. There are several queues (`serving.queues`). Jobs and pages share the compute slots
+(`serving.compute`), and pages go first, for a slot and for a core. A job that nobody watches stops
+by itself. Nothing here touches Streamlit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections import Counter, deque
 from contextlib import suppress
 from typing import Literal
 
-from serving import metrics, models, turns
+from serving import compute, metrics, models
 from serving.limits import (
     MAX_WAITING_JOBS,
     MAX_WAITING_OF_A_VISITOR,
@@ -261,18 +261,18 @@ class JobQueue:
             job.finished.set()  # when it is counted: nothing comes behind it
 
     def _work(self) -> None:
-        _let_pages_go_first()
+        _lower_priority()
         while True:
             with self._changed:
                 self._running = None
                 self._changed.wait_for(lambda: bool(self._waiting))
                 self._running = job = self._waiting.popleft()
-            self._run(job)
+            with compute.background():
+                self._run(job)
 
 
-def _let_pages_go_first() -> None:
-    """Give this thread the turns that pages leave, and on Linux what others leave of the cores."""
-    turns.let_pages_go_first()
+def _lower_priority() -> None:
+    """On Linux, let this thread use only the processor time that pages leave."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         now = os.getpriority(os.PRIO_PROCESS, thread)

@@ -76,16 +76,15 @@ MAX_RULE_CHARACTERS = 40  # of a word that a continuation is asked to have
 MAX_WAITING_JOBS = 8  # of a queue: whoever comes later would wait for many minutes
 MAX_WAITING_OF_A_VISITOR = 2  # of those, from all tabs of one browser
 MAX_WAITING_OF_AN_ADDRESS = 6  # of all of them: whoever makes cookies up leaves room for others
-STUCK_SECONDS = 120  # of one turn, or of a job that was told to end: then the site is not ready
+STUCK_SECONDS = 120  # of one slot, or of a job that was told to end: then the site is not ready
 MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens of Timing, each generation run anew
 MAX_TIMED_SECONDS = 1200  # of one timing job, by its own estimate
 MAX_FORMING_STEPS = 600  # of training two small attention layers: 15 seconds of one core
 MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 
-# ---- pages that run at once
+# ---- waiting for a compute slot
 
-PAGES_PER_CORE = 1
-LONGEST_WAIT_SECONDS = 10.0  # for room among them
+LONGEST_WAIT_SECONDS = 60.0
 SILENT_WAIT_SECONDS = 1.0  # of those, before the visitor is told
 
 # ---- a model server: what it is asked, and what it answers
@@ -98,42 +97,12 @@ MAX_FACTS_BYTES, MAX_FRAME_BYTES = 1 * MIB, 1 * GIB  # of a frame; a recorded pa
 
 KEPT_FILE_BYTES = 256 * MIB  # which browsers may still be fetching
 
-# ---- memory of what is kept, in bytes: of each function, within the total of `serving.cache`
+# ---- memory of models and of cached values, in bytes: `serving.cache`
 
-MODEL_CACHE_BYTES = 8 * GIB  # trained models; less where the total is small
-REFERENCE_CACHE_BYTES = 4 * GIB  # models of transformers with the same weights
-INT8_CACHE_BYTES = 2 * GIB  # the same with matrices in 8 bits, a quarter of the room
-BFLOAT16_CACHE_BYTES = 4 * GIB  # the same with all numbers in 16 bits, half of the room; on a GPU
-SHAPE_CACHE_BYTES = 2 * GIB  # models with random weights, and their twins in transformers
-FAMILY_CACHE_BYTES = 256 * MIB  # models of one width in every form of attention, 4 x 60 MB
-TRAINED_COPY_BYTES = 1 * GIB  # a copy of a model and its largest gradients, while it is trained
-TRAINING_CACHE_BYTES = 48 * MIB  # what such runs have shown: 9 MB for the longest text
-FORMING_CACHE_BYTES = 64 * MIB  # small models in training, with what their heads looked at
-LAYER_CACHE_BYTES = 128 * MIB  # untrained layers of 2017
-MASKED_WORD_CACHE_BYTES = 16 * MIB  # heads without their output matrices, which are the models'
-
-# What visitors' texts leave behind, together: see `of_texts` of `serving.cache.kept`.
-TEXTS_BYTES = 320 * MIB
-RUN_CACHE_BYTES = TEXTS_BYTES  # recorded runs; the largest take 119 MB (256 tokens, SmolLM2)
-READ_CACHE_BYTES = 256 * MIB  # weights of all heads, read in another way
-EFFECT_CACHE_BYTES = 32 * MIB  # predictions with heads off: two rows of a vocabulary each
-TRACE_CACHE_BYTES = 192 * MIB  # generations with the attention of every step
-MAX_GROWN_BYTES = 256 * MIB  # of one growing text, and of all that are kept
-INSIDE_CACHE_BYTES = 96 * MIB  # generations with their whole KV cache
-INSIDE_CROP_BYTES = 80 * MIB  # such caches, cropped and continued
-INSIDE_FULL_BYTES = 80 * MIB  # such caches, run full
-LOOK_CACHE_BYTES = 64 * MIB  # KV caches of every form of attention
-PACKED_CACHE_BYTES = 64 * MIB  # pictures of all heads, as the browser gets them
-EMBEDDING_CACHE_BYTES = 32 * MIB  # parts of the input of layer 0
-CHART_CACHE_BYTES = 32 * MIB  # descriptions of charts with their rows
-PAIR_CACHE_BYTES = 16 * MIB  # the largest weight between every two words
-DRIFT_CACHE_BYTES = 16 * MIB  # differences of pooled models, token by token
-READ_TEXT_CACHE_BYTES = 16 * MIB  # keys and values of a text that drafts continue
-ONE_PASS_CACHE_BYTES = 16 * MIB  # what such a picture shows beside its run
-OPENED_CACHE_BYTES = 32 * MIB  # layers and heads that were opened in it
-SWITCHED_CACHE_BYTES = 64 * MIB  # runs with parts of the model switched off, some 15 MB each
-STATISTICS_CACHE_BYTES = 8 * MIB  # numbers of every head
-SMALL_CACHE_BYTES = 4 * MIB  # tables and numbers, a few kilobytes each
+MAX_MODEL_BYTES = 8 * GIB  # of a trained model; less where the memory is small
+MAX_TRAINED_COPY_BYTES = 1 * GIB  # of a copy of a model and its largest gradients
+MAX_GROWN_BYTES = 256 * MIB  # of one growing text whose every row is drawn
+TEXTS_BYTES = 320 * MIB  # what texts leave behind; a run takes up to 119 MB, a growing text more
 
 
 class Refused(ValueError):

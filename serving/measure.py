@@ -11,9 +11,9 @@ measurement had before, and the page asks for the result under its settings and 
     result = measure.kept(settings, st.session_state.get("page_round", measure.FIRST), make)
     st.text(f"Measured at {result.at:%H:%M:%S} UTC")
 
-`make()` runs in a turn alone (`serving.turns`), so that no model runs beside it, and after the
-models that are loaded at the start of the server; it is called again only for settings or a round
-that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
+`make()` runs in an exclusive slot (`serving.compute`), so that nothing else computes meanwhile, and
+after the models that are loaded at the start of the server. It is called again only for settings or
+a round that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Generic, TypeVar, cast
 
-from serving import page_runs, turns, warmup
-from serving.cache import kept as kept_in_memory
+from serving import compute, warmup
+from serving.cache import cached
 
 Value = TypeVar("Value")
 
 FIRST = 0  # the round that all visitors share
 WARM_UP_SECONDS = 10.0  # how long a first measurement waits for the models at most
-MAX_KEPT_BYTES = 1024**2  # a page's result is a few kilobytes at most
 
 _rounds = itertools.count(FIRST + 1)
 
@@ -58,13 +57,12 @@ def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured
     return cast(Measured[Value], _measured(settings, round_, make))
 
 
-@kept_in_memory(MAX_KEPT_BYTES, key=lambda settings, round_, make: (settings, round_))
+@cached(key=lambda settings, round_, make: (settings, round_))
 def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> Measured[object]:
     loading = warmup.start()
     if loading is not None:  # right after a start, models load in the background
-        with page_runs.outside():
-            loading.join(WARM_UP_SECONDS)
-    with turns.turn(alone=True):
+        loading.join(WARM_UP_SECONDS)
+    with compute.slot(exclusive=True):
         return Measured(make(), datetime.now(UTC))
 
 

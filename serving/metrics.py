@@ -53,7 +53,7 @@ PAGE_SECONDS = Histogram(
 )
 WAITING_SECONDS = Histogram(
     "waiting_seconds",
-    "Seconds that a job waited in its queue, a pass for its turn, or a page to run.",
+    "Seconds that a job waited in its queue, or a computation for its slot.",
     ["queue"],
     buckets=(0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1200),
     namespace=PREFIX,

@@ -17,8 +17,8 @@ from pretrained.hub import downloads
 from pretrained.sources import FilesChanged, Source, UnusableModel
 from pretrained.specs import spec_of
 from serving import first_models, log, metrics
-from serving.cache import bound_of, kept, size_of
-from serving.limits import MODEL_CACHE_BYTES, REFERENCE_CACHE_BYTES, OverLimit
+from serving.cache import MODELS, TOTAL_BYTES, cached, size_of
+from serving.limits import MAX_MODEL_BYTES, OverLimit
 from serving.memory import VARIABLE
 
 Found = TypeVar("Found")
@@ -45,8 +45,8 @@ def _look(what: str, find: Callable[[], Found]) -> Found:
     return seen[what]  # type: ignore[return-value]
 
 
-# What all loaded models may take together, and so the largest that is loaded.
-ROOM_BYTES = bound_of(MODEL_CACHE_BYTES, last_to_go=True)
+# The largest model that is loaded: it leaves memory for others and for what pages compute.
+MODEL_BUDGET_BYTES = min(MAX_MODEL_BYTES, int(0.75 * TOTAL_BYTES))
 
 # What `get` may raise for weights that are missing, damaged or of a kind the core does not build.
 LOAD_ERRORS = (ValueError, LookupError, OSError)
@@ -82,7 +82,7 @@ def preferred(kind: str) -> str | None:
     """
     role, first = first_models.order(kind)
     entries = ready(role)
-    fitting = [entry for entry in entries if n_bytes(entry) <= ROOM_BYTES]
+    fitting = [entry for entry in entries if n_bytes(entry) <= MODEL_BUDGET_BYTES]
     names = [entry.spec.name for entry in fitting or entries]
     for name in first:
         if name in names:
@@ -99,31 +99,31 @@ def n_bytes(entry: CatalogEntry) -> int:
 _n_bytes = functools.lru_cache(maxsize=256)(sizes.float32_bytes)
 
 
-def no_room(title: str, taken: int) -> str:
-    """Why a model that takes so many bytes is not loaded, as a sentence; nothing if it is."""
-    if taken <= ROOM_BYTES:
+def too_large_message(title: str, taken: int) -> str:
+    """Why a model that takes this many bytes isn't loaded; empty if it is."""
+    if taken <= MODEL_BUDGET_BYTES:
         return ""
     return (
-        f"{title} takes {taken / 1e9:.2f} GB of memory in float32, and all models together may "
-        f"take {ROOM_BYTES / 1e9:.2f} GB here. Choose a smaller one, or run the site where it may "
-        f"use more memory ({VARIABLE})."
+        f"{title} takes {taken / 1e9:.2f} GB of memory in float32, and a model may take "
+        f"{MODEL_BUDGET_BYTES / 1e9:.2f} GB here. Choose a smaller one, or run the site where it "
+        f"may use more memory ({VARIABLE})."
     )
 
 
 def get(name: str) -> Pretrained:
     """The model, loaded on first use and shared.
 
-    Errors as of `pretrained.load_by_name`, and OverLimit for one that is larger than `ROOM_BYTES`.
+    Errors as of `pretrained.load_by_name`, and OverLimit for one that is larger than
+    `MODEL_BUDGET_BYTES`.
     """
     return loaded(key(name))
 
 
-@kept(
-    MODEL_CACHE_BYTES,
+@cached(
+    cache=MODELS,
     key=lambda where: where,
     size=lambda model: size_of(model.core),
-    last_to_go=True,
-    slow=True,
+    evict_last=True,
 )
 def loaded(where: tuple[str, str]) -> Pretrained:
     """The model with this `key`, so that whoever has that need not look on the disk again.
@@ -146,10 +146,10 @@ def loaded(where: tuple[str, str]) -> Pretrained:
 
 def is_loaded(name: str) -> bool:
     """Whether the model is in memory now; False for one that is not on this machine at all."""
-    return loaded.is_kept(key(name))
+    return loaded.is_cached(key(name))
 
 
-@kept(REFERENCE_CACHE_BYTES, key=lambda model: (model.name, str(model.source)), slow=True)
+@cached(cache=MODELS, key=lambda model: (model.name, str(model.source)))
 def reference(model: Pretrained) -> Any:
     """The model of transformers with the same weights, loaded on first use and shared.
 
@@ -211,10 +211,10 @@ def _is_full(error: BaseException) -> bool:
 
 
 def _check_room(name: str) -> None:
-    """Raise OverLimit for a model that is larger than all models together may be."""
+    """Raise OverLimit for a model that is larger than `MODEL_BUDGET_BYTES`."""
     known = spec_of(name)
     title = known.title if known else name
-    problem = no_room(title, sizes.float32_bytes(known, source(name)))
+    problem = too_large_message(title, sizes.float32_bytes(known, source(name)))
     if problem:
         raise OverLimit(problem)
 

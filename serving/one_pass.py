@@ -14,15 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pretrained.tokenization.tokens import Tokens
-from serving import models, token_text, turns
-from serving.cache import kept, size_of
+from serving import compute, models, token_text
+from serving.cache import cached, size_of
 from serving.heads import HeadId
-from serving.limits import (
-    MAX_ONE_PASS_TOKENS,
-    ONE_PASS_CACHE_BYTES,
-    OPENED_CACHE_BYTES,
-    SWITCHED_CACHE_BYTES,
-)
+from serving.limits import MAX_ONE_PASS_TOKENS
 from serving.recording import recorded
 from serving.runs import Recorded, Run, forward, run
 
@@ -136,7 +131,7 @@ def _text_key(name: str, text: str, off: tuple[str, ...] = ()) -> tuple[str, ...
     return (*models.key(name), text, *off)
 
 
-@kept(ONE_PASS_CACHE_BYTES, key=_text_key)
+@cached(key=_text_key)
 def one_pass(name: str, text: str, off: tuple[str, ...] = ()) -> OnePass:
     """A model's pass over a text of at most `MAX_ONE_PASS_TOKENS`; kept for all visitors.
 
@@ -148,7 +143,7 @@ def one_pass(name: str, text: str, off: tuple[str, ...] = ()) -> OnePass:
     return _pass_of(_switched_run(finished, off) if off else finished)
 
 
-@kept(ONE_PASS_CACHE_BYTES, key=lambda name, text, ids: (*models.key(name), text, ids))
+@cached(key=lambda name, text, ids: (*models.key(name), text, ids))
 def grown_pass(name: str, text: str, new_ids: tuple[int, ...]) -> OnePass:
     """The pass over a text and the tokens that were written behind it; errors as of `one_pass`."""
     finished, model = run(name, text, MAX_ONE_PASS_TOKENS), models.get(name)
@@ -172,7 +167,7 @@ def _pass_of(finished: Run) -> OnePass:
     from attention_core.analysis.residual_stream import token_norms
 
     core, tensors = finished.pretrained.core, finished.tensors
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         last = finished.state(core.config.n_layers)
         leaving = last if core.final_norm is None else core.final_norm(last)
         guesses, probabilities, next_token = _said(finished, core)
@@ -242,8 +237,8 @@ class SwitchedRun(Run):
     off: tuple[str, ...]
 
     def _again(self) -> Run:
-        make = _switched_run.at_once if turns.is_held() else _switched_run
-        return make(self.finished, self.off)
+        with compute.released():
+            return _switched_run(self.finished, self.off)
 
     def head(self, layer: int, head: int) -> AttentionRecord:
         """Attention of one head, every step of it; zeros if the head is off."""
@@ -262,11 +257,7 @@ class SwitchedRun(Run):
             return switched_layer(self.pretrained.core, number, self.state(number), self.switched)
 
 
-@kept(
-    SWITCHED_CACHE_BYTES,
-    key=lambda finished, off: (*finished.key, *off),
-    size=lambda run: size_of(run.tensors),
-)
+@cached(key=lambda finished, off: (*finished.key, *off), size=lambda run: size_of(run.tensors))
 def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
     """The same text through the same model with parts switched off."""
     import torch
@@ -274,7 +265,7 @@ def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
     from attention_core.analysis.switched_parts import switched_pass
 
     model, switched = finished.pretrained, _switched(off)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         ids = torch.tensor([finished.tokens.ids], device=model.device)
         _, layers = switched_pass(model.core, ids, switched)
         states = [layer.input for layer in layers] + [layers[-1].output]
@@ -326,7 +317,7 @@ def _words(tokenizer: Tokenizer, ids: tuple[int, ...]) -> tuple[str, ...]:
     return drawn + whole[N_DRAWN:]
 
 
-@kept(OPENED_CACHE_BYTES, key=lambda finished, layer: (*finished.key, layer))
+@cached(key=lambda finished, layer: (*finished.key, layer))
 def open_layer(finished: Run, layer: int) -> OpenLayer:
     """A layer of a run, which runs again from its recorded input."""
     import torch
@@ -358,7 +349,7 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
     )
 
 
-@kept(OPENED_CACHE_BYTES, key=lambda finished, layer, head: (*finished.key, layer, head))
+@cached(key=lambda finished, layer, head: (*finished.key, layer, head))
 def open_head(finished: Run, layer: int, head: int) -> OpenHead:
     """Every step of one head of a run."""
     import torch

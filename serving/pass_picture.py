@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from serving.cache import kept
+from serving.cache import cached
 from serving.codes import Codes, coded
 from serving.content_words import roles
 from serving.flow import flow_of, why_next
-from serving.limits import PACKED_CACHE_BYTES
 from serving.number_text import counted
 from serving.one_pass import OnePass, SwitchedRun, one_pass
 from serving.pass_claim import claim, first_head, selected_token
@@ -74,7 +73,7 @@ def picture(passed: OnePass) -> PassPicture:
     return PassPicture(header, _numbers(passed), weights.deflated)
 
 
-@kept(PACKED_CACHE_BYTES, key=lambda passed: passed.run.key)
+@cached(key=lambda passed: passed.run.key)
 def codes(passed: OnePass) -> Codes:
     """The weights of all heads in a byte each."""
     return coded(passed.run.weights, causal=passed.run.causal)

@@ -1,9 +1,9 @@
 """The queues of long work, one worker thread each.
 
 Whoever generates a sentence does not wait until a measurement of another visitor, which may take
-many minutes, has ended, and whoever trains a small model waits for neither. The single passes of
-all take turns (`serving.turns`), and a clock runs inside a turn, so that the time spent waiting for
-others is in no measured time.
+many minutes, has ended, and whoever trains a small model waits for neither. All share the compute
+slots (`serving.compute`). A clock runs only while its job holds a slot, so measured times exclude
+waiting.
 """
 
 from serving.jobs import JobQueue

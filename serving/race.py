@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from serving import models, rounded, turns
+from serving import compute, models, rounded
 from serving.interruptions import Heartbeat
 from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text
 from serving.prompts import prepare
@@ -116,7 +116,7 @@ def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
 
 
 def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]:
-    """Generate with the cache and without it, in turns of the machine of a few pairs of steps.
+    """Generate with the cache and without it, a few pairs of steps in each compute slot.
 
     check_stop: called before every layer of every pass; what it raises ends the race.
     Raises: OverLimit or ValueError for a request that cannot be run; errors as of `models.get`.
@@ -137,7 +137,7 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
     hooks = Hooks(before_layer=check_stop)
     # Warm-up: the same passes once before they are timed, so that neither run goes first.
     few = min(n_new, 2)  # a prefill and a decode step
-    with turns.turn(alone=True):
+    with compute.slot(exclusive=True):
         deque(cached(ids, max_new_tokens=few, hooks=hooks), maxlen=0)
         deque(uncached(ids, max_new_tokens=1, hooks=hooks), maxlen=0)
     cache.reset()
@@ -150,7 +150,7 @@ def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]
         with_cache = heartbeat.watched(cached(ids, **options))
         without = heartbeat.watched(uncached(ids, **options))
         pairs = _pairs(with_cache, without, partial(cache_size, cache, core.config), n_new)
-        for one, other, size in turns.slices(pairs, alone=True):
+        for one, other, size in compute.steps(pairs, exclusive=True):
             if one is None or other is None:
                 both = one is None and other is None
                 yield Ended(f"{'The model' if both else 'One run'} ended its text here.")

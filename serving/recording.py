@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pretrained import Pretrained
-from serving import turns
+from serving import compute
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,10 +43,10 @@ class Recording:
 
 
 def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
-    """One recorded forward pass over these tokens, in a turn of its own; errors of `recorded`."""
+    """One recorded forward pass over these tokens, in a compute slot; errors of `recorded`."""
     import torch
 
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         ids = torch.tensor([list(token_ids)], device=model.device)
         # nobody reads the logits of all positions, a third of the work for a large vocabulary
         output = model.core(ids, record=True, last_only=True)

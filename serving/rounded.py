@@ -8,9 +8,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from serving import gpu, models, turns
-from serving.cache import kept, size_of
-from serving.limits import BFLOAT16_CACHE_BYTES, INT8_CACHE_BYTES, SMALL_CACHE_BYTES
+from serving import compute, gpu, models
+from serving.cache import MODELS, cached, size_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,7 +64,7 @@ def forms() -> list[Weights]:
     return ["float32", "int8", "bfloat16"] if has_gpu() else ["float32", "int8"]
 
 
-@kept(INT8_CACHE_BYTES, key=models.key)
+@cached(cache=MODELS, key=models.key)
 def int8(name: str) -> Int8Transformer:
     """The core of a model with its matrices in 8 bits; errors as of `models.get`."""
     from attention_core.quantized.int8 import Int8Transformer
@@ -73,7 +72,7 @@ def int8(name: str) -> Int8Transformer:
     return Int8Transformer(models.get(name).core)
 
 
-@kept(BFLOAT16_CACHE_BYTES, key=models.key)
+@cached(cache=MODELS, key=models.key)
 def bfloat16(name: str) -> Transformer:
     """The core of a model with all its numbers in 16 bits; errors as of `models.get`."""
     return in_bfloat16(models.get(name).core)
@@ -101,11 +100,7 @@ def core(name: str, weights: Weights) -> Transformer:
     return int8(name) if weights == "int8" else bfloat16(name)
 
 
-@kept(
-    SMALL_CACHE_BYTES,
-    key=lambda name, weights: (models.key(name), weights),
-    size=lambda price: 500,
-)
+@cached(key=lambda name, weights: (models.key(name), weights), size=lambda price: 500)
 def price(name: str, weights: Weights) -> Price:
     """What a decoder pays for weights in this form.
 
@@ -138,7 +133,7 @@ def _logits(core: Transformer, ids: Tensor) -> Tensor:
     device = next(core.parameters()).device
     parts = []
     for few in torch.split(ids.to(device), _CHUNK, dim=1):
-        with turns.turn(), torch.inference_mode():
+        with compute.slot(), torch.inference_mode():
             logits = core(few, cache=cache).logits
         assert logits is not None  # of a decoder
         parts.append(logits[0].float().cpu())

@@ -1,4 +1,4 @@
-"""Runs of a model on a visitor's text: one forward pass each, kept for all visitors and pages."""
+"""Runs of a model on a visitor's text: one forward pass each, cached for all visitors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pretrained import Pretrained, Tokens
-from serving import models, turns
+from serving import compute, models
 from serving.backend import choice as backend
-from serving.cache import kept, size_of
-from serving.limits import MAX_MAP_TOKENS, RUN_CACHE_BYTES
+from serving.cache import cached, size_of
+from serving.limits import MAX_MAP_TOKENS
 from serving.prompts import prepare
 from serving.recording import RunTensors
 
@@ -26,7 +26,7 @@ RunKey = tuple[str, ...]  # model, its source, device, dtype, text
 
 @dataclass
 class Recorded:
-    """Where the tensors of a run are as long as they are kept."""
+    """The tensors of a run while it is cached."""
 
     tensors: RunTensors | None
 
@@ -41,8 +41,8 @@ class Run:
     `value_norms` (L, H, S).
 
     An open page keeps the runs that it shows, in the files that it offers and in the parts that are
-    painted anew by themselves, as long as it is open. So a run lets its tensors go when the cache
-    has no more room for them; whoever then reads them has them recorded anew.
+    painted anew by themselves, as long as it is open. So a run releases its tensors when the cache
+    evicts it, and records them again when they are read.
     """
 
     key: RunKey
@@ -58,17 +58,17 @@ class Run:
         return self.recorded.tensors or self._again().tensors
 
     def _again(self) -> Run:
-        """The same run as the cache has it, or has it made now."""
-        make = forward.at_once if turns.is_held() else forward
-        return make(self.key, self.pretrained, self.tokens)
+        """The same run, from the cache or recorded now; others may be recording it already."""
+        with compute.released():
+            return forward(self.key, self.pretrained, self.tokens)
 
-    def let_go(self) -> None:
-        """Keep the tensors no longer."""
+    def release(self) -> None:
+        """Give the tensors up; the cache has evicted the run."""
         self.recorded.tensors = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes for whatever is kept with this run in it: its tensors are counted as kept runs."""
+        """No bytes in other cached values that hold this run: its tensors are counted as a run."""
         return 0
 
     @property
@@ -179,7 +179,7 @@ def run(
     return forward((*where, str(model.device), str(model.dtype), text), model, tokens)
 
 
-@kept(RUN_CACHE_BYTES, key=lambda key, model, tokens: key, size=lambda run: size_of(run.tensors))
+@cached(key=lambda key, model, tokens: key, size=lambda run: size_of(run.tensors))
 def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
     """One recorded forward pass, wherever models run; errors as of `recording.record`."""
     recording = backend.record(model, tokens.ids)

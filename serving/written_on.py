@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from serving import models, token_text, turns
-from serving.cache import kept
-from serving.limits import MAX_ONE_PASS_TOKENS, SMALL_CACHE_BYTES
+from serving import compute, models, token_text
+from serving.cache import cached
+from serving.limits import MAX_ONE_PASS_TOKENS
 from serving.prompts import prepare
 from serving.step_times import StepTime
 
@@ -75,7 +75,7 @@ def write_on(name: str, text: str, n_new: int, temperature: float, top_k: int | 
     return _written(model, prepared.ids, most, sampling)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda model, *asked: (model.name, str(model.source), *asked))
+@cached(key=lambda model, *asked: (model.name, str(model.source), *asked))
 def _written(
     model: Pretrained, prompt: tuple[int, ...], n_new: int, sampling: Sampling
 ) -> WrittenOn:
@@ -93,7 +93,7 @@ def _written(
             sampling=sampling,
             stop_ids=ends,
         )
-        return list(turns.slices(taken, alone=True))
+        return list(compute.steps(taken, exclusive=True))
 
     steps(None, 1)  # the first pass of a while is slower than the others
     uncached, cached = steps(None), steps(core.new_cache(1, len(prompt) + n_new))

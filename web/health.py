@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from serving import turns, warmup
+from serving import compute, warmup
 from serving.limits import STUCK_SECONDS
 from serving.queues import GENERATIONS, MEASUREMENTS, TRAININGS
 
@@ -32,7 +32,7 @@ async def _healthz(_: Request) -> Response:
 
 def not_ready(*modules: str) -> str | None:
     """Why the site can't take visitors now, as a sentence; None if it can."""
-    held = turns.held_seconds()
+    held = compute.held_seconds()
     if held > STUCK_SECONDS:
         return f"One pass of a model has held all others up for {held:.0f} s."
     for queue in QUEUES:

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pretrained import settings
-from serving import cache, metrics, models, turns
+from serving import cache, compute, metrics, models
 from web import health
 
 TOKEN_VARIABLE = settings.METRICS_TOKEN.name
@@ -114,12 +114,12 @@ class _CurrentState(Collector):
         """The gauges with their values now."""
         waiting = {queue.name: queue.length for queue in health.QUEUES}
         yield _gauge("queue_length", "Jobs that wait.", "queue", waiting)
-        in_line, held = {"": turns.in_line()}, {"": turns.held_seconds()}
-        yield _gauge("turns_in_line", "Passes of models that run or wait for a turn.", "", in_line)
-        yield _gauge("turn_held_seconds", "Seconds that the present turn has taken.", "", held)
-        kept = cache.nbytes_by_name()
-        yield _gauge("cache_bytes", "Bytes that are kept for all visitors.", "function", kept)
-        loaded = {"": models.loaded.n_kept}
+        requests, held = {"": compute.n_requests()}, {"": compute.held_seconds()}
+        yield _gauge("compute_requests", "Computations that run or wait for a slot.", "", requests)
+        yield _gauge("compute_held_seconds", "Seconds the oldest slot has been held.", "", held)
+        cached = cache.nbytes_by_name()
+        yield _gauge("cache_bytes", "Bytes cached for all visitors.", "function", cached)
+        loaded = {"": models.loaded.n_cached}
         yield _gauge("models_loaded", "Models in memory.", "", loaded)
         yield _gauge("gpu_bytes", "Bytes of tensors on GPUs.", "device", _gpu_bytes())
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from pretrained import Pretrained, settings
-from serving import page_runs, recording
 from serving import race as races
+from serving import recording
 from serving.backend.remote import Busy, Lacking, ModelServer, Told, Unavailable
 from serving.race import Event, Request
 from serving.recording import Recording
@@ -60,8 +60,7 @@ def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
     server = _server()
     if server is not None:
         try:
-            with page_runs.outside():
-                return server.record(model.spec.name, tuple(token_ids))
+            return server.record(model.spec.name, tuple(token_ids))
         except (Busy, Lacking):
             pass
         except Unavailable as error:

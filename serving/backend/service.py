@@ -3,7 +3,7 @@
     uvicorn serving.backend.service:app --port 8600
 
 POST /record, /race and /measure answer with a stream of frames (`serving.backend.frames`); /healthz
-says that the process lives. While a model loads or others have their turn a frame a second says
+says that the process lives. While a model loads or others compute, a frame a second says
 that somebody is still there, unless one pass has held all others up for `STUCK_SECONDS`. Whoever
 goes away stops their work before its next layer. It is made for a network in which only sites can
 reach it: it asks nobody who they are.
@@ -22,7 +22,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Generator
 from concurrent.futures import wait
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 from starlette.applications import Starlette
@@ -31,7 +31,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from serving import cleanup, log, metrics, models, turns
+from serving import cleanup, compute, log, metrics, models
 from serving.backend import asks
 from serving.backend.frames import ALIVE, BUSY, END, Frame, packed
 from serving.jobs import Stopped
@@ -69,8 +69,8 @@ class _Answer(StreamingResponse):
     """The frames of an answer, on which a thread of its own works.
 
     It ends when all is sent, when whoever asked is gone, or when he has read nothing for
-    `UNREAD_SECONDS`. What no page waits for has the turns of jobs. Its place among the open ones is
-    free when the thread has ended too.
+    `UNREAD_SECONDS`. Work that no page waits for runs as a background job. Its place among the open
+    ones is free when the thread has ended too.
     """
 
     def __init__(self, ask: asks.Answer, question: dict[str, Any], a_page_waits: bool) -> None:
@@ -115,10 +115,9 @@ class _Answer(StreamingResponse):
                 handed.cancel()  # nobody reads any more; without effect on what was handed over
 
         def work() -> None:
-            if not a_page_waits:
-                turns.let_pages_go_first()
+            priority = nullcontext() if a_page_waits else compute.background()
             try:
-                with closing(_answered(ask, question, check_stop)) as answered:
+                with priority, closing(_answered(ask, question, check_stop)) as answered:
                     for frame in answered:
                         put(frame)
             except Stopped:
@@ -133,7 +132,7 @@ class _Answer(StreamingResponse):
             try:
                 frame = await asyncio.wait_for(frames.get(), ALIVE_SECONDS)
             except TimeoutError:
-                if turns.held_seconds() > STUCK_SECONDS:
+                if compute.held_seconds() > STUCK_SECONDS:
                     return  # a site that hears nothing more does the work itself
                 frame = Frame(ALIVE)
             yield packed(frame)

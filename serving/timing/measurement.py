@@ -1,4 +1,4 @@
-"""A measurement of generation, told as events: one turn of the machine for each step.
+"""A measurement of generation, told as events: one compute slot for each step.
 
 It can run in this process or in another one; whoever listens keeps what it says.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from serving import turns
+from serving import compute
 from serving.interruptions import Heartbeat
 from serving.limits import MAX_TIMED_SECONDS, OverLimit
 from serving.step_times import StepTime
@@ -164,12 +164,12 @@ def _warm_up(
     expected = 0.0
     for name, contender in contenders.items():
         steps = contender.start(ids, 2)
-        with turns.turn(alone=True):
+        with compute.slot(exclusive=True):
             next(steps)
-        with turns.turn(alone=True):
+        with compute.slot(exclusive=True):
             first = last = next(steps).seconds
         if not contender.cached:
-            with turns.turn(alone=True):
+            with compute.slot(exclusive=True):
                 last = next(contender.start(longest, 1)).seconds
         expected += expected_seconds(question, first, last)
         yield WarmedUp(name, first, last)
@@ -199,7 +199,7 @@ def _steps(
     comparison = Comparison(question.contenders)
     with Heartbeat() as heartbeat:
         # a pass of another page goes in between
-        for timed, still in turns.each(heartbeat.watched(steps), alone=True):
+        for timed, still in compute.steps(heartbeat.watched(steps), exclusive=True, seconds=0):
             comparison.add(timed)
             yield Timed(
                 timed.repeat,

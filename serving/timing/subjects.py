@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from pretrained.untrained import SHAPES, Untrained
 from serving import models, rounded
-from serving.cache import kept
+from serving.cache import MODELS, cached
 from serving.limits import (
     MAX_PROMPT_TOKENS,
     MAX_TIMED_REPEATS,
     MAX_TIMED_TOKENS,
-    SHAPE_CACHE_BYTES,
     OverLimit,
     check_text,
 )
@@ -116,14 +115,14 @@ def _int8(model: Pretrained | Untrained) -> Int8Transformer:
     return rounded.int8(model.spec.name)
 
 
-@kept(SHAPE_CACHE_BYTES, key=lambda name: name, size=lambda model: model.n_bytes)
+@cached(cache=MODELS, key=lambda name: name, size=lambda model: model.n_bytes)
 def _untrained_int8(name: str) -> Int8Transformer:
     from attention_core.quantized.int8 import Int8Transformer
 
     return Int8Transformer(_untrained(name).core)
 
 
-@kept(SHAPE_CACHE_BYTES, key=lambda name: name)
+@cached(cache=MODELS, key=lambda name: name)
 def _untrained(name: str) -> Untrained:
     from pretrained.untrained import untrained
 

@@ -142,7 +142,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     monkeypatch.setattr(sources, "TRAINED_HERE", tmp_path)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     # nor was anything loaded before; what other tests loaded is put aside, not thrown away
-    with models.loaded.nothing_kept(), runs.forward.nothing_kept():
+    with models.loaded.disabled(), runs.forward.disabled():
         yield
 
 

@@ -1,4 +1,4 @@
-"""What is kept, within the bound of a function and the bound of all together."""
+"""What is cached: computed once, evicted in order, and never over the byte limit."""
 
 import threading
 from collections.abc import Callable
@@ -10,237 +10,186 @@ import pandas as pd
 import pytest
 import torch
 
-from serving import cache, limits, page_runs
-from serving.cache import Kept, Total, kept, size_of
-from tests.helpers.until import until
+from serving import cache, models, runs
+from serving.cache import Cache, CachedFunction, cached, size_of
 
 
-def keeper(
-    max_bytes: int, total: Total, *, last_to_go: bool = False
-) -> tuple[Kept[[str, int], bytes], list[str]]:
-    """A kept function that makes values of a size, and the names of those it made."""
-    made: list[str] = []
+def counted(
+    within: Cache, *, evict_last: bool = False
+) -> tuple[CachedFunction[[str, int], bytes], list[str]]:
+    """A cached function that returns a value of some size, and the names it computed."""
+    computed: list[str] = []
 
-    @kept(max_bytes, key=lambda name, size: name, size=len, last_to_go=last_to_go, total=total)
+    @cached(key=lambda name, size=0: name, size=len, cache=within, evict_last=evict_last)
     def value(name: str, size: int) -> bytes:
-        made.append(name)
+        computed.append(name)
         return b"x" * size
 
-    return value, made
+    return value, computed
 
 
-def test_the_least_recently_used_goes_first():
-    value, made = keeper(10, Total(100))
+def test_the_least_recently_used_is_evicted_first():
+    value, computed = counted(Cache(10))
     for name in "abac":
         value(name, 4)
-    assert made == ["a", "b", "c"]
-    assert [value.is_kept(name, 4) for name in "abc"] == [True, False, True]
-    assert value.nbytes == 8
+    assert computed == ["a", "b", "c"]
+    assert [value.is_cached(name) for name in "abc"] == [True, False, True]
+    assert (value.nbytes, value.n_cached) == (8, 2)
     value.clear()
-    assert value.nbytes == 0
-    assert not value.is_kept("a", 4)
+    assert (value.nbytes, value.n_cached) == (0, 0)
+    assert not value.is_cached("a")
 
 
-def test_a_call_looks_for_its_key_once():
-    asked: list[int] = []
-
-    def key(n: int) -> int:
-        asked.append(n)
-        return n
-
-    @kept(100, key=key, size=lambda _: 1, total=Total(100))
-    def double(n: int) -> int:
-        return 2 * n
-
-    assert [double(4), double(4), double(7)] == [8, 8, 14]
-    assert asked == [4, 4, 7]
-
-
-def test_a_look_counts_as_a_use_and_computes_nothing():
-    value, made = keeper(10, Total(100))
-    assert value.peek("a", 4) is None
-    assert not value.is_kept("a", 4)
-    assert made == []
+def test_a_peek_counts_as_a_use_and_computes_nothing():
+    value, computed = counted(Cache(10))
+    assert value.peek("a") is None
+    assert computed == []
     value("a", 4)
     value("b", 4)
-    assert value.peek("a", 4) == b"xxxx"
+    assert value.peek("a") == b"xxxx"
     value("c", 4)
-    assert [value.is_kept(name, 4) for name in "abc"] == [True, False, True]
+    assert [value.is_cached(name) for name in "abc"] == [True, False, True]
 
 
-def test_a_value_over_the_bound_is_returned_but_not_kept():
-    value, made = keeper(10, Total(100))
+def test_functions_share_the_limit_and_keep_their_values_apart():
+    within = Cache(20)
+    (first, _), (second, computed) = counted(within), counted(within)
+    first("a", 6)
+    second("a", 7)
+    assert (first("a", 0), second("a", 0)) == (b"x" * 6, b"x" * 7)
+    second("b", 14)  # evicts both
+    assert not first.is_cached("a")
+    assert computed == ["a", "b"]
+    assert within.nbytes == second.nbytes == 14
+    first.clear()
+    assert second.is_cached("b")
+
+
+def test_a_value_over_the_limit_is_returned_and_evicts_nothing():
+    value, computed = counted(Cache(10))
     value("small", 4)
-    assert value("big", 11) == b"x" * 11
-    assert value("big", 11) == b"x" * 11
-    assert made == ["small", "big", "big"]
-    assert value.is_kept("small", 4)
+    assert value("big", 11) == value("big", 11) == b"x" * 11
+    assert computed == ["small", "big", "big"]
+    assert value.is_cached("small")
     assert value.nbytes == 4
 
 
-def test_a_value_over_the_total_is_not_kept_and_pushes_nothing_out():
-    total = Total(20)
-    value, _ = keeper(100, total)
-    other, _ = keeper(100, total)
-    other("a", 15)
-    assert value("big", 21) == b"x" * 21
-    assert not value.is_kept("big", 21)
-    assert other.is_kept("a", 15)
+@pytest.mark.parametrize("sizes", [(0, 0, 50), (50, 50, 1), (51, 10**9, 49), (1, 2, 3, 5, 40, 50)])
+def test_the_limit_holds_for_values_of_any_size(sizes: tuple[int, ...]):
+    within = Cache(50)
+
+    @cached(key=lambda number, _: number, size=lambda size: size, cache=within)
+    def value(_: int, size: int) -> int:
+        return size
+
+    for number in range(40):
+        value(number, sizes[number % len(sizes)])
+        assert 0 <= within.nbytes <= 50
+        assert within.nbytes == value.nbytes
 
 
-def test_the_total_holds_over_several_caches_and_the_longest_unused_goes_first():
-    total = Total(20)
-    first, _ = keeper(15, total)
-    second, _ = keeper(15, total)
-    third, _ = keeper(14, total)
-    first("a", 6)
-    second("b", 6)
-    first("c", 6)
-    first("a", 6)  # used again: b is now the longest unused one, then c
-    third("d", 7)
-    assert total.nbytes == 19
-    assert [first.is_kept("a", 6), second.is_kept("b", 6), first.is_kept("c", 6)] == [
-        True,
-        False,
-        True,
-    ]
-    third("e", 8)  # over the total, and over its own bound together with d
-    assert [first.is_kept("a", 6), first.is_kept("c", 6), third.is_kept("d", 7)] == [
-        True,
-        True,
-        False,
-    ]
-    assert total.nbytes == 20
-
-
-def test_small_caches_have_a_bound_together_and_leave_the_large_ones_alone():
-    total = Total(1000, texts_bytes=20)
-
-    def of(max_bytes: int) -> Kept[[int], str]:
-        return kept(max_bytes, key=lambda n: n, size=len, total=total)(lambda n: "x" * n)
-
-    small, smaller, large = of(20), of(15), of(100)
-    large(60)
-    small(9)
-    smaller(8)
-    assert total.nbytes == 77
-    smaller(4)  # 21 of texts: the longest unused of the small ones goes
-    assert (small.is_kept(9), smaller.is_kept(8), smaller.is_kept(4)) == (False, True, True)
-    small(20)  # alone it fills the bound
-    assert not smaller.is_kept(8)
-    assert not smaller.is_kept(4)
-    assert large.is_kept(60)
-    assert total.nbytes == 80
-
-
-def test_models_go_last_and_leave_a_share_to_the_others():
-    total = Total(40)
-    models, _ = keeper(1000, total, last_to_go=True)
-    values, _ = keeper(1000, total)
-    models("old", 15)
-    models("new", 15)
+def test_models_are_evicted_last():
+    within = Cache(40)
+    (trained, _), (values, _) = counted(within, evict_last=True), counted(within)
+    trained("old", 15)
+    trained("new", 15)
     values("a", 10)
-    values("b", 10)  # in the place of a, although both models are longer unused
-    assert models.is_kept("old", 15)
-    assert models.is_kept("new", 15)
-    assert not values.is_kept("a", 10)
-    values("c", 20)  # only now does a model go, the longest unused one
-    assert not models.is_kept("old", 15)
-    assert models.is_kept("new", 15)
-    assert models("too big", 31) == b"x" * 31  # over three quarters of the total
-    assert not models.is_kept("too big", 31)
+    values("b", 10)  # evicts a, although both models were used less recently
+    assert trained.is_cached("old")
+    assert not values.is_cached("a")
+    values("c", 20)  # now the older model too
+    assert [trained.is_cached(name) for name in ("new", "old")] == [True, False]
 
 
-def test_eight_threads_make_a_value_once_and_others_do_not_wait_for_it():
-    total = Total(100)
+def test_texts_evict_no_models():
+    assert cache.TEXTS.max_bytes + cache.MODELS.max_bytes == cache.TOTAL_BYTES
+    assert cache.memory_bytes() > cache.TOTAL_BYTES
+    assert cache.TEXTS.max_bytes <= cache.TOTAL_BYTES / 4
+    assert runs.forward._cache is cache.TEXTS
+    assert models.loaded._cache is models.reference._cache is cache.MODELS
+    assert models.loaded.evict_last
+    assert not models.reference.evict_last
+
+
+def test_an_evicted_value_is_told_to_release_its_memory():
+    released: list[int] = []
+
+    class Held:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def release(self) -> None:
+            released.append(self.number)
+
+    @cached(key=lambda number: number, size=lambda _: 1, cache=Cache(2))
+    def value(number: int) -> Held:
+        return Held(number)
+
+    for number in range(3):
+        value(number)
+    assert released == [0]
+    value.clear()
+    assert released == [0, 1, 2]
+
+
+def test_eight_threads_compute_a_value_once_and_others_do_not_wait_for_it():
     started, inside, go_on = threading.Barrier(8), threading.Event(), threading.Event()
-    made: list[str] = []
+    computed: list[str] = []
 
-    @kept(10, key=lambda name: name, size=len, total=total)
+    @cached(key=lambda name: name, size=len, cache=Cache(100))
     def value(name: str) -> bytes:
-        made.append(name)
+        computed.append(name)
         if name == "slow":
             inside.set()
             assert go_on.wait(10)
         return b"x"
 
-    def ask(_: int) -> bytes:
+    def request(_: int) -> bytes:
         started.wait(10)
         return value("slow")
 
     with ThreadPoolExecutor(8) as pool:
-        answers = pool.map(ask, range(8))
+        answers = pool.map(request, range(8))
         assert inside.wait(10)
-        assert value("quick") == b"x"  # while the other is being made
-        assert not value.is_kept("slow")
+        assert value("quick") == b"x"  # while the other is computed
+        assert not value.is_cached("slow")
         go_on.set()
         assert list(answers) == [b"x"] * 8
-    assert sorted(made) == ["quick", "slow"]
+    assert sorted(computed) == ["quick", "slow"]
 
 
-def test_a_page_makes_room_while_another_makes_what_it_needs(monkeypatch: pytest.MonkeyPatch):
-    """And the one that makes it keeps its own."""
-    room, left = page_runs.Room(2), list[bool]()
-    leave = room.leave
-    monkeypatch.setattr(page_runs, "_room", room)
-    monkeypatch.setattr(room, "leave", lambda: (leave(), left.append(True)))
-    inside, go_on = threading.Event(), threading.Event()
-
-    @kept(10, key=lambda: "the same", size=len, total=Total(100))
-    def value() -> bytes:
-        inside.set()
-        assert go_on.wait(60)
-        return b"x"
-
-    def page() -> bytes:
-        with page_runs.room():
-            return value()
-
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(page)
-        assert inside.wait(60)
-        assert room._free == 1
-        second = pool.submit(page)
-        until(lambda: left, seconds=60)
-        assert room._free == 1
-        go_on.set()
-        assert first.result(60) == second.result(60) == b"x"
-    assert room._free == 2
-
-
-def test_threads_in_several_caches_keep_to_the_total():
-    total = Total(50)
-    functions = [keeper(40, total)[0] for _ in range(3)]
+def test_many_threads_keep_to_the_limit():
+    within = Cache(50)
+    functions = [counted(within)[0] for _ in range(3)]
     started = threading.Barrier(6)
     most: list[int] = []
 
-    def ask(worker: int) -> None:
+    def request(worker: int) -> None:
         started.wait(10)
         for number in range(60):
             value = functions[(worker + number) % 3]
             size = 1 + (worker * 7 + number * 5) % 13
             assert len(value(f"{worker} {number % 20}", size)) in range(1, 14)
-            most.append(total.nbytes)
+            most.append(within.nbytes)
 
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(ask, range(6)))
+        list(pool.map(request, range(6)))
     assert 0 < max(most) <= 50
-    assert total.nbytes == sum(value.nbytes for value in functions)
+    assert within.nbytes == sum(value.nbytes for value in functions)
 
 
-def test_an_error_is_not_kept_and_those_who_waited_try_themselves():
-    total = Total(100)
+def test_an_error_is_not_cached_and_those_who_waited_compute_themselves():
     started = threading.Barrier(2)
-    made: list[int] = []
+    computed: list[int] = []
 
-    @kept(10, key=lambda: "", size=len, total=total)
+    @cached(key=lambda: "", size=len, cache=Cache(100))
     def value() -> bytes:
-        made.append(1)
-        if len(made) == 1:
+        computed.append(1)
+        if len(computed) == 1:
             raise ZeroDivisionError
         return b"x"
 
-    def ask(_: int) -> bytes | type[Exception]:
+    def request(_: int) -> bytes | type[Exception]:
         started.wait(10)
         try:
             return value()
@@ -248,29 +197,27 @@ def test_an_error_is_not_kept_and_those_who_waited_try_themselves():
             return type(error)
 
     with ThreadPoolExecutor(2) as pool:
-        assert sorted(pool.map(ask, range(2)), key=str) == sorted(
-            [ZeroDivisionError, b"x"], key=str
-        )
-    assert len(made) == 2
+        answers = list(pool.map(request, range(2)))
+    assert set(answers) == {ZeroDivisionError, b"x"}
     assert value() == b"x"
-    assert len(made) == 2
+    assert len(computed) == 2
 
 
-def test_what_is_put_aside_comes_back():
-    value, made = keeper(10, Total(100))
+def test_a_function_can_be_disabled_and_its_values_come_back():
+    value, computed = counted(Cache(10))
     value("a", 4)
-    with value.nothing_kept():
-        assert not value.is_kept("a", 4)
+    with value.disabled():
+        assert not value.is_cached("a")
         value("a", 4)
         value("a", 4)
-    assert made == ["a", "a", "a"]
-    assert value.is_kept("a", 4)
+    assert computed == ["a", "a", "a"]
+    assert value.is_cached("a")
     value("a", 4)
-    assert made == ["a", "a", "a"]
+    assert computed == ["a", "a", "a"]
 
 
-def test_a_kept_function_keeps_its_name_and_words():
-    @kept(10, key=lambda number: number, total=Total(10))
+def test_a_cached_function_keeps_its_name_and_docstring():
+    @cached(key=lambda number: number, cache=Cache(10))
     def half(number: int) -> float:
         """Half of it."""
         return number / 2
@@ -279,21 +226,16 @@ def test_a_kept_function_keeps_its_name_and_words():
     assert half(3) == 1.5
 
 
-def test_the_functions_of_the_site_share_one_total():
-    before = cache.nbytes()
-
-    @kept(10_000, key=lambda: "")
+def test_the_functions_of_the_site_share_one_cache():
+    @cached(key=lambda: "")
     def value() -> np.ndarray:
         return np.zeros(1000, np.float32)
 
+    name = f"{__name__}.{value.__qualname__}"
     value()
-    assert cache.nbytes() == before + 4000
+    assert cache.nbytes_by_name()[name] == value.nbytes == 4000
     value.clear()
-    assert cache.nbytes() == before
-    assert cache.MEMORY_SHARE * cache.memory_bytes() >= cache.TOTAL_BYTES
-    bounds = [number for name, number in vars(limits).items() if name.endswith("_CACHE_BYTES")]
-    assert bounds
-    assert all(isinstance(number, int) and number > 0 for number in bounds)
+    assert name not in cache.nbytes_by_name()
 
 
 @dataclass
@@ -335,19 +277,3 @@ def test_a_frame_counts_its_strings():
     short, long = (pd.DataFrame({"word": [letter * 1000 for letter in "ab"[:n]]}) for n in (1, 2))
     assert size_of(short) > 1000
     assert size_of(long) > size_of(short) + 1000
-
-
-def test_what_is_made_twice_at_once_is_kept_once():
-    made: list[object] = []
-
-    @kept(1_000, key=lambda: "the key", size=lambda _: 1)
-    def value() -> object:
-        mine = object()
-        made.append(mine)
-        if len(made) == 1:
-            value.at_once()  # somebody else, while this one is made
-        return mine
-
-    assert value.at_once() is made[1]
-    assert value() is made[1]
-    assert value.n_kept == 1

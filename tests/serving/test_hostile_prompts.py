@@ -25,7 +25,7 @@ def test_there_are_a_hundred():
 def test_each_is_a_recorded_pass_of_its_text_or_a_sentence(name: str):
     passes, refused, sentences = 0, list[str](), set[str]()
     tokenizer = models.get(name).tokenizer
-    with runs.forward.nothing_kept():
+    with runs.forward.disabled():
         for prompt in HOSTILE_PROMPTS:
             try:
                 run = runs.run(name, prompt)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from serving import turns
+from serving import compute
 from serving.jobs import NICENESS, JobQueue, Work
 from serving.limits import MAX_WAITING_OF_A_VISITOR, MAX_WAITING_OF_AN_ADDRESS, OverLimit
 from tests.helpers.jobs import finish
@@ -169,24 +169,24 @@ def test_where_a_rank_is_refused_jobs_run_all_the_same(monkeypatch: pytest.Monke
     assert done == ["job"]
 
 
-def test_a_page_has_its_turn_before_a_job_that_asked_earlier():
+def test_a_page_computes_before_a_job_that_asked_earlier():
     had = list[str]()
 
-    def take_a_turn(name: str) -> None:
-        with turns.turn(alone=True):
+    def computation(name: str) -> None:
+        with compute.slot(exclusive=True):
             had.append(name)
 
     class Pass(Work):
         def work(self) -> None:
-            take_a_turn("job")
+            computation("job")
 
     queue, job = JobQueue(), Pass()
-    page = threading.Thread(target=take_a_turn, args=("page",))
-    with turns.turn():
+    page = threading.Thread(target=computation, args=("page",))
+    with compute.slot():
         queue.put(job)
-        until(lambda: turns.in_line() == 2, seconds=10, every=0.01)
+        until(lambda: compute.n_requests() == 2, seconds=10, every=0.01)
         page.start()
-        until(lambda: turns.in_line() == 3, seconds=10, every=0.01)
+        until(lambda: compute.n_requests() == 3, seconds=10, every=0.01)
     finish(job)
     page.join(10)
     assert had == ["page", "job"]

@@ -61,14 +61,3 @@ def test_an_error_is_not_kept_and_lets_the_next_one_measure():
     with pytest.raises(ValueError, match="no"):
         measure.kept("page", measure.FIRST, fail)
     assert measure.kept("page", measure.FIRST, lambda: 3).value == 3
-
-
-def test_results_are_bounded():
-    def large(text: str) -> tuple[str, bytes]:
-        return text, bytes(measure.MAX_KEPT_BYTES // 3)
-
-    for number in range(3):  # of which two fit
-        measure.kept(("page", number), measure.FIRST, lambda: large("first time"))
-    last = measure.kept(("page", 2), measure.FIRST, lambda: large("again"))
-    first = measure.kept(("page", 0), measure.FIRST, lambda: large("again"))
-    assert (last.value[0], first.value[0]) == ("first time", "again")

@@ -7,7 +7,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from streamlit.testing.v1 import AppTest
 
-from serving import metrics, turns
+from serving import compute, metrics
 from serving.jobs import JobQueue, Work
 from serving.step_times import StepTime
 from tests.helpers.apptest import FRAME, open_page
@@ -96,11 +96,11 @@ def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():
     assert counted("waiting_seconds_count", queue="of failing jobs") == 1
 
 
-def test_whoever_waits_for_a_turn_is_counted():
-    before = counted("waiting_seconds_count", queue="turns")
-    assert list(turns.each(range(3))) == [0, 1, 2]
-    # a fourth turn finds that there is nothing more
-    assert counted("waiting_seconds_count", queue="turns") == before + 4
+def test_waiting_for_a_slot_is_counted():
+    before = counted("waiting_seconds_count", queue="compute")
+    assert list(compute.steps(range(3), seconds=0)) == [0, 1, 2]
+    # a fourth slot finds that there is nothing more
+    assert counted("waiting_seconds_count", queue="compute") == before + 4
 
 
 def test_tokens_and_their_seconds_are_counted_by_whether_a_cache_was_used():

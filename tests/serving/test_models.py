@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from serving import cache, first_models, models
-from serving.limits import MODEL_CACHE_BYTES, OverLimit
+from serving.limits import OverLimit
 from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2
 from tests.helpers.hollow_models import hollow_model
 
@@ -15,14 +15,14 @@ from tests.helpers.hollow_models import hollow_model
 def room_for_a_megabyte(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Models may take a megabyte; a folder of models."""
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
-    monkeypatch.setattr(models, "ROOM_BYTES", 1_000_000)
+    monkeypatch.setattr(models, "MODEL_BUDGET_BYTES", 1_000_000)
     return tmp_path
 
 
 def test_a_model_that_is_too_large_is_refused_with_both_sizes(room_for_a_megabyte: Path):
     hollow_model(room_for_a_megabyte / "giant", 10**9)
     hollow_model(room_for_a_megabyte / "gpt2-medium", 10_000_000)
-    with pytest.raises(OverLimit, match=r"^giant takes 4\.00 GB .* together may take 0\.00 GB"):
+    with pytest.raises(OverLimit, match=r"^giant takes 4\.00 GB .* a model may take 0\.00 GB"):
         models.get("giant")
     with pytest.raises(OverLimit, match=r"^GPT-2 medium \(355M\) takes 0\.04 GB of memory"):
         models.get("gpt2-medium")
@@ -44,7 +44,7 @@ def test_a_page_shows_first_what_there_is_room_for(room_for_a_megabyte: Path):
     assert models.preferred("decoder") == "gpt2"  # nothing fits, so the sentence is about this one
     hollow_model(room_for_a_megabyte / "small", 1_000)
     assert models.preferred("decoder") == "small"
-    assert models.no_room("small", 4_000) == ""
+    assert models.too_large_message("small", 4_000) == ""
 
 
 def test_whoever_runs_the_site_may_say_which_comes_first(
@@ -75,7 +75,5 @@ def test_a_model_counts_by_itself_and_so_does_that_of_transformers(name: str):
     assert weights <= models.reference.nbytes < 1.01 * weights  # and buffers
 
 
-def test_all_models_together_get_their_share_of_the_memory():
-    assert min(MODEL_CACHE_BYTES, int(0.75 * cache.TOTAL_BYTES)) == models.ROOM_BYTES
-    assert cache.bound_of(10**15) == cache.TOTAL_BYTES
-    assert cache.bound_of(9, last_to_go=True) == 9
+def test_the_largest_model_fits_the_memory():
+    assert models.MODEL_BUDGET_BYTES <= cache.MODELS.max_bytes < cache.TOTAL_BYTES

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import pretrained
-from serving import models, one_pass, runs, turns
-from serving.cache import kept, size_of
+from serving import compute, models, one_pass, runs
+from serving.cache import Cache, cached, size_of
 from serving.limits import OverLimit
 from tests.helpers.bundled_models import DECODER, ENCODER
 
@@ -86,25 +86,27 @@ def test_the_disk_is_asked_once_where_a_model_lies(monkeypatch: pytest.MonkeyPat
     assert asked == [ENCODER]
 
 
-@pytest.mark.parametrize("in_a_turn", [False, True])
-def test_a_run_that_was_forgotten_is_recorded_anew(in_a_turn: bool):
+@pytest.mark.parametrize("in_a_slot", [False, True])
+def test_a_run_that_was_forgotten_is_recorded_anew(in_a_slot: bool):
     run = runs.run(ENCODER, TEXT)
     before = run.weights.copy()
     tensors = weakref.ref(run.tensors)
     runs.forward.clear()
     gc.collect()
     assert tensors() is None  # whoever holds the run holds none of its memory
-    with turns.turn() if in_a_turn else nullcontext():
+    with compute.slot() if in_a_slot else nullcontext():
         np.testing.assert_array_equal(run.weights, before)
         again = run.tensors
         assert run.tensors is again  # it is kept, and not recorded for each use
     assert runs.run(ENCODER, TEXT).tensors is again
 
 
-def test_what_a_large_cache_has_no_room_for_lets_its_memory_go(monkeypatch: pytest.MonkeyPatch):
+def test_a_run_that_is_evicted_releases_its_memory(monkeypatch: pytest.MonkeyPatch):
     texts = [f"{TEXT} {word}" for word in ("east", "west", "home")]
     room = 2 * size_of(runs.run(ENCODER, texts[0]).tensors) + 100
-    small = kept(room, key=lambda key, *_: key, size=lambda run: size_of(run.tensors))
+    small = cached(
+        key=lambda key, *_: key, size=lambda run: size_of(run.tensors), cache=Cache(room)
+    )
     monkeypatch.setattr(runs, "forward", small(runs.forward.__wrapped__))
     first, second, third = (runs.run(ENCODER, text) for text in texts)
     assert [run.recorded.tensors is None for run in (first, second, third)] == [True, False, False]
@@ -115,7 +117,7 @@ def test_what_a_large_cache_has_no_room_for_lets_its_memory_go(monkeypatch: pyte
 def test_a_run_with_a_part_off_is_recorded_anew_too():
     run = one_pass.one_pass(DECODER, TEXT, ("F2", "L1H0")).run
     before = run.weights.copy()
-    run.let_go()
+    run.release()
     one_pass._switched_run.clear()
     np.testing.assert_array_equal(run.weights, before)
     assert not run.tensors.mlp_norms[2].any()

@@ -1,24 +1,38 @@
 """The frame around every page: what it says where the page itself has to wait."""
 
+import threading
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from serving import page_runs
-from tests.helpers.apptest import FRAME, open_page
+from serving import compute, runs
+from tests.helpers.apptest import FRAME, messages, open_page
+from tests.helpers.bundled_models import ENCODER
 
-PAGE = "pages/kv_cache/calculator/page.py"
+PAGE = "pages/compare/heads/page.py"
 
 
-def test_a_visitor_of_a_crowded_site_is_told_so_and_gets_the_page(monkeypatch: pytest.MonkeyPatch):
+def test_a_visitor_of_a_busy_site_is_told_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
-    room = page_runs.Room(1)
-    monkeypatch.setattr(page_runs, "_room", room)
-    room.enter(0)
-    monkeypatch.setattr(page_runs, "SILENT_WAIT_SECONDS", 0.01)
-    monkeypatch.setattr(page_runs, "LONGEST_WAIT_SECONDS", 0.02)
-    site = open_page(AppTest.from_file(FRAME, default_timeout=60), PAGE)
-    assert [toast.value for toast in site.toast] == [page_runs.CROWDED]
-    assert site.title[0].value == "Calculator"
-    room.leave()
+    monkeypatch.setattr(compute, "SILENT_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(compute, "LONGEST_WAIT_SECONDS", 0.02)
+    runs.forward.clear()
+    started, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with compute.slot(exclusive=True):
+            started.set()
+            go_on.wait(60)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    assert started.wait(60)
+    site = open_page(AppTest.from_file(FRAME, default_timeout=60), PAGE, heads_model=ENCODER)
+    go_on.set()
+    other.join(60)
+    assert [toast.value for toast in site.toast] == [compute.WAITING]
+    [message] = messages(site)
+    assert "Too many people are using this site right now" in message
     site.run()
-    assert not site.toast  # there was room at once
+    assert not site.toast
+    assert not messages(site)

@@ -7,7 +7,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from serving import models, turns, warmup
+from serving import compute, models, warmup
 from serving.jobs import JobQueue, Work
 from tests.helpers.until import until
 from web import health
@@ -102,7 +102,7 @@ def test_not_ready_after_a_warm_up_that_broke(warm_up: Callable[..., threading.E
 def test_not_ready_while_one_pass_holds_all_others_up(monkeypatch: pytest.MonkeyPatch):
     assert client.get("/readyz").status_code == 200
     monkeypatch.setattr(health, "STUCK_SECONDS", 0.0)
-    with turns.turn():
+    with compute.slot():
         answer = client.get("/readyz")
     assert answer.status_code == 503
     assert "One pass of a model" in answer.json()["reason"]

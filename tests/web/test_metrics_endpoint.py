@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from serving import cache, models, turns
+from serving import cache, compute, models
 from tests.helpers.counts import counted
 from web import metrics_endpoint
 
@@ -146,18 +146,18 @@ def test_visits_and_errors_of_requests_are_counted():
 
 
 def test_what_is_kept_and_who_waits_is_read_when_it_is_asked_for():
-    @cache.kept(10_000, key=lambda n: n, size=lambda value: len(value))
+    @cache.cached(key=lambda n: n, size=lambda value: len(value))
     def filled(n: int) -> bytes:
         return bytes(n)
 
     filled(123)
     filled(77)
-    assert filled.n_kept == 2
+    assert filled.n_cached == 2
     assert counted("cache_bytes", function=f"{__name__}.{filled.__qualname__}") == 200
-    with turns.turn():
-        assert counted("turns_in_line") == 1
-    assert counted("turns_in_line") == 0
-    assert counted("models_loaded") == models.loaded.n_kept
+    with compute.slot():
+        assert counted("compute_requests") == 1
+    assert counted("compute_requests") == 0
+    assert counted("models_loaded") == models.loaded.n_cached
 
 
 def test_streamlit_s_own_numbers_are_withheld_likewise():

@@ -10,11 +10,10 @@ from contextlib import asynccontextmanager
 from streamlit import net_util
 from streamlit.runtime import memory_media_file_storage, runtime_util
 
-from serving import cleanup, turns
+from serving import cleanup
 from serving.limits import FILES_AT_ONCE, MAX_SENT_BYTES
 from ui.around import widget_kinds
 from ui.around.kept_files import KeptFiles
-from ui.around.visitors import address
 
 
 def prepare() -> None:
@@ -25,7 +24,6 @@ def prepare() -> None:
     net_util.get_external_ip = lambda: None
     # `server.maxMessageSize` is for what comes in and was read before; what goes out is larger
     runtime_util._max_message_size_bytes = MAX_SENT_BYTES
-    turns.know_addresses(address)
     widget_kinds.check_kinds()
 
 

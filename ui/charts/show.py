@@ -26,8 +26,7 @@ import pandas as pd
 import streamlit as st
 from altair.utils.schemapi import disable_debug_mode
 
-from serving.cache import kept
-from serving.limits import CHART_CACHE_BYTES
+from serving.cache import cached
 from ui.charts import style, theme
 
 Specification = dict[str, Any]  # a Vega-Lite description
@@ -115,7 +114,7 @@ def _key(build: Build, *arguments: Any, **settings: Any) -> tuple[Hashable, ...]
     return (build.__module__, build.__qualname__, hashlib.sha256(content).digest())
 
 
-@kept(CHART_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def _description(build: Build, *arguments: Any, **settings: Any) -> Specification:
     chart = build(*arguments, **settings)
     if isinstance(chart, dict):

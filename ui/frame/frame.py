@@ -8,7 +8,7 @@ from pathlib import Path
 import streamlit as st
 
 from pretrained import settings
-from serving import in_class, metrics, models, page_runs, warmup
+from serving import compute, in_class, metrics, models, warmup
 from serving.backend.choice import trouble
 from ui.canvas.component import about
 from ui.frame import next_page, sections
@@ -30,8 +30,8 @@ if notice := trouble():
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()
 try:
-    room = page_runs.room(lambda: st.toast(page_runs.CROWDED, icon=":material/groups:"))
-    with room, models.one_look(), metrics.page_run(current.url_path), messages.page():
+    waiting = compute.page_run(lambda: st.toast(compute.WAITING, icon=":material/groups:"))
+    with waiting, models.one_look(), metrics.page_run(current.url_path), messages.page():
         current.run()
 finally:  # also behind a page that fails; not beside it: the first page would wait for both
     warmup.start("ui.charts.show")  # Altair takes a second to import

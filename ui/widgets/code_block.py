@@ -12,8 +12,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 
 _TOKENS = HtmlFormatter(nowrap=True)  # the text escaped, each token in an element of its class
 _BUTTON = '<button type="button" aria-label="Copy" title="Copy"></button>'
@@ -29,7 +28,7 @@ def plain(text: str) -> None:
     _show(escape(text))
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda code: code)
+@cached(key=lambda code: code)
 def _coloured(code: str) -> str:
     """HTML of Python, kept: it takes 0.05 ms a line, and a page runs again at every click."""
     return highlight(code, PythonLexer(stripnl=False), _TOKENS).rstrip("\n")

@@ -10,10 +10,10 @@ import pandas as pd
 
 from pages.compare.ablate import runs
 from pages.compare.ablate.runs import Question
-from serving import cache, models, turns
+from serving import cache, compute, models
 from serving.heads import HeadId
 from serving.jobs import Work
-from serving.limits import SMALL_CACHE_BYTES, check_tokens
+from serving.limits import check_tokens
 
 MAX_RANK_TOKENS = 128
 MAX_AT_ONCE_TOKENS = 32  # ranked without being asked: the page then opens on a full grid
@@ -48,7 +48,7 @@ def kept(question: Question, kind: str) -> Ranking | None:
     return ranked.peek(question, kind)
 
 
-@cache.kept(SMALL_CACHE_BYTES, key=lambda question, kind, measure=None: (*question.key, kind))
+@cache.cached(key=lambda question, kind, measure=None: (*question.key, kind))
 def ranked(question: Question, kind: str, measure: Callable[[], Ranking]) -> Ranking:
     """What `measure` returns, which ranks all heads for this question; kept for all visitors."""
     return measure()
@@ -87,11 +87,11 @@ class RankJob(Work):
         # a layer's heads run that layer and all behind it
         total = n_layers * (n_layers + 1) / 2
         with torch.inference_mode():
-            with turns.turn():
+            with compute.slot():
                 hidden = model.core(ids[None], last_only=True).hidden[0]
             measure = runs.measure(self.question, hidden)
             parts = rank(model.core, ids, self.kind, measure, before_layer=self.check_stop)  # type: ignore[arg-type]
-            for part in turns.slices(parts):
+            for part in compute.steps(parts):
                 values = part.values.float().cpu().numpy()
                 heads = slice(part.first_head, part.first_head + len(values))
                 sizes[part.layer, heads] = values[:, 0]

@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from pretrained import ModelSpec, Pretrained, Tokens
-from serving import models, token_text, turns
-from serving.cache import kept, size_of
+from serving import compute, models, token_text
+from serving.cache import MODELS, cached, size_of
 from serving.heads import HeadId, all_heads
-from serving.limits import (
-    EFFECT_CACHE_BYTES,
-    MASKED_WORD_CACHE_BYTES,
-    MAX_MAP_TOKENS,
-)
+from serving.limits import MAX_MAP_TOKENS
 from serving.prompts import prepare
 
 if TYPE_CHECKING:
@@ -159,7 +155,7 @@ def _own_bytes(head: MaskedWordHead) -> int:
     return size_of([part for name, part in vars(head).items() if name != "output"])
 
 
-@kept(MASKED_WORD_CACHE_BYTES, of_texts=False, key=lambda name: models.key(name), size=_own_bytes)
+@cached(cache=MODELS, key=lambda name: models.key(name), size=_own_bytes)
 def _masked_word_head(name: str) -> MaskedWordHead:
     from pretrained.masked_word import masked_word_head
 
@@ -175,10 +171,7 @@ def measure(question: Question, hidden: Tensor) -> Measure:
     return prediction_effects(logits_of(question), hidden, question.position)
 
 
-@kept(
-    EFFECT_CACHE_BYTES,
-    key=lambda question, heads, kind: (*question.key, tuple(sorted(heads)), kind),
-)
+@cached(key=lambda question, heads, kind: (*question.key, tuple(sorted(heads)), kind))
 def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
     """Switch these heads off, all at once; their order changes nothing.
 
@@ -197,7 +190,7 @@ def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
     rows = [[], _changes(heads, kind), _changes(heads, other_kind)]
     if len(heads) > 1 and len(heads) * len(question.ids) <= MAX_ALONE_TOKENS:
         rows += [_changes([head], kind) for head in sorted(heads)]
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         hidden = hidden_with(model.core, torch.tensor(question.ids, device=model.device), rows)
         values = measure(question, hidden[0])(hidden[1:])
         sizes = values[:, 0].tolist()

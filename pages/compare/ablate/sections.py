@@ -13,7 +13,7 @@ import streamlit as st
 from pages.compare.ablate import live_grid, pickers, ranking, runs
 from pages.compare.ablate.ranking import Ranking, RankJob
 from pages.compare.ablate.runs import Question
-from serving import models, page_runs
+from serving import models
 from serving.heads import HeadId
 from serving.limits import OverLimit
 from serving.queues import GENERATIONS
@@ -45,8 +45,7 @@ def rank(question: Question, heads: Sequence[str], kind: str) -> None:
             job = _put(question, kind)
             visit().until_left(_JOB, partial(_leave, job))
             if quick:
-                with page_runs.outside():
-                    job.finished.wait(SHORT_SECONDS)
+                job.finished.wait(SHORT_SECONDS)
             ranked = ranking.kept(question, kind)
     if ranked is None and job is not None and job.live:
         job_view.follow(job, partial(_running, heads), live=True, every=0.5)

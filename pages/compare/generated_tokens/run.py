@@ -9,14 +9,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from serving import metrics, models, token_text, turns
-from serving.cache import kept
-from serving.limits import (
-    MAX_TRACED_PROMPT,
-    MAX_TRACED_TOKENS,
-    MIN_TRACED_TOKENS,
-    TRACE_CACHE_BYTES,
-)
+from serving import compute, metrics, models, token_text
+from serving.cache import cached
+from serving.limits import MAX_TRACED_PROMPT, MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
 from serving.prompts import check_choice, prepare
 from ui.widgets.progress import Report, Reporter
 from ui.widgets.progress import watched as with_progress
@@ -72,7 +67,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(TRACE_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def generation(settings: Settings, report: Report | None = None) -> Generation:
     """The run for these settings, kept for all visitors.
 
@@ -103,7 +98,7 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
         stop_ids=model.tokenizer.end_ids,
         on_step=reporter.unit,
         hooks=Hooks(before_layer=reporter.layer),
-        paced=lambda steps: metrics.counted(turns.slices(steps)),
+        paced=lambda steps: metrics.counted(compute.steps(steps)),
     )
     seconds = time.perf_counter() - begin
     ended = prompt.note if traced.n_steps == prompt.n_new else "The model ended its text here."
@@ -132,7 +127,7 @@ def watched(settings: Settings) -> Generation | None:
         "generated_tokens",
         settings,
         lambda report: generation(settings, report),
-        kept=generation.is_kept(settings),
+        kept=generation.is_cached(settings),
         total=settings.n_new,
         unit="tokens",
         done=_summary,

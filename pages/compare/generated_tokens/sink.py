@@ -12,9 +12,9 @@ import pandas as pd
 import streamlit as st
 
 from pages.compare.generated_tokens.run import Generation
-from serving import token_text, turns
-from serving.cache import kept
-from serving.limits import MAX_SINK_TOKENS, SMALL_CACHE_BYTES
+from serving import compute, token_text
+from serving.cache import cached
+from serving.limits import MAX_SINK_TOKENS
 from serving.number_text import percent
 
 if TYPE_CHECKING:
@@ -65,10 +65,7 @@ def measured(
     return _measure(generation, ids, on_progress or (lambda n_done, n_passes: None))
 
 
-@kept(
-    SMALL_CACHE_BYTES,
-    key=lambda generation, ids, on_progress: (*generation.model_key, ids),
-)
+@cached(key=lambda generation, ids, on_progress: (*generation.model_key, ids))
 def _measure(
     generation: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
 ) -> Measured:
@@ -89,11 +86,11 @@ def _measure(
     texts = variants(ids, [(f"“{label}”", number) for number, label in labels.items()])
     fitting = [v for v in texts if len(v.token_ids) <= model.core.config.context_length]
     begin = time.perf_counter()
-    with turns.turn():
+    with compute.slot():
         sink = measure(model.core, ids)
     on_progress(1, len(fitting) + 1)
     outcomes = []
-    for outcome in turns.slices(run_variants(model.core, fitting)):
+    for outcome in compute.steps(run_variants(model.core, fitting)):
         outcomes.append(outcome)
         on_progress(len(outcomes) + 1, len(fitting) + 1)
     seconds = time.perf_counter() - begin

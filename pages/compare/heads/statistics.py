@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from pretrained import Pretrained
-from serving import models, turns
-from serving.cache import kept
-from serving.limits import STATISTICS_CACHE_BYTES
+from serving import compute, models
+from serving.cache import cached
 from serving.runs import Run
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ def definitions() -> tuple[Statistic, ...]:
     return STATISTICS
 
 
-@kept(STATISTICS_CACHE_BYTES, key=lambda run: run.key)
+@cached(key=lambda run: run.key)
 def table(run: Run) -> pd.DataFrame:
     """One row a head, layer by layer: `layer`, `head`, and a column for each statistic's name.
 
@@ -69,7 +68,7 @@ def _by_name(scores: np.ndarray) -> dict[str, np.ndarray]:
     return {"induction": induction, "duplicate": duplicate}
 
 
-@kept(STATISTICS_CACHE_BYTES, key=lambda where: where[:2])
+@cached(key=lambda where: where[:2])
 def _repeated(where: tuple[str, ...]) -> np.ndarray:
     from attention_core.analysis.head_statistics import repeated_scores
     from attention_core.analysis.repeated_words import words_said_twice
@@ -84,7 +83,7 @@ def _repeated(where: tuple[str, ...]) -> np.ndarray:
     )
     if ids is None:
         return np.full((2, config.n_layers, config.n_heads), np.nan, np.float32)
-    with turns.turn():
+    with compute.slot():
         scores = repeated_scores(model.core, ids, before=before, after=after)
     return np.stack([part.float().cpu().numpy() for part in (scores.induction, scores.duplicate)])
 

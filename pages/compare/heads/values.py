@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pages.compare.heads.packing import Packed, pack
-from serving.cache import kept
-from serving.limits import PACKED_CACHE_BYTES, READ_CACHE_BYTES
+from serving.cache import cached
 from serving.runs import Run
 
 WEIGHTS, CONTRIBUTIONS = "weights", "contributions"
@@ -37,7 +36,7 @@ def values(run: Run, reading: Reading) -> np.ndarray:
     return _compute(run, reading)
 
 
-@kept(PACKED_CACHE_BYTES, key=lambda run, reading, name: (run.key, reading, name))
+@cached(key=lambda run, reading, name: (run.key, reading, name))
 def packed(run: Run, reading: Reading, *, name: str) -> Packed:
     """What the mosaic with the key `name` draws."""
     return pack(
@@ -62,7 +61,7 @@ def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -
     return array
 
 
-@kept(READ_CACHE_BYTES, key=lambda run, reading: (run.key, reading))
+@cached(key=lambda run, reading: (run.key, reading))
 def _compute(run: Run, reading: Reading) -> np.ndarray:
     import torch
 

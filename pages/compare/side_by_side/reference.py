@@ -10,9 +10,9 @@ import pandas as pd
 import streamlit as st
 
 from pages.compare.side_by_side import charts
-from serving import models, turns
-from serving.cache import kept
-from serving.limits import MAX_MAP_TOKENS, SMALL_CACHE_BYTES
+from serving import compute, models
+from serving.cache import cached
+from serving.limits import MAX_MAP_TOKENS
 from serving.number_text import written
 from serving.prompts import prepare
 from ui.charts.show import show as show_chart
@@ -72,7 +72,7 @@ class Reference:
         )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
+@cached(key=lambda name, text: (*models.key(name), text))
 def reference(name: str, text: str) -> Reference:
     """The comparison for a model and a text, computed once for all visitors.
 
@@ -83,7 +83,7 @@ def reference(name: str, text: str) -> Reference:
     model = models.get(name)
     tokens = prepare(model, text, MAX_MAP_TOKENS, "a head map").tokens
     theirs = models.reference(model)  # takes seconds: not while others wait for their turn
-    with turns.turn(alone=True):  # what transformers records hangs on the model itself
+    with compute.slot(exclusive=True):  # what transformers records hangs on the model itself
         return Reference(model.spec.title, len(tokens), compare(model.core, theirs, tokens.ids))
 
 

@@ -9,8 +9,7 @@ import pandas as pd
 
 from pretrained import Tokens
 from pretrained.tokenization.alignment import group_labels, words
-from serving.cache import kept
-from serving.limits import PAIR_CACHE_BYTES
+from serving.cache import cached
 from serving.runs import Run
 
 RANK = "rank of A among words"
@@ -121,7 +120,7 @@ def search(run: Run, text_units: tuple[Unit, ...], query: int, key: int, other: 
     )
 
 
-@kept(PAIR_CACHE_BYTES, key=lambda run, text_units: run.key)
+@cached(key=lambda run, text_units: run.key)
 def _largest_of(run: Run, text_units: tuple[Unit, ...]) -> np.ndarray:
     """The largest weight of any head for every pair of units, kept for each text."""
     from pages.compare.word_pairs.experiment import strongest_head

@@ -18,9 +18,9 @@ from pages.kv_cache.inside_the_cache.pictures import (
     scale,
 )
 from pages.kv_cache.inside_the_cache.run import Run, read_only
-from serving import token_text, turns
-from serving.cache import kept
-from serving.limits import INSIDE_CROP_BYTES, MAX_INSIDE_CONTINUATION, OverLimit
+from serving import compute, token_text
+from serving.cache import cached
+from serving.limits import MAX_INSIDE_CONTINUATION, OverLimit
 from serving.number_text import written
 from serving.prompts import prepare
 from serving.token_text import isolated
@@ -64,7 +64,7 @@ def _bytes(cropped: Cropped) -> int:
     return cropped.keys.nbytes + cropped.values.nbytes
 
 
-@kept(INSIDE_CROP_BYTES, key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
+@cached(key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
 def cropped(run: Run, n_kept: int, text: str) -> Cropped:
     """The run's cache cropped to `n_kept` tokens and continued with a text, kept for all visitors.
 
@@ -91,7 +91,7 @@ def cropped(run: Run, n_kept: int, text: str) -> Cropped:
             "context. Crop to fewer tokens or shorten the text."
         )
     rows = (torch.tensor(run.keys), torch.tensor(run.values))
-    with turns.turn():
+    with compute.slot():
         result = crop_and_continue(model.core, run.run_ids, rows, n_kept, new)
     keys, values = (read_only(tensor.numpy()) for tensor in result.after)
     next_piece, fresh_piece = token_text.pieces(model.tokenizer, [result.next_id, result.fresh_id])

@@ -16,9 +16,8 @@ import pandas as pd
 
 from pages.kv_cache.inside_the_cache import pictures
 from pages.kv_cache.inside_the_cache.run import Run, read_only
-from serving import token_text, turns
-from serving.cache import kept
-from serving.limits import INSIDE_FULL_BYTES
+from serving import compute, token_text
+from serving.cache import cached
 from serving.number_text import written
 from serving.token_text import isolated
 from ui.widgets.progress import Report, Reporter
@@ -73,7 +72,7 @@ def _bytes(full_cache: Full) -> int:
     return full_cache.ring_keys.nbytes
 
 
-@kept(INSIDE_FULL_BYTES, key=lambda run, room, report=None: (run.key, room), size=_bytes)
+@cached(key=lambda run, room, report=None: (run.key, room), size=_bytes)
 def full(run: Run, room: int, report: Report | None = None) -> Full:
     """The run's text through a cache of `room` rows, kept for all visitors.
 
@@ -92,13 +91,13 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     core, text, n_prompt = model.core, run.run_ids, run.n_prompt
     hooks = Hooks(before_layer=reporter.layer)
     begin = time.perf_counter()
-    with turns.turn():
+    with compute.slot():
         message = full_cache.refusal(core, text, room, hooks=hooks)
     reporter.unit()
     references = [step.logits for step in run.steps]
 
     def way_steps(passes: Iterator[TextPass]) -> Iterator[WayStep]:
-        for text_pass, reference in zip(turns.each(passes), references, strict=True):
+        for text_pass, reference in zip(compute.steps(passes, seconds=0), references, strict=True):
             drift = full_cache.drift(text_pass.logits, reference)
             (piece,) = token_text.pieces(model.tokenizer, [drift.token_id])
             reporter.unit()

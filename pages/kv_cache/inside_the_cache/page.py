@@ -64,7 +64,7 @@ try:
             "inside_the_cache_run",
             request,
             lambda report: run.run(request, report),
-            kept=run.run.is_kept(request),
+            kept=run.run.is_cached(request),
             total=n_new,
             unit="tokens",
             done=lambda result: (

@@ -11,14 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import metrics, models, token_text, turns
-from serving.cache import kept
-from serving.limits import (
-    INSIDE_CACHE_BYTES,
-    MAX_INSIDE_PROMPT,
-    MAX_INSIDE_TOKENS,
-    MIN_INSIDE_TOKENS,
-)
+from serving import compute, metrics, models, token_text
+from serving.cache import cached
+from serving.limits import MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
 from serving.prompts import check_choice, prepare
 from ui.widgets.progress import Report, Reporter
 
@@ -102,7 +97,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(INSIDE_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def run(settings: Settings, report: Report | None = None) -> Run:
     """The run for these settings, kept for all visitors.
 
@@ -139,10 +134,10 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
         stop_ids=model.tokenizer.end_ids,
         hooks=hooks,
     )
-    for step in metrics.counted(turns.slices(observed)):
+    for step in metrics.counted(compute.steps(observed)):
         generated.append(step)
         reporter.unit()
-    with turns.turn():
+    with compute.slot():
         steps = compare_with_one_pass(model.core, ids, generated, hooks=hooks)
     seconds = time.perf_counter() - begin
     ended = prompt.note if len(steps) == n_new else "The model ended its text here."

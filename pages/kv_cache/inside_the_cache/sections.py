@@ -118,7 +118,7 @@ def filled(run: Run, layer: int, head: int) -> Full | None:
             "inside_the_cache_fill",
             (run.settings, room),
             lambda report: full.full(run, room, report),
-            kept=full.full.is_kept(run, room),
+            kept=full.full.is_cached(run, room),
             total=full.total(run),
             unit="passes",
             done=lambda result: f"Passes: {full.total(run)}, in {result.seconds:.2f} s.",

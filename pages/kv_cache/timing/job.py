@@ -1,4 +1,4 @@
-"""The measurement as a job: queued, watched, stopped, one turn of the machine for each step."""
+"""The measurement as a job: queued, watched, stopped, one exclusive slot for each step."""
 
 from __future__ import annotations
 

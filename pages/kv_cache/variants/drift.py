@@ -11,10 +11,10 @@ import streamlit as st
 
 from pages.kv_cache.variants import charts
 from pretrained import CatalogEntry
-from serving import models, token_text, turns, visit
+from serving import compute, models, token_text, visit
 from serving import runs as attention
-from serving.cache import kept
-from serving.limits import DRIFT_CACHE_BYTES, MAX_DRIFT_TOKENS
+from serving.cache import cached
+from serving.limits import MAX_DRIFT_TOKENS
 from serving.prompts import prepare
 from serving.runs import Run
 from serving.token_text import isolated
@@ -103,7 +103,7 @@ class Pooled:
         return pd.DataFrame(columns)
 
 
-@kept(DRIFT_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
+@cached(key=lambda name, text: (*models.key(name), text))
 def pooled(name: str, text: str) -> Pooled:
     """A trained model on a text, pooled to every number of heads that divides its own; kept.
 
@@ -118,12 +118,12 @@ def pooled(name: str, text: str) -> Pooled:
     model = models.get(name)
     tokens = prepare(model, text, MAX_DRIFT_TOKENS, "this comparison").tokens
     ids = torch.tensor(tokens.ids, device=model.device)
-    with turns.turn():
+    with compute.slot():
         before = outcome(model.core, ids)
     changes: list[Drift] = []
     for heads in divisors(model.core.config.kv_heads):
         fewer = mean_pooled_kv_heads(model.core, heads, share=True)
-        with turns.turn():
+        with compute.slot():
             changes.append(drift(before, outcome(fewer, ids), heads))
 
     def piece(change: Drift) -> str | None:

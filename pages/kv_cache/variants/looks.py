@@ -12,15 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import turns
-from serving.cache import kept
-from serving.limits import (
-    FAMILY_CACHE_BYTES,
-    LOOK_CACHE_BYTES,
-    MAX_PROMPT_TOKENS,
-    SMALL_CACHE_BYTES,
-    check_text,
-)
+from serving import compute
+from serving.cache import MODELS, cached
+from serving.limits import MAX_PROMPT_TOKENS, check_text
 from serving.number_text import counted
 
 if TYPE_CHECKING:
@@ -140,7 +134,7 @@ def config(n_heads: int) -> TransformerConfig:
     )
 
 
-@kept(FAMILY_CACHE_BYTES, of_texts=False, key=lambda n_heads: n_heads)
+@cached(cache=MODELS, key=lambda n_heads: n_heads)
 def family(n_heads: int) -> dict[str, Transformer]:
     """The models of all forms, kept; they share most of their weights."""
     from attention_core.model.reshape import in_form
@@ -159,7 +153,7 @@ def family(n_heads: int) -> dict[str, Transformer]:
     return {**models, short.name: build(base, short, seed=SEED)}
 
 
-@kept(LOOK_CACHE_BYTES, key=lambda text, n_heads: (text, n_heads))
+@cached(key=lambda text, n_heads: (text, n_heads))
 def run_ladder(text: str, n_heads: int) -> Ladder:
     """Run every form on a prompt; the result is kept.
 
@@ -173,7 +167,7 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     ids, models = token_ids(text), family(n_heads)
     prompt = torch.tensor([ids])
     caches = dict(
-        turns.slices(
+        compute.steps(
             (name, filled_cache(model, prompt))
             for name, model in models.items()
             if name != ABSORBED
@@ -198,7 +192,7 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda text, n_heads: (text, n_heads), size=lambda forms: 2_000)
+@cached(key=lambda text, n_heads: (text, n_heads), size=lambda forms: 2_000)
 def run_latent_forms(text: str, n_heads: int) -> LatentForms:
     """Run a prompt with latent attention expanded and absorbed; the result is kept.
 
@@ -208,9 +202,9 @@ def run_latent_forms(text: str, n_heads: int) -> LatentForms:
 
     ids, models = token_ids(text), family(n_heads)
     prompt, cache = torch.tensor([ids]), models["MLA"].new_cache(1, len(ids))
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         expanded = models["MLA"](prompt, cache=cache, record=True)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         absorbed = models[ABSORBED](prompt, record=True)
     return LatentForms(
         difference=float((expanded.logits - absorbed.logits).abs().max()),

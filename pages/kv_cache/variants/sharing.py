@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.variants.looks import Form, Ladder
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from ui.charts.style import HEADS, INK, SIGNED, SIGNED_ON_DARK
 
 PICTURE_HEIGHT = 330
@@ -24,7 +23,7 @@ def _key(ladder: Ladder, form: Form, *, dark: bool) -> tuple[object, ...]:
     return ladder.text, ladder.n_heads, form.name, dark
 
 
-@kept(SMALL_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def data(ladder: Ladder, form: Form, *, dark: bool) -> tuple[pd.DataFrame, ...]:
     """`parts`, `links` and `query_heads`, which `sharing` draws.
 

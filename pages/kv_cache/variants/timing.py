@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.kv_cache.variants.looks import ABSORBED, LONGEST, family, names, token_ids
-from serving import cache, turns
+from serving import cache, compute
 from serving.jobs import Work
-from serving.limits import SMALL_CACHE_BYTES
 from serving.number_text import written
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def kept(setting: Setting, round_: int) -> Times | None:
     return measured.peek(setting, round_)
 
 
-@cache.kept(SMALL_CACHE_BYTES, key=lambda setting, round_, measure=None: (setting, round_))
+@cache.cached(key=lambda setting, round_, measure=None: (setting, round_))
 def measured(setting: Setting, round_: int, measure: Callable[[], Times]) -> Times:
     """What `measure` returns, which times this setting; kept for all visitors."""
     return measure()
@@ -122,7 +121,7 @@ def measured(setting: Setting, round_: int, measure: Callable[[], Times]) -> Tim
 class TimeJob(Work):
     """Fill a cache for every form, then time their decode steps in turns.
 
-    The worker writes, the page reads. Every pass takes a turn of its own: no other model runs
+    The worker writes, the page reads. Every pass has an exclusive slot: no other model runs
     beside a step that is timed, and nobody waits for more than one pass.
     """
 
@@ -162,7 +161,7 @@ class TimeJob(Work):
         rounds = interleave(runs, repeats=REPEATS, warmups=2)
         last = {}
         for name in (ABSORBED, EXPANDED):
-            with turns.turn(), torch.inference_mode():
+            with compute.slot(), torch.inference_mode():
                 step = prompt[:, setting.context : setting.context + 1]
                 last[name] = models[name](step, cache=caches[name], last_only=True).logits
             caches[name].crop(setting.context)
@@ -184,7 +183,7 @@ class TimeJob(Work):
         cache = model.new_cache(1, prompt.shape[1] + STEPS)
         for first in range(0, prompt.shape[1], CHUNK):
             chunk = prompt[:, first : first + CHUNK]
-            with turns.turn(), torch.inference_mode():
+            with compute.slot(), torch.inference_mode():
                 model(chunk, cache=cache, last_only=True, hooks=Hooks(before_layer=self.check_stop))
         return cache
 
@@ -202,7 +201,7 @@ class TimeJob(Work):
             for place in range(context, context + STEPS):
                 self.check_stop()
                 step = partial(model, prompt[:, place : place + 1], cache=cache, last_only=True)
-                with turns.turn(alone=True), torch.inference_mode():
+                with compute.slot(exclusive=True), torch.inference_mode():
                     taken += seconds_of(step)
                     self._threads = torch.get_num_threads()
             cache.crop(context)

@@ -11,9 +11,9 @@ import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.pictures import View
 from pages.kv_cache.what_is_recomputed.run import Growth
-from serving import models, token_text, turns
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES, check_tokens
+from serving import compute, models, token_text
+from serving.cache import cached
+from serving.limits import check_tokens
 from serving.number_text import written
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _contrast_key(growth: Growth, name: str | None) -> tuple[object, ...]:
     return (*growth.model_key, growth.ids, name and models.key(name))
 
 
-@kept(SMALL_CACHE_BYTES, key=_contrast_key)
+@cached(key=_contrast_key)
 def _contrast(growth: Growth, name: str | None) -> Contrast:
     from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,
@@ -236,7 +236,7 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     if n < 2:
         return Contrast(decoder, np.zeros(0, np.float32), model.spec.title, 0)
     shorter = [*tokens.ids[: n - 1], *tokens.ids[n:]]
-    with turns.turn():
+    with compute.slot():
         moved, largest = old_rows_by_layer(model.core, shorter, tokens.ids, n - 1)
     return Contrast(decoder, _share(moved.numpy(), largest.numpy()), model.spec.title, n - 1)
 

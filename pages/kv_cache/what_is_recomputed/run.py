@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import models, token_text, turns
-from serving.cache import kept
+from serving import compute, models, token_text
+from serving.cache import cached
 from serving.heads import HeadId
 from serving.limits import (
     MAX_GROWN_BYTES,
@@ -101,7 +101,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(MAX_GROWN_BYTES, key=_key)
+@cached(key=_key)
 def growth(settings: Settings, report: Report | None = None) -> Growth:
     """The steps for these settings, kept for all visitors.
 
@@ -141,7 +141,7 @@ def _make(settings: Settings, reporter: Reporter) -> Growth:
     columns = min(8, config.vocab_size)
     steps = []
     hooks = Hooks(before_layer=reporter.layer)
-    for step in turns.slices(
+    for step in compute.steps(
         grow(model.core, prompt.ids, n_steps=n_new, n_columns=columns, hooks=hooks)
     ):
         steps.append(step)
@@ -191,7 +191,7 @@ def watched(settings: Settings) -> Growth | None:
         "what_is_recomputed",
         settings,
         lambda report: growth(settings, report),
-        kept=growth.is_kept(settings),
+        kept=growth.is_cached(settings),
         total=settings.n_new,
         unit="steps",
         done=lambda result: (

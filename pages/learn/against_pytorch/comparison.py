@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from serving import measure
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.number_text import counted, written
 from serving.quiz import Question
 from ui.canvas.tensors import Panel, Quantity
@@ -67,7 +66,7 @@ def divisors(width: int) -> list[int]:
     return [n for n in HEADS if width % n == 0]
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
+@cached(key=lambda setting: setting)
 def side(setting: Setting) -> Side:
     """Outputs, differences, products and memory. Raises ValueError for heads that do not fit."""
     from pages.learn.against_pytorch import experiment as against_pytorch

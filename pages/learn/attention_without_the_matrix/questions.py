@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.quiz import Question, nearest
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda: "attention_without_the_matrix")
+@cached(key=lambda: "attention_without_the_matrix")
 def questions() -> list[Question]:
     """Three questions; what is right is computed by the functions of the page."""
     return [_factor(), _tiles(), _kept()]

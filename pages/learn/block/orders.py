@@ -18,9 +18,8 @@ from pages.learn.block.originals import (
 )
 from pages.learn.block.stream import run
 from pages.learn.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
-from serving import models, turns
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving import compute, models
+from serving.cache import cached
 from serving.number_text import difference
 from ui.canvas.tensors import Panel
 
@@ -49,7 +48,7 @@ def _key(choice: str, text: str, how: str, seed: int) -> tuple[object, ...]:
     return key(choice), text, how, seed if how == "shuffled" else 0
 
 
-@kept(SMALL_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
     """Parts of a layer of 2017, or of a model's first, on reordered tokens.
 
@@ -82,7 +81,7 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
             return core.embed(x, places if positions else None).entering
 
     order = token_order.reordered(len(labels), how, seed)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         exchanges = token_order.exchanges(layer, tokens, order, embed, rotation)
     rows = [labels[i] for i in order]
     return Reordered(

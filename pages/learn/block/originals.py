@@ -6,8 +6,8 @@ from typing import Any
 
 from pretrained.tokenization.tokens import numbered, plain
 from serving import models
-from serving.cache import kept
-from serving.limits import LAYER_CACHE_BYTES, MAX_LESSON_TOKENS, check_text, check_tokens
+from serving.cache import MODELS, cached
+from serving.limits import MAX_LESSON_TOKENS, check_text, check_tokens
 
 ENCODER_2017, DECODER_2017 = "2017 encoder layer", "2017 decoder layer"
 BASE_2017 = "2017 Transformer, base"
@@ -32,7 +32,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return words
 
 
-@kept(LAYER_CACHE_BYTES, of_texts=False, key=lambda kind, n_heads, d_ff: (kind, n_heads, d_ff))
+@cached(cache=MODELS, key=lambda kind, n_heads, d_ff: (kind, n_heads, d_ff))
 def untrained_layer(kind: str, n_heads: int, d_ff: int) -> Any:
     """An untrained layer of these sizes, the same each time."""
     from attention_core.model.block import Block

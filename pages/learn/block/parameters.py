@@ -9,8 +9,7 @@ import pandas as pd
 
 from pages.learn.block.originals import BASE_2017, key
 from serving import models
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from ui.charts import style
 from ui.charts.bars import labelled
 
@@ -61,7 +60,7 @@ def countable() -> list[str]:
     return [BASE_2017, *ready, *(name for name in PRESETS if name not in ready)]
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda choice: key(choice))
+@cached(key=lambda choice: key(choice))
 def counts(choice: str) -> Counts:
     """Parameters by part, of the loaded weights where they are here; errors as of loading."""
     from attention_core import PRESETS, Transformer

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 
 from pages.learn.block.stream import run
-from serving import models, token_text, turns
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving import compute, models, token_text
+from serving.cache import cached
 from serving.number_text import percent
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class NextToken:
     ratio: float
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name, text, position: (*models.key(name), text, position))
+@cached(key=lambda name, text, position: (*models.key(name), text, position))
 def lens(name: str, text: str, position: int) -> LensTable:
     """The logit lens of a decoder at a position. Errors as of `run`."""
     import torch
@@ -65,7 +64,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
 
     stream, model = run(name, text), models.get(name)
     states = stream.run.tensors.states[:, position].to(model.device, model.dtype)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         predictions: Lens = lens_at(logit_lens(model.core, states), 5)
     *pieces, final = token_text.pieces(
         model.tokenizer, [*predictions.ids.flatten().tolist(), predictions.final]
@@ -91,7 +90,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
+@cached(key=lambda name, text: (*models.key(name), text))
 def next_token(name: str, text: str) -> NextToken:
     """What a decoder predicts behind a text. Errors as of `run`."""
     import torch
@@ -105,7 +104,7 @@ def next_token(name: str, text: str) -> NextToken:
         raise ValueError(f"{name} has no output matrix and predicts no token.")
     last = stream.run.state(core.config.n_layers)  # behind the last layer: only its norm is left
     places = torch.arange(len(stream.labels), device=last.device)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         hidden, _ = core.run_layers(last, core.new_pass(last, places), first=core.config.n_layers)
         logits = logit_lens(core, last)[0]
         alone = last_row_alone(core, hidden[0])

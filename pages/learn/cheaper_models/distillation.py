@@ -8,9 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from serving import models, turns
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving import compute, models
+from serving.cache import cached
 from serving.number_text import counted, written
 from serving.runs import Run
 from serving.token_text import isolated
@@ -28,7 +27,7 @@ SOFT, HARD = "pushed by the teacher", "pushed by the right token"
 CODE = "pages/learn/cheaper_models/experiment/distillation.py"
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, temperature: (*run.key, temperature))
+@cached(key=lambda run, temperature: (*run.key, temperature))
 def curve(run: Run, temperature: float) -> pd.DataFrame:
     """The mean divergence of students of several depths: columns `layers`, `divergence`.
 
@@ -44,12 +43,12 @@ def curve(run: Run, temperature: float) -> pd.DataFrame:
     depths = range(n_layers, 0, -max(1, n_layers // N_DEPTHS))
     divergences: list[float] = []
     with torch.inference_mode():
-        with turns.turn():
+        with compute.slot():
             teacher = logit_lens(core, run.state(n_layers)).float()
             states = torch.cat([run.state(depth) for depth in depths])
         # a product reads the whole output matrix, so several depths share one
         for some in torch.split(states, max(1, N_ROWS // len(run.tokens))):
-            with turns.turn():
+            with compute.slot():
                 students = logit_lens(core, some).float()
                 bits = divergence_bits(teacher, students, temperature)
                 divergences += bits[:, :-1].mean(dim=1).tolist()
@@ -68,7 +67,7 @@ class Student:
     agrees: int
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, n_layers, temperature: (run.key, n_layers, temperature))
+@cached(key=lambda run, n_layers, temperature: (run.key, n_layers, temperature))
 def student(run: Run, n_layers: int, temperature: float) -> Student:
     """The model cut after so many layers against the whole one, token by token.
 
@@ -83,7 +82,7 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
     if len(labels) < 2:
         raise ValueError("One token has no next token: type another word.")
     core = run.pretrained.core
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         of_teacher, of_student = (
             logit_lens(core, run.state(depth))[0, :-1].float()
             for depth in (core.config.n_layers, n_layers)

@@ -9,9 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from serving import models, turns
-from serving.cache import kept
-from serving.limits import MAX_DRAFTED_TOKENS, READ_TEXT_CACHE_BYTES, SMALL_CACHE_BYTES
+from serving import compute, models
+from serving.cache import cached
+from serving.limits import MAX_DRAFTED_TOKENS
 from serving.runs import Run
 from serving.token_text import in_line, isolated, pieces
 from ui.charts.show import show
@@ -29,7 +29,7 @@ WITHIN = (1, 10, 100)
 CODE = "pages/learn/cheaper_models/experiment/drafts.py"
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
+@cached(key=lambda run: run.key)
 def ranks(run: Run) -> pd.DataFrame:
     """Where the model puts the tokens that follow each position.
 
@@ -45,7 +45,7 @@ def ranks(run: Run) -> pd.DataFrame:
     if len(labels) < 2:
         raise ValueError("One token has no next token: type another word.")
     core = run.pretrained.core
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         last = run.state(core.config.n_layers)
         logits = logit_lens(core, last)[0]
         ids = torch.tensor(run.tokens.ids, device=logits.device)
@@ -96,19 +96,19 @@ class Drafted:
         )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, n_new: (run.key, n_new))
+@cached(key=lambda run, n_new: (run.key, n_new))
 def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
     """The likeliest tokens of the whole model behind the text, each from a pass of its own."""
     from attention_core import generate
     from pages.learn.cheaper_models.experiment import drafts
 
     core, ids, read = run.pretrained.core, run.tokens.ids, _read(run)
-    with turns.turn():
+    with compute.slot():
         cache = drafts.first_layers(core, read, core.config.n_layers, len(ids) + n_new)
         return tuple(generate(core, ids[read.length :], max_new_tokens=n_new, cache=cache))
 
 
-@kept(READ_TEXT_CACHE_BYTES, key=lambda run: run.key, size=lambda cache: cache.nbytes)
+@cached(key=lambda run: run.key, size=lambda cache: cache.nbytes)
 def _read(run: Run) -> KVCache:
     """The text as the whole model keeps it, for every draft behind it."""
     import torch
@@ -116,11 +116,11 @@ def _read(run: Run) -> KVCache:
     from pages.learn.cheaper_models.experiment import drafts
 
     model = run.pretrained
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         return drafts.read_text(model.core, torch.tensor(run.tokens.ids, device=model.device))
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, n_layers, n: (run.key, n_layers, n))
+@cached(key=lambda run, n_layers, n: (run.key, n_layers, n))
 def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
     """Draft tokens behind the text and check them. Raises: ValueError without room for them."""
     import torch
@@ -130,7 +130,7 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
     model = run.pretrained
     tokenizer = model.tokenizer
     ids, read = torch.tensor(run.tokens.ids, device=model.device), _read(run)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         checked = drafts.draft(model.core, ids, n_layers, n_drafted, read)
     alone = token_by_token(run, len(checked.written))
     return Drafted(

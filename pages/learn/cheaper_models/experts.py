@@ -10,9 +10,8 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from serving import models, turns, visit
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving import compute, models, visit
+from serving.cache import cached
 from serving.runs import Run
 from serving.token_text import pieces
 from ui.canvas.heatmap import ColourScale, Map, heatmap
@@ -82,21 +81,21 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, cut: (run.key, cut))
+@cached(key=lambda run, cut: (run.key, cut))
 def lengths(run: Run, cut: Cut) -> Lengths:
     """What the experts of an MLP add to the tokens of a text. Errors as of loading a model."""
     import torch
 
     from pages.learn.cheaper_models.experiment.experts import errors_by_count
 
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         added, bias, record = _added(run, cut)
         errors = errors_by_count(added, record.mlp_output[0], bias)
     of_experts = torch.linalg.vector_norm(added, dim=-1)
     return Lengths(of_experts.float().cpu().numpy(), errors.float().cpu().numpy())
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, cut, k: (run.key, cut, k))
+@cached(key=lambda run, cut, k: (run.key, cut, k))
 def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     """The likeliest next tokens: columns `next token`, `whole MLP` and `k experts` (shares)."""
     import torch
@@ -104,7 +103,7 @@ def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     from pages.learn.cheaper_models.experiment import experts
 
     model = run.pretrained
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         added, bias, record = _added(run, cut)
         output = experts.output_of(added, experts.kept(added, k), bias)
         whole, fewer = (

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.quiz import Question, nearest
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda: "cheaper_models")
+@cached(key=lambda: "cheaper_models")
 def questions() -> list[Question]:
     """Three questions: what experts save, what a draft is worth, and equal rewards."""
     return [_experts(), _draft(), _rewards()]

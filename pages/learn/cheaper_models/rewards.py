@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import streamlit as st
 
-from serving import models, turns
-from serving.cache import kept
+from serving import compute, models
+from serving.cache import cached
 from serving.limits import (
     MAX_CHEAPER_TOKENS,
     MAX_CONTINUATIONS,
     MAX_CONTINUED_TOKENS,
     MAX_RULE_CHARACTERS,
-    SMALL_CACHE_BYTES,
     OverLimit,
 )
 from serving.number_text import written
@@ -71,7 +70,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(SMALL_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def sample(settings: Settings, report: Report | None = None) -> tuple[Continuation, ...]:
     """Sample continuations of a text at temperature 1, all at once, kept for all visitors.
 
@@ -99,7 +98,7 @@ def sample(settings: Settings, report: Report | None = None) -> tuple[Continuati
         hooks=Hooks(before_layer=reporter.layer),
     )
     written: list[list[tuple[int, float]]] = [[] for _ in range(n)]
-    for steps in turns.slices(passes):
+    for steps in compute.steps(passes):
         for tokens, step in zip(written, steps, strict=True):
             if step is not None:
                 tokens.append((step.token_id, step.logprob))
@@ -152,10 +151,7 @@ class Push:
     probability: float
 
 
-@kept(
-    SMALL_CACHE_BYTES,
-    key=lambda run, ids, place, advantage: (run.key, ids, place, advantage),
-)
+@cached(key=lambda run, ids, place, advantage: (run.key, ids, place, advantage))
 def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
     """The push on the logits at token `place` of a continuation `ids` of the text of a run."""
     import torch
@@ -164,7 +160,7 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
 
     model = run.pretrained
     before = torch.tensor([[*run.tokens.ids, *ids[:place]]], device=model.device)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         logits = model.core(before, last_only=True).logits[0, -1].float().cpu()
         pushed = -gradient(logits, ids[place], advantage)
     largest = pushed.abs().topk(N_PUSHED).indices.tolist()
@@ -244,7 +240,7 @@ def draw(run: Run) -> None:
         RUN,
         chosen,
         lambda report: sample(chosen, report),
-        kept=sample.is_kept(chosen),
+        kept=sample.is_cached(chosen),
         total=MAX_CONTINUED_TOKENS,
         unit="passes",
         done=lambda result: f"Sampled {len(result)} continuations at temperature 1.",

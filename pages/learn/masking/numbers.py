@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from serving import runs
-from serving.cache import kept
-from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
+from serving.cache import cached
+from serving.limits import MAX_LESSON_TOKENS
 from serving.number_text import written
 from serving.quiz import Question
 from ui.canvas.tensors import Panel
@@ -162,7 +162,7 @@ def average(weights: np.ndarray, p: float, seed: int) -> pd.DataFrame:
     return _average(weights.astype("f4").tobytes(), p, seed)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda weights, p, seed: (weights, p, seed))
+@cached(key=lambda weights, p, seed: (weights, p, seed))
 def _average(weights: bytes, p: float, seed: int) -> pd.DataFrame:
     import torch
 

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from serving import models
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 
 SINUSOIDS = "sinusoids"
 WIDTHS = (8, 16, 32, 64, 128)
@@ -59,7 +58,7 @@ class Learned:
         return _spread(self.by_distance[self.by_distance["table"] != SINUSOIDS])
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda width: width)
+@cached(key=lambda width: width)
 def sinusoids(width: int) -> Sinusoids:
     """The position vectors of 2017 with so many columns."""
     from attention_core.model.original_transformer import sinusoids as of_2017
@@ -85,7 +84,7 @@ def _key(name: str, count: int) -> tuple[object, ...]:
     return models.key(name), count
 
 
-@kept(SMALL_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def learned(name: str, count: int) -> Learned:
     """The first `count` rows of the table of positions that a model has learned.
 

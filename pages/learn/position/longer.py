@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from pages.learn.position.turned import Vectors
-from serving import turns
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving import compute
+from serving.cache import cached
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -96,7 +95,7 @@ def slow_pairs(found: Vectors, factor: int, chosen: str) -> SlowPairs:
     return SlowPairs(whole, low, high, n_slow, plain_outside, scaled_outside)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda size, theta, length, factor: (size, theta, length, factor))
+@cached(key=lambda size, theta, length, factor: (size, theta, length, factor))
 def every_scaling(size: int, theta: float, length: int, factor: int) -> pd.DataFrame:
     """One row a scaling: its fastest and slowest pair, transformers beside it, and a cache."""
     from pages.learn.position.experiment import longer
@@ -121,7 +120,7 @@ def every_scaling(size: int, theta: float, length: int, factor: int) -> pd.DataF
     return pd.DataFrame(rows)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name: name)
+@cached(key=lambda name: name)
 def _cache_difference(name: str) -> float:
     """How far steps with a cache are from one pass, with a scaling of a small random core."""
     import torch
@@ -129,5 +128,5 @@ def _cache_difference(name: str) -> float:
     from pages.learn.position.experiment import longer
 
     scaling = longer.scalings(SMALL_FACTOR, SMALL_TRAINED)[name]
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         return longer.cache_difference(scaling, SMALL_TRAINED, SMALL_FACTOR)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from serving import models, turns
-from serving.cache import kept
-from serving.limits import MAX_LESSON_TOKENS, MAX_SMALL_TOKENS, SMALL_CACHE_BYTES, Refused
+from serving import compute, models
+from serving.cache import cached
+from serving.limits import MAX_LESSON_TOKENS, MAX_SMALL_TOKENS, Refused
 from serving.prompts import prepare
 from ui.canvas.tensors import Panel
 
@@ -53,7 +53,7 @@ def _key(name: str, text: str, first: int, how: str) -> tuple[object, ...]:
     return models.key(name), text, first, how
 
 
-@kept(SMALL_CACHE_BYTES, key=_key)
+@cached(key=_key)
 def two_orders(name: str, text: str, first: int, how: str) -> TwoOrders:
     """The first layer's attention on at most `MAX_SMALL_TOKENS` of the tokens, from `first` on.
 
@@ -74,7 +74,7 @@ def two_orders(name: str, text: str, first: int, how: str) -> TwoOrders:
         order[place] = movable[moved]
     ids = torch.tensor(tokens.ids[part], device=model.device)
     panels, changes, largest = {}, {}, {}
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         for how_given, given in ((WITHOUT, False), (WITH, True)):
             found = in_two_orders(model.core, ids, order, positions=given)
             as_typed = torch.empty_like(found.function_first)

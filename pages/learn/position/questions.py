@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pages.learn.position.distances import sinusoids
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.number_text import written
 from serving.quiz import Question, nearest
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda: "questions")
+@cached(key=lambda: "questions")
 def questions() -> list[Question]:
     """Three questions; what is right is computed by the functions of the page."""
     return [_order(), _same_product(), _fast_pair()]

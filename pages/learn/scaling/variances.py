@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.number_text import written
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ REACHES = "gradient that reaches q·k, median row"
 MEASURES = [LARGEST, ENTROPY, GRADIENT, MEDIAN, REACHES]
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda seed: seed)
+@cached(key=lambda seed: seed)
 def sweep(seed: int) -> dict[str, list[ScaledScores]]:
     """All divisors at every d_k, from one draw of `N_DRAWS` Q and K; kept for all visitors."""
     from pages.learn.scaling.experiment import scaling_sweep
@@ -32,7 +31,7 @@ def sweep(seed: int) -> dict[str, list[ScaledScores]]:
     return scaling_sweep(D_KS, n_draws=N_DRAWS, n_tokens=N_TOKENS, seed=seed)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda seed: seed)
+@cached(key=lambda seed: seed)
 def course(seed: int) -> dict[str, ScaledScores]:
     """The course's experiment with a seed: its d_k, its number and size of draws."""
     from pages.learn.scaling.experiment import scaling_sweep

@@ -10,9 +10,9 @@ import pandas as pd
 
 from pages.learn.similarity.words import PURPOSE
 from serving import runs
-from serving.cache import kept
+from serving.cache import cached
 from serving.heads import HeadChoice, HeadId
-from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
+from serving.limits import MAX_LESSON_TOKENS
 from serving.number_text import percent
 from serving.token_text import isolated
 
@@ -183,10 +183,7 @@ def least_seen(shown: Head, word: int) -> int | None:
     return key if np.isfinite(row[key]) else None
 
 
-@kept(
-    SMALL_CACHE_BYTES,
-    key=lambda shown, word, key: (shown.run.key, shown.layer, shown.number, word, key),
-)
+@cached(key=lambda shown, word, key: (shown.run.key, shown.layer, shown.number, word, key))
 def taught(shown: Head, word: int, key: int) -> tuple[Lesson, Lesson]:
     """Half of the weight for a new key: by moving the vectors, and by moving W_q."""
     from dataclasses import replace

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from serving import models
-from serving.cache import kept
-from serving.limits import MAX_LESSON_TOKENS, SMALL_CACHE_BYTES
+from serving.cache import cached
+from serving.limits import MAX_LESSON_TOKENS
 from serving.prompts import prepare
 from serving.token_text import isolated, pieces
 
@@ -95,7 +95,7 @@ def tokens_of(name: str, text: str) -> Tokens:
     return tokens
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name, text, chosen: (*models.key(name), text, chosen))
+@cached(key=lambda name, text, chosen: (*models.key(name), text, chosen))
 def nearness(name: str, text: str, chosen: int) -> Nearness:
     """The token at place `chosen` of a text beside all others, in the token table of a model.
 
@@ -135,7 +135,7 @@ def nearness(name: str, text: str, chosen: int) -> Nearness:
         )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda where: where)
+@cached(key=lambda where: where)
 def _lengths(where: tuple[str, str]) -> Tensor:
     """The length of every vector of the token table of a model, (V)."""
     import torch

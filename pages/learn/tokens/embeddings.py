@@ -10,8 +10,8 @@ import numpy as np
 from pages.learn.tokens.chips import Chip
 from pages.learn.tokens.tokenizers import printable
 from serving import models
-from serving.cache import kept
-from serving.limits import EMBEDDING_CACHE_BYTES, MAX_LESSON_TOKENS
+from serving.cache import cached
+from serving.limits import MAX_LESSON_TOKENS
 from serving.prompts import prepare
 from ui.canvas.tensors import Panel, Quantity
 
@@ -78,7 +78,7 @@ class Embedded:
         )
 
 
-@kept(EMBEDDING_CACHE_BYTES, key=lambda name, text: (*models.key(name), text))
+@cached(key=lambda name, text: (*models.key(name), text))
 def embedded(name: str, text: str) -> Embedded:
     """Token, position and segment embeddings of a text in model `name`.
 

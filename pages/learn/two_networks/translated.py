@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from serving import turns
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving import compute
+from serving.cache import cached
 from serving.number_text import percent
 
 if TYPE_CHECKING:
@@ -56,13 +55,13 @@ def translator() -> Translator:
     return trained_translator()
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda text: text)
+@cached(key=lambda text: text)
 def translated(text: str) -> Translated:
     """Translate a text. Raises: ValueError for one that the translator cannot read."""
     from pages.learn.two_networks.experiment import dates
 
     ids, model = dates.batch([text]), translator()
-    with turns.turn():
+    with compute.slot():
         written, result = model.translate(ids)
         one_vector, _ = model.translate(ids, one_vector=True)
     named = dates.read(text)
@@ -115,7 +114,7 @@ class Judged:
     n_right: tuple[int, int]
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda: "judged")
+@cached(key=lambda: "judged")
 def judged() -> Judged:
     """Both ways to hand over on dates that training never saw."""
     from pages.learn.two_networks.experiment import dates
@@ -124,7 +123,7 @@ def judged() -> Judged:
     ids, right, model = dates.batch(list(texts)), dates.batch(list(answers)), translator()
 
     def share(one_vector: bool) -> tuple[int, float]:
-        with turns.turn():
+        with compute.slot():
             written: Tensor = model.translate(ids, one_vector=one_vector)[0]
         same = written == right
         return int(same.all(dim=1).sum()), float(same.double().mean())

@@ -1,21 +1,21 @@
 """A run as a job: a model that learns in this process, step by step, and can be paused.
 
-A run is kept beside all others within one bound in bytes; a visitor holds its number. To pause is
-to end the job, which gives the place in the queue and the turn to others; to play on is a new job
-that takes the same run up again.
+Runs are cached, and a visitor holds the number of one. Pausing ends the job, which gives its place
+in the queue and its slot to others; playing on is a new job with the same run.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pages.learn.watch_heads_form.recording import EVERY, Recording, Settings, moment
-from serving import turns
-from serving.cache import kept
+from serving import compute
+from serving.cache import cached
 from serving.jobs import Work
-from serving.limits import FORMING_CACHE_BYTES, MAX_FORMING_STEPS, MIB
+from serving.limits import MAX_FORMING_STEPS, MIB
 
 if TYPE_CHECKING:
     from pages.learn.watch_heads_form.experiment.training import HeadTraining
@@ -84,15 +84,20 @@ class Run:
         moments.append(measured)
 
 
-@kept(
-    FORMING_CACHE_BYTES,
-    of_texts=False,
-    key=lambda number, settings=None: number,
-    size=lambda _: RUN_BYTES,
-)
+@cached(key=lambda number, settings=None: number, size=lambda _: RUN_BYTES)
 def run(number: int, settings: Settings) -> Run:
-    """The run with this number, made if it is new. Of too many the oldest is forgotten."""
+    """The run with this number, made if it is new."""
     return Run(settings)
+
+
+@contextmanager
+def _slot() -> Iterator[None]:
+    """A compute slot on one core: a second thread slows so small a model down."""
+    import torch
+
+    with compute.slot():
+        torch.set_num_threads(1)
+        yield
 
 
 def new_number() -> int:
@@ -101,7 +106,7 @@ def new_number() -> int:
 
 
 class FormingJob(Work):
-    """Goes on with a run until it is over or stopped; every step takes a turn of its own."""
+    """Goes on with a run until it is over or stopped; every step takes a compute slot."""
 
     def __init__(self, number: int, settings: Settings) -> None:
         super().__init__()
@@ -110,9 +115,9 @@ class FormingJob(Work):
     def work(self) -> None:
         """Train, on the worker's thread. A run that was forgotten begins anew."""
         current = run(self.number, self.settings)
-        with turns.turn(one_core=True):
+        with _slot():
             current.begin(self.check_stop)
         while current.n_steps < MAX_FORMING_STEPS:
             self.check_stop()
-            with turns.turn(one_core=True):
+            with _slot():
                 current.step(self.check_stop)

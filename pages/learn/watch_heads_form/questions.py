@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pages.learn.watch_heads_form import maps, stored
 from pages.learn.watch_heads_form.recording import BLIND_GUESS
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.quiz import Question, nearest
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda: "watch_heads_form")
+@cached(key=lambda: "watch_heads_form")
 def questions() -> list[Question]:
     """Three questions: where an induction head looks, the trap, and the mask."""
     return [_looks(), _trap(), _mask()]

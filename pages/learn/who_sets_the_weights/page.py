@@ -61,7 +61,7 @@ with left:
             RUN,
             chosen,
             lambda report: run.run(chosen, report),
-            kept=run.run.is_kept(chosen),
+            kept=run.run.is_cached(chosen),
             total=n_steps + 1,
             unit="passes",
             done=lambda result: f"Steps: {n_steps}, rate {rate:g}, in {result.seconds:.2f} s.",

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pretrained import Pretrained, Tokens
-from serving import models, page_runs, turns
-from serving.cache import bound_of, kept
-from serving.limits import (
-    MAX_TRAINED_TOKENS,
-    MAX_TRAINING_STEPS,
-    TRAINED_COPY_BYTES,
-    TRAINING_CACHE_BYTES,
-    OverLimit,
-)
+from serving import compute, models
+from serving.cache import MODELS, cached
+from serving.limits import MAX_TRAINED_COPY_BYTES, MAX_TRAINED_TOKENS, MAX_TRAINING_STEPS, OverLimit
 from serving.prompts import prepare
 from ui.widgets.progress import Report, Reporter
 
@@ -79,7 +73,7 @@ def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]
     return (*models.key(settings.model), settings)
 
 
-@kept(TRAINING_CACHE_BYTES, of_texts=False, key=_key)
+@cached(key=_key)
 def run(settings: Settings, report: Report | None = None) -> Trained:
     """The run for these settings, kept for all visitors.
 
@@ -97,9 +91,8 @@ def run(settings: Settings, report: Report | None = None) -> Trained:
     if len(tokens.ids) < 2:
         raise ValueError("One token has no next token to learn from: type another word.")
     reporter = Reporter(report)
-    with page_runs.outside():
-        while not _one_at_a_time.acquire(timeout=0.2):
-            reporter.layer(0)  # who waits may stop, too
+    while not _one_at_a_time.acquire(timeout=0.2):
+        reporter.layer(0)  # who waits may stop, too
     try:
         return _train(settings, model, tokens, reporter)
     finally:
@@ -112,7 +105,8 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
     from pages.learn.who_sets_the_weights.experiment import training_bytes
 
     hooks = Hooks(before_layer=reporter.layer)
-    n_bytes, room = training_bytes(model.core), bound_of(TRAINED_COPY_BYTES)
+    n_bytes = training_bytes(model.core)
+    room = min(MAX_TRAINED_COPY_BYTES, MODELS.max_bytes)
     if n_bytes > room:
         raise OverLimit(
             f"A copy of {model.spec.title} to train, with its largest gradients, takes "
@@ -121,13 +115,14 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
         )
     training = _copy(settings, model, tokens)
     losses, seconds, first = [], 0.0, None
-    for step in turns.each(training.step(hooks) for _ in range(settings.n_steps)):
+    trained = (training.step(hooks) for _ in range(settings.n_steps))
+    for step in compute.steps(trained, seconds=0):
         first = first or step
         losses.append(step.before.loss)
         seconds += step.seconds
         reporter.unit()
     assert first is not None
-    with turns.turn():
+    with compute.slot():
         after = training.read(hooks)
         moved = training.moved()
     losses.append(after.loss)
@@ -148,11 +143,7 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
     )
 
 
-@kept(
-    TRAINED_COPY_BYTES,
-    key=lambda settings, *_: settings,
-    size=lambda training: training.n_bytes,
-)
+@cached(cache=MODELS, key=lambda settings, *_: settings, size=lambda training: training.n_bytes)
 def _copy(settings: Settings, model: Pretrained, tokens: Tokens) -> Training:
     """A copy to change. It is kept so that its bytes count, until the run ends."""
     import torch

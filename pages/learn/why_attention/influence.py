@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from serving.cache import kept
-from serving.limits import MAX_WORDS, SMALL_CACHE_BYTES, OverLimit, check_text
+from serving.cache import cached
+from serving.limits import MAX_WORDS, OverLimit, check_text
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -110,7 +110,7 @@ def setting(
     return Setting(words_of(text), False, width, state, hold, layer, seed)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
+@cached(key=lambda setting: setting)
 def reach(setting: Setting) -> Reach:
     """Gradients of the last state and the last context with respect to every token."""
     from pages.learn.why_attention.experiment import (
@@ -133,7 +133,7 @@ def reach(setting: Setting) -> Reach:
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda setting: setting)
+@cached(key=lambda setting: setting)
 def growth(setting: Setting) -> pd.DataFrame:
     """Token 0's share of the influence while the sentence, repeated, grows to 64 tokens."""
     from pages.learn.why_attention.experiment import first_token_shares

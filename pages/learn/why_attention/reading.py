@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 
 # Positions of a sequence, sequences drawn.
 READ_TOKENS, READ_SEQUENCES = 16, 3000
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda width, state, hold, seed: (width, state, hold, seed))
+@cached(key=lambda width, state, hold, seed: (width, state, hold, seed))
 def reading(width: int, state: int, hold: float, seed: int) -> np.ndarray:
     """What part of each of `READ_TOKENS` tokens a reader finds in the last state: (T,)."""
     from pages.learn.why_attention.experiment import encoder, recoverable

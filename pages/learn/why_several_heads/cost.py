@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.runs import Run
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ def counts(run: Run) -> list[int]:
     return head_counts(run.tensors.states.shape[-1])
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
+@cached(key=lambda run, layer: (*run.key, layer))
 def noise(run: Run, layer: int) -> tuple[ScoreNoise, ...]:
     """How noisy the scores of the tokens are that enter a layer, for every number of heads.
 

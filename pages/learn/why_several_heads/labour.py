@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from serving import turns
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving import compute
+from serving.cache import cached
 from serving.number_text import written
 from serving.runs import Run
 from ui.widgets.progress import Report, Reporter
@@ -49,7 +48,7 @@ class Losses:
         )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run: run.key)
+@cached(key=lambda run: run.key)
 def variety(run: Run) -> np.ndarray:
     """How far apart the maps of two heads of a layer are on average, (L,); NaN for one token."""
     from pages.learn.why_several_heads.experiment.division import (
@@ -62,7 +61,7 @@ def variety(run: Run) -> np.ndarray:
     return np.array(means)
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
+@cached(key=lambda run, layer: (*run.key, layer))
 def distances(run: Run, layer: int) -> np.ndarray:
     """How unlike the maps of every two heads of a layer are: (H, H), from 0 to 1."""
     from pages.learn.why_several_heads.experiment.division import map_distances
@@ -71,7 +70,7 @@ def distances(run: Run, layer: int) -> np.ndarray:
     return pairs
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
+@cached(key=lambda run, layer: (*run.key, layer))
 def jobs(run: Run, layer: int) -> pd.DataFrame:
     """One row a job and head: `job`, `head`, `share` of the head's attention."""
     from pages.learn.why_several_heads.experiment import division
@@ -85,7 +84,7 @@ def jobs(run: Run, layer: int) -> pd.DataFrame:
     )
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, layer, report=None: (*run.key, layer))
+@cached(key=lambda run, layer, report=None: (*run.key, layer))
 def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
     """Run the text again with the layer's heads off: all, all but one, and one.
 
@@ -102,7 +101,7 @@ def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
     lost = division.prediction_loss(logits_from(model.core)) if predicts else division.state_loss
     begin, values = time.perf_counter(), []
     with torch.inference_mode():
-        for value in turns.slices(
+        for value in compute.steps(
             division.losses(model.core, run.state(layer), layer, lost, before_layer=reporter.layer)
         ):
             values.append(value)

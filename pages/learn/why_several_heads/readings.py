@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from pretrained import Tokens
-from serving.cache import kept
+from serving.cache import cached
 from serving.heads import HeadId
-from serving.limits import READ_CACHE_BYTES
 from serving.number_text import percent
 from serving.runs import Run
 from serving.token_text import isolated
@@ -60,7 +59,7 @@ class TwoHeads:
         )
 
 
-@kept(READ_CACHE_BYTES, key=lambda run, layer, heads: (*run.key, layer, heads))
+@cached(key=lambda run, layer, heads: (*run.key, layer, heads))
 def two_heads(run: Run, layer: int, heads: tuple[int, int]) -> TwoHeads:
     """What two heads hand on, and what one head in their place misses."""
     import torch

@@ -183,7 +183,7 @@ def left_with_one(run: Run, layer: int) -> None:
         "why_several_heads_off",
         (*run.key, layer),
         lambda report: labour.losses(run, layer, report),
-        kept=labour.losses.is_kept(run, layer),
+        kept=labour.losses.is_cached(run, layer),
         total=2 * run.tensors.weights.shape[1] + 1,
         unit="runs of the text",
         done=lambda result: (

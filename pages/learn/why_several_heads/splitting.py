@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving.cache import cached
 from serving.runs import Run
 
 
@@ -19,7 +18,7 @@ class Split:
     difference: float
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda run, layer: (*run.key, layer))
+@cached(key=lambda run, layer: (*run.key, layer))
 def split(run: Run, layer: int) -> Split:
     """The queries of a layer, from one product for all heads and from one for each head."""
     import torch

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from serving import token_text, turns
-from serving.cache import kept
-from serving.limits import SMALL_CACHE_BYTES
+from serving import compute, token_text
+from serving.cache import cached
 from serving.one_pass import OnePass
 
 ATTENTION, FEED_FORWARD = "attention adds", "feed-forward adds"
@@ -64,7 +63,7 @@ def most_read(passed: OnePass, token: int) -> tuple[list[int], np.ndarray]:
     return keys.tolist(), weights[np.arange(len(keys)), keys]
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda passed, token: (*passed.run.key, token))
+@cached(key=lambda passed, token: (*passed.run.key, token))
 def guesses_at(passed: OnePass, token: int) -> tuple[tuple[str, ...], np.ndarray]:
     """The likeliest token behind this one after each layer (logit lens), and its probability (L,).
 
@@ -76,6 +75,6 @@ def guesses_at(passed: OnePass, token: int) -> tuple[tuple[str, ...], np.ndarray
 
     model = passed.run.pretrained
     states = passed.run.tensors.states[1:, token].to(model.device, model.dtype)
-    with turns.turn(), torch.inference_mode():
+    with compute.slot(), torch.inference_mode():
         likeliest, ids = logit_lens(model.core, states).float().softmax(dim=-1).max(dim=-1)
     return token_text.pieces(model.tokenizer, ids.tolist()), likeliest.cpu().numpy()

@@ -63,7 +63,7 @@ except ValueError as error:
     off = ()
 
 # Nobody waits for a model to load: until it has, the stored picture of the text is there.
-cold = not off and not models.loaded.is_kept(models.key(entry.spec.name))
+cold = not off and not models.loaded.is_cached(models.key(entry.spec.name))
 if cold and STORED_SHOWN not in st.session_state:
     st.session_state[STORED_SHOWN] = True
     stored = pass_picture.stored(entry.spec.name, text)

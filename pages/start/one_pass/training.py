@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from serving import models
-from serving.cache import kept
+from serving.cache import cached
 from serving.heads import HeadId
-from serving.limits import SMALL_CACHE_BYTES
 from serving.one_pass import OnePass, OpenHead, OpenLayer
 
 NOTHING = "nothing: computed from the text"
@@ -35,7 +34,7 @@ class Learned:
         return sum(count for part, count in self.parts.items() if part.startswith(names))
 
 
-@kept(SMALL_CACHE_BYTES, key=lambda name: models.key(name))
+@cached(key=lambda name: models.key(name))
 def learned(name: str) -> Learned:
     """What a model has learned, counted from its loaded weights; errors as of loading."""
     from attention_core.costs.parameters import parameters_by_part

@@ -40,7 +40,7 @@ def panel() -> None:
             messages.problem(obstacle, icon=":material/block:")
         return
     size = answer.n_parameters * BYTES_OF_A_NUMBER
-    if problem := models.no_room("It", size):
+    if problem := models.too_large_message("It", size):
         messages.problem(problem, icon=":material/memory:")
     else:
         st.success("It loads.", icon=":material/check:")

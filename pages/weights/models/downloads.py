@@ -9,7 +9,7 @@ import streamlit as st
 import pretrained
 from pretrained.hub import downloads
 from pretrained.names import check_hub_id
-from serving import models, page_runs
+from serving import models
 from ui.widgets import messages
 
 
@@ -78,7 +78,7 @@ def panel() -> None:
 def _label(entry: pretrained.CatalogEntry) -> str:
     """A model with the size of its download, and whether it could then be loaded."""
     label = f"{entry.spec.title}, {entry.spec.download_bytes / 1e9:.2f} GB"
-    fits = models.n_bytes(entry) <= models.ROOM_BYTES
+    fits = models.n_bytes(entry) <= models.MODEL_BUDGET_BYTES
     return label if fits else f"{label}, too large for this site's memory"
 
 
@@ -88,7 +88,7 @@ def _start(hub_id: str, revision: str) -> None:
     except ValueError as error:
         messages.problem(error)
         return
-    with st.spinner("Asking the hub …"), page_runs.outside():
+    with st.spinner("Asking the hub …"):
         problem = DOWNLOADS.start(hub_id, revision)
     if problem:
         messages.problem(problem, icon=":material/cloud_off:")

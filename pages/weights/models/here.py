@@ -27,12 +27,12 @@ def table() -> None:
         st.dataframe(pd.DataFrame(rows), hide_index=True)
         for entry in ready:
             st.text(f"{entry.spec.title}: {entry.spec.note}")
-            if problem := models.no_room(entry.spec.title, models.n_bytes(entry)):
+            if problem := models.too_large_message(entry.spec.title, models.n_bytes(entry)):
                 messages.problem(problem, icon=":material/memory:")
         st.text(
             "GB: in memory, with its numbers in float32. "
-            f"All loaded models together may take {models.ROOM_BYTES / 1e9:.2f} GB of this site's "
-            "memory. What was not used for longest makes room for the next."
+            f"A model may take up to {models.MODEL_BUDGET_BYTES / 1e9:.2f} GB of memory here. "
+            "When the memory is full, the model that nobody has used for longest is unloaded."
         )
     else:
         st.warning(models.NO_WEIGHTS, icon=":material/download:")

@@ -107,7 +107,7 @@ def test_single_effects_and_all_together(site: AppTest):
 def test_the_order_of_the_heads_is_nobody_s():
     question = runs.question(SMOLLM2, pickers.CAPITAL)
     heads = ["L3H1", "L0H0", "L23H4"]
-    with runs.effect.nothing_kept():
+    with runs.effect.disabled():
         first = runs.effect(question, heads, "zero")
         second = runs.effect(question, heads[::-1], "zero")
     assert len(set(first.alone)) == 3

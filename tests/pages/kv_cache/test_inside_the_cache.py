@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from attention_core import generate
 from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
 from serving import models
-from serving.limits import INSIDE_FULL_BYTES, MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, OverLimit
+from serving.limits import MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, TEXTS_BYTES, OverLimit
 from tests.helpers.apptest import code, maps, messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import FIRST_GPT2, bundled
 from tests.helpers.snippets import executed
@@ -284,13 +284,13 @@ def test_a_run_through_a_small_cache_is_kept():
     """The sizes of the model's caches, which its steps name, do not count as its bytes."""
     made = run.run(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
     full_cache = full.full(made, ROOM)
-    assert full.full.is_kept(made, ROOM)
+    assert full.full.is_cached(made, ROOM)
     assert full.full(made, ROOM) is full_cache
     measured = sum(step.nbytes for way in full_cache.ways.values() for step in way)
     row = 6 * 8 * 32 * 4  # of one token: layers, key/value heads, head size, bytes of a float32
     assert full._bytes(full_cache) == len(made.run_ids) * row < measured
     longest = MAX_INSIDE_PROMPT + MAX_INSIDE_TOKENS
-    assert longest * row < INSIDE_FULL_BYTES
+    assert longest * row < TEXTS_BYTES
 
 
 def test_a_causal_map_cannot_have_rows_of_another_height():

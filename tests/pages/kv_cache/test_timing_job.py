@@ -17,7 +17,7 @@ from pages.kv_cache.timing import (
 )
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import Recorder
-from serving import rounded, turns
+from serving import compute, rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.step_times import StepTime
@@ -204,7 +204,7 @@ def test_a_page_s_pass_goes_in_between_two_steps():
         job.finished.wait(0.002)
         job.watch()
     before = job.recorder.n_steps
-    with turns.turn():
+    with compute.slot():
         waited = job.recorder.n_steps - before
         assert job.live
     job.stop()

@@ -272,7 +272,7 @@ def test_the_model_of_all_visitors_stays_as_it_is_and_no_copy_is_kept():
     core = models.get(FIRST_GPT2).core
     assert all(torch.equal(tensor.cpu(), own[name]) for name, tensor in core.state_dict().items())
     assert all(not p.requires_grad and p.grad is None for p in core.parameters())
-    assert run._copy.n_kept == 0
+    assert run._copy.n_cached == 0
 
 
 def test_one_run_at_a_time_and_who_waits_may_stop():
@@ -289,7 +289,7 @@ def test_one_run_at_a_time_and_who_waits_may_stop():
         run.run(run.Settings(FIRST_GPT2, "Stopped in its middle", 0.001, 1), leave)
     assert run._one_at_a_time.acquire(blocking=False)
     run._one_at_a_time.release()
-    assert run._copy.n_kept == 0
+    assert run._copy.n_cached == 0
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch):
@@ -298,7 +298,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch):
             run.run(run.Settings(FIRST_GPT2, TEXT, 0.001, steps))
     with pytest.raises(ValueError, match=r"got 0\.5"):
         run.run(run.Settings(FIRST_GPT2, TEXT, 0.5, 1))
-    monkeypatch.setattr(run, "TRAINED_COPY_BYTES", 600_000_000)
+    monkeypatch.setattr(run, "MAX_TRAINED_COPY_BYTES", 600_000_000)
     with pytest.raises(OverLimit, match=r"takes 878 MB.*may take 600 MB"):
         run.run(run.Settings(DECODER, "A model that is too large", 0.001, 1))
 
@@ -313,7 +313,7 @@ def test_stopped_stays_stopped(site: AppTest):
         who_sets_the_weights_rate=str(RATE),
     )
     assert not drawn_charts(site)
-    assert not run.run.is_kept(settings)
+    assert not run.run.is_cached(settings)
     site.button("who_sets_the_weights_run_go").click().run()
     assert len(drawn_charts(site)) == 2
 

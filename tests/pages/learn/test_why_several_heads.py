@@ -392,7 +392,7 @@ def test_what_was_stopped_stays_stopped(site: AppTest):
     site.run()
     assert not site.exception
     assert len(drawn_charts(site)) == shown - 1
-    assert not labour.losses.is_kept(run, 1)
+    assert not labour.losses.is_cached(run, 1)
 
 
 def test_the_ratio_of_the_noise_is_near_the_root():

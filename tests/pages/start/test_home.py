@@ -33,7 +33,7 @@ def no_model_loads(monkeypatch: pytest.MonkeyPatch):
         raise AssertionError(f"{name} is loaded")
 
     monkeypatch.setattr(pretrained, "load_by_name", refused)
-    with models.loaded.nothing_kept(), one_pass.nothing_kept():
+    with models.loaded.disabled(), one_pass.disabled():
         yield
 
 
@@ -69,7 +69,7 @@ def test_one_pass_says_that_its_model_cannot_be_loaded(
         raise ValueError(f"the weights of {name} are damaged")
 
     monkeypatch.setattr(pretrained, "load_by_name", broken)
-    with models.loaded.nothing_kept(), one_pass.nothing_kept():
+    with models.loaded.disabled(), one_pass.disabled():
         open_page(site, ONE_PASS)
     assert not site.exception
     assert any("damaged" in message for message in messages(site))

@@ -66,7 +66,7 @@ def no_room_for_a_large_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """A machine with a model of 2 GB in float32, where models may take 1.2 GB."""
     hollow_model(tmp_path / "large", 500_000_000)
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
-    monkeypatch.setattr(models, "ROOM_BYTES", 1_215_000_000)
+    monkeypatch.setattr(models, "MODEL_BUDGET_BYTES", 1_215_000_000)
 
 
 @pytest.mark.usefixtures("no_room_for_a_large_one")
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_named_with_both_sizes(site: AppTest):
     open_page(site, MODELS)
     assert not site.exception
     [message] = messages(site)
-    assert message.startswith("large takes 2.00 GB of memory in float32, and all models together")
+    assert message.startswith("large takes 2.00 GB of memory in float32, and a model")
     assert "may take 1.22 GB here" in message
     sizes = site.dataframe[0].value.set_index("name")["GB"]
     assert dict(sizes) == {

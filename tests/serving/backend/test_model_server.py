@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from torch.testing import assert_close
 
 from attention_core import stream
-from serving import models, race, recording, runs, turns
+from serving import compute, models, race, recording, runs
 from serving.backend import asks, choice, service
 from serving.backend.frames import ALIVE, END, Broken, Frame, packed, unpacked
 from serving.backend.remote import ModelServer, Told, Unavailable
@@ -133,7 +133,7 @@ def test_a_page_s_run_comes_from_the_server(monkeypatch: pytest.MonkeyPatch):
     model, asked = models.get(ENCODER), []
     record = ModelServer.record
     monkeypatch.setattr(ModelServer, "record", lambda *of: (asked.append(of[1:]), record(*of))[1])
-    with runs.forward.nothing_kept():
+    with runs.forward.disabled():
         run = runs.run(ENCODER, TEXT)
     assert asked == [(ENCODER, run.tokens.ids)]
     ids = torch.tensor([run.tokens.ids])
@@ -253,7 +253,7 @@ def test_a_server_whose_pass_is_stuck_says_no_longer_that_it_is_there(
         yield Frame("too late")
 
     monkeypatch.setattr(service, "ALIVE_SECONDS", 0.05)
-    monkeypatch.setattr(turns, "held_seconds", lambda: held[0])
+    monkeypatch.setattr(compute, "held_seconds", lambda: held[0])
     monkeypatch.setitem(asks.ANSWERS, "record", stuck)
     with httpx2.stream("POST", f"{address}/record", json={}) as answer:
         frames = unpacked(answer.iter_bytes())
@@ -265,11 +265,11 @@ def test_a_server_whose_pass_is_stuck_says_no_longer_that_it_is_there(
 
 
 @pytest.mark.parametrize(("ask", "is_a_job"), [("record", False), ("race", True)])
-def test_only_what_a_page_waits_for_has_the_turns_of_a_page(
+def test_only_what_a_page_waits_for_has_the_priority_of_a_page(
     address: str, monkeypatch: pytest.MonkeyPatch, ask: str, is_a_job: bool
 ):
     def rank(*_: object) -> Iterator[Frame]:
-        yield Frame(str(getattr(turns._thread, "lets_pages_go_first", False)))
+        yield Frame(str(compute._thread.is_background))
 
     monkeypatch.setitem(asks.ANSWERS, ask, rank)
     answer = httpx2.post(f"{address}/{ask}", json={})

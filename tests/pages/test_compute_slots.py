@@ -1,4 +1,4 @@
-"""Whole passes that a page computes once for all visitors wait for their turn, as all passes do."""
+"""Whole passes that a page computes once for all visitors wait for a compute slot."""
 
 import threading
 from collections.abc import Callable
@@ -7,15 +7,15 @@ import pytest
 
 from pages.compare.heads import statistics
 from pages.learn.two_networks import translated
-from serving import turns
-from serving.cache import Kept
+from serving import compute
+from serving.cache import CachedFunction
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.until import until
 
 
 @pytest.mark.usefixtures("bundled_weights")
 @pytest.mark.parametrize(
-    ("kept", "ask"),
+    ("function", "ask"),
     [
         (statistics._repeated, lambda: statistics.repeated(ENCODER)),
         (translated.judged, translated.judged),
@@ -23,12 +23,12 @@ from tests.helpers.until import until
     ],
     ids=["words said twice", "judged dates", "a translated date"],
 )
-def test_a_whole_pass_waits_for_its_turn(kept: Kept, ask: Callable[[], object]):
-    with kept.nothing_kept():
+def test_a_whole_pass_waits_for_a_slot(function: CachedFunction, ask: Callable[[], object]):
+    with function.disabled():
         page = threading.Thread(target=ask)
-        with turns.turn(alone=True):
+        with compute.slot(exclusive=True):
             page.start()
-            until(lambda: turns.in_line() == 2, seconds=60, every=0.01)
+            until(lambda: compute.n_requests() == 2, seconds=60, every=0.01)
         page.join(60)
     assert not page.is_alive()
-    assert turns.in_line() == 0
+    assert compute.n_requests() == 0

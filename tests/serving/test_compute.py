@@ -1,0 +1,276 @@
+"""Who computes when: never more than there are slots, pages before jobs, timed work alone."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+from serving import compute, limits, runs
+from serving.limits import OverLimit
+from tests.helpers.bundled_models import ENCODER
+from tests.helpers.until import until
+
+SECONDS = 60  # after which a test fails instead of hanging
+
+
+@pytest.fixture(autouse=True)
+def _slots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As many cores as a test asks for, or three, whatever this machine has."""
+    n_threads, n_slots = torch.get_num_threads(), getattr(request, "param", 3)
+    monkeypatch.setattr(compute, "_n_threads", lambda: n_slots)
+    monkeypatch.setattr(compute, "_n_slots", lambda: n_slots)
+    yield
+    torch.set_num_threads(n_threads)
+    assert compute.n_requests() == 0
+    assert compute.held_seconds() == 0
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(16) as threads:
+        yield threads
+
+
+on_one_core_and_on_several = pytest.mark.parametrize("_slots", [1, 3], indirect=True)
+
+
+def _queue(pool: ThreadPoolExecutor, function: Callable[..., object], *arguments: object) -> Future:
+    """Start a computation in another thread; returns when it has asked for its slot."""
+    before = compute.n_requests()
+    future = pool.submit(function, *arguments)
+    until(lambda: compute.n_requests() == before + 1, seconds=SECONDS, every=0.01)
+    return future
+
+
+def _all(futures: list[Future]) -> list[object]:
+    return [future.result(SECONDS) for future in futures]
+
+
+@on_one_core_and_on_several
+def test_never_more_computations_than_slots(pool: ThreadPoolExecutor):
+    lock, running, most = threading.Lock(), [0], [0]
+
+    def computation(number: int) -> None:
+        for _ in range(30):
+            with compute.slot(exclusive=number % 5 == 0):
+                with lock:
+                    running[0] += 1
+                    most[0] = max(most[0], running[0])
+                    assert number % 5 or running[0] == 1
+                with lock:
+                    running[0] -= 1
+
+    list(pool.map(computation, range(16)))
+    assert 1 <= most[0] <= compute._n_slots()
+
+
+@on_one_core_and_on_several
+def test_those_who_asked_first_are_first(pool: ThreadPoolExecutor):
+    order: list[int] = []
+
+    def computation(number: int) -> None:
+        with compute.slot(exclusive=True):
+            order.append(number)
+
+    with compute.slot():
+        futures = [_queue(pool, computation, number) for number in range(5)]
+        assert order == []
+    _all(futures)
+    assert order == [0, 1, 2, 3, 4]
+
+
+@on_one_core_and_on_several
+def test_pages_go_before_jobs_that_asked_just_before(
+    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+):
+    order: list[str] = []
+
+    def computation(name: str) -> None:
+        priority = compute.background() if "job" in name else nullcontext()
+        with priority, compute.slot(exclusive=True):
+            order.append(name)
+
+    with compute.slot():
+        futures = [_queue(pool, computation, name) for name in ("job 1", "job 2", "page 1")]
+        futures.append(_queue(pool, computation, "page 2"))
+        monkeypatch.setattr(compute, "JOB_DELAY_SECONDS", -1.0)  # as if it had waited for long
+        futures.append(_queue(pool, computation, "old job"))
+        futures.append(_queue(pool, computation, "page 3"))
+    _all(futures)
+    assert order == ["old job", "page 1", "page 2", "page 3", "job 1", "job 2"]
+
+
+def test_nothing_else_computes_next_to_exclusive_work(pool: ThreadPoolExecutor):
+    started, go_on = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def holding() -> None:
+        with compute.slot():
+            started.set()
+            assert go_on.wait(SECONDS)
+
+    def computation(name: str, exclusive: bool) -> int:
+        with compute.slot(exclusive=exclusive):
+            order.append(name)
+            assert len(compute._running) == 1 or not exclusive
+            return torch.get_num_threads()
+
+    first, second = (_queue(pool, holding) for _ in range(2))
+    assert started.wait(SECONDS)
+    timed = _queue(pool, computation, "timed", True)
+    later = _queue(pool, computation, "later", False)  # doesn't overtake, although a slot is free
+    assert order == []
+    go_on.set()
+    _all([first, second])
+    assert (timed.result(SECONDS), later.result(SECONDS)) == (3, 3)
+    assert order == ["timed", "later"]
+
+
+def test_a_lone_computation_has_all_cores_and_several_share_them(pool: ThreadPoolExecutor):
+    go_on, together = threading.Event(), threading.Barrier(3)
+
+    def computation(wait: Callable[[], object]) -> int:
+        with compute.slot():
+            wait()
+            return torch.get_num_threads()
+
+    first = _queue(pool, computation, lambda: go_on.wait(SECONDS))
+    others = [_queue(pool, computation, lambda: together.wait(SECONDS)) for _ in range(3)]
+    assert compute.held_seconds() > 0
+    go_on.set()
+    assert first.result(SECONDS) == 3
+    assert _all(others) == [1, 1, 1]
+
+
+def test_with_one_slot_each_has_all_threads(
+    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(compute, "_n_slots", lambda: 1)  # a GPU
+
+    def computation() -> int:
+        with compute.slot():
+            return torch.get_num_threads()
+
+    with compute.slot():
+        futures = [_queue(pool, computation) for _ in range(2)]
+    assert _all(futures) == [3, 3]
+
+
+@on_one_core_and_on_several
+def test_a_slot_inside_a_slot_is_the_same_slot():
+    with compute.slot():
+        with compute.slot(exclusive=True):
+            assert compute.n_requests() == 1
+        assert compute.n_requests() == 1
+        assert list(compute.steps(range(3))) == [0, 1, 2]
+
+
+@on_one_core_and_on_several
+def test_a_page_goes_between_two_steps_of_a_job(pool: ThreadPoolExecutor):
+    order: list[str] = []
+    pages: list[Future] = []
+
+    def page() -> None:
+        with compute.slot():
+            order.append("page")
+
+    def items() -> Iterator[str]:
+        for number in range(3):
+            if number == 1:
+                pages.append(_queue(pool, page))
+            yield f"step {number}"
+
+    with compute.background():
+        for item in compute.steps(items(), seconds=0):
+            if item == "step 1":
+                _all(pages)
+            order.append(item)
+    assert order == ["step 0", "page", "step 1", "step 2"]
+
+
+def test_short_steps_share_a_slot(monkeypatch: pytest.MonkeyPatch):
+    counts: list[str] = []
+    monkeypatch.setattr(compute.metrics, "waited", lambda *_: counts.append("slot"))
+
+    def items() -> Iterator[int]:
+        for number in range(5):
+            assert compute.n_requests() == 1
+            yield number
+
+    for item in compute.steps(items(), seconds=SECONDS):
+        assert compute.n_requests() == 0, "an item is handed on after its slot"
+        counts.append(str(item))
+    assert counts == ["slot", "0", "1", "2", "3", "4"]
+    assert list(compute.steps([])) == []
+
+
+def test_a_failure_gives_the_slot_back():
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("the second step")
+
+    with pytest.raises(ValueError, match="the second step"):
+        list(compute.steps(items()))
+    with pytest.raises(ZeroDivisionError), compute.slot():
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), compute.slot(), compute.released():
+        raise ZeroDivisionError
+    assert compute.n_requests() == 0
+
+
+def test_waiting_is_announced_and_has_a_limit(
+    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(compute, "SILENT_WAIT_SECONDS", 0.01)
+    monkeypatch.setattr(compute, "LONGEST_WAIT_SECONDS", 0.05)
+    announced: list[str] = []
+
+    def page() -> None:
+        with compute.page_run(lambda: announced.append(compute.WAITING)), compute.slot():
+            pass
+
+    with compute.slot(exclusive=True):
+        with pytest.raises(OverLimit, match=r"Try again in a minute\.$"):
+            pool.submit(page).result(SECONDS)
+        assert compute.n_requests() == 1
+    page()  # at once
+    assert announced == [compute.WAITING]
+
+
+def test_a_visitor_who_leaves_while_waiting_leaves_the_queue(
+    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(compute, "SILENT_WAIT_SECONDS", 0.01)
+
+    def leave() -> None:
+        raise SystemExit  # Streamlit's exceptions aren't subclasses of Exception either
+
+    def page() -> None:
+        with compute.page_run(leave), compute.slot():
+            pass
+
+    with compute.slot(exclusive=True):
+        with pytest.raises(SystemExit):
+            pool.submit(page).result(SECONDS)
+        assert compute.n_requests() == 1
+
+
+@pytest.mark.parametrize("_slots", [1], indirect=True)
+def test_no_deadlock_when_a_page_in_a_slot_needs_what_another_thread_computes(
+    pool: ThreadPoolExecutor,
+):
+    """Without `released` each of the two would wait for the other."""
+    run = runs.run(ENCODER, "Two pages of the same run")
+    runs.forward.clear()
+    with compute.slot():
+        other = _queue(pool, runs.run, ENCODER, "Two pages of the same run")
+        assert run.weights.shape[2:] == (8, 8)
+        assert len(compute._running) == 1
+    assert other.result(SECONDS).tensors is run.tensors
+
+
+def test_the_limits_are_in_order():
+    assert 0 < limits.SILENT_WAIT_SECONDS < limits.LONGEST_WAIT_SECONDS < limits.STUCK_SECONDS
