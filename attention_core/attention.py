@@ -116,10 +116,9 @@ class MultiHeadAttention(nn.Module):
         """
         check_inputs(self, x, memory, cache)
         projected = self._project(x, memory)
-        q, k, v = (
-            split_heads(part, n_heads)
-            for part, n_heads in zip(projected, self._heads_of_parts, strict=True)
-        )  # (B, T, H*D) -> (B, H, T, D) and (B, S, H_kv*D) -> (B, H_kv, S, D)
+        q = split_heads(projected[0], self.n_heads)  # (B, T, H*D) -> (B, H, T, D)
+        k = split_heads(projected[1], self.n_kv_heads)  # (B, S, H_kv*D) -> (B, H_kv, S, D)
+        v = split_heads(projected[2], self.n_kv_heads)
         rotation = rotation_of(self, x, positions, cache, self.head_size)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)
@@ -158,10 +157,6 @@ class MultiHeadAttention(nn.Module):
         of_kv = None if bias is None else bias[q_width:]
         k, v = project(memory, weight[:, q_width:], of_kv).split(kv_widths, dim=-1)
         return project(x, weight[:, :q_width], of_q), k, v
-
-    @property
-    def _heads_of_parts(self) -> tuple[int, int, int]:
-        return self.n_heads, self.n_kv_heads, self.n_kv_heads
 
 
 # What this module and `LatentAttention` have in common.

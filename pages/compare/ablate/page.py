@@ -84,9 +84,8 @@ with st.expander("How to read this"):
 
 with st.expander("The code that switched these heads off"):
     source.show("attention_core/analysis/ablation.py", "changed")
-    source.step("attention_core/model/forward_pass.py", "Pass.attend", "recompute_after(")
+    source.step("attention_core/model/forward_pass.py", "_attend_edited", "recompute_after(")
     source.step(
-        "attention_core/model/attention.py", "Attention.forward", "= forward_pass.attend(",
-        "merge_heads(",
-    )  # fmt: skip
+        "attention_core/attention.py", "MultiHeadAttention.forward", "= heads_of(", "merge_heads("
+    )
     source.show("attention_core/analysis/ablation.py", "rank")

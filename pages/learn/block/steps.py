@@ -28,15 +28,18 @@ _2017 = "attention_core/model/original_transformer.py"
 _BLOCK, _MODEL = "attention_core/model/block.py", "attention_core/model/transformer.py"
 # The functions with the statements that make a layer's tensors: file and name. All layers share
 # those of attention and of the feed-forward network.
-_PRE_NORM, _POST_NORM = (_BLOCK, "Block._run_pre_norm"), (_BLOCK, "Block._run_post_norm")
+_LAYER = (_BLOCK, "Block.forward")
 _DECODER = (_2017, "DecoderLayer.steps")
-_ATTENTION = ("attention_core/model/attention.py", "Attention.forward")
+_ATTENTION = ("attention_core/attention.py", "MultiHeadAttention.forward")
 _FEED_FORWARD = ("attention_core/model/layers.py", "FeedForward.forward")
 HIDDEN = "feed-forward hidden"
 _SHARED = {
     "outputs of the heads": _ATTENTION,
     "concatenated per word": _ATTENTION,
     "out projection": _ATTENTION,
+    "outputs of the cross-attention heads": _ATTENTION,
+    "cross-attention concatenated": _ATTENTION,
+    "cross-attention out projection": _ATTENTION,
     HIDDEN: _FEED_FORWARD,
     "feed-forward output": _FEED_FORWARD,
 }
@@ -44,19 +47,19 @@ _SHARED = {
 # For each tensor of `layers_of_2017.Steps`: the letters of its axes, what the statement that
 # makes it contains, and the tensors that it is made of.
 _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "normalised for attention": ("TC", "attention_norm(", ("input",)),
-    "outputs of the heads": ("HTD", "record = forward_pass.attend(", ("input",)),
+    "normalised for attention": ("TC", "reads = self.attention_norm(", ("input",)),
+    "outputs of the heads": ("HTD", "= heads_of(", ("input",)),
     "concatenated per word": ("TJ", "merge_heads(", ("outputs of the heads",)),
     "out projection": ("TC", "self.out(", ("concatenated per word",)),
     "residual sum": ("TC", "attention_sum = x +", ("input", "out projection")),
-    "normalised sum": ("TC", "attention_norm(", ("residual sum",)),
-    "outputs of the cross-attention heads": ("HTD", "cross.heads(", ("normalised sum",)),
+    "normalised sum": ("TC", "_norm(attention_sum)", ("residual sum",)),
+    "outputs of the cross-attention heads": ("HTD", "= heads_of(", ("normalised sum",)),
     "cross-attention concatenated": (
         "TJ",
-        "merge_heads(cross_record.context)",
+        "merge_heads(",
         ("outputs of the cross-attention heads",),
     ),
-    "cross-attention out projection": ("TC", "cross.out(", ("cross-attention concatenated",)),
+    "cross-attention out projection": ("TC", "self.out(", ("cross-attention concatenated",)),
     "residual sum with cross-attention": (
         "TC",
         "cross_sum = attention_normed +",
@@ -67,11 +70,11 @@ _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "cross_norm(",
         ("residual sum with cross-attention",),
     ),
-    "normalised for feed-forward": ("TC", "mlp_norm(", ("residual sum",)),
+    "normalised for feed-forward": ("TC", "_norm(attention_sum)", ("residual sum",)),
     HIDDEN: ("TF", "self.hidden(", ()),
     "feed-forward output": ("TC", "self.down(", (HIDDEN,)),
     "second residual sum": ("TC", "mlp_sum =", ("feed-forward output",)),
-    "normalised output": ("TC", "mlp_norm(", ("second residual sum",)),
+    "normalised output": ("TC", "mlp_norm(mlp_sum)", ("second residual sum",)),
 }
 AXES = {"H": "head", "T": "token", "D": "column", "C": "width", "J": "head column",
          "F": "hidden number"}  # fmt: skip
@@ -156,7 +159,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
     layer = untrained_layer(kind, n_heads, d_ff)
     with torch.inference_mode():
         x = layer_input(words, WIDTH_2017)[None]
-        encoded, layer_words, where = None, words, _POST_NORM
+        encoded, layer_words, where = None, words, _LAYER
         if kind == DECODER_2017:
             encoder = untrained_layer(ENCODER_2017, n_heads, d_ff)
             memory = encoder(x)
@@ -206,7 +209,7 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
         labels=stream.labels,
         steps=_steps(
             steps,
-            _PRE_NORM if pre else _POST_NORM,
+            _LAYER,
             passed_on if layer else embedded,
             pre_norm=pre,
         ),

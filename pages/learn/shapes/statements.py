@@ -4,7 +4,8 @@ from __future__ import annotations
 
 _FILE, _ATTEND = "pages/learn/shapes/experiment/steps.py", "attention_core/attend.py"
 _HEADS = "attention_core/heads.py"
-_ATTENTION = ("attention_core/model/attention.py", "Attention.forward")
+_DOOR = "attention_core/attention.py"
+_ATTENTION = (_DOOR, "MultiHeadAttention.forward")
 _EXAMPLE = "multi_head_steps"
 _LAYER = "layer_steps"
 
@@ -27,11 +28,11 @@ _LAYER_CODE = {
     1: (_FILE, _LAYER, "x = layer.attention_reads"),
     2: (_FILE, _LAYER, "columns = torch.arange"),
     3: (_FILE, _LAYER, "side_by_side = attention", "matrices = ["),
-    4: (*_ATTENTION, "projected = self.qkv", "= projected.split"),
+    4: (_DOOR, "MultiHeadAttention._project", "self.qkv(x)"),
     5: (_HEADS, "split_heads", "x.view("),
     6: (*_ATTENTION, "q = split_heads(", "k = split_heads(", "v = split_heads("),
     10: (_HEADS, "merge_heads", "x.transpose(1, 2)"),
-    11: (*_ATTENTION, "merged = merge_heads", "output = self.out"),
+    11: (*_ATTENTION, "self.out(merge_heads"),
 }
 
 

@@ -111,7 +111,15 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
         "row is named by what looks, at the top by what is then written."
     )
     with st.expander("The lines that computed this"):
-        source.show(MODEL, "AttentionBetween")
+        source.step(
+            "attention_core/attention.py",
+            "MultiHeadAttention.forward",
+            "q = split_heads(",
+            "k = split_heads(",
+            "v = split_heads(",
+            "= heads_of(",
+            "self.out(merge_heads",
+        )
         source.step(MODEL, "Layer.forward", "records = ", "records.append")
 
 

@@ -17,7 +17,6 @@ from ui.widgets.plain_table import plain_table
 
 LAYERS, TRAINING, BOTH = "Through all layers", "What training changes", "Decoder and encoder"
 BLOCK = "attention_core/model/block.py"
-ORDERS = {"pre": "Block._run_pre_norm", "post": "Block._run_post_norm"}
 
 
 def show(
@@ -46,8 +45,7 @@ def _through_all_layers(entry: CatalogEntry, passed: OnePass, token: int) -> Non
     with st.expander("Every layer in numbers"):
         plain_table(by_layer, "One token in every layer", forms, most=388)
         tables.download("Download this table (CSV)", by_layer, "layers.csv", key="one_pass_csv")
-    order = ORDERS[models.get(entry.spec.name).core.config.norm_order]
-    source.step(BLOCK, order, "attention_sum = x", "mlp_sum = ")
+    source.step(BLOCK, "Block.forward", "attention_sum = x", "mlp_sum = ")
 
 
 def _training(
