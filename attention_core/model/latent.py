@@ -167,7 +167,8 @@ class LatentAttention(nn.Module):
         """Queries carried over to the latents, latents beside the rotary key, latents."""
         w_uk, _ = self.up_matrices()
         q = torch.cat((q_nope @ w_uk.mT, q_rope), dim=-1)  # (B, H, T, N) @ (H, N, r)
-        return q, torch.cat((latent, rope_key), dim=-1), latent
+        k = torch.cat((latent, rope_key), dim=-1)
+        return q, k, latent
 
     def _rotate(self, x: Tensor, rotation: Rotation) -> Tensor:
         turn: Callable[[Tensor, Rotation], Tensor]

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from attention_core.attention import MultiHeadAttention
 from attention_core.heads import merge_heads
+from attention_core.masks import causal_mask
 from attention_core.model.block import Block, LayerRecord
 from attention_core.model.config import TransformerConfig
 from attention_core.model.layers import FeedForward, Projection, make_norm, random_weights
@@ -102,7 +103,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         sizes = config.d_model, config.n_heads
-        self.attention = MultiHeadAttention(*sizes, causal=True, bias=config.attention_bias)
+        self.attention = MultiHeadAttention(*sizes, bias=config.attention_bias)
         self.attention_norm = make_norm(config)
         self.cross = MultiHeadAttention(*sizes, bias=config.attention_bias)
         self.cross_norm = make_norm(config)
@@ -115,7 +116,8 @@ class DecoderLayer(nn.Module):
 
     def steps(self, x: Tensor, memory: Tensor) -> Steps:
         """Every tensor of the layer, in order, named as in `layer_steps`."""
-        record = self.attention.record(x)
+        mask = causal_mask(x.shape[1], x.shape[1], device=x.device)
+        record = self.attention.record(x, mask=mask)
         attention_sum = x + record.added
         attention_normed = self.attention_norm(attention_sum)
         cross_record = self.cross.record(attention_normed, memory=memory)  # S keys and values

@@ -10,6 +10,7 @@ import torch
 
 from attention_core import Step, generate
 from attention_core.costs.step_times import Turn
+from attention_core.graphs.decoder import Decoder
 from pages.kv_cache.timing import (
     findings,
     measured,
@@ -109,7 +110,7 @@ def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypa
     model = subjects.load(TINY)
     core = copy.deepcopy(model.core).to(torch.bfloat16)
     ids = model.tokenizer.encode(PROMPT).ids
-    expected = generate(core, ids, max_new_tokens=16, cache=core.new_cache(1, len(ids) + 15))
+    expected = Decoder(core, len(ids) + 15).generate(ids, max_new_tokens=16)
     run = job.run_so_far()
     assert run is not None
     assert run.series[CORE_GRAPHS].token_ids.tolist() == [expected, expected]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from attention_core.attend import AttentionRecord
@@ -78,9 +79,12 @@ class AttentionOnly(nn.Module):
         self.tokens = nn.Embedding(vocabulary, WIDTH)
         self.layers = nn.ModuleList(Layer(design) for _ in range(N_LAYERS))
         self.norm, self.unembed = nn.LayerNorm(WIDTH), Projection(WIDTH, vocabulary)
-        for part in self.modules():
-            if isinstance(part, Projection):
-                nn.init.normal_(part.weight, std=WIDTH**-0.5)
+        for layer in self.layers:
+            draws = [torch.empty(WIDTH, WIDTH).normal_(std=WIDTH**-0.5) for _ in range(4)]
+            with torch.no_grad():
+                layer.attention.qkv.weight.copy_(torch.cat(draws[:3], dim=1))
+                layer.attention.out.weight.copy_(draws[3])
+        nn.init.normal_(self.unembed.weight, std=WIDTH**-0.5)
 
     def forward(
         self, ids: Tensor, *, causal: bool | None = None
