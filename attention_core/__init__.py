@@ -11,7 +11,6 @@ from attention_core.attend import (
     mask_scores,
 )
 from attention_core.attention import MultiHeadAttention
-from attention_core.batch.generation import generate_batch, stream_batch
 from attention_core.cache import KVCache
 from attention_core.costs.formulas import (
     cache_bytes,
@@ -44,6 +43,7 @@ from attention_core.model.reshape import in_form
 from attention_core.model.transformer import Transformer
 from attention_core.recording import Recording, recording
 from attention_core.sampling import Sampling, probabilities, sample
+from attention_core.speed.batching import generate_batch, stream_batch
 
 __all__ = [
     "PRESETS",

@@ -22,7 +22,7 @@ from attention_core.cache import KVCache
 from attention_core.checks import require_int
 from attention_core.heads import merge_heads, split_heads
 from attention_core.masks import causal_mask
-from attention_core.model.layers import Projection, project
+from attention_core.model.layers import Projection
 from attention_core.positions.rotary import Rotation, rotary_angles, rotate
 
 Attend = Callable[..., AttentionRecord]
@@ -144,7 +144,7 @@ class MultiHeadAttention(nn.Module):
 
     def out_weight(self) -> Tensor:
         """The matrix W_O that projects the merged heads: (H*D, C)."""
-        return self.out.weight
+        return self.out.matrix
 
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H*D), keys and values (B, S, H_kv*D)."""
@@ -152,11 +152,11 @@ class MultiHeadAttention(nn.Module):
             q, k, v = self.qkv(x).split(self.widths, dim=-1)
             return q, k, v
         q_width, kv_widths = self.widths[0], self.widths[1:]
-        weight, bias = self.qkv.weight, self.qkv.bias
+        weight, bias = self.qkv.weight, self.qkv.bias  # (d_out, d_in)
         of_q = None if bias is None else bias[:q_width]
         of_kv = None if bias is None else bias[q_width:]
-        k, v = project(memory, weight[:, q_width:], of_kv).split(kv_widths, dim=-1)
-        return project(x, weight[:, :q_width], of_q), k, v
+        k, v = nn.functional.linear(memory, weight[q_width:], of_kv).split(kv_widths, dim=-1)
+        return nn.functional.linear(x, weight[:q_width], of_q), k, v
 
 
 # What this module and `LatentAttention` have in common.

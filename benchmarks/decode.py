@@ -36,9 +36,9 @@ from transformers import GPT2Config
 
 from attention_core import Step, Transformer, stream_batch
 from attention_core.costs.stopwatch import interleave
-from attention_core.graphs.compiled import NoCompilerError
-from attention_core.graphs.decoder import Decoder
-from attention_core.quantized.int8 import Int8Transformer
+from attention_core.speed.compiled import NoCompilerError
+from attention_core.speed.decoder import Decoder
+from attention_core.speed.int8 import Int8Transformer
 from benchmarks import drafted
 from benchmarks.drafted import Trained
 from benchmarks.reading import Reading, measure_reading, reading_lines

@@ -27,7 +27,7 @@ import torch
 from transformers import GPT2Config
 
 from attention_core.costs.stopwatch import Samples, interleave, synchronize
-from attention_core.graphs.decoder import Decoder
+from attention_core.speed.decoder import Decoder
 from benchmarks.decode import PROMPT_IDS
 from benchmarks.runs import (
     Run,

@@ -1,7 +1,7 @@
 """Decode speed of a trained model in float32 whose tokens are drafted in 8 bits.
 
 Part of `python -m benchmarks.decode`. A decode step cannot be quicker than its weights are read,
-however it is written; a draft lets one reading settle several tokens (`attention_core.graphs.
+however it is written; a draft lets one reading settle several tokens (`attention_core.speed.
 drafted`). How many depends on how often the draft is right, so this is measured on trained weights
 and a real sentence, not on random numbers. Beside the draft stand this core with its cache, and
 transformers with its own; all must produce the same token ids.
@@ -17,8 +17,8 @@ from typing import Any
 
 from attention_core import Transformer
 from attention_core.costs.stopwatch import Samples, interleave
-from attention_core.graphs.drafted import DraftedDecoder
-from attention_core.quantized.int8 import Int8Transformer
+from attention_core.speed.drafting import DraftedDecoder
+from attention_core.speed.int8 import Int8Transformer
 from benchmarks.runs import (
     Run,
     core_run,

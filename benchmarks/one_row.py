@@ -4,7 +4,7 @@ With `--rows 8` it is that many rows, as in a decode step of 8 prompts, and with
 --prompt` those of one prompt. The time of few rows is the time to read the weights once. Compared
 at the shapes of GPT-2 124M:
 
-    project         attention_core.cpu.products.linear, weight (d_in, d_out)
+    project         attention_core.speed.products.linear, weight (d_in, d_out)
     F.linear        torch.nn.functional.linear, weight (d_out, d_in)
     x @ w           the plain product, weight (d_in, d_out)
 
@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, seconds_of
-from attention_core.model.layers import project
+from attention_core.speed.products import linear
 from benchmarks.timing import machine, table
 
 # (d_in, d_out) of the attention output, QKV, MLP up, MLP down and the vocabulary in GPT-2 124M
@@ -64,7 +64,7 @@ def measure(
 
     return interleave(
         {
-            "project": lambda: through(project, wides),
+            "project": lambda: through(linear, wides),
             "F.linear": lambda: through(functional.linear, talls),
             "x @ w": lambda: through(torch.matmul, wides),
         },
@@ -76,7 +76,7 @@ def measure(
 def _check_equal(x: Tensor, wide: Tensor, tall: Tensor) -> None:
     with torch.inference_mode():  # as `project` is called where it is timed
         results = {
-            "project": project(x, wide),
+            "project": linear(x, wide),
             "F.linear": functional.linear(x, tall),
             "x @ w": x @ wide,
         }

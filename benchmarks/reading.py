@@ -14,7 +14,7 @@ import torch
 
 from attention_core import Step, Transformer
 from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, seconds_of
-from attention_core.model.layers import project
+from attention_core.speed.products import linear
 
 TARGET_OF_LIMIT = 0.8
 
@@ -69,7 +69,7 @@ def measure_reading(
 
     reads: dict[str, Callable[[], object]] = {
         "sum": matrix.sum,
-        "product": lambda: project(row, matrix),
+        "product": lambda: linear(row, matrix),
     }
     with torch.inference_mode():
         rates = interleave(

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attention_core import Transformer, TransformerConfig
 from attention_core.positions.scaling import DynamicScaling, LinearScaling
-from attention_core.quantized.int8 import Int8Transformer
+from attention_core.speed.int8 import Int8Transformer
 from pretrained import checkpoint, weight_names
 from pretrained.load import Pretrained
 from pretrained.model_files import read_bytes
@@ -163,9 +163,9 @@ def _tokenizer_files(folder: Path) -> dict[str, bytes]:
 def _linear(stored: Tensor) -> Tensor:
     """A matrix of the core as `nn.Linear` stores it, (d_out, d_in); a vector as it is.
 
-    The core's own `Projection` stores (d_in, d_out). No other function here knows that.
+    So does the core. No other function here knows that.
     """
-    return stored.t()
+    return stored
 
 
 def _parts(config: TransformerConfig, weight: Tensor, n_parts: int) -> tuple[Tensor, ...]:

@@ -222,8 +222,8 @@ class Checkpoint:
         return self._state[self._keys.pop(name)]
 
     def take_matrix(self, *keys: str) -> Tensor:
-        """`nn.Linear` weights (d_out, d_in), side by side as one (d_in, sum of d_out)."""
-        return torch.cat([self.take(f"{key}.weight") for key in keys]).t().contiguous()
+        """`nn.Linear` weights (d_out, d_in), one below the other: (sum of d_out, d_in)."""
+        return torch.cat([self.take(f"{key}.weight") for key in keys])
 
     def take_biases(self, *keys: str) -> Tensor:
         """`nn.Linear` biases (d_out), side by side."""
@@ -365,7 +365,7 @@ def _llama_config(hf: Config) -> TransformerConfig:
 
 
 def _gpt2_weights(config: TransformerConfig, keys: Checkpoint) -> dict[str, Tensor]:
-    """GPT-2's Conv1D layers already store (d_in, d_out): only the output matrix is transposed."""
+    """GPT-2's Conv1D layers store (d_in, d_out): their weights are transposed."""
     weights = keys.take_tables(config, "gpt2") | {"positions": keys.take("wpe.weight")}
     names = {
         f"blocks.{i}.{ours}": f"h.{i}.{theirs}"
@@ -374,7 +374,8 @@ def _gpt2_weights(config: TransformerConfig, keys: Checkpoint) -> dict[str, Tens
     } | {"final_norm": "ln_f"}
     for ours, theirs in names.items():
         for kind in ("weight", "bias"):
-            weights[f"{ours}.{kind}"] = keys.take(f"{theirs}.{kind}")
+            stored = keys.take(f"{theirs}.{kind}")
+            weights[f"{ours}.{kind}"] = stored.t().contiguous() if stored.dim() == 2 else stored
     return weights
 
 

@@ -327,7 +327,7 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
 
     record, block = finished.layer(layer), finished.pretrained.core.blocks[layer]
     assert isinstance(block, Block)
-    down = block.mlp.down.weight  # (F, C)
+    down = block.mlp.down.matrix  # (F, C)
     attention = record.attention.output
     assert attention is not None  # a layer's record has it
     with torch.inference_mode():

@@ -165,12 +165,12 @@ def _cached(
 ) -> tuple[KVCache, Callable[..., Iterator[Step]]]:
     """An empty cache for so many tokens, and how to generate with it.
 
-    In bfloat16 the steps are recorded and repeated (`attention_core.graphs`).
+    In bfloat16 the steps are recorded and repeated (`attention_core.speed`).
     """
     from attention_core import stream
 
     if weights == "bfloat16":
-        from attention_core.graphs.decoder import Decoder
+        from attention_core.speed.decoder import Decoder
 
         # drawn on the CPU: the run without the cache draws there, and shall draw the same tokens
         decoder = Decoder(core, max_length, sampling=sampling, draw_on_cpu=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import Transformer
-    from attention_core.quantized.int8 import Int8Transformer
+    from attention_core.speed.int8 import Int8Transformer
 
 Weights = Literal["float32", "int8", "bfloat16"]
 
@@ -67,7 +67,7 @@ def forms() -> list[Weights]:
 @cached(cache=MODELS, key=models.key)
 def int8(name: str) -> Int8Transformer:
     """The core of a model with its matrices in 8 bits; errors as of `models.get`."""
-    from attention_core.quantized.int8 import Int8Transformer
+    from attention_core.speed.int8 import Int8Transformer
 
     return Int8Transformer(models.get(name).core)
 

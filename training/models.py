@@ -71,9 +71,9 @@ class LanguageModel(nn.Module):
         width = config.d_model
         for name, weight in self.core.named_parameters():
             if name.startswith("blocks.") and weight.dim() == 2:
-                weight.normal_(std=weight.shape[0] ** -0.5)
+                weight.normal_(std=weight.shape[1] ** -0.5)
             if name.endswith("qkv.weight"):
-                weight[:, width : 2 * width] = weight[:, :width]  # keys begin as queries
+                weight[width : 2 * width] = weight[:width]  # keys begin as queries
             if name.endswith(("out.weight", "down.weight")):
                 weight.div_(math.sqrt(2 * config.n_layers))
         table = sinusoids(config.context_length, width)

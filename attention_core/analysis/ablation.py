@@ -28,7 +28,6 @@ from attention_core.attend import AttentionRecord, Edit
 from attention_core.checks import require_finite
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import Hooks
-from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
 
 Kind = Literal["zero", "uniform"]
@@ -222,7 +221,7 @@ def logits_from(model: Transformer) -> Callable[[Tensor], Tensor]:
         raise ValueError("a model without an output matrix predicts no token")
 
     def logits_of(hidden: Tensor) -> Tensor:
-        logits = project(hidden, matrix)
+        logits = hidden @ matrix
         require_finite("logits", logits, first=None)
         return logits
 

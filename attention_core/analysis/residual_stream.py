@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from attention_core.checks import require_finite
-from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
 
 
@@ -30,7 +29,7 @@ def logit_lens(model: Transformer, states: Tensor) -> Tensor:
     if model.unembedding is None:
         raise ValueError("a model without an output matrix has no logits to look at")
     normed = states if model.final_norm is None else model.final_norm(states)
-    logits = project(normed, model.unembedding)
+    logits = normed @ model.unembedding
     require_finite("logits of some layer", logits, first=None)
     return logits
 
@@ -42,7 +41,7 @@ def last_row_alone(model: Transformer, hidden: Tensor) -> Tensor:
     """
     if model.unembedding is None:
         raise ValueError("a model without an output matrix predicts no next token")
-    return project(hidden[-1:], model.unembedding)[0]
+    return (hidden[-1:] @ model.unembedding)[0]
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def _parts_of(model: nn.Module, name: str, parameter: nn.Parameter) -> list[tupl
         of_queries = owner.rpartition(".")[2].startswith("q_")
         return [("attention: queries" if of_queries else "attention: latent keys, values", count)]
     assert isinstance(attention, MultiHeadAttention)  # nothing else is left in either model
-    q, k, v = parameter.split(attention.widths, dim=-1)
+    q, k, v = parameter.split(attention.widths)
     return [
         ("attention: queries", q.numel()),
         ("attention: keys", k.numel()),

@@ -140,15 +140,15 @@ class LatentAttention(nn.Module):
 
     def up_matrices(self) -> tuple[Tensor, Tensor]:
         """W_UK (H, r, N) and W_UV (H, r, E), which make keys and values; views of one weight."""
-        by_head = self.kv_up.weight.view(self.sizes.kv_rank, self.n_heads, -1).transpose(0, 1)
+        by_head = self.kv_up.weight.view(self.n_heads, -1, self.sizes.kv_rank).mT
         w_uk, w_uv = by_head.split((self.sizes.nope_head_size, self.sizes.v_head_size), dim=-1)
         return w_uk, w_uv
 
     def out_weight(self) -> Tensor:
         """What the record's merged contexts are multiplied by: (H*E, C), absorbed (H*r, C)."""
         if not self.sizes.absorbed:
-            return self.out.weight
-        by_head = self.out.weight.view(self.n_heads, self.sizes.v_head_size, -1)
+            return self.out.matrix
+        by_head = self.out.matrix.unflatten(0, (self.n_heads, self.sizes.v_head_size))
         return (self.up_matrices()[1] @ by_head).flatten(0, 1)
 
     def _expanded(

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from attention_core.cpu import products
 from attention_core.model.config import TransformerConfig
 
 
@@ -32,28 +31,22 @@ def random_weights(*shape: int) -> Tensor:
     return weights if weights.is_meta else weights.normal_(std=0.02)
 
 
-def project(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x @ weight + bias`: (..., d_in) and (d_in, d_out) -> (..., d_out)."""
-    if x.device.type == "cpu" and x.dtype == torch.float32:
-        return products.linear(x, weight, bias)
-    return nn.functional.linear(x, weight.t(), bias)
-
-
-class Projection(nn.Module):
-    """`project` with a weight of its own, stored as (d_in, d_out) like GPT-2's.
-
-    `nn.Linear` stores (d_out, d_in), which is slower to read for one row.
-    Shapes: (..., d_in) -> (..., d_out).
-    """
+class Projection(nn.Linear):
+    """`nn.Linear` with initial weights as GPT-2 draws them: (..., d_in) -> (..., d_out)."""
 
     def __init__(self, d_in: int, d_out: int, bias: bool = True) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(random_weights(d_in, d_out))
-        self.bias = nn.Parameter(torch.zeros(d_out)) if bias else None
+        super().__init__(d_in, d_out, bias=bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Project the last dimension."""
-        return project(x, self.weight, self.bias)
+    def reset_parameters(self) -> None:
+        """Draw the weights again; the bias begins at 0."""
+        self.weight = nn.Parameter(random_weights(self.out_features, self.in_features))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    @property
+    def matrix(self) -> Tensor:
+        """The weight as `x @ matrix` reads it, (d_in, d_out): a view of `weight`."""
+        return self.weight.t()
 
 
 class RMSNorm(nn.Module):

@@ -204,4 +204,4 @@ def randomize(module: nn.Module, seed: int) -> None:
     with torch.no_grad():
         for part in module.modules():
             if isinstance(part, Projection):
-                part.weight.normal_(std=part.weight.shape[0] ** -0.5, generator=generator)
+                part.weight.normal_(std=part.in_features**-0.5, generator=generator)

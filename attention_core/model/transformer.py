@@ -20,7 +20,7 @@ from attention_core.model.block import Block, LayerRecord
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
 from attention_core.model.inputs import check_inputs, visible_positions
-from attention_core.model.layers import make_norm, project, random_weights
+from attention_core.model.layers import make_norm, random_weights
 from attention_core.model.output import EmbeddingParts, TransformerOutput
 from attention_core.positions.rotary import rotary_angles
 from attention_core.recording import Recording, recordings_of
@@ -251,7 +251,7 @@ class Transformer(nn.Module):
 
     def logits(self, hidden: Tensor) -> Tensor | None:
         """What the output matrix makes of states: (B, T, C) -> (B, T, V); None without one."""
-        return None if self.unembedding is None else project(hidden, self.unembedding)
+        return None if self.unembedding is None else hidden @ self.unembedding
 
     def _mask(
         self, n_new: int, n_keys: int, attention_mask: Tensor | None, device: torch.device

@@ -52,7 +52,7 @@ def _of_the_lectures() -> Numbers:
         mask_scores,
         simple_self_attention,
     )
-    from attention_core.quantized.int8 import Int8Matrix
+    from attention_core.speed.int8 import Int8Matrix
 
     x, words = lecture_inputs.JOURNEY.embeddings, lecture_inputs.JOURNEY.tokens
     scores, weights, context = simple_self_attention(x)

@@ -22,8 +22,8 @@ from serving.prompts import prepare
 
 if TYPE_CHECKING:
     from attention_core import Step, Transformer
-    from attention_core.graphs.decoder import Decoder
-    from attention_core.quantized.int8 import Int8Transformer
+    from attention_core.speed.decoder import Decoder
+    from attention_core.speed.int8 import Int8Transformer
     from pretrained import Pretrained
 
 GPT2_SHAPE, TINY = "random-gpt2-124m", "random-tiny"
@@ -117,7 +117,7 @@ def _int8(model: Pretrained | Untrained) -> Int8Transformer:
 
 @cached(cache=MODELS, key=lambda name: name, size=lambda model: model.n_bytes)
 def _untrained_int8(name: str) -> Int8Transformer:
-    from attention_core.quantized.int8 import Int8Transformer
+    from attention_core.speed.int8 import Int8Transformer
 
     return Int8Transformer(_untrained(name).core)
 
@@ -186,7 +186,7 @@ def _decoder(model: Pretrained | Untrained, max_tokens: int) -> Decoder:
     if not rounded.has_gpu():
         raise ValueError(f"There is no GPU here, and {CORE_GRAPHS!r} needs one.")
 
-    from attention_core.graphs.decoder import Decoder
+    from attention_core.speed.decoder import Decoder
 
     if isinstance(model, Untrained):
         return Decoder(rounded.in_bfloat16(model.core), max_tokens)

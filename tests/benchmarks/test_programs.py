@@ -12,8 +12,8 @@ import torch._inductor.config as inductor
 from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
-from attention_core.graphs.decoder import Decoder
-from attention_core.graphs.drafted import DraftedDecoder
+from attention_core.speed.decoder import Decoder
+from attention_core.speed.drafting import DraftedDecoder
 from benchmarks import (
     busy_threads,
     decode,
@@ -41,7 +41,7 @@ def tiny():
 
 
 def test_decode_prints_the_table_and_all_ratios(tiny, capsys, monkeypatch):
-    # steps are compiled in tests/core/graphs/test_decoder.py; here they only take their place
+    # steps are compiled in tests/core/speed/test_decoder.py; here they only take their place
     monkeypatch.setattr(decode, "Decoder", lambda model, room, compile_step: Decoder(model, room))
     monkeypatch.setattr(
         drafted,

@@ -506,7 +506,7 @@ def of_a_head(expected: Expected, number: int, head: int) -> dict[str, Tensor]:
         found[f"strip {name}"] = strip(vectors[0])
         found[f"norm {name}"] = vectors[0].norm(dim=-1)
     hidden = layer.mlp_hidden[0]
-    written_by = hidden.abs() * mlp.down.weight.norm(dim=1)
+    written_by = hidden.abs() * mlp.down.matrix.norm(dim=1)
     found["neurons"] = written_by.argsort(dim=-1, descending=True)[:, :N_NEURONS]
     found["activations"] = hidden.gather(-1, found["neurons"])
     found["written"] = written_by.gather(-1, found["neurons"])

@@ -61,7 +61,7 @@ def test_a_decode_step_is_not_looked_at():
 
 
 def resumed(model: Transformer) -> Tensor:
-    model.blocks[1].mlp.down.weight.fill_(3e38)
+    model.blocks[1].mlp.down.matrix.fill_(3e38)
     return model.resume(torch.ones(1, 6, 24), 1)
 
 

@@ -21,7 +21,7 @@ from attention_core.positions.scaling import (
     RopeScaling,
     YarnScaling,
 )
-from attention_core.quantized.int8 import Int8Transformer
+from attention_core.speed.int8 import Int8Transformer
 from pretrained.export import checkpoint_config
 from pretrained.masked_word import masked_word_head
 from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2, bundled

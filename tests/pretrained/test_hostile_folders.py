@@ -62,7 +62,7 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory, smollm2_folder: Path) -
         ({"n_layer": 10**9}, "n_layers is 1,000,000,000"),
         ({"n_layer": 9_999}, "promises 9,999 layers, and the checkpoint has only 28 tensors"),
         ({"n_inner": 10**18}, "d_ff is 1,000,000,000,000,000,000"),
-        ({"n_inner": 999_999}, r"needs shape \(12, 999999\)"),
+        ({"n_inner": 999_999}, r"needs shape \(999999, 12\)"),
         ({"n_embd": 3 * 10**12}, "d_model is 3,000,000,000,000"),
         ({"n_positions": 10**15}, "context_length is 1,000,000,000,000,000"),
         ({"n_positions": 10**8}, r"needs shape \(100000000, 12\)"),

@@ -141,7 +141,7 @@ def latent_core(reference: Any) -> Transformer:
             name, kind = rest.rsplit(".", 1)
             ours = next(our for our, their in names.items() if their == name)
             tensor = state.pop(key)
-            weights[f"blocks.{layer}.{ours}.{kind}"] = tensor.t() if tensor.dim() == 2 else tensor
+            weights[f"blocks.{layer}.{ours}.{kind}"] = tensor
     weights["embedding"] = state.pop("model.embed_tokens.weight")
     weights["final_norm.weight"] = state.pop("model.norm.weight")
     weights["unembedding"] = state.pop("lm_head.weight").t()

@@ -75,7 +75,7 @@ def test_an_open_layer_is_the_recorded_one(name: str):
         tensor = record.attention.output if strip == "attention" else getattr(record, strip)
         np.testing.assert_allclose(opened.strips[strip], tensor[0, :, :N_STRIP], atol=1e-5)
         np.testing.assert_allclose(opened.norms[strip], tensor[0].norm(dim=-1), rtol=1e-5)
-    down = models.get(name).core.blocks[4].mlp.down.weight.detach()
+    down = models.get(name).core.blocks[4].mlp.down.matrix.detach()
     for token in (0, 2):
         hidden = record.mlp_hidden[0, token]
         written = [float((value * row).norm()) for value, row in zip(hidden, down, strict=True)]

@@ -52,8 +52,8 @@ def test_a_learned_bias_is_part_of_the_sums(model: str, has_bias: bool):
     record = story.passed.run.layer(LAYER)
     block = models.get(model).core.blocks[LAYER]
     with torch.inference_mode():
-        heads = record.attention.context[0].transpose(0, 1).flatten(1) @ block.attention.out.weight
-        neurons = record.mlp_hidden[0] @ block.mlp.down.weight
+        heads = record.attention.context[0].transpose(0, 1).flatten(1) @ block.attention.out.matrix
+        neurons = record.mlp_hidden[0] @ block.mlp.down.matrix
     for tensor, parts in (("attention", heads), ("mlp_output", neurons)):
         is_their_sum = np.allclose(story.layer.norms[tensor], parts.norm(dim=-1), rtol=1e-3)
         assert is_their_sum != has_bias

@@ -223,7 +223,7 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
 def _bend(layer: Any, name: str, tensors: dict[str, Tensor], labels: tuple[str, ...]) -> Bend:
     names = list(tensors)
     reads = tensors[names[names.index(HIDDEN) - 1]]  # (B, T, C)
-    weights = layer.mlp.up.weight
+    weights = layer.mlp.up.matrix
     return bend(name, layer.mlp, reads[0, -1].to(weights.device, weights.dtype), labels[-1])
 
 

@@ -70,7 +70,7 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
 
     record, block = run.layer(cut.layer), run.pretrained.core.blocks[cut.layer]
     assert isinstance(block, Block)
-    hidden, down = record.mlp_hidden[0], block.mlp.down.weight
+    hidden, down = record.mlp_hidden[0], block.mlp.down.matrix
     units = torch.arange(len(down), device=down.device)
     if cut.way == BY_TOKEN:
         units = experts.units_by_token(hidden)

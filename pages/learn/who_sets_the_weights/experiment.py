@@ -226,7 +226,7 @@ def next_token_losses(output: TransformerOutput, ids: Tensor) -> Tensor:
 def parts(name: str, tensor: Tensor, config: TransformerConfig) -> list[tuple[Part, Tensor]]:
     """Which numbers of a parameter belong to which part; `tensor` is it, or its gradient.
 
-    Queries, keys and values have one matrix, whose columns are split: (C, (H + 2 H_kv) D).
+    Queries, keys and values have one matrix, whose rows are split: ((H + 2 H_kv) D, C).
     """
     words = name.split(".")
     layer = int(words[1]) if words[0] == "blocks" else None
@@ -237,10 +237,8 @@ def parts(name: str, tensor: Tensor, config: TransformerConfig) -> list[tuple[Pa
     if words[-1] == "bias":
         return [((layer, BIASES), tensor)]
     if "qkv" in words:
-        columns = tensor.split(config.qkv_widths, dim=-1)
-        return [
-            ((layer, kind), numbers) for kind, numbers in zip((W_Q, W_K, W_V), columns, strict=True)
-        ]
+        rows = tensor.split(config.qkv_widths)
+        return [((layer, kind), own) for kind, own in zip((W_Q, W_K, W_V), rows, strict=True)]
     return [((layer, W_O if "attention" in words else FEED_FORWARD), tensor)]
 
 

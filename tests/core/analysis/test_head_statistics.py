@@ -191,14 +191,14 @@ def induction_circuit() -> Transformer:
 
     look_back = model.blocks[0].attention
     for i in range(1, POSITIONS):
-        look_back.qkv.weight[VOCABULARY + i, q + i - 1] = SHARP
-    look_back.qkv.weight[positions, k : k + POSITIONS] = torch.eye(POSITIONS)
-    look_back.qkv.weight[tokens, v : v + VOCABULARY] = torch.eye(VOCABULARY)
-    look_back.out.weight[:VOCABULARY, before] = 0.1 * torch.eye(VOCABULARY)
+        look_back.qkv.matrix[VOCABULARY + i, q + i - 1] = SHARP
+    look_back.qkv.matrix[positions, k : k + POSITIONS] = torch.eye(POSITIONS)
+    look_back.qkv.matrix[tokens, v : v + VOCABULARY] = torch.eye(VOCABULARY)
+    look_back.out.matrix[:VOCABULARY, before] = 0.1 * torch.eye(VOCABULARY)
 
     look_up = model.blocks[1].attention
-    look_up.qkv.weight[tokens, q : q + VOCABULARY] = SHARP * torch.eye(VOCABULARY)
-    look_up.qkv.weight[before, k : k + VOCABULARY] = torch.eye(VOCABULARY)
+    look_up.qkv.matrix[tokens, q : q + VOCABULARY] = SHARP * torch.eye(VOCABULARY)
+    look_up.qkv.matrix[before, k : k + VOCABULARY] = torch.eye(VOCABULARY)
     assert d_head >= max(VOCABULARY, POSITIONS)
     return model
 

@@ -74,7 +74,7 @@ def test_without_the_scale_queries_count_as_if_they_were_longer(name: str):
     for block in longer.blocks:
         width = block.attention.widths[0]
         for parameter in block.attention.qkv.parameters():
-            parameter[..., :width] *= math.sqrt(model.config.d_head)
+            parameter[:width] *= math.sqrt(model.config.d_head)
     expected = longer(TOKENS).hidden
     # the scores are larger: products of rounded numbers differ a little more
     torch.testing.assert_close(hidden(model, Switched(scale=False)), expected, rtol=1e-4, atol=1e-4)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_core import Transformer, TransformerConfig
-from attention_core.quantized.int8 import Int8Transformer
+from attention_core.speed.int8 import Int8Transformer
 from tests.helpers.attention_variants import LATENT, enlarged
 from tests.helpers.tiny_models import TINY
 

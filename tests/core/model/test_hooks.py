@@ -12,9 +12,9 @@ from torch.testing import assert_close
 
 from attention_core import AttentionRecord, Hooks, Transformer, attend, causal_mask, stream
 from attention_core.attend import recompute_after
-from attention_core.batch.generation import stream_batch
-from attention_core.graphs.decoder import Decoder
 from attention_core.heads import merge_heads
+from attention_core.speed.batching import stream_batch
+from attention_core.speed.decoder import Decoder
 from tests.helpers.attention_variants import LATENT, enlarged
 from tests.helpers.tiny_models import TINY
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from attention_core import KVCache, Transformer, generate, generate_batch, stream
-from attention_core.graphs.decoder import Decoder
-from attention_core.graphs.drafted import DraftedDecoder
 from attention_core.model.inputs import prompt_ids
+from attention_core.speed.decoder import Decoder
+from attention_core.speed.drafting import DraftedDecoder
 from tests.helpers.decoders import GPT2, random_model
 from tests.helpers.tiny_models import TINY, build
 

@@ -88,7 +88,7 @@ def test_the_expanded_record_by_hand():
     allowed = torch.ones(9, 9).tril().bool()
     record = attention.record(x, mask=allowed, positions=rotation)
 
-    down = x[0] @ attention.kv_down.weight + attention.kv_down.bias
+    down = x[0] @ attention.kv_down.matrix + attention.kv_down.bias
     latent = attention.kv_norm(down[:, :14])
     # turned as complex numbers, whose real and imaginary parts are neighbours
     turns = torch.polar(
@@ -96,13 +96,13 @@ def test_the_expanded_record_by_hand():
     )
     apart = torch.view_as_complex(down[:, 14:].reshape(9, 3, 2).contiguous()) * turns
     k_rope = torch.cat((apart.real, apart.imag), dim=-1)
-    small = attention.q_norm(x[0] @ attention.q_down.weight + attention.q_down.bias)
+    small = attention.q_norm(x[0] @ attention.q_down.matrix + attention.q_down.bias)
     contexts = []
     for head in range(4):
-        q = small @ attention.q_up.weight[:, 11 * head : 11 * head + 11]
+        q = small @ attention.q_up.matrix[:, 11 * head : 11 * head + 11]
         turned = torch.view_as_complex(q[:, 5:].reshape(9, 3, 2).contiguous()) * turns
         q = torch.cat((q[:, :5], turned.real, turned.imag), dim=-1)
-        made = latent @ attention.kv_up.weight[:, 12 * head : 12 * head + 12]
+        made = latent @ attention.kv_up.matrix[:, 12 * head : 12 * head + 12]
         k, v = torch.cat((made[:, :5], k_rope), dim=-1), made[:, 5:]
         scores = q @ k.T
         weights = (scores / math.sqrt(11)).masked_fill(~allowed, -math.inf).softmax(-1)
@@ -118,7 +118,7 @@ def test_the_expanded_record_by_hand():
             )
         contexts.append(weights @ v)
     assert_close(record.context[0], torch.stack(contexts), **CLOSE)
-    output = torch.cat(contexts, dim=-1) @ attention.out.weight + attention.out.bias
+    output = torch.cat(contexts, dim=-1) @ attention.out.matrix + attention.out.bias
     assert_close(record.output[0], output, **CLOSE)
     assert sizes.qk_head_size == 11
 

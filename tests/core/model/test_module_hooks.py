@@ -11,7 +11,7 @@ from attention_core import Transformer
 from attention_core.model.block import LayerRecord
 from attention_core.model.original_transformer import DecoderLayer, original_config
 from attention_core.model.output import TransformerOutput
-from attention_core.quantized.int8 import Int8Transformer
+from attention_core.speed.int8 import Int8Transformer
 from tests.helpers.attention_variants import LATENT, enlarged
 from tests.helpers.tiny_models import TINY
 

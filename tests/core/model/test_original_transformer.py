@@ -51,7 +51,7 @@ def scramble(module: nn.Module, seed: int = 0) -> None:
 
 
 def copy_projection(ours: nn.Module, weight: Tensor, bias: Tensor) -> None:
-    ours.weight.copy_(weight.t())
+    ours.weight.copy_(weight)
     ours.bias.copy_(bias)
 
 

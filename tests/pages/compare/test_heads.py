@@ -33,7 +33,7 @@ def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Ten
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     with torch.inference_mode():
         found = model.core(ids, record=True).records[layer]
-    weight = model.core.blocks[layer].attention.out.weight.detach()
+    weight = model.core.blocks[layer].attention.out.matrix.detach()
     return found, weight.view(found.q.shape[1], found.q.shape[-1], -1)
 
 

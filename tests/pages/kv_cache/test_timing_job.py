@@ -10,7 +10,7 @@ import torch
 
 from attention_core import Step, generate
 from attention_core.costs.step_times import Turn
-from attention_core.graphs.decoder import Decoder
+from attention_core.speed.decoder import Decoder
 from pages.kv_cache.timing import (
     findings,
     measured,

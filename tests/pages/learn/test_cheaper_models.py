@@ -62,7 +62,7 @@ def test_the_map_and_the_numbers_of_the_experts(site: AppTest, way: str):
     core = bundled(FIRST_GPT2).core
     with torch.inference_mode():
         record = core(ids_of(), record=True).layers[layer]
-        hidden, down = record.mlp_hidden[0], core.blocks[layer].mlp.down.weight
+        hidden, down = record.mlp_hidden[0], core.blocks[layer].mlp.down.matrix
         units = torch.arange(1024)
         if way == experts.BY_TOKEN:
             units = torch.argsort((hidden.abs() * down.norm(dim=1)).argmax(0), stable=True)

@@ -54,10 +54,10 @@ def minilm_outputs(ids: list[int], places: list[int] | None) -> torch.Tensor:
         x = x if places is None else x + core.positions[torch.tensor(places)]
         norm = core.embedding_norm
         x = layer_norm(x, x.shape[-1:], norm.weight, norm.bias, 1e-12)
-        projected = x @ attention.qkv.weight + attention.qkv.bias
+        projected = x @ attention.qkv.matrix + attention.qkv.bias
         q, k, v = projected.view(len(ids), 3, 12, 32).permute(1, 2, 0, 3)
         merged = scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1)
-        return merged @ attention.out.weight + attention.out.bias
+        return merged @ attention.out.matrix + attention.out.bias
 
 
 @pytest.mark.parametrize("given", [orders.WITHOUT, orders.WITH])

@@ -197,7 +197,7 @@ def test_a_layer_that_is_left_with_one_head(site: AppTest):
         with torch.inference_mode():
             for head in off:
                 columns = slice(head * size, (head + 1) * size)
-                changed.blocks[layer].attention.out.weight[columns] = 0.0
+                changed.blocks[layer].attention.out.matrix[columns] = 0.0
             hidden = changed(ids).hidden[0]
         return float(1 - torch.cosine_similarity(hidden, output.hidden[0], dim=-1).mean())
 
@@ -221,7 +221,7 @@ def test_a_decoder_loses_its_predictions():
     size = loaded.core.config.d_head
     changed = copy.deepcopy(loaded.core)
     with torch.inference_mode():
-        changed.blocks[layer].attention.out.weight[: 8 * size] = 0.0  # all but the last of nine
+        changed.blocks[layer].attention.out.matrix[: 8 * size] = 0.0  # all but the last of nine
         after = changed(ids).logits[0].double().log_softmax(-1)
     before = output.logits[0].double().log_softmax(-1)
     expected = torch.nn.functional.kl_div(after, before, log_target=True, reduction="batchmean")

@@ -42,7 +42,7 @@ def mean_pooled_kv_heads(
         if isinstance(module, MultiHeadAttention):
             for kind, _ in module.qkv.named_parameters():
                 key = f"{name}.qkv.{kind}"
-                weights[key] = _pooled_columns(weights[key], module, n_kv_heads)
+                weights[key] = _pooled_rows(weights[key], module, n_kv_heads)
     return with_weights(replace(config, n_kv_heads=n_kv_heads), weights, like=model)
 
 
@@ -58,12 +58,9 @@ def mean_of_groups(heads: Tensor, n_groups: int, *, dim: int) -> Tensor:
     return heads.unflatten(dim, (n_groups, n_heads // n_groups)).mean(dim=dim)
 
 
-def _pooled_columns(weight: Tensor, attention: MultiHeadAttention, n_kv_heads: int) -> Tensor:
-    """Columns of queries, keys and values side by side, those of keys and values pooled."""
-    widths = attention.widths
-    queries, *keys_and_values = weight.split(widths, dim=-1)
-    pooled = [
-        mean_of_groups(columns.unflatten(-1, (attention.n_kv_heads, -1)), n_kv_heads, dim=-2)
-        for columns in keys_and_values
-    ]
-    return torch.cat((queries, *(heads.flatten(-2) for heads in pooled)), dim=-1)
+def _pooled_rows(weight: Tensor, attention: MultiHeadAttention, n_kv_heads: int) -> Tensor:
+    """Rows of queries, keys and values one below the other, those of keys and values pooled."""
+    queries, *keys_and_values = weight.split(attention.widths)  # a weight (d_out, C), or a bias
+    by_head = [rows.unflatten(0, (attention.n_kv_heads, -1)) for rows in keys_and_values]
+    pooled = [mean_of_groups(heads, n_kv_heads, dim=-heads.dim()) for heads in by_head]
+    return torch.cat((queries, *(heads.flatten(0, 1) for heads in pooled)))

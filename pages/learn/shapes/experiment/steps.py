@@ -112,8 +112,8 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
 
     x = layer.attention_reads  # 1
     columns = torch.arange(widths[0]).view(config.n_heads, config.d_head)  # 2
-    side_by_side = attention.qkv.weight.split(widths, dim=1)
-    matrices = [*side_by_side, attention.out.weight]  # 3
+    side_by_side = attention.qkv.matrix.split(widths, dim=1)
+    matrices = [*side_by_side, attention.out.matrix]  # 3
     biases = [None] * 3 if attention.qkv.bias is None else attention.qkv.bias.split(widths)
     flat = record.projected.split(widths, dim=-1)  # 4
     unrolled = [

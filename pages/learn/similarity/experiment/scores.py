@@ -46,7 +46,7 @@ def head_matrices(model: Transformer, layer: int, head: int) -> HeadMatrices:
     attention = model.get_submodule(f"blocks.{layer}.attention")
     if not isinstance(attention, MultiHeadAttention):
         raise ValueError("latent attention has no W_q, W_k and W_v of a head")
-    columns = columns_of_head(attention.qkv.weight.detach(), head, config.n_heads, config.kv_heads)
+    columns = columns_of_head(attention.qkv.matrix.detach(), head, config.n_heads, config.kv_heads)
     return HeadMatrices(*(matrix.clone() for matrix in columns))
 
 

@@ -82,9 +82,10 @@ class AttentionOnly(nn.Module):
         for layer in self.layers:
             draws = [torch.empty(WIDTH, WIDTH).normal_(std=WIDTH**-0.5) for _ in range(4)]
             with torch.no_grad():
-                layer.attention.qkv.weight.copy_(torch.cat(draws[:3], dim=1))
-                layer.attention.out.weight.copy_(draws[3])
-        nn.init.normal_(self.unembed.weight, std=WIDTH**-0.5)
+                layer.attention.qkv.matrix.copy_(torch.cat(draws[:3], dim=1))
+                layer.attention.out.matrix.copy_(draws[3])
+        with torch.no_grad():
+            self.unembed.matrix.copy_(torch.empty(WIDTH, vocabulary).normal_(std=WIDTH**-0.5))
 
     def forward(
         self, ids: Tensor, *, causal: bool | None = None

@@ -11,7 +11,6 @@ from torch import Tensor
 from attention_core.attention import MultiHeadAttention
 from attention_core.heads import split_heads
 from attention_core.model.block import Block
-from attention_core.model.layers import project
 from attention_core.model.transformer import Transformer
 
 
@@ -30,7 +29,7 @@ def query_matrix(model: Transformer, layer: int) -> tuple[Tensor, Tensor | None]
 
 def one_product(x: Tensor, weight: Tensor, bias: Tensor | None, n_heads: int) -> Tensor:
     """The queries of all heads from one product: x (T, C), weight (C, H*D) -> (H, T, D)."""
-    return split_heads(project(x, weight, bias)[None], n_heads)[0]
+    return split_heads(_product(x, weight, bias)[None], n_heads)[0]
 
 
 def product_for_each_head(x: Tensor, weight: Tensor, bias: Tensor | None, n_heads: int) -> Tensor:
@@ -38,8 +37,13 @@ def product_for_each_head(x: Tensor, weight: Tensor, bias: Tensor | None, n_head
     columns = weight.chunk(n_heads, dim=-1)
     biases = [None] * n_heads if bias is None else bias.chunk(n_heads)
     return torch.stack(
-        [project(x, own, of_head) for own, of_head in zip(columns, biases, strict=True)]
+        [_product(x, own, of_head) for own, of_head in zip(columns, biases, strict=True)]
     )
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    product = x @ weight
+    return product if bias is None else product + bias
 
 
 def misplaced(n_tokens: int, n_heads: int, head_size: int) -> float:

@@ -139,7 +139,7 @@ def test_a_sink_at_a_place_stays_there_whatever_token_stands_there():
     model.positions[:, 0] = 0
     model.positions[0, 0] = 200
     for block in model.blocks:
-        query, key = block.attention.qkv.weight[:, :width], block.attention.qkv.weight[:, width:]
+        query, key = block.attention.qkv.matrix[:, :width], block.attention.qkv.matrix[:, width:]
         query.zero_()
         block.attention.qkv.bias[:width] = 3
         key[:, :width].zero_()

@@ -31,10 +31,10 @@ def test_what_the_second_matrix_reads_is_what_the_function_gives(name: str, gate
         gated=gated,
     )
     mlp = FeedForward(config)
-    torch.nn.init.normal_(mlp.up.weight)
+    torch.nn.init.normal_(mlp.up.matrix)
     x = torch.randn(6)
     if mlp.gate is not None:
-        torch.nn.init.normal_(mlp.gate.weight)
+        torch.nn.init.normal_(mlp.gate.matrix)
     numbers = non_linearity(name, mlp, x)
     first = mlp.up if mlp.gate is None else mlp.gate
     assert_close(numbers.before, first(x))

@@ -52,7 +52,7 @@ def test_all_experts_add_up_to_the_output(decoder: Transformer, n_experts: int, 
 
 
 def test_a_contribution_is_a_sum_over_its_units(decoder: Transformer):
-    record, down = record_of(decoder, 0), mlp_of(decoder, 0).down.weight
+    record, down = record_of(decoder, 0), mlp_of(decoder, 0).down.matrix
     hidden, cut = record.mlp_hidden[0], experts.cut(torch.arange(len(down)), 5)
     added = experts.contributions(hidden, down, cut)
     by_hand = torch.zeros(down.shape[1])
@@ -87,7 +87,7 @@ def test_the_next_token_is_that_of_a_model_without_the_other_units(decoder: Tran
     keep[:, chosen] = True
     output = experts.output_of(added, keep, down.bias)
     without = copy.deepcopy(decoder)
-    mlp_of(without, layer).down.weight[
+    mlp_of(without, layer).down.matrix[
         torch.cat([part for number, part in enumerate(units) if number != chosen])
     ] = 0
     for changed, expected in ((output[None], without), (record.mlp_output, decoder)):

@@ -224,7 +224,7 @@ def test_a_moved_query_matrix_does_in_the_model_what_was_promised(
     assert lesson.before < lesson.after
     # the keys of this BERT differ too little for any query to choose between them
     assert (lesson.after >= GOAL) == (name != "bert")
-    model.blocks[LAYER].attention.qkv.weight[:, columns(model, 0, HEAD)] = lesson.moved
+    model.blocks[LAYER].attention.qkv.matrix[:, columns(model, 0, HEAD)] = lesson.moved
     again = weighed(model)
     assert_close(again.x, shown.x, atol=0, rtol=0)
     assert float(again.head.weights[query, key]) == pytest.approx(lesson.after, abs=1e-5)

@@ -38,9 +38,9 @@ def test_attention_between_two_sequences_is_that_of_torch():
         for part in (ours.qkv, ours.out):
             part.weight.normal_()
             part.bias.normal_()
-        theirs.in_proj_weight.copy_(ours.qkv.weight.t())
+        theirs.in_proj_weight.copy_(ours.qkv.matrix.t())
         theirs.in_proj_bias.copy_(ours.qkv.bias)
-        theirs.out_proj.weight.copy_(ours.out.weight.t())
+        theirs.out_proj.weight.copy_(ours.out.matrix.t())
         theirs.out_proj.bias.copy_(ours.out.bias)
     x, source = torch.randn(B, T, C), torch.randn(B, S, C)
     mask = torch.ones(B, 1, 1, S, dtype=torch.bool)

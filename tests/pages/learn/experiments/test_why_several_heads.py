@@ -270,7 +270,7 @@ def off(model: Transformer, layer: int, heads: list[int]) -> Transformer:
     """A copy whose W_O has zeros in the rows of these heads: they write nothing."""
     changed, size = copy.deepcopy(model), model.config.d_head
     for head in heads:
-        changed.blocks[layer].attention.out.weight[head * size : (head + 1) * size] = 0.0
+        changed.blocks[layer].attention.out.matrix[head * size : (head + 1) * size] = 0.0
     return changed
 
 

@@ -8,8 +8,8 @@ from torch.testing import assert_close
 
 from attention_core import Transformer, bert_config, generate, gpt2_config, llama_config, stream
 from attention_core.model.config import LatentConfig
-from attention_core.model.layers import Projection, project
-from attention_core.quantized.int8 import Int8Matrix, Int8Projection, Int8Transformer
+from attention_core.model.layers import Projection
+from attention_core.speed.int8 import Int8Matrix, Int8Projection, Int8Transformer
 
 CONFIGS = {
     "gpt2": gpt2_config(
@@ -48,7 +48,7 @@ def rounded(model: Transformer, int8: Int8Transformer) -> Transformer:
         if isinstance(module, Int8Projection):
             state[f"{name}.weight"] = module.weight
     if int8.output_matrix is not None:
-        state["unembedding"] = int8.output_matrix.weight
+        state["unembedding"] = int8.output_matrix.matrix
     twin.load_state_dict(state)
     return twin.requires_grad_(False).eval()
 
@@ -61,9 +61,9 @@ def test_a_weight_is_off_by_half_a_step_of_its_output_at_most():
     assert matrix.codes.shape == (17, 30)
     assert matrix.codes.dtype == torch.int8
     assert int(matrix.codes.abs().max()) == 127
-    off = (matrix.weight - weight).abs().amax(dim=0)
+    off = (matrix.matrix - weight).abs().amax(dim=0)
     assert (off <= 0.5001 * weight.abs().amax(dim=0) / 127).all()
-    assert_close(matrix.columns(torch.tensor([[4, 16]])), matrix.weight.t()[[4, 16]][None])
+    assert_close(matrix.columns(torch.tensor([[4, 16]])), matrix.matrix.t()[[4, 16]][None])
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_codes_of_outputs_of_every_size(size: float):
     # a scale is rounded to multiples of 2**-149, and a weight is up to 127 of these
     limit = matrix.scales[1:5] * 0.50001 + 127 * 2.0**-150
     exact = torch.cat(columns, dim=1)
-    assert ((matrix.weight[:, 1:5] - exact).abs() <= limit).all()
-    assert (matrix.weight[:, 1:5] * exact.sign() >= 0).all()
-    alone = Int8Matrix(ordinary).weight  # and its neighbors are as without it
-    assert torch.equal(matrix.weight[:, ::5], torch.cat((alone, -alone), dim=1))
+    assert ((matrix.matrix[:, 1:5] - exact).abs() <= limit).all()
+    assert (matrix.matrix[:, 1:5] * exact.sign() >= 0).all()
+    alone = Int8Matrix(ordinary).matrix  # and its neighbors are as without it
+    assert torch.equal(matrix.matrix[:, ::5], torch.cat((alone, -alone), dim=1))
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 8, 9, 40])
@@ -95,7 +95,7 @@ def test_a_product_is_that_with_the_rounded_matrix(n_rows: int, d_in: int, bias:
     projection = Projection(d_in, 37, bias)
     projection.requires_grad_(False).weight.normal_()
     int8, x = Int8Projection(projection), torch.randn(2, n_rows, d_in)
-    y = project(x, int8.weight, projection.bias)
+    y = x @ int8.matrix + (0 if projection.bias is None else projection.bias)
     # of few rows the activations and each product are rounded to bfloat16, 8 bits of mantissa
     in_bfloat16 = 2 * n_rows <= 16 and d_in == 48
     tolerance = 2e-2 * float(y.abs().max()) if in_bfloat16 else 1e-4

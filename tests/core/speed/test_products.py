@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core.cpu import products
-from attention_core.model.layers import Projection, project
+from attention_core.model.layers import Projection
+from attention_core.speed import products
 
 SHAPES = [
     (1, 1, 8),
@@ -43,20 +43,20 @@ def test_every_product_equals_the_plain_one(
     monkeypatch.setattr(products, "PLAIN_IS_FASTEST", by_intel)
     monkeypatch.setattr(products, "_WIDE", wide)
     monkeypatch.setattr(products, "_LARGE", 1 if large else 1000)
-    layer = Projection(shape[-1], 5, bias)
-    torch.nn.init.normal_(layer.weight)
-    if layer.bias is not None:
-        torch.nn.init.normal_(layer.bias)
+    plain = Projection(shape[-1], 5, bias)
+    torch.nn.init.normal_(plain.weight)
+    if plain.bias is not None:
+        torch.nn.init.normal_(plain.bias)
+    layer = products.FastLinear(plain)
     x = torch.randn(shape)
-    expected = x @ layer.weight + (0 if layer.bias is None else layer.bias)
+    expected = x @ plain.weight.t() + (0 if plain.bias is None else plain.bias)
     with torch.set_grad_enabled(training):
         y = layer(x)
         assert_close(y, expected)
         assert y.requires_grad == training
-        assert_close(project(x, layer.weight), x @ layer.weight)
     if training:
         y.sum().backward()
-        assert_close(layer.weight.grad, x.reshape(-1, shape[-1]).sum(0)[:, None].expand(-1, 5))
+        assert_close(layer.weight.grad, x.reshape(-1, shape[-1]).sum(0).expand(5, -1))
 
 
 @pytest.mark.parametrize(

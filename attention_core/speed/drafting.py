@@ -23,10 +23,10 @@ from torch import Tensor
 
 from attention_core.checks import NotFiniteError, require_int
 from attention_core.generation import timed_pass
-from attention_core.graphs.fixed_pass import FixedPass, prompt_in_room
 from attention_core.model.inputs import stop_set
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
+from attention_core.speed.fixed_pass import FixedPass, prompt_in_room
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class DraftedDecoder:
     run one by one. One generation at a time: after a second one has begun, the next round of the
     first raises a ValueError. The weights of both have to stay where and what they are.
     compile_step: compile the draft's step and the model's pass before the first generation, on a
-    CPU. `attention_core.graphs.compiled` says how long that takes and what it costs.
+    CPU. `attention_core.speed.compiled` says how long that takes and what it costs.
     Raises: ValueError for models without logits or of different vocabularies, for a `max_length`
     beyond the context of one, or for what `FixedPass` cannot compile.
     """

@@ -15,10 +15,10 @@ from torch.testing import assert_close
 
 from attention_core import Hooks, Sampling, Transformer, stream
 from attention_core.costs.stopwatch import synchronize
-from attention_core.graphs.cache import StaticCache
-from attention_core.graphs.compiled import NoCompilerError
-from attention_core.graphs.decoder import Decoder
-from attention_core.quantized.int8 import Int8Transformer
+from attention_core.speed.compiled import NoCompilerError
+from attention_core.speed.decoder import Decoder
+from attention_core.speed.int8 import Int8Transformer
+from attention_core.speed.static_cache import StaticCache
 from tests.helpers.decoders import (
     CONFIGS,
     DEVICES,

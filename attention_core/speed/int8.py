@@ -28,7 +28,7 @@ _KERNEL_STEP = 16  # the kernel reads so many inputs at once and, where a row ha
 class Int8Matrix(nn.Module):
     """A matrix (d_in, d_out) as codes (d_out, d_in) of 8 bits, and scales (d_out).
 
-    `weight` is what the codes stand for: codes * scales.
+    `matrix` is what the codes stand for: codes * scales.
     Raises: ValueError for a matrix that is no floating-point one of two dimensions.
     """
 
@@ -52,7 +52,7 @@ class Int8Matrix(nn.Module):
         self.register_buffer("scales", scales)
 
     @property
-    def weight(self) -> Tensor:
+    def matrix(self) -> Tensor:
         """The matrix again, rounded: (d_in, d_out) in float32."""
         return (self.codes * self.scales[:, None]).t()
 
@@ -61,7 +61,7 @@ class Int8Matrix(nn.Module):
         return self.codes[numbers] * self.scales[numbers, None]
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x @ weight`: (..., d_in) -> (..., d_out) in float32.
+        """`x @ matrix`: (..., d_in) -> (..., d_out) in float32.
 
         On a CPU, up to 16 rows of x are rounded to bfloat16 if d_in is a multiple of 16.
         """
@@ -76,11 +76,16 @@ class Int8Matrix(nn.Module):
 
 
 class Int8Projection(Int8Matrix):
-    """A `Projection` with its matrix in 8 bits; its bias stays as it was."""
+    """A linear layer with its matrix in 8 bits; its bias stays as it was."""
 
     def __init__(self, projection: Projection) -> None:
-        super().__init__(projection.weight)
+        super().__init__(projection.matrix)
         self.bias = projection.bias
+
+    @property
+    def weight(self) -> Tensor:
+        """The matrix as `nn.Linear` has it: (d_out, d_in)."""
+        return self.matrix.t()
 
     def forward(self, x: Tensor) -> Tensor:
         """Project the last dimension."""

@@ -4,7 +4,7 @@ A decode step of a small model is some three hundred kernels of a few microsecon
 longer to ask for one than the GPU to run it. A CUDA graph records them once; a step is then a
 single call. For that nothing in it may depend on how many tokens there are by now: the cache
 returns all its rows and a mask hides those that are not written yet, and the positions are numbers
-on the device. On a CPU the same pass can be compiled (`attention_core.graphs.compiled`).
+on the device. On a CPU the same pass can be compiled (`attention_core.speed.compiled`).
 Source: gpt-fast, https://pytorch.org/blog/accelerating-generative-ai-2/ and
 https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/.
 
@@ -21,13 +21,13 @@ from torch import Tensor
 
 from attention_core.costs.stopwatch import synchronize
 from attention_core.generation import check_room, timed_pass
-from attention_core.graphs.cache import StaticCache
-from attention_core.graphs.compiled import check_compiler, compiled
 from attention_core.model.config import TransformerConfig
 from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
 from attention_core.model.inputs import check_cache, prompt_ids
 from attention_core.model.transformer import Transformer
 from attention_core.positions.rotary import Rotation, rotary_angles
+from attention_core.speed.compiled import check_compiler, compiled
+from attention_core.speed.static_cache import StaticCache
 
 _WARM_UPS = 3  # passes before recording, in which libraries set themselves up
 
@@ -63,7 +63,7 @@ class FixedPass:
     The weights have to stay where and what they are: move or convert the model before. Call it in
     inference mode: what it keeps would else remember how it was computed.
     compile_step: compile the pass before it runs first, on a CPU.
-    `attention_core.graphs.compiled` says how long that takes and what it costs.
+    `attention_core.speed.compiled` says how long that takes and what it costs.
     Raises: ValueError for a model without logits, for a `max_length` beyond its context or below
     `n_rows`, or for a pass that is to be compiled on a GPU or without a compiler.
     """

@@ -47,10 +47,10 @@ def stream_batch(
     """Yield a tuple for each forward pass: the `Step` of every prompt, None once it has ended.
 
     The tokens and the logits of a row are those of `stream` with a cache and this prompt alone, up
-    to the rounding of sums (`tests/core/batch` compares them at 1e-5). `max_new_tokens` and
-    `sampling` are one for all prompts or one for each; every prompt has a random generator of its
-    own. A prompt ends after its number of new tokens, or after a token in `stop_ids`; the others go
-    on, and its row runs along unseen until the last one has ended.
+    to the rounding of sums (the tests compare them at 1e-5). `max_new_tokens` and `sampling` are
+    one for all prompts or one for each; every prompt has a random generator of its own. A prompt
+    ends after its number of new tokens, or after a token in `stop_ids`; the others go on, and its
+    row runs along unseen until the last one has ended.
 
     In a `Step`, `n_new`, `n_keys` and `cache_length` count the tokens of its row without padding;
     `seconds` is the time of the whole pass, which all rows share; `flops` are those of its row,

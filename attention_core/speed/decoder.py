@@ -2,7 +2,7 @@
 
 On a GPU the next token is chosen in the recorded step too, and one number goes to the CPU, the
 token. On a CPU the compiled step is the fastest way to generate token by token; as it is, it is
-slower than `attention_core.stream`. `attention_core.graphs.fixed_pass` has the step itself.
+slower than `attention_core.stream`. `attention_core.speed.fixed_pass` has the step itself.
 
 Dimension letters: B batch, T new tokens, S all rows of the cache, V vocabulary.
 """
@@ -16,11 +16,11 @@ from torch import Tensor
 
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import Step
-from attention_core.graphs.fixed_pass import FixedPass, prompt_in_room
 from attention_core.model.forward_pass import NO_HOOKS, Hooks, require_hooks
 from attention_core.model.inputs import stop_set
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, distribution, sample
+from attention_core.speed.fixed_pass import FixedPass, prompt_in_room
 
 
 class Decoder(FixedPass):

@@ -7,8 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import Sampling, Transformer, stream
-from attention_core.graphs.drafted import DraftedDecoder, Round
-from attention_core.graphs.fixed_pass import FixedPass
+from attention_core.speed.drafting import DraftedDecoder, Round
+from attention_core.speed.fixed_pass import FixedPass
 from tests.helpers.decoders import (
     CONFIGS,
     DEVICES,

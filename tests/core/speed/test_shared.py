@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from attention_core import KVCache, Transformer, generate, stream
-from attention_core.graphs.decoder import Decoder
-from attention_core.graphs.drafted import DraftedDecoder
+from attention_core.speed.decoder import Decoder
+from attention_core.speed.drafting import DraftedDecoder
 from tests.helpers.decoders import GPT2, PROMPT, random_model
 
 ROOM, N_NEW = 26, 12

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from attention_core.cpu import products
+from attention_core.speed import products
 
 _OPTIONS = {
     "freezing": True,  # the weights are constants, of which each product may have its own copy

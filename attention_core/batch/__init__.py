@@ -1,1 +1,0 @@
-"""Several prompts at once: one pass reads the weights once and makes a token for each of them."""

@@ -1,1 +1,0 @@
-"""How a CPU computes what a model asks for."""

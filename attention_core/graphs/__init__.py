@@ -1,1 +1,0 @@
-"""Decode steps of one fixed shape: on a GPU a CUDA graph, started with one call for each token."""
