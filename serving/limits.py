@@ -87,11 +87,12 @@ MAX_TIMED_RUNS = 8  # results that are kept for a visitor
 LONGEST_WAIT_SECONDS = 60.0
 SILENT_WAIT_SECONDS = 1.0  # of those, before the visitor is told
 
-# ---- a model server: what it is asked, and what it answers
+# ---- a model server: requests and answers
 
-MAX_QUESTION_BYTES = 64 * 1024  # a text of five thousand characters, and settings
-MAX_OPEN_ANSWERS = 32  # at once, each with a thread
-MAX_FACTS_BYTES, MAX_FRAME_BYTES = 1 * MIB, 1 * GIB  # of a frame; a recorded pass may take 119 MB
+MAX_REQUEST_BYTES = 64 * 1024  # a text of five thousand characters, and settings
+MAX_CONCURRENT_REQUESTS = 32  # each has a thread
+MAX_EVENT_BYTES = 1 * MIB  # of an answer, without tensors
+MAX_TENSOR_BYTES = 1 * GIB  # of an event; a recorded pass may take 119 MB
 
 # ---- memory of files made on a click, in bytes
 
