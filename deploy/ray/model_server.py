@@ -1,4 +1,4 @@
-"""The model server on Ray: as many replicas as requests need, on shares of GPUs.
+"""The model server on Ray: as many replicas as requests need.
 
     python -m deploy.ray
 

@@ -184,7 +184,7 @@ async def healthz(_: Request) -> Response:
     return PlainTextResponse("ok")
 
 
-# Here, where uvicorn and every replica on Ray come by.
+# Every replica on Ray imports this module, as uvicorn does.
 log.start()
 app = Starlette(
     routes=[
