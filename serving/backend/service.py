@@ -1,12 +1,10 @@
-"""The model server: models behind three addresses, for the sites that know it.
+"""The model server: runs models for the sites that can reach it.
 
     uvicorn serving.backend.service:app --port 8600
 
-POST /record, /race and /measure answer with a stream of frames (`serving.backend.frames`); /healthz
-says that the process lives. While a model loads or others compute, a frame a second says
-that somebody is still there, unless one pass has held all others up for `STUCK_SECONDS`. Whoever
-goes away stops their work before its next layer. It is made for a network in which only sites can
-reach it: it asks nobody who they are.
+POST /record, /race and /measure answer with a stream of events (`serving.backend.codec`); /healthz
+says that the process is alive. A heartbeat is sent every second, unless one computation has held
+its slot for `STUCK_SECONDS`. There is no authentication: only sites may be able to reach it.
 """
 
 # ruff: noqa: E402
@@ -20,9 +18,8 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Generator
-from concurrent.futures import wait
-from contextlib import closing, nullcontext
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from starlette.applications import Starlette
@@ -31,154 +28,168 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from serving import cleanup, compute, log, metrics, models
-from serving.backend import asks
-from serving.backend.frames import ALIVE, BUSY, END, Frame, packed
+from serving import cleanup, compute, log, metrics, models, race, recording
+from serving.backend import codec
+from serving.backend.codec import Event
 from serving.jobs import Stopped
-from serving.limits import MAX_OPEN_ANSWERS, MAX_QUESTION_BYTES, STUCK_SECONDS, Refused
+from serving.limits import (
+    MAX_CONCURRENT_REQUESTS,
+    MAX_MAP_TOKENS,
+    MAX_REQUEST_BYTES,
+    STUCK_SECONDS,
+    Refused,
+    check_tokens,
+)
+from serving.timing import measurement
+from serving.timing.subjects import Question
 
-ALIVE_SECONDS = 1.0
+HEARTBEAT_SECONDS = 1.0
 UNREAD_SECONDS = 60.0
-FRAMES_AHEAD = 4  # of an answer, that wait for who asked to read them
-_open = threading.BoundedSemaphore(MAX_OPEN_ANSWERS)
+_capacity = threading.BoundedSemaphore(MAX_CONCURRENT_REQUESTS)
+
+CheckStop = Callable[[int], None]
+Fields = dict[str, Any]
+
+
+# ---- what it computes
+
+
+def serve_record(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
+    """A recorded pass.
+
+    Raises: ValueError for token ids out of range; OverLimit for too many of them.
+    """
+    model, ids = models.get(str(request["model"])), request["token_ids"]
+    n_tokens = model.core.config.vocab_size
+    if not ids or not all(isinstance(i, int) and 0 <= i < n_tokens for i in ids):
+        raise ValueError(f"token_ids must be ids from 0 to {n_tokens - 1}, at least one")
+    check_tokens(len(ids), MAX_MAP_TOKENS, "a recorded pass")
+    check_stop(0)
+    yield recording.record(model, ids)
+
+
+def serve_race(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
+    """The events of `serving.race`, after the passes of pages."""
+    with compute.background():
+        yield from race.race(race.Request(**request), check_stop)
+
+
+def serve_measure(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
+    """The events of `serving.timing.measurement`, after the passes of pages."""
+    question = Question(**request | {"contenders": tuple(request["contenders"])})
+    with compute.background():
+        yield from measurement.measure(question, check_stop)
+
+
+HANDLERS: dict[str, Callable[[Fields, CheckStop], Iterator[Event]]] = {
+    "record": serve_record,
+    "race": serve_race,
+    "measure": serve_measure,
+}
+
+
+# ---- how it answers
 
 
 async def answer(request: Request) -> Response:
-    """The answer to a question: a stream of frames, or what is wrong with the question."""
-    name = request.url.path.rsplit("/", 1)[-1]
-    ask = asks.ANSWERS.get(name)
-    if ask is None:
-        return PlainTextResponse("no such address", 404)
+    """The answer to a request: a stream of events, or what is wrong with the request."""
+    path = request.url.path.rsplit("/", 1)[-1]
+    if path not in HANDLERS:
+        return PlainTextResponse(f"no such address: choose one of {', '.join(HANDLERS)}", 404)
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAX_QUESTION_BYTES:
-            return PlainTextResponse("the question is too long", 413)
+        if len(body) > MAX_REQUEST_BYTES:
+            return PlainTextResponse(f"a request has at most {MAX_REQUEST_BYTES:,} bytes", 413)
     try:
-        question = json.loads(body)
+        values = json.loads(body)
     except (ValueError, RecursionError):
-        question = None
-    if not isinstance(question, dict):
-        return PlainTextResponse("the question must be a JSON object", 400)
-    if not _open.acquire(blocking=False):
-        return PlainTextResponse(BUSY, 503)
-    return _Answer(ask, question, a_page_waits=name == "record")
+        values = None
+    if not isinstance(values, dict):
+        return PlainTextResponse("the request must be a JSON object", 400)
+    if not _capacity.acquire(blocking=False):
+        return PlainTextResponse("all slots are taken", 503)
+    return EventStream(path, values)
 
 
-class _Answer(StreamingResponse):
-    """The frames of an answer, on which a thread of its own works.
+class EventStream(StreamingResponse):
+    """Events, each computed after the one before was sent, in a thread of this answer.
 
-    It ends when all is sent, when whoever asked is gone, or when he has read nothing for
-    `UNREAD_SECONDS`. Work that no page waits for runs as a background job. Its place among the open
-    ones is free when the thread has ended too.
+    The computation stops before the model's next layer if the client disconnects, or reads nothing
+    for `UNREAD_SECONDS`. The answer takes capacity until its thread has ended.
     """
 
-    def __init__(self, ask: asks.Answer, question: dict[str, Any], a_page_waits: bool) -> None:
-        self._gone, self._has_thread = threading.Event(), False
-        # free again when the thread has ended and nobody reads any more
-        self._ended = _called_twice(_open.release)
-        frames = self._frames(ask, question, a_page_waits)
-        super().__init__(frames, media_type="application/octet-stream")
+    def __init__(self, path: str, request: Fields) -> None:
+        self._cancelled = threading.Event()
+        self._worker = ThreadPoolExecutor(1, "answer")
+        self._lines = _lines(path, request, self._check_stop)
+        super().__init__(self._stream(), media_type="application/octet-stream")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the frames; afterwards nothing goes on."""
+        """Send the events, then end the thread."""
 
-        async def in_time(message: Message) -> None:
+        async def send_in_time(message: Message) -> None:
             async with asyncio.timeout(UNREAD_SECONDS):
                 await send(message)
 
         try:
-            await super().__call__(scope, receive, in_time)
+            await super().__call__(scope, receive, send_in_time)
         finally:
-            self._gone.set()
-            self._ended()
-            if not self._has_thread:
-                self._ended()
+            self._cancelled.set()
+            self._worker.submit(self._close)
+            self._worker.shutdown(wait=False)
 
-    async def _frames(
-        self, ask: asks.Answer, question: dict[str, Any], a_page_waits: bool
-    ) -> AsyncIterator[bytes]:
-        loop, frames = asyncio.get_running_loop(), asyncio.Queue[Frame](FRAMES_AHEAD)
+    def _close(self) -> None:
+        self._lines.close()
+        _capacity.release()
 
-        def check_stop(_: int = 0) -> None:
-            if self._gone.is_set():
-                raise Stopped
-
-        def put(frame: Frame) -> None:
-            """Hand a frame over as soon as there is room: who does not read gets no more."""
-            handed = asyncio.run_coroutine_threadsafe(frames.put(frame), loop)
-            try:
-                while not handed.done():
-                    check_stop()
-                    wait([handed], ALIVE_SECONDS)
-            finally:
-                handed.cancel()  # nobody reads any more; without effect on what was handed over
-
-        def work() -> None:
-            priority = nullcontext() if a_page_waits else compute.background()
-            try:
-                with priority, closing(_answered(ask, question, check_stop)) as answered:
-                    for frame in answered:
-                        put(frame)
-            except Stopped:
-                pass
-            finally:
-                self._ended()
-
-        threading.Thread(target=work, name="answer", daemon=True).start()
-        self._has_thread = True
-        frame = Frame(ALIVE)
-        while frame.kind != END:
-            try:
-                frame = await asyncio.wait_for(frames.get(), ALIVE_SECONDS)
-            except TimeoutError:
+    async def _stream(self) -> AsyncIterator[bytes]:
+        loop = asyncio.get_running_loop()
+        while True:
+            pending = loop.run_in_executor(self._worker, next, self._lines, None)
+            while not (await asyncio.wait([pending], timeout=HEARTBEAT_SECONDS))[0]:
                 if compute.held_seconds() > STUCK_SECONDS:
-                    return  # a site that hears nothing more does the work itself
-                frame = Frame(ALIVE)
-            yield packed(frame)
+                    return  # the site takes an answer that breaks off for an outage
+                yield codec.HEARTBEAT
+            line = pending.result()
+            if line is None:
+                return
+            yield line
+
+    def _check_stop(self, _: int = 0) -> None:
+        if self._cancelled.is_set():
+            raise Stopped
 
 
-def _called_twice(then: Callable[[], None]) -> Callable[[], None]:
-    """A function whose second call calls `then`."""
-    first = threading.Lock()
-
-    def call() -> None:
-        if not first.acquire(blocking=False):
-            then()
-
-    return call
-
-
-def _answered(
-    ask: asks.Answer, question: dict[str, Any], check_stop: asks.CheckStop
-) -> Generator[Frame, None, None]:
+def _lines(path: str, request: Fields, check_stop: CheckStop) -> Generator[bytes, None, None]:
+    """The encoded events of an answer. Errors are events too, and none of them ends the server."""
     try:
-        yield from ask(question, check_stop)
+        yield from map(codec.encode, HANDLERS[path](request, check_stop))
     except Stopped:
-        pass
-    except Refused as error:  # what was asked for cannot be: no error of the server
-        yield asks.error_frame(error)
+        return
+    except Refused as error:  # the visitor asked for something impossible; the server is fine
+        yield codec.encode_error(error)
     except models.LOAD_ERRORS as error:
         metrics.error(error, "answer")
-        yield asks.error_frame(error)
-    except Exception as error:  # the site says that it failed, the log why; others go on
+        yield codec.encode_error(error)
+    except Exception as error:
         logging.getLogger(__name__).exception("an answer failed")
         metrics.error(error, "answer")
-        yield asks.error_frame(ValueError("The model failed on this text; see the server log."))
-    yield Frame(END)
+        yield codec.encode_error(ValueError("The model failed on this text; see the server log."))
+    yield codec.END
 
 
-async def alive(_: Request) -> Response:
-    """That the process lives."""
+async def healthz(_: Request) -> Response:
+    """Say that the process is alive."""
     return PlainTextResponse("ok")
 
 
-# Here, where uvicorn and every replica on Ray come by.
+# Every replica on Ray imports this module, as uvicorn does.
 log.start()
 app = Starlette(
     routes=[
-        Route("/healthz", alive),
-        *(Route(f"/{name}", answer, methods=["POST"]) for name in asks.ANSWERS),
+        Route("/healthz", healthz),
+        *(Route(f"/{path}", answer, methods=["POST"]) for path in HANDLERS),
     ],
     lifespan=cleanup.lifespan,
 )

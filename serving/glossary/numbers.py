@@ -76,7 +76,7 @@ def _of_the_lectures() -> Numbers:
     rows = [["weight", "stored", "means"]]
     for place in range(2):
         code = int(int8.codes[0, place])
-        weight, means = (written(m[place, 0].item(), ".3f") for m in (matrix, int8.weight))
+        weight, means = (written(m[place, 0].item(), ".3f") for m in (matrix, int8.matrix))
         rows.append([weight, str(code), means])
     return {
         "words": list(words),

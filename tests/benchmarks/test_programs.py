@@ -2,32 +2,16 @@
 
 import dataclasses
 import re
-import sys
-import threading
-from collections.abc import Iterator
 
 import pytest
 import torch
 import torch._inductor.config as inductor
-from playwright.sync_api import Browser, Page
 from transformers import GPT2Config
 
 from attention_core.speed.decoder import Decoder
 from attention_core.speed.drafting import DraftedDecoder
-from benchmarks import (
-    busy_threads,
-    decode,
-    decode_gpu,
-    drafted,
-    kv_cache,
-    one_row,
-    reading,
-    repaint,
-)
-from benchmarks.controls import Control, Move, controls, moves_of
+from benchmarks import decode, decode_gpu, drafted, kv_cache, one_row, reading
 from benchmarks.drafted import Trained
-from benchmarks.painting import wait_until_idle, watch
-from benchmarks.repaint import Row
 from benchmarks.runs import PEERS, Run, transformers_run
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
@@ -252,142 +236,3 @@ def test_one_row_prints_a_line_a_shape(capsys, n_rows, title):
     assert "\n32 x 48 " in printed
     assert "\n48 x 32 " in printed
     assert "project/F.linear" in printed
-
-
-def test_busy_threads_prints_a_line_a_setting_and_leaves_no_thread(tiny, capsys):
-    before = sys.getswitchinterval(), threading.active_count()
-    status = busy_threads.main(["--repeats", "1", "--busy", "1"], config=tiny)
-    assert (sys.getswitchinterval(), threading.active_count()) == before
-    *_, alone, slow, quick = capsys.readouterr().out.splitlines()
-    assert status == 0
-    assert [line.split()[:2] for line in (alone, slow, quick)] == [
-        ["0", "5"],
-        ["1", "5"],
-        ["1", "0.1"],
-    ]
-
-
-def row(*milliseconds: float, jump: float = 0.0) -> Row:
-    return Row("block", "", "slider x", tuple(Move(ms, jump) for ms in milliseconds))
-
-
-def test_repaint_judges_the_median_and_the_jump():
-    assert not row(100, 499, 9_000, 100, 499).fails(500)  # the median is 499
-    assert row(100, 499, 9_000, 100, 499).verdict(500) == "slow once"
-    assert row(501, 502, 20).fails(500)
-    assert row(501, 502, 20).verdict(500) == "slow"
-    assert not row(501, 502, 20).fails(600)
-    assert row(1, jump=2.5).fails(500)
-    assert row(1, jump=2.5).verdict(500) == "jumps"
-    assert row(1, jump=2.0).verdict(500) == ""
-    with pytest.raises(ValueError, match="was not moved"):
-        row()
-
-
-def test_repaint_prints_a_line_a_control():
-    printed = repaint.report_of([row(10, 30, 20), row(900, jump=7)], 500)
-    _, _, first, second = printed.splitlines()
-    assert first.split() == ["block", "slider", "x", "3", "20", "30", "0"]
-    assert second.split() == ["block", "slider", "x", "1", "900", "900", "7", "slow,", "jumps"]
-
-
-def test_repaint_knows_pages_by_their_address():
-    found = ["http://host:1/", "http://host:1/heads", "http://host:1/why-attention"]
-    assert list(repaint.chosen_addresses(found, [])) == ["home", "heads", "why-attention"]
-    assert repaint.chosen_addresses(found, ["heads"]) == {"heads": found[1]}
-    with pytest.raises(ValueError, match="no page is called 'tails'; there are home, heads"):
-        repaint.chosen_addresses(found, ["heads", "tails"])
-
-
-# A page that answers a slider after 150 ms in a shadow root and after 300 ms on a canvas, and only
-# then is idle; the toggle moves everything down by 40 px; what changes outside the main area, or
-# below a canvas, 600 ms after a move, is no repaint.
-PAGE = """
-<div data-testid="stApp" data-test-script-state="notRunning">
- <div id="status" style="height: 20px"></div>
- <div data-testid="stMain">
-  <div id="above"></div>
-  <div class="st-key-page_size"><div data-testid="stSlider"><label>Size</label>
-   <input type="range" min="0" max="9" value="8" aria-label="Size"></div></div>
-  <div class="st-key-page_fixed"><div data-testid="stSlider">
-   <input type="range" min="3" max="3" value="3" aria-label="Fixed"></div></div>
-  <div class="st-key-page_wide"><div data-testid="stCheckbox"><label><input type="checkbox">Wide
-   </label></div></div>
-  <div class="st-key-page_quiz_1"><div data-testid="stSlider"><input type="range"></div></div>
-  <div class="st-key-one_pass_new"><div data-testid="stSlider"><input type="range"></div></div>
-  <div id="more"></div><div id="host"></div><canvas><table></table></canvas>
- </div>
-</div>
-<script>
- const app = document.querySelector("[data-testid=stApp]");
- const shadow = host.attachShadow({ mode: "open" });
- const canvas = document.querySelector("canvas");
- document.querySelector("input[aria-label=Size]").addEventListener("input", () => {
-  app.dataset.testScriptState = "running";
-  setTimeout(() => { shadow.textContent = Math.random(); }, 150);
-  setTimeout(() => {
-   canvas.getContext("2d").fillRect(0, 0, 9, 9);
-   window.tookAtMost.push(performance.now() - window.pressed);
-   app.dataset.testScriptState = "notRunning";
-  }, 300);
-  setTimeout(() => {
-   document.querySelector("#status").textContent = Math.random();
-   canvas.firstChild.innerHTML += "<tr></tr>";
-  }, 600);
- });
- document.querySelector("input[type=checkbox]").addEventListener("change", (event) => {
-  above.style.height = event.target.checked ? "40px" : "0";
-  more.innerHTML = event.target.checked ?
-   `<div class="st-key-page_late"><div data-testid="stSlider"><input type="range"></div></div>`
-   : "";
- });
-</script>
-"""
-
-
-PRESSES = """
-window.tookAtMost = [];
-document.addEventListener("keydown", () => { window.pressed = performance.now(); }, true);
-"""
-
-
-@pytest.fixture
-def watched(browser: Browser) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 800, "height": 600})
-    page.add_init_script(PRESSES)  # before the watch: a press is noted no later than there
-    watch(page)
-    page.route(
-        "http://page.invalid/**", lambda route: route.fulfill(body=PAGE, content_type="text/html")
-    )
-    page.goto("http://page.invalid/")
-    yield page
-    page.close()
-
-
-@pytest.mark.browser
-def test_repaint_measures_the_last_change_and_the_jump(watched: Page):
-    rows = repaint.measure_page(watched, "page", "http://page.invalid/", 3)
-    by_name = {row.control: row for row in rows}
-    assert set(by_name) == {"slider page_size", "checkbox page_wide", "slider page_late"}
-    size = by_name["slider page_size"]
-    assert len(size.moves) == 3  # from 8 up to 9, and back again
-    assert size.jump == 0
-    for move, at_most in zip(size.moves, watched.evaluate("tookAtMost"), strict=True):
-        # the canvas at 300 ms (timers are late, never early), not what changes at 600 ms
-        assert 300 <= move.milliseconds <= at_most
-    assert by_name["checkbox page_wide"].jump == 40
-    assert by_name["checkbox page_wide"].fails(500)
-    assert by_name["slider page_late"].under == "on"
-
-
-@pytest.mark.browser
-def test_repaint_finds_controls_that_can_be_moved(watched: Page):
-    wait_until_idle(watched)
-    found = {(c.kind, c.key, c.label) for c in controls(watched)}
-    assert found == {
-        ("slider", "st-key-page_size", "Size"),
-        ("slider", "st-key-page_fixed", "Fixed"),
-        ("checkbox", "st-key-page_wide", "Wide"),
-    }
-    gone = Control("slider", "st-key-page_none", "", "input", 0)
-    assert moves_of(watched, gone, 3) == ()

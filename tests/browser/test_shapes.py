@@ -271,7 +271,6 @@ def test_pause_keeps_the_step(page: Page, site: Site):
 
 
 def test_a_step_moves_nothing_above_it(page: Page, site: Site):
-    """How soon a step is painted is measured by `benchmarks.repaint`."""
     open_page(page, site, "/shapes?shapes_step=1", "Shapes")
     expect(panel(page, "step 1: input").locator("canvas")).to_be_visible()
     settled(page)

@@ -1,4 +1,4 @@
-"""The model server on Ray, two replicas: the same answers, and what a killed one leaves."""
+"""The model server on Ray, two replicas: the same answers, and what happens if both are killed."""
 
 import contextlib
 import os
@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -14,8 +15,9 @@ import pytest
 from torch.testing import assert_close
 
 from serving import models, race, recording
-from serving.backend import choice
-from serving.race import Ended, RaceStep, Request
+from serving.backend import router
+from serving.backend.codec import ServerUnavailable
+from serving.race import Begun, RaceStep, Request
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.until import until
 
@@ -33,13 +35,6 @@ def never(_: int) -> None:
 def replicas() -> list[psutil.Process]:
     running = psutil.process_iter(["name", "cmdline"])
     return [p for p in running if "ServeReplica:models" in " ".join(p.info["cmdline"] or [])]
-
-
-def seconds_worked(process: psutil.Process) -> float:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        times = process.cpu_times()
-        return float(times.user + times.system)
-    return 0.0
 
 
 def answers(address: str) -> bool:
@@ -68,39 +63,35 @@ def address() -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _asked(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def _site(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     until(lambda: answers(address) and len(replicas()) == 2)
-    monkeypatch.setenv(choice.VARIABLE, address)
-    monkeypatch.setattr(choice, "_silent_until", 0.0)
-
-
-@pytest.fixture(scope="module")
-def expected() -> list[int]:
-    return [e.cached.token_id for e in race.race(REQUEST, never) if isinstance(e, RaceStep)]
+    monkeypatch.setenv("ATTENTION_LAB_SERVE_URL", address)
+    monkeypatch.setattr(router, "_unavailable_until", 0.0)
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_answers_are_those_of_this_process(name: str):
+def test_recorded_passes_are_those_of_this_process(name: str):
     model = models.get(name)
     ids = model.tokenizer.encode("The animal didn't cross the street").ids
-    theirs, ours = choice.record(model, ids), recording.record(model, ids)
-    # replicas may run with another number of threads, and sums in another order
-    assert_close(vars(theirs.tensors), vars(ours.tensors), rtol=1e-4, atol=1e-4)
-    assert choice.trouble() == ""
+    received, expected = router.record(model, ids), recording.record(model, ids)
+    # replicas may run with another number of threads, which sum in another order
+    assert_close(vars(received.tensors), vars(expected.tensors), rtol=1e-4, atol=1e-4)
+    assert router.outage_notice() == ""
 
 
-@pytest.mark.parametrize("killed", ["the one that works", "both"])
-def test_the_visitor_of_a_killed_replica_gets_the_rest(killed: str, expected: list[int]):
-    before = {process.pid: seconds_worked(process) for process in replicas()}
-    told = []
-    for event in choice.race(REQUEST, never):
-        told.append(event)
-        if len(told) == 4:
-            worked = sorted(
-                replicas(), key=lambda p: seconds_worked(p) - before.get(p.pid, 0.0), reverse=True
-            )
-            for process in worked[: 1 if killed == "the one that works" else None]:
-                process.kill()
-    steps = [event for event in told if isinstance(event, RaceStep)]
-    assert [step.cached.token_id for step in steps] == expected
-    assert isinstance(told[-1], Ended)
+def test_tokens_are_those_of_this_process():
+    received, expected = (
+        [event.cached.token_id for event in run(REQUEST, never) if isinstance(event, RaceStep)]
+        for run in (router.race, race.race)
+    )
+    assert received == expected
+    assert router.outage_notice() == ""
+
+
+def test_killed_replicas_end_a_run_with_a_message():
+    events = router.race(replace(REQUEST, max_new_tokens=200), never)
+    assert isinstance(next(events), Begun)
+    for process in replicas():
+        process.kill()
+    with pytest.raises(ServerUnavailable, match="Press the button to start again"):
+        list(events)

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from pages.generate.generate.job import Job
 from pages.kv_cache.timing import stored
 from serving import race
-from serving.backend import choice as backend
+from serving.backend import router as backend
 from serving.interruptions import Heartbeat
 from serving.race import CacheSize, Event, RaceStep, Request
 from serving.step_times import StepTime

@@ -11,7 +11,7 @@ from pages.generate.generate.job import Job
 from pretrained.tokenization import gpt2 as gpt2_bpe
 from pretrained.tokenization.tokens import Tokenizer
 from serving import models, token_text
-from serving.backend import choice as backend
+from serving.backend import router as backend
 from serving.race import CacheSize, Event, RaceStep, Request
 from serving.step_times import StepTime
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled

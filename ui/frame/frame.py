@@ -9,7 +9,7 @@ import streamlit as st
 
 from pretrained import settings
 from serving import compute, in_class, metrics, models, warmup
-from serving.backend.choice import trouble
+from serving.backend.router import outage_notice
 from ui.canvas.component import about
 from ui.frame import next_page, sections
 from ui.widgets import linked, messages
@@ -25,7 +25,7 @@ current = st.navigation(pages)
 st.set_page_config(page_title=sections.tab_title(current), page_icon=FAVICON)
 visit().open_page(current.url_path)
 about().clear()  # what the page before showed
-if notice := trouble():
+if notice := outage_notice():
     st.warning(notice, icon=":material/dns:")
 if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
     warmup.import_core()

@@ -11,7 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from serving import models
-from serving.backend import choice as backend
+from serving.backend import router as backend
 from serving.jobs import JobQueue, Work
 from serving.race import Begun, CacheSize, Ended, RaceStep, Request
 from serving.step_times import StepTime

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from pages.kv_cache.timing import measured
 from pages.kv_cache.timing.measured import Recorder, Run
-from serving.backend import choice as backend
+from serving.backend import router as backend
 from serving.jobs import Work
 from serving.timing import subjects
 from serving.timing.measurement import Described, Doing, Timed, WarmedUp, expected_seconds

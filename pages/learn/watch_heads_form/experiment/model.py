@@ -80,6 +80,7 @@ class AttentionOnly(nn.Module):
         self.layers = nn.ModuleList(Layer(design) for _ in range(N_LAYERS))
         self.norm, self.unembed = nn.LayerNorm(WIDTH), Projection(WIDTH, vocabulary)
         for layer in self.layers:
+            assert isinstance(layer, Layer)
             draws = [torch.empty(WIDTH, WIDTH).normal_(std=WIDTH**-0.5) for _ in range(4)]
             with torch.no_grad():
                 layer.attention.qkv.matrix.copy_(torch.cat(draws[:3], dim=1))

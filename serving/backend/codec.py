@@ -1,0 +1,133 @@
+"""The format in which a site and a model server talk.
+
+A request is a JSON object. An answer is a stream of lines, each a JSON object with the name of its
+event; an empty line only says that the server is alive. If a line has `tensor_bytes`, that many
+bytes in the safetensors format follow it. An answer that doesn't end with `END` broke off.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from serving import race
+from serving.limits import MAX_EVENT_BYTES, MAX_TENSOR_BYTES, OverLimit
+from serving.recording import Recording, RunTensors
+from serving.step_times import StepTime
+from serving.timing import measurement
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Event = Recording | race.Event | measurement.Event
+
+HEARTBEAT, END = b"\n", b'{"event": "End"}\n'
+
+
+class ServerBusy(ConnectionError):
+    """The server can't run this request now: it has no free slot, or can't load the model."""
+
+
+class ServerUnavailable(ConnectionError):
+    """The server doesn't answer, or its answer is malformed or breaks off."""
+
+
+def encode(event: Event) -> bytes:
+    """An event as a line, with its tensors after it."""
+    name = type(event).__name__
+    if not isinstance(event, Recording):
+        return _line(event=name, **asdict(event))
+    from safetensors.torch import save
+
+    tensors = save({name: tensor.contiguous() for name, tensor in vars(event.tensors).items()})
+    return _line(event=name, scale=event.scale, tensor_bytes=len(tensors)) + tensors
+
+
+def encode_error(error: Exception) -> bytes:
+    """An error as a line: the site raises OverLimit, ServerBusy or ValueError."""
+    cannot_load = isinstance(error, (LookupError, OSError))
+    kind = OverLimit if isinstance(error, OverLimit) else ServerBusy if cannot_load else ValueError
+    return _line(event="Error", kind=kind.__name__, message=str(error))
+
+
+def _line(**fields: Any) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def decode(chunks: Iterator[bytes]) -> Iterator[Event | None]:
+    """The events of an answer that arrives in chunks of any size; None for a heartbeat.
+
+    Raises: ServerUnavailable for an answer that is malformed, too large or breaks off; otherwise
+    the error that the server reports (`encode_error`).
+    """
+    file = io.BufferedReader(_Chunks(chunks))
+    while (line := file.readline(MAX_EVENT_BYTES)) != END:
+        try:
+            event = None if line == HEARTBEAT else _event(line, file)
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise ServerUnavailable("the answer is malformed or broke off") from error
+        if isinstance(event, Exception):
+            raise event
+        yield event
+
+
+class _Chunks(io.RawIOBase):
+    """The chunks of an answer as a file."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._rest = chunks, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._rest = self._rest or next(self._chunks, b"")
+        n_bytes = min(len(buffer), len(self._rest))
+        buffer[:n_bytes], self._rest = self._rest[:n_bytes], self._rest[n_bytes:]
+        return n_bytes
+
+
+def _event(line: bytes, file: BinaryIO) -> Event | Exception:
+    fields = json.loads(line)
+    name = fields.pop("event")
+    if name == "Error":
+        return _ERRORS[fields["kind"]](str(fields["message"]))
+    if "tensor_bytes" in fields:
+        fields["tensors"] = _tensors(fields.pop("tensor_bytes"), file)
+    for field in fields.keys() & _NESTED.keys():
+        fields[field] = _NESTED[field](fields[field])
+    event: Event = _EVENTS[name](**fields)
+    return event
+
+
+def _tensors(n_bytes: int, file: BinaryIO) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    if not 0 < n_bytes <= MAX_TENSOR_BYTES:
+        raise ValueError(f"tensors take 1 to {MAX_TENSOR_BYTES:,} bytes, not {n_bytes:,}")
+    try:
+        return load(file.read(n_bytes))
+    except SafetensorError as error:
+        raise ValueError(f"{n_bytes:,} bytes that hold no tensors") from error
+
+
+_EVENTS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        *(Recording, race.Begun, race.RaceStep, race.Ended),
+        *(measurement.Described, measurement.WarmedUp, measurement.Doing, measurement.Timed),
+    )
+}
+_ERRORS = {kind.__name__: kind for kind in (OverLimit, ServerBusy, ValueError)}
+_NESTED: dict[str, Any] = {  # fields that JSON alone doesn't bring back
+    "step": lambda fields: StepTime(**fields),
+    "cached": lambda fields: StepTime(**fields),
+    "uncached": lambda fields: StepTime(**fields),
+    "cache_size": lambda fields: race.CacheSize(**fields),
+    "tensors": lambda fields: RunTensors(**fields),
+    "terms": lambda fields: {name: (a, b, c) for name, (a, b, c) in fields.items()},
+}
