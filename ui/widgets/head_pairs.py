@@ -7,9 +7,9 @@ import pandas as pd
 import streamlit as st
 
 from serving.heads import HeadChoice, HeadId, strongest
-from serving.number_text import percent
 from serving.runs import Run
 from serving.token_text import isolated
+from ui.text.number_text import percent
 
 # From this many tokens on most weights are so small that a linear scale shows an empty picture.
 MANY_TOKENS = 49

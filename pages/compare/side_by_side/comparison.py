@@ -20,11 +20,11 @@ from pretrained.tokenization.alignment import (
 )
 from pretrained.tokenization.tokens import Tokens
 from serving.heads import HeadChoice
-from serving.number_text import percent, written
 from serving.runs import Run
 from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap, picked
 from ui.export import tables
+from ui.text.number_text import percent, written
 from ui.widgets import controls, head_pairs
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pandas as pd
 from serving import runs
 from serving.heads import HeadChoice
 from serving.limits import MAX_TILED_TOKENS
-from serving.number_text import counted, written
 from serving.token_text import isolated
+from ui.text.number_text import counted, written
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -13,8 +13,8 @@ from serving import runs
 from serving.cache import cached
 from serving.heads import HeadChoice, HeadId
 from serving.limits import MAX_LESSON_TOKENS
-from serving.number_text import percent
 from serving.token_text import isolated
+from ui.text.number_text import percent
 
 if TYPE_CHECKING:
     from torch import Tensor

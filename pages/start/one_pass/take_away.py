@@ -12,10 +12,10 @@ import streamlit as st
 
 from pages.start.one_pass import offline
 from pages.start.one_pass.offline import Walk
+from pages.start.one_pass.places import Place, written
+from pages.start.one_pass.story import STEPS
 from serving.heads import HeadChoice
 from serving.one_pass import OnePass, OpenHead
-from serving.pass_places import Place, written
-from serving.pass_story import STEPS
 from ui.canvas.component import about
 from ui.export import take_away
 from ui.export.take_away import File

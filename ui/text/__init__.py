@@ -1,0 +1,1 @@
+"""Numbers as the site writes them in sentences."""
