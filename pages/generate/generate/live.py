@@ -10,11 +10,11 @@ import streamlit as st
 
 from pages.generate.generate import live_chart
 from pages.generate.generate.job import Job, Run, submit
-from pages.generate.generate.race import Lane, race
 from serving import interruptions, rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.race import Request
+from ui.canvas.race import Lane, race
 from ui.charts import style
 from ui.charts.show import show_live
 from ui.export import tables

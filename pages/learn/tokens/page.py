@@ -3,10 +3,10 @@
 import streamlit as st
 
 from pages.learn.tokens import cuts, embeddings, tokenizers
-from pages.learn.tokens.chips import chips
 from pages.learn.tokens.questions import questions
 from serving import models, visit
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
+from ui.canvas.chips import chips
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
 from ui.text.number_text import written
