@@ -1,1 +1,1 @@
-"""Numbers as the site writes them in sentences."""
+"""Numbers and labels as the site writes them in sentences."""

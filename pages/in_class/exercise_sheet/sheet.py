@@ -12,9 +12,9 @@ from pages.in_class.exercise_sheet.exercise import Exercise, Table
 from serving import runs
 from serving.limits import MAX_SHEET_TOKENS
 from serving.runs import Run
-from serving.token_text import isolated
 from ui.canvas import component
 from ui.export import html_file
+from ui.text.isolated import isolated
 
 LEAST_TOKENS = 3  # fewer leave nothing to calculate
 NAME, FILE = "Exercise sheet: attention", "exercise_sheet.html"

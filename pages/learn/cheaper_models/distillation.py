@@ -11,9 +11,9 @@ from pages.learn.cheaper_models import charts
 from serving import compute, models
 from serving.cache import cached
 from serving.runs import Run
-from serving.token_text import isolated
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.isolated import isolated
 from ui.text.number_text import counted, written
 from ui.widgets import controls
 from ui.widgets.linked import linked

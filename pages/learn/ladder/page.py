@@ -3,9 +3,9 @@
 import streamlit as st
 
 from pages.learn.ladder import choices, stages
-from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
+from ui.text.isolated import isolated
 from ui.text.number_text import difference, written
 from ui.widgets import messages
 from ui.widgets.linked import linked

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pages.learn.shapes.walk import Walk
-from serving.token_text import isolated
+from ui.text.isolated import isolated
 from ui.text.number_text import percent, written
 
 

@@ -11,7 +11,7 @@ from pretrained import Tokens
 from serving.cache import cached
 from serving.heads import HeadId
 from serving.runs import Run
-from serving.token_text import isolated
+from ui.text.isolated import isolated
 from ui.text.number_text import percent
 
 AVERAGE, BEST = "the average map", "the best single map"

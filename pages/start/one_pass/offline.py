@@ -17,12 +17,13 @@ import streamlit as st
 from pages.start.one_pass import story
 from pages.start.one_pass.places import Place
 from pages.start.one_pass.story import Told
-from serving.heads import HeadChoice, strongest
+from serving.heads import strongest
 from serving.one_pass import N_NEURONS, STRIPS, OnePass, OpenHead, OpenLayer, open_head, open_layer
 from ui.canvas import one_pass
 from ui.canvas.component import described
 from ui.canvas.one_pass.picture import picture
 from ui.export import html_file
+from ui.widgets.head_choice import HeadChoice
 
 MOST_BYTES = 20_000_000  # of a file with every head of every layer; a larger one has only some
 # Bytes of the file for each byte of its float32 numbers, of which deflate saves a fifth and base64

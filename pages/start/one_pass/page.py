@@ -11,17 +11,17 @@ from pages.start.one_pass.questions import questions
 from pages.start.one_pass.walk import opened_at
 from serving import models, one_pass
 from serving.flow import flow_of, why_next
-from serving.heads import TokenPair, strongest
+from serving.heads import strongest
 from serving.limits import MAX_SWITCHED_CHARACTERS
-from serving.token_text import isolated
 from serving.written_on import write_on
 from ui.canvas import one_pass as canvas
 from ui.canvas.one_pass.claim import first_head, selected_token
 from ui.canvas.one_pass.picture import picture
 from ui.canvas.one_pass.stored import MARY, STORED
 from ui.canvas.one_pass.stored import stored as stored_picture
+from ui.text.isolated import isolated
 from ui.widgets import controls, messages
-from ui.widgets.head_links import head_links
+from ui.widgets.head_links import TokenPair, head_links
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
