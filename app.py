@@ -22,9 +22,9 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from serving import interpreter, log, metrics, parameters
-from serving.glossary import entries
 from ui.around import no_options
 from ui.frame import page_assets
+from ui.frame.glossary import entries
 from ui.frame.sections import TITLES
 from web import health, metrics_endpoint, redirects
 from web.hosts import AllowedHosts

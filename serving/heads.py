@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pretrained import CatalogEntry, Tokens
 from pretrained.tokenization.alignment import word_of
 from serving.content_words import roles
 
@@ -38,46 +37,9 @@ class HeadId:
         return cls(int(match[1]), int(match[2]))
 
 
-@dataclass(frozen=True)
-class HeadChoice:
-    """One head of one model."""
-
-    entry: CatalogEntry
-    layer: int
-    head: int
-
-    @property
-    def title(self) -> str:
-        """How the head is named on screen."""
-        return f"{self.entry.spec.title}, {HeadId(self.layer, self.head)}"
-
-    @property
-    def short_title(self) -> str:
-        """The same without what the model's title says in brackets, for a narrow picture."""
-        return f"{self.entry.spec.title.partition(' (')[0]}, {HeadId(self.layer, self.head)}"
-
-
 def all_heads(n_layers: int, n_heads: int) -> list[str]:
     """The names of all heads, layer by layer."""
     return [str(HeadId(layer, head)) for layer in range(n_layers) for head in range(n_heads)]
-
-
-@dataclass(frozen=True)
-class TokenPair:
-    """A query and a key, by their positions in a text that a model has cut."""
-
-    tokens: Tokens
-    query: int
-    key: int
-
-    def numbers(self) -> dict[str, str]:
-        """For the address of a page that counts tokens."""
-        return {"query": str(self.query), "key": str(self.key)}
-
-    def words(self) -> dict[str, str]:
-        """For the address of the page "Word pairs"; empty where one of the tokens is in no word."""
-        query, key = (word_of(self.tokens, token) for token in (self.query, self.key))
-        return {"query": query, "a": key} if query and key else {}
 
 
 def strongest(run: Run, layer: int, head: int, *, causal: bool = False) -> tuple[int, int]:

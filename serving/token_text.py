@@ -68,11 +68,6 @@ def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     return text_labels(raw(tokenizer, ids))
 
 
-def isolated(label: str) -> str:
-    """A label between marks that keep right-to-left text from reordering what is around it."""
-    return f"\u2068{label}\u2069"
-
-
 def last_word(tokens: Tokens) -> int:
     """The position of the last token with a letter or digit; of the last token if none has one."""
     words = [

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -193,6 +194,17 @@ def test_pretrained_knows_no_user_interface():
 
 def test_serving_knows_no_user_interface():
     assert offenders(sources("serving"), {"streamlit", "altair"}) == {}
+
+
+def test_serving_writes_no_markup():
+    """What is shown is written in `ui` and `pages`."""
+    found = [
+        f"{file.relative_to(ROOT)}:{node.lineno}"
+        for file in sources("serving")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and re.search(r"<(svg|div|p)\b|</\w+>", str(node.value))
+    ]
+    assert found == []
 
 
 def test_pages_do_no_tensor_maths_and_load_no_models():

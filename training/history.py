@@ -153,7 +153,7 @@ def at_snapshot(
 def coded(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weights in 8 bits, small ones more finely: (..., T, T) -> codes (..., T, T), largest (...).
 
-    The codes are those that pictures of all heads carry (`serving/codes.py`).
+    The codes are those that pictures of all heads carry (`ui/canvas/codes.py`).
     """
     largest = weights.max(axis=(-1, -2))
     codes = np.rint(LEVELS * np.sqrt(weights / largest[..., None, None])).astype(np.uint8)

@@ -22,7 +22,7 @@ NAMES = ["L3H0", "L3H4", "L5H1"]
 SCRIPT = """
 import streamlit as st
 from tests.browser.test_lines import LABELS, NAMES, weights
-from pages.compare.heads.lines import lines
+from ui.canvas.lines import lines
 st.title("Lines")
 causal = "causal" in st.query_params
 repeat = int(st.query_params.get("repeat", "1"))

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from pages.compare.heads import lines
 from pages.compare.heads.offline import Part, page
 from tests.helpers.browser import download, last_number, read_cell
 from tests.helpers.visitors import tell_when_settled
-from ui.canvas import heatmap
+from ui.canvas import heatmap, lines
 
 pytestmark = pytest.mark.browser
 

@@ -19,10 +19,10 @@ LABELS = ["[CLS]", "a&b", "<i>", "שלום", "x\x08y", "]]>", HOSTILE]
 SCRIPT = """
 import streamlit as st
 from tests.browser.test_saving import HOSTILE, LABELS, map_of, panels
-from pages.learn.tokens.chips import Chip, chips
+from ui.canvas.chips import Chip, chips
 from ui.canvas.component import about
 from ui.canvas.heatmap import heatmap
-from pages.compare.generated_tokens.shaded import Shaded, shaded
+from ui.canvas.shaded import Shaded, shaded
 from ui.canvas.tensors import tensors
 
 about().update(model="Model One", name="one", sentence=f"It is {HOSTILE}")

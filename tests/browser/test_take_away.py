@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from serving import qr
 from tests.helpers.browser import (
     choose_example,
     click,
@@ -20,6 +19,7 @@ from tests.helpers.browser import (
     unfold,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER
+from ui.export import qr
 
 pytestmark = pytest.mark.browser
 

@@ -9,9 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 from benchmarks.browser import Site
 from serving import heads, runs
 from serving.flow import Carried, flow_of, why_next
-from serving.number_text import percent
 from serving.one_pass import one_pass
-from serving.pass_claim import first_head
 from tests.helpers.browser import (
     click,
     expect_parameter,
@@ -24,6 +22,8 @@ from tests.helpers.browser import (
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, attention
 from tests.helpers.panels import panel
 from tests.helpers.visitors import settled
+from ui.canvas.one_pass.claim import first_head
+from ui.text.number_text import percent
 
 TEXT = "Two cats sat on the warm mat while it rained"
 SENTENCES = {

@@ -6,7 +6,6 @@ from urllib.parse import quote
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from serving.number_text import percent
 from tests.helpers.browser import (
     choose,
     choose_example,
@@ -19,6 +18,7 @@ from tests.helpers.browser import (
     type_text,
 )
 from tests.helpers.bundled_models import ENCODER, attention
+from ui.text.number_text import percent
 
 ARTIST = "the artist painted the portrait of a woman with a brush"
 

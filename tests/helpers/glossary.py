@@ -9,8 +9,8 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
-from serving.glossary.terms import glossary
 from ui.frame import sections
+from ui.frame.glossary.terms import glossary
 
 GLOSSARY = glossary(frozenset(sections.TITLES))
 NODE = Path(sys.executable).with_name("node")  # from a package of requirements-dev.txt

@@ -21,8 +21,8 @@ from pages.kv_cache.what_is_recomputed import charts as what_is_recomputed
 from pages.learn.similarity import charts as similarity
 from pages.learn.similarity.words import BY_DOT, IN_TEXT
 from pages.learn.why_several_heads import charts as why_several_heads
-from serving import chart_files
 from ui.charts.show import specification
+from ui.export import chart_files
 
 HOSTILE = [
     "'] || alert(1) || ['",

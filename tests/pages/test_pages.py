@@ -16,10 +16,9 @@ from streamlit.testing.v1 import AppTest
 import pretrained
 from pretrained import sources
 from pretrained.sources import Source
-from serving import models, runs, source_code
+from serving import models, runs
 from serving.heads import first_head
 from serving.limits import MAX_TEXT_CHARACTERS
-from serving.number_text import percent
 from tests.helpers import glossary
 from tests.helpers.apptest import (
     FRAME,
@@ -37,7 +36,8 @@ from tests.helpers.apptest import (
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, weights
 from tests.helpers.charts import drawn_charts
 from tests.helpers.says import unnamed_axes
-from ui.export import tables
+from ui.export import source_code, tables
+from ui.text.number_text import percent
 from ui.widgets import controls
 from ui.widgets.messages import MAX_CHARACTERS, as_text
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from serving import source_code
 from tests.helpers.apptest import ROOT
+from ui.export import source_code
 
 
 def constants(tree: ast.Module) -> dict[str, str]:

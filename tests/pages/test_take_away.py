@@ -26,15 +26,15 @@ from pages.compare.side_by_side import take_away as side_by_side_files
 from pages.compare.word_pairs import charts as word_pairs_charts
 from pages.compare.word_pairs import search
 from pages.compare.word_pairs import take_away as word_pairs_files
-from serving import chart_files, models
+from serving import models
 from serving import runs as attention
-from serving.heads import HeadChoice
 from tests.helpers.apptest import FRAME, SIDE, code, open_page, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.small_bert import save_bert
 from tests.helpers.snippets import executed
 from ui.charts.bars import bars, labelled
-from ui.export import take_away
+from ui.export import chart_files, take_away
+from ui.widgets.head_choice import HeadChoice
 
 HOSTILE = 'Kettles sing: \'one\' \\ """ {layer} </script><img src=x> été 👍🏽 \u202e lamps'
 

@@ -5,9 +5,9 @@ from streamlit.testing.v1 import AppTest
 
 from serving import runs
 from serving.heads import first_head, strongest
-from serving.number_text import percent
 from tests.helpers.apptest import open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
+from ui.text.number_text import percent
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 

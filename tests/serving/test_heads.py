@@ -1,12 +1,8 @@
 """How heads are written."""
 
-from dataclasses import replace
-
 import pytest
 
-from serving import models
-from serving.heads import HeadChoice, HeadId, all_heads
-from tests.helpers.bundled_models import DECODER, FIRST_GPT2
+from serving.heads import HeadId, all_heads
 
 
 def test_a_head_is_written_and_read_in_one_way():
@@ -18,16 +14,6 @@ def test_a_head_is_written_and_read_in_one_way():
         HeadId(2, 5),
         HeadId(10, 0),
     ]
-
-
-def test_a_short_title_leaves_out_what_stands_in_brackets():
-    entries = {entry.spec.name: entry for entry in models.ready()}
-    own = entries[FIRST_GPT2]
-    in_brackets = HeadChoice(replace(own, spec=replace(own.spec, title="GPT-2 (124M)")), 3, 1)
-    assert in_brackets.title == "GPT-2 (124M), L3H1"
-    assert in_brackets.short_title == "GPT-2, L3H1"
-    without = HeadChoice(entries[DECODER], 7, 2)
-    assert without.short_title == without.title == "SmolLM2 135M, L7H2"
 
 
 @pytest.mark.parametrize(

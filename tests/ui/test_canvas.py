@@ -9,12 +9,18 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from pages.compare.generated_tokens import shaded
-from pages.compare.heads import lines, mosaic
-from pages.generate.generate import race
-from pages.learn.tokens import chips
-from pages.learn.watch_heads_form import maps as forming
-from ui.canvas import component, heatmap, one_pass, tensors
+from ui.canvas import (
+    chips,
+    component,
+    forming,
+    heatmap,
+    lines,
+    mosaic,
+    one_pass,
+    race,
+    shaded,
+    tensors,
+)
 from ui.canvas.component import Canvas, described, pack
 from ui.charts import style
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from serving.number_text import legible
+from ui.text.number_text import legible
 
 CACHED, UNCACHED = "with the cache", "without the cache"
 MOST_NAMED = 20  # tokens of an axis: up to so many all have their names, of more some give way

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving import source_code
+from ui.export import source_code
 from ui.widgets import code_block
 
 MOST_CHARACTERS = 40  # of a path above a piece of code

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from serving import chart_files, parameters, qr
+from serving import parameters
 from serving.limits import OverLimit
 from ui.canvas.component import about
 from ui.charts import theme
 from ui.charts.show import specification
+from ui.export import chart_files, qr
 from ui.frame import sections
 from ui.widgets import code_block, messages
 from ui.widgets.folded import folded

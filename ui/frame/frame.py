@@ -8,10 +8,10 @@ from pathlib import Path
 import streamlit as st
 
 from pretrained import settings
-from serving import compute, in_class, metrics, models, warmup
+from serving import compute, metrics, models, warmup
 from serving.backend.router import outage_notice
 from ui.canvas.component import about
-from ui.frame import next_page, sections
+from ui.frame import in_class, next_page, sections
 from ui.widgets import linked, messages
 from ui.widgets.visit import current as visit
 

@@ -11,10 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 from pretrained import CatalogEntry, ModelSpec, Tokens
 from serving import heads, models, runs, visit
 from serving.content_words import same_word
-from serving.heads import HeadChoice
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
 from serving.visit import Part
 from ui.canvas.component import about
+from ui.widgets.head_choice import HeadChoice
 from ui.widgets.linked import linked
 from ui.widgets.visit import current
 

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import streamlit as st
 
-from serving.heads import HeadChoice, HeadId, TokenPair
+from pretrained import Tokens
+from pretrained.tokenization.alignment import word_of
+from serving.heads import HeadId
 from ui.frame import sections
+from ui.widgets.head_choice import HeadChoice
+
+
+@dataclass(frozen=True)
+class TokenPair:
+    """A query and a key, by their positions in a text that a model has cut."""
+
+    tokens: Tokens
+    query: int
+    key: int
+
+    def numbers(self) -> dict[str, str]:
+        """For the address of a page that counts tokens."""
+        return {"query": str(self.query), "key": str(self.key)}
+
+    def words(self) -> dict[str, str]:
+        """For the address of the page "Word pairs"; empty where one of the tokens is in no word."""
+        query, key = (word_of(self.tokens, token) for token in (self.query, self.key))
+        return {"query": query, "a": key} if query and key else {}
 
 
 def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | None = None) -> None:

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from serving.heads import HeadChoice, HeadId, strongest
-from serving.number_text import percent
+from serving.heads import HeadId, strongest
 from serving.runs import Run
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import percent
+from ui.widgets.head_choice import HeadChoice
 
 # From this many tokens on most weights are so small that a linear scale shows an empty picture.
 MANY_TOKENS = 49

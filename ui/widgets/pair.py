@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from serving.heads import HeadChoice, strongest
+from serving.heads import strongest
 from serving.runs import Run
 from ui.widgets import controls
+from ui.widgets.head_choice import HeadChoice
 from ui.widgets.visit import current
 
 

@@ -11,7 +11,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from serving.number_text import legible
+from ui.text.number_text import legible
 
 
 def plain_table(

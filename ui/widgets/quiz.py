@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from serving.quiz import Answers, Question, read
 from ui.widgets.folded import folded
+from ui.widgets.questions import Answers, Question, read
 
 QUESTIONS = 3  # on every page that asks
 _keep = st.components.v2.component(

@@ -12,11 +12,11 @@ import streamlit as st
 from pages.compare.ablate import charts, runs
 from pages.compare.ablate.runs import Effect, Question
 from serving import models, token_text
-from serving.number_text import percent, written
-from serving.token_text import isolated
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
 from ui.export import tables
+from ui.text.isolated import isolated
+from ui.text.number_text import percent, written
 from ui.widgets.plain_table import plain_table
 
 TOP = 10

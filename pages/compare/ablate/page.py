@@ -4,9 +4,10 @@ import streamlit as st
 
 from pages.compare.ablate import effect, pickers, runs, sections, take_away
 from serving import models
-from serving.heads import HeadChoice, HeadId
+from serving.heads import HeadId
 from ui.export import source
 from ui.widgets import controls, messages
+from ui.widgets.head_choice import HeadChoice
 from ui.widgets.head_links import head_links
 from ui.widgets.settings import settings
 

@@ -6,9 +6,9 @@ import streamlit as st
 
 from pages.compare.generated_tokens import charts, choices, run, sink, step, take_away
 from serving import models
-from serving.number_text import written
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.number_text import written
 from ui.widgets import controls, messages
 from ui.widgets.parts import parts
 from ui.widgets.settings import settings

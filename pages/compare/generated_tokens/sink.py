@@ -15,7 +15,7 @@ from pages.compare.generated_tokens.run import Generation
 from serving import compute, token_text
 from serving.cache import cached
 from serving.limits import MAX_SINK_TOKENS
-from serving.number_text import percent
+from ui.text.number_text import percent
 
 if TYPE_CHECKING:
     from pages.compare.generated_tokens.experiment.attention_sink import Outcome, Sink

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from pages.compare.generated_tokens.run import Generation
-from pages.compare.generated_tokens.shaded import Shaded, shaded
 from serving import token_text
 from serving.heads import HeadId
-from serving.number_text import percent, written
-from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, Map, heatmap
+from ui.canvas.shaded import Shaded, shaded
+from ui.text.isolated import isolated
+from ui.text.number_text import percent, written
 from ui.widgets.head_pairs import MANY_TOKENS
 
 ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"

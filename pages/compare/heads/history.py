@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.compare.heads import history_charts, history_numbers, packing
-from pages.compare.heads.mosaic import Arrangement, arrange, mosaic
+from pages.compare.heads import history_charts, history_numbers
 from pretrained import history as stored
 from pretrained.history import History, Probe
 from pretrained.specs import SPECS
 from serving.heads import HeadId, all_heads
 from ui.canvas.component import about
 from ui.canvas.heatmap import ColourScale, Map, heatmap
+from ui.canvas.mosaic import Arrangement, arrange, mosaic, packing
 from ui.charts.show import show as show_chart
 from ui.export import tables, take_away
 from ui.widgets import code_block, messages

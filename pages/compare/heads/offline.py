@@ -1,7 +1,7 @@
 """Pictures of the site as one HTML file that opens without a network and asks for nothing.
 
 The same component files that Streamlit mounts are put into one page, each in a shadow root of its
-own; `serving.html_file` has what keeps a visitor's text from being more than text.
+own; `ui.export.html_file` has what keeps a visitor's text from being more than text.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 
 import streamlit as st
 
-from serving import html_file
 from ui.canvas.component import Canvas
+from ui.export import html_file
 
 MAX_BYTES = 96 * 1024**2
 

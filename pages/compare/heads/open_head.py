@@ -7,13 +7,14 @@ import streamlit as st
 
 from pages.compare.heads import stages, values
 from pages.compare.heads.choices import Drawing
-from pages.compare.heads.lines import lines
 from pages.compare.heads.values import Reading
-from serving.heads import HeadChoice, HeadId, all_heads
+from serving.heads import HeadId, all_heads
 from serving.runs import Run
-from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
+from ui.canvas.lines import lines
 from ui.canvas.tensors import Made, Panel, computed, tensors
+from ui.text.isolated import isolated
+from ui.widgets.head_choice import HeadChoice
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 

@@ -12,13 +12,12 @@ from pages.compare.heads import (
     take_away,
     values,
 )
-from pages.compare.heads.mosaic import Arrangement, arrange, mosaic
 from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs
-from serving.heads import TokenPair
+from ui.canvas.mosaic import Arrangement, arrange, mosaic
 from ui.export import source
 from ui.widgets import controls, head_pairs, messages
-from ui.widgets.head_links import head_links
+from ui.widgets.head_links import TokenPair, head_links
 from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair

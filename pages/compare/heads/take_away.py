@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from pages.compare.heads import mosaic, offline, open_head, values
+from pages.compare.heads import offline, open_head, values
 from pages.compare.heads.choices import Drawing
-from pages.compare.heads.mosaic import Arrangement
 from pages.compare.heads.values import Reading
-from serving.heads import HeadChoice
 from serving.runs import Run
-from ui.canvas import heatmap
+from ui.canvas import heatmap, mosaic
+from ui.canvas.mosaic import Arrangement
 from ui.export import take_away
 from ui.export.take_away import File
 from ui.widgets import head_pairs
+from ui.widgets.head_choice import HeadChoice
 
 MOSAIC = "heads_mosaic"  # the key of the mosaic
 MOST_OPENED = 12_000_000  # bytes of heads that an offline page can open; beyond, it has only one

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pages.compare.heads.packing import Packed, pack
 from serving.cache import cached
 from serving.runs import Run
+from ui.canvas.mosaic.packing import Packed, pack
 
 WEIGHTS, CONTRIBUTIONS = "weights", "contributions"
 UNITS = {WEIGHTS: "weight", CONTRIBUTIONS: "contribution"}

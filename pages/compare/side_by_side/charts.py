@@ -7,8 +7,8 @@ import math
 import altair as alt
 import pandas as pd
 
-from serving.number_text import difference
 from ui.charts.style import BLUE, MARKS, VERMILLION
+from ui.text.number_text import difference
 
 WEIGHTS, HIDDEN = "attention weights", "hidden states"
 

@@ -19,13 +19,13 @@ from pretrained.tokenization.alignment import (
     group_labels,
 )
 from pretrained.tokenization.tokens import Tokens
-from serving.heads import HeadChoice
-from serving.number_text import percent, written
 from serving.runs import Run
-from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap, picked
 from ui.export import tables
+from ui.text.isolated import isolated
+from ui.text.number_text import percent, written
 from ui.widgets import controls, head_pairs
+from ui.widgets.head_choice import HeadChoice
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,12 +8,11 @@ from pages.compare.side_by_side import comparison as side_by_side
 from pages.compare.side_by_side import reference as beside
 from pages.compare.side_by_side import same_pair, take_away
 from serving import models, runs
-from serving.heads import TokenPair
 from serving.limits import MAX_TEXT_CHARACTERS
 from ui.canvas.component import about
 from ui.export import source
 from ui.widgets import controls, messages
-from ui.widgets.head_links import head_links
+from ui.widgets.head_links import TokenPair, head_links
 from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts

@@ -13,9 +13,9 @@ from pages.compare.side_by_side import charts
 from serving import compute, models
 from serving.cache import cached
 from serving.limits import MAX_MAP_TOKENS
-from serving.number_text import written
 from serving.prompts import prepare
 from ui.charts.show import show as show_chart
+from ui.text.number_text import written
 from ui.widgets import messages
 from ui.widgets.plain_table import plain_table
 

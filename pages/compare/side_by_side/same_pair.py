@@ -11,10 +11,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.compare.side_by_side.comparison import TOKENS, Cell, alignment_of
 from pretrained.tokenization.alignment import Unit
-from serving.heads import HeadChoice, HeadId
-from serving.number_text import percent
+from serving.heads import HeadId
 from serving.runs import Run
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import percent
+from ui.widgets.head_choice import HeadChoice
 from ui.widgets.pair import choose_pair
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from pages.compare.side_by_side import charts
 from pages.compare.side_by_side.comparison import WORDS, Comparison
 from pages.compare.side_by_side.reference import Reference
-from serving.heads import HeadChoice
 from serving.runs import Run
 from ui.export import take_away
+from ui.widgets.head_choice import HeadChoice
 
 Runs = tuple[Run, Run]
 Heads = tuple[HeadChoice, HeadChoice]

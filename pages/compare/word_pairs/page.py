@@ -4,14 +4,15 @@ import streamlit as st
 
 from pages.compare.word_pairs import charts, questions, search, take_away
 from serving import models, runs
-from serving.heads import HeadChoice, HeadId, TokenPair
-from serving.number_text import percent
-from serving.token_text import isolated
+from serving.heads import HeadId
 from ui.charts.show import show
 from ui.export import source
 from ui.frame import sections
+from ui.text.isolated import isolated
+from ui.text.number_text import percent
 from ui.widgets import controls, messages
-from ui.widgets.head_links import head_links
+from ui.widgets.head_choice import HeadChoice
+from ui.widgets.head_links import TokenPair, head_links
 from ui.widgets.parts import parts
 from ui.widgets.plain_table import plain_table
 

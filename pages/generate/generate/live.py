@@ -10,15 +10,15 @@ import streamlit as st
 
 from pages.generate.generate import live_chart
 from pages.generate.generate.job import Job, Run, submit
-from pages.generate.generate.race import Lane, race
 from serving import interruptions, rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from serving.number_text import counted, written
 from serving.race import Request
+from ui.canvas.race import Lane, race
 from ui.charts import style
 from ui.charts.show import show_live
 from ui.export import tables
+from ui.text.number_text import counted, written
 from ui.widgets import job_view, messages
 
 _JOB = "generate_job"

@@ -4,7 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from serving import models, rounded
-from serving.number_text import written
+from ui.text.number_text import written
 from ui.widgets import messages
 from ui.widgets.plain_table import plain_table
 

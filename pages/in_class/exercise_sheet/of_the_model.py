@@ -8,7 +8,7 @@ import numpy as np
 
 from pages.in_class.exercise_sheet.exercise import Exercise, Table, chance
 from serving.heads import HeadId
-from serving.token_text import isolated
+from ui.text.isolated import isolated
 
 if TYPE_CHECKING:
     from serving.runs import Run

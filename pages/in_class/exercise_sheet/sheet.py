@@ -9,11 +9,12 @@ from pathlib import Path
 
 from pages.in_class.exercise_sheet import by_hand, of_the_model, sizes
 from pages.in_class.exercise_sheet.exercise import Exercise, Table
-from serving import html_file, runs
+from serving import runs
 from serving.limits import MAX_SHEET_TOKENS
 from serving.runs import Run
-from serving.token_text import isolated
 from ui.canvas import component
+from ui.export import html_file
+from ui.text.isolated import isolated
 
 LEAST_TOKENS = 3  # fewer leave nothing to calculate
 NAME, FILE = "Exercise sheet: attention", "exercise_sheet.html"

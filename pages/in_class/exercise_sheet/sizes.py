@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pages.in_class.exercise_sheet.exercise import Exercise, Table, chance
-from serving.number_text import counted
+from ui.text.number_text import counted
 
 if TYPE_CHECKING:
     from torch import Tensor

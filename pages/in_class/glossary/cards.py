@@ -8,9 +8,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from serving.glossary.entries import entries
-from serving.glossary.terms import Term
 from ui.canvas import component
+from ui.frame.glossary.entries import entries
+from ui.frame.glossary.terms import Term
 from ui.frame.sections import TITLES
 
 _FOLDER = Path(__file__).parent

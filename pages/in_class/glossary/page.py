@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.in_class.glossary import cards
-from serving.glossary.terms import glossary
+from ui.frame.glossary.terms import glossary
 from ui.frame.sections import TITLES
 from ui.widgets import messages
 from ui.widgets.linked import linked

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pages.kv_cache.calculator.setting import CONTEXTS, GB, LONGEST, Setting, size
-from serving.number_text import written
+from ui.text.number_text import written
 
 REAL, PLAIN = "as it is", "as plain multi-head"
 CACHE, WEIGHTS, LEFT = "KV cache", "weights", "left by the weights"

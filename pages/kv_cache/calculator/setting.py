@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from serving.number_text import written
+from ui.text.number_text import written
 
 if TYPE_CHECKING:
     from attention_core.costs.public_models import PublicModel

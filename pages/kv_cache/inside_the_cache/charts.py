@@ -7,8 +7,8 @@ import pandas as pd
 
 from pages.kv_cache.inside_the_cache.full import AGAIN, DIVERGENCE, FIRST, LARGEST, RING
 from pages.kv_cache.inside_the_cache.numbers import ALLOCATED, USED
-from serving.number_text import difference
 from ui.charts.style import BLUE, GREEN, INK, MARKS, VERMILLION
+from ui.text.number_text import difference
 
 
 def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:

@@ -21,9 +21,9 @@ from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import compute, token_text
 from serving.cache import cached
 from serving.limits import MAX_INSIDE_CONTINUATION, OverLimit
-from serving.number_text import written
 from serving.prompts import prepare
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import written
 
 _EMPTY = "There is no token to continue with: type a word or more."
 

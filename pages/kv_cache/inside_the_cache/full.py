@@ -18,8 +18,8 @@ from pages.kv_cache.inside_the_cache import pictures
 from pages.kv_cache.inside_the_cache.run import Run, read_only
 from serving import compute, token_text
 from serving.cache import cached
-from serving.number_text import written
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import written
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:

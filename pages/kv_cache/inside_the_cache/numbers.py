@@ -8,7 +8,7 @@ import pandas as pd
 
 from pages.kv_cache.inside_the_cache.pictures import span
 from pages.kv_cache.inside_the_cache.run import Run
-from serving.number_text import written
+from ui.text.number_text import written
 
 ALLOCATED, USED = "allocated", "holding tokens"
 

@@ -8,8 +8,8 @@ import numpy as np
 import streamlit as st
 
 from pages.kv_cache.inside_the_cache.run import Run
-from serving.token_text import isolated
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
+from ui.text.isolated import isolated
 from ui.widgets.linked import linked
 
 ROW_PX = 15  # room for a label in every row

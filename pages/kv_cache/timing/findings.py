@@ -9,8 +9,8 @@ import pandas as pd
 
 from pages.kv_cache.timing.measured import LECTURE_TOKENS, Run
 from serving import models
-from serving.number_text import written
 from serving.timing.subjects import CACHED, CORE_CACHED, CORE_GRAPHS, CORE_INT8, UNROUNDED
+from ui.text.number_text import written
 
 if TYPE_CHECKING:
     from attention_core.costs.step_times import Term

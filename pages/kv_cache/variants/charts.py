@@ -6,8 +6,8 @@ import altair as alt
 import pandas as pd
 
 from pages.kv_cache.variants.looks import Ladder
-from serving.number_text import written
 from ui.charts.style import BLUE, GREY, INK, VERMILLION
+from ui.text.number_text import written
 
 ROW = 34  # pixels of a bar
 HIDDEN, ATTENTION = "last hidden states: relative difference", "attention: share that moved"

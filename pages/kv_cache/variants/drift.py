@@ -17,10 +17,10 @@ from serving.cache import cached
 from serving.limits import MAX_DRIFT_TOKENS
 from serving.prompts import prepare
 from serving.runs import Run
-from serving.token_text import isolated
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.show import show as show_chart
 from ui.export import source, tables
+from ui.text.isolated import isolated
 from ui.widgets import controls
 
 if TYPE_CHECKING:

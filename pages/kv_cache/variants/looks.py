@@ -15,7 +15,7 @@ import numpy as np
 from serving import compute
 from serving.cache import MODELS, cached
 from serving.limits import MAX_PROMPT_TOKENS, check_text
-from serving.number_text import counted
+from ui.text.number_text import counted
 
 if TYPE_CHECKING:
     from attention_core import AttentionRecord, KVCache, Transformer, TransformerConfig

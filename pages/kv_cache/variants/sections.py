@@ -8,9 +8,9 @@ import streamlit as st
 
 from pages.kv_cache.variants import charts, sharing
 from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Ladder, LatentForms, names
-from serving.number_text import counted, written
 from ui.charts.show import show
 from ui.export import tables
+from ui.text.number_text import counted, written
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 

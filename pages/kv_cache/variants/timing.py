@@ -14,7 +14,7 @@ import pandas as pd
 from pages.kv_cache.variants.looks import ABSORBED, LONGEST, family, names, token_ids
 from serving import cache, compute
 from serving.jobs import Work
-from serving.number_text import written
+from ui.text.number_text import written
 
 if TYPE_CHECKING:
     from torch import Tensor

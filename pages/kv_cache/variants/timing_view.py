@@ -12,10 +12,10 @@ from pages.kv_cache.variants import live_chart, timing
 from pages.kv_cache.variants.timing import Setting, TimeJob, Times
 from serving import measure
 from serving.limits import OverLimit
-from serving.number_text import counted
 from serving.queues import MEASUREMENTS
 from ui.charts.show import show_live
 from ui.export import tables
+from ui.text.number_text import counted
 from ui.widgets import job_view, messages
 from ui.widgets.linked import linked
 

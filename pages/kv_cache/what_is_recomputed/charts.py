@@ -8,8 +8,8 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from serving.number_text import difference
 from ui.charts.style import BLUE, CACHED, INK, UNCACHED, VERMILLION, decades
+from ui.text.number_text import difference
 
 FLOOR = 1e-9  # what a difference of exactly 0 is drawn as, on a logarithmic axis
 

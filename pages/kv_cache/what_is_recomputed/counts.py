@@ -14,7 +14,7 @@ from pages.kv_cache.what_is_recomputed.run import Growth
 from serving import compute, models, token_text
 from serving.cache import cached
 from serving.limits import check_tokens
-from serving.number_text import written
+from ui.text.number_text import written
 
 if TYPE_CHECKING:
     from torch import Tensor

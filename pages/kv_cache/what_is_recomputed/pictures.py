@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.run import Growth, names
-from serving.number_text import difference, percent, written
-from serving.token_text import isolated
 from ui.canvas.tensors import Made, Panel, Quantity
 from ui.canvas.tensors.computed import made
+from ui.text.isolated import isolated
+from ui.text.number_text import difference, percent, written
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -21,8 +21,8 @@ from serving.limits import (
     MIN_GROWN_TOKENS,
     OverLimit,
 )
-from serving.number_text import written
 from serving.prompts import check_choice, prepare
+from ui.text.number_text import written
 from ui.widgets.progress import Report, Reporter
 from ui.widgets.progress import watched as with_progress
 

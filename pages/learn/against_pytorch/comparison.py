@@ -12,9 +12,9 @@ import pandas as pd
 
 from serving import measure
 from serving.cache import cached
-from serving.number_text import counted, written
-from serving.quiz import Question
 from ui.canvas.tensors import Panel, Quantity
+from ui.text.number_text import counted, written
+from ui.widgets.questions import Question
 
 if TYPE_CHECKING:
     from attention_core.costs.stopwatch import Samples

@@ -4,10 +4,10 @@ import streamlit as st
 
 from pages.learn.against_pytorch import charts
 from pages.learn.against_pytorch import comparison as lesson
-from serving.number_text import either, written
 from ui.canvas.tensors import tensors
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.number_text import either, written
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from pages.learn.attention_without_the_matrix.walked import Walk
-from serving.number_text import counted, written
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import counted, written
 
 
 def kept_tensors(walked: Walk) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from serving.cache import cached
-from serving.quiz import Question, nearest
+from ui.widgets.questions import Question, nearest
 
 
 @cached(key=lambda: "attention_without_the_matrix")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from serving.number_text import written
+from ui.text.number_text import written
 
 if TYPE_CHECKING:
     from pages.learn.attention_without_the_matrix.experiment.memory import Traffic

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from serving import runs
-from serving.heads import HeadChoice
 from serving.limits import MAX_TILED_TOKENS
-from serving.number_text import counted, written
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import counted, written
+from ui.widgets.head_choice import HeadChoice
 
 if TYPE_CHECKING:
     from torch import Tensor

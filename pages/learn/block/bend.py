@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from serving.number_text import written
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import written
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -20,8 +20,8 @@ from pages.learn.block.stream import run
 from pages.learn.block.windows import COLUMNS_SHOWN, TOKENS_SHOWN
 from serving import compute, models
 from serving.cache import cached
-from serving.number_text import difference
 from ui.canvas.tensors import Panel
+from ui.text.number_text import difference
 
 if TYPE_CHECKING:
     from torch import Tensor

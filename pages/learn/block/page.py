@@ -10,12 +10,12 @@ from pages.learn.block import charts, orders, parameters, prediction, sections, 
 from pages.learn.block.questions import questions
 from pages.learn.block.steps import HIDDEN
 from serving import models
-from serving.number_text import written
-from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.isolated import isolated
+from ui.text.number_text import written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table

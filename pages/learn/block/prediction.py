@@ -11,7 +11,7 @@ import pandas as pd
 from pages.learn.block.stream import run
 from serving import compute, models, token_text
 from serving.cache import cached
-from serving.number_text import percent
+from ui.text.number_text import percent
 
 if TYPE_CHECKING:
     from attention_core.analysis.residual_stream import Lens

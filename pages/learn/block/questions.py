@@ -9,8 +9,8 @@ from pages.learn.block.prediction import PARIS, lens
 from pages.learn.block.sections import COUNTS, LENS, ORDER, STEPS
 from pages.learn.block.stream import run
 from serving import models
-from serving.number_text import percent, written
-from serving.quiz import Question
+from ui.text.number_text import percent, written
+from ui.widgets.questions import Question
 
 
 def questions() -> list[Question]:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.learn.block import orders, originals, parameters, steps, stream
 from serving import models, visit
-from serving.token_text import isolated
+from ui.text.isolated import isolated
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.visit import current

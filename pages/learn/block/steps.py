@@ -19,7 +19,7 @@ from pages.learn.block.originals import (
 )
 from pages.learn.block.stream import run
 from serving import models
-from serving.number_text import sizes
+from ui.text.number_text import sizes
 
 if TYPE_CHECKING:
     from torch import Tensor

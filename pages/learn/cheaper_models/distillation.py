@@ -10,11 +10,11 @@ import streamlit as st
 from pages.learn.cheaper_models import charts
 from serving import compute, models
 from serving.cache import cached
-from serving.number_text import counted, written
 from serving.runs import Run
-from serving.token_text import isolated
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.isolated import isolated
+from ui.text.number_text import counted, written
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table

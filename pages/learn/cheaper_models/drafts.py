@@ -13,9 +13,10 @@ from serving import compute, models
 from serving.cache import cached
 from serving.limits import MAX_DRAFTED_TOKENS
 from serving.runs import Run
-from serving.token_text import in_line, isolated, pieces
+from serving.token_text import in_line, pieces
 from ui.charts.show import show
 from ui.export import source
+from ui.text.isolated import isolated
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table

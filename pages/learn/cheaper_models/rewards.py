@@ -17,14 +17,15 @@ from serving.limits import (
     MAX_RULE_CHARACTERS,
     OverLimit,
 )
-from serving.number_text import written
 from serving.prompts import prepare
 from serving.runs import Run
-from serving.token_text import decode, in_line, isolated, pieces
+from serving.token_text import decode, in_line, pieces
 from ui.charts import style
 from ui.charts.bars import bars
 from ui.charts.show import show
 from ui.export import source
+from ui.text.isolated import isolated
+from ui.text.number_text import written
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table

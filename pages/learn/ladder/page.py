@@ -3,10 +3,10 @@
 import streamlit as st
 
 from pages.learn.ladder import choices, stages
-from serving.number_text import difference, written
-from serving.token_text import isolated
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
+from ui.text.isolated import isolated
+from ui.text.number_text import difference, written
 from ui.widgets import messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts

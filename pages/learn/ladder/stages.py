@@ -11,11 +11,11 @@ import pandas as pd
 
 from serving import models
 from serving.limits import MAX_LESSON_TOKENS, check_text
-from serving.number_text import written
 from serving.prompts import prepare
-from serving.quiz import Question
 from ui.canvas.tensors import Panel, Quantity
 from ui.canvas.tensors.computed import made
+from ui.text.number_text import written
+from ui.widgets.questions import Question
 
 if TYPE_CHECKING:
     import torch

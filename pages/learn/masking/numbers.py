@@ -12,9 +12,9 @@ import pandas as pd
 from serving import runs
 from serving.cache import cached
 from serving.limits import MAX_LESSON_TOKENS
-from serving.number_text import written
-from serving.quiz import Question
 from ui.canvas.tensors import Panel
+from ui.text.number_text import written
+from ui.widgets.questions import Question
 
 if TYPE_CHECKING:
     from pages.learn.masking.experiment.dropout_draws import Dropped

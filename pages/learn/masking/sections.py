@@ -8,11 +8,11 @@ import streamlit as st
 from pages.learn.masking import charts, numbers
 from serving import models
 from serving.limits import MAX_SEED, MAX_SMALL_TOKENS
-from serving.number_text import written
-from serving.token_text import isolated
 from ui.canvas.tensors import Panel, Quantity, tensors
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.isolated import isolated
+from ui.text.number_text import written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts

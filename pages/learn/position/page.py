@@ -7,9 +7,9 @@ from pages.learn.position.questions import questions
 from pages.learn.position.sections import LEARNED, LONGER, ROTARY, SINUSOIDS
 from serving import models
 from serving.limits import MAX_SMALL_TOKENS
-from serving.number_text import written
 from ui.canvas.tensors import tensors
 from ui.export import source
+from ui.text.number_text import written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pages.learn.position.distances import sinusoids
 from serving.cache import cached
-from serving.number_text import written
-from serving.quiz import Question, nearest
+from ui.text.number_text import written
+from ui.widgets.questions import Question, nearest
 
 
 @cached(key=lambda: "questions")

@@ -10,11 +10,11 @@ from pages.learn.position import charts, distances, longer, turned
 from pretrained import CatalogEntry
 from serving import models, runs
 from serving.limits import MAX_LESSON_TOKENS
-from serving.number_text import written
-from serving.token_text import isolated
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.isolated import isolated
+from ui.text.number_text import written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair

@@ -7,9 +7,9 @@ import streamlit as st
 from pages.learn.scaling import charts, softmax, variances
 from pages.learn.scaling.questions import questions
 from pages.learn.scaling.sections import REAL_HEAD, SIZE, rescaled_head
-from serving.number_text import written
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.number_text import written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts

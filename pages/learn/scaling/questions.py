@@ -6,8 +6,8 @@ import math
 
 from pages.learn.scaling.softmax import ARTICLE, parse, softmaxes
 from pages.learn.scaling.variances import GRADIENT, MEDIAN, N_TOKENS, at, measured
-from serving.number_text import percent
-from serving.quiz import Question, nearest
+from ui.text.number_text import percent
+from ui.widgets.questions import Question, nearest
 
 
 def questions() -> list[Question]:

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from serving import runs
-from serving.heads import HeadChoice
-from serving.number_text import written
 from serving.runs import Run
+from ui.text.number_text import written
+from ui.widgets.head_choice import HeadChoice
 
 FACTORS = {"1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0,
            "2": 2.0, "4": 4.0, "8": 8.0, "16": 16.0}  # fmt: skip

@@ -4,9 +4,9 @@ import streamlit as st
 
 from pages.learn.scaling import real_head
 from serving import models
-from serving.number_text import written
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.export import source, tables
+from ui.text.number_text import written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from serving.number_text import written
+from ui.text.number_text import written
 
 # The article's two examples.
 ARTICLE = {"20, 21.5, 22": "20 21.5 22", "20, 21.5, 26": "20 21.5 26"}

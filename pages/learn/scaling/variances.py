@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from serving.cache import cached
-from serving.number_text import written
+from ui.text.number_text import written
 
 if TYPE_CHECKING:
     from pages.learn.scaling.experiment import ScaledScores

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pages.learn.shapes.walk import Walk
 from serving.limits import MAX_SMALL_TOKENS, OverLimit
-from serving.number_text import either
+from ui.text.number_text import either
 
 MOST_HEADS, MOST_WIDTH = 8, 16
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from serving.quiz import Question
+from ui.widgets.questions import Question
 
 
 @cache

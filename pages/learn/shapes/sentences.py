@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pages.learn.shapes.walk import Walk
-from serving.number_text import percent, written
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import percent, written
 
 
 def in_words(walk: Walk, number: int) -> str:

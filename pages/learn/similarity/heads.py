@@ -11,10 +11,11 @@ import pandas as pd
 from pages.learn.similarity.words import PURPOSE
 from serving import runs
 from serving.cache import cached
-from serving.heads import HeadChoice, HeadId
+from serving.heads import HeadId
 from serving.limits import MAX_LESSON_TOKENS
-from serving.number_text import percent
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import percent
+from ui.widgets.head_choice import HeadChoice
 
 if TYPE_CHECKING:
     from torch import Tensor

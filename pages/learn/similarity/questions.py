@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from serving.quiz import Question
+from ui.widgets.questions import Question
 
 
 def questions() -> list[Question]:

@@ -8,13 +8,13 @@ import streamlit as st
 from pages.learn.similarity import dims, heads, texts
 from pages.learn.similarity.heads import Head
 from serving import models
-from serving.heads import HeadChoice
 from serving.limits import MAX_TEXT_CHARACTERS
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.bars import bars
 from ui.charts.show import show
 from ui.export import source
 from ui.widgets import controls, messages
+from ui.widgets.head_choice import HeadChoice
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 

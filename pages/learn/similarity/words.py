@@ -11,7 +11,8 @@ from serving import models
 from serving.cache import cached
 from serving.limits import MAX_LESSON_TOKENS
 from serving.prompts import prepare
-from serving.token_text import isolated, pieces
+from serving.token_text import pieces
+from ui.text.isolated import isolated
 
 if TYPE_CHECKING:
     from torch import Tensor

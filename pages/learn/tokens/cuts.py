@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pages.learn.tokens.chips import Chip
 from pages.learn.tokens.tokenizers import Reading
-from serving.token_text import isolated
+from ui.canvas.chips import Chip
+from ui.text.isolated import isolated
 
 if TYPE_CHECKING:
     from pretrained import Tokenizer

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pages.learn.tokens.chips import Chip
 from pages.learn.tokens.tokenizers import printable
 from serving import models
 from serving.cache import cached
 from serving.limits import MAX_LESSON_TOKENS
 from serving.prompts import prepare
+from ui.canvas.chips import Chip
 from ui.canvas.tensors import Panel, Quantity
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 import streamlit as st
 
 from pages.learn.tokens import cuts, embeddings, tokenizers
-from pages.learn.tokens.chips import chips
 from pages.learn.tokens.questions import questions
 from serving import models, visit
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
-from serving.number_text import written
+from ui.canvas.chips import chips
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
+from ui.text.number_text import written
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pages.learn.tokens.tokenizers import Readings
-from serving.quiz import Question
+from ui.widgets.questions import Question
 
 if TYPE_CHECKING:
     from pretrained.tokenization.bpe import FastBpe

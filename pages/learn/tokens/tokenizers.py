@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pages.learn.tokens.chips import Chip
 from serving import models
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
+from ui.canvas.chips import Chip
 
 if TYPE_CHECKING:
     from pretrained import Source, Tokenizer, Tokens

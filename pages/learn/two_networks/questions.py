@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pages.learn.two_networks.translated import FIRST, N_JUDGED, Translated, judged, translated
-from serving.quiz import Question, nearest
+from ui.widgets.questions import Question, nearest
 
 
 def questions(translation: Translated) -> list[Question]:

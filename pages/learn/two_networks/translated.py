@@ -11,7 +11,7 @@ import pandas as pd
 
 from serving import compute
 from serving.cache import cached
-from serving.number_text import percent
+from ui.text.number_text import percent
 
 if TYPE_CHECKING:
     from torch import Tensor

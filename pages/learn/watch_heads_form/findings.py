@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pages.learn.watch_heads_form.recording import BLIND_GUESS, Moment, Recording
 from serving.heads import HeadId
-from serving.number_text import percent
+from ui.text.number_text import percent
 
 HALF = BLIND_GUESS / 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pages.learn.watch_heads_form import maps, stored
 from pages.learn.watch_heads_form.recording import BLIND_GUESS
 from serving.cache import cached
-from serving.quiz import Question, nearest
+from ui.widgets.questions import Question, nearest
 
 
 @cached(key=lambda: "watch_heads_form")

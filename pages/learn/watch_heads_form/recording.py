@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from serving.codes import Codes
 from serving.heads import HeadId
 from serving.limits import MAX_FORMING_STEPS
+from ui.canvas.codes import Codes
 
 if TYPE_CHECKING:
     from pages.learn.watch_heads_form.experiment.training import Measurement
@@ -128,7 +128,7 @@ class Recording:
 
 def moment(step: int, measured: Measurement, *, causal: bool) -> Moment:
     """A measurement with its weights coded: bytes instead of float32, a few kilobytes."""
-    from serving.codes import coded
+    from ui.canvas.codes import coded
 
     return Moment(
         step=step,

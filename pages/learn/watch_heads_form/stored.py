@@ -19,9 +19,9 @@ import pandas as pd
 
 from pages.learn.watch_heads_form.job import Run
 from pages.learn.watch_heads_form.recording import Moment, Recording, Settings
-from serving.codes import Codes
 from serving.cores import machine
 from serving.limits import MAX_FORMING_STEPS
+from ui.canvas.codes import Codes
 
 FILE = Path(__file__).with_name("stored_runs.json")
 RUNS = {

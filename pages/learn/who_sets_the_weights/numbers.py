@@ -12,8 +12,8 @@ from pages.learn.who_sets_the_weights.run import PURPOSE, Trained
 from serving import models, runs
 from serving.heads import HeadId
 from serving.limits import MAX_TRAINED_TOKENS
-from serving.number_text import percent, written
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import percent, written
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,11 +10,11 @@ import streamlit as st
 from pages.learn.who_sets_the_weights import charts, numbers, run
 from pages.learn.who_sets_the_weights.run import Trained
 from serving.heads import HeadId
-from serving.number_text import percent, written
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.number_text import percent, written
 from ui.widgets.plain_table import plain_table
 
 MAPS, CHAIN = "A head before and after", "From the loss to one head"

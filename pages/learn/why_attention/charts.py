@@ -9,8 +9,8 @@ import pandas as pd
 
 from pages.learn.why_attention.influence import ATTENTION, GRU, LENGTHS
 from pages.learn.why_attention.timing import FEW, MANY
-from serving.token_text import isolated
 from ui.charts.style import INK, SERIES, VERMILLION, decades
+from ui.text.isolated import isolated
 
 MAX_WORDS_ON_AXIS = 20
 _POINTS = alt.OverlayMarkDef(filled=True, size=45)

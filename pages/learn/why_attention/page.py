@@ -5,9 +5,9 @@ import streamlit as st
 from pages.learn.why_attention import charts, influence, reading, timing
 from pages.learn.why_attention.questions import questions
 from serving import measure
-from serving.number_text import counted, written
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.number_text import counted, written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts

@@ -16,8 +16,8 @@ from pages.learn.why_attention.influence import (
     reach,
 )
 from pages.learn.why_attention.reading import reading, recovered
-from serving.number_text import written
-from serving.quiz import Question, nearest
+from ui.text.number_text import written
+from ui.widgets.questions import Question, nearest
 
 
 def questions() -> list[Question]:

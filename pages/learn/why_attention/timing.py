@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from serving import measure
-from serving.number_text import written
+from ui.text.number_text import written
 
 if TYPE_CHECKING:
     from attention_core.costs.stopwatch import Samples

@@ -11,8 +11,8 @@ import pandas as pd
 
 from serving import compute
 from serving.cache import cached
-from serving.number_text import written
 from serving.runs import Run
+from ui.text.number_text import written
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from pages.learn.why_several_heads.sections import (
     price,
 )
 from serving import models, runs, visit
-from serving.heads import HeadChoice
 from serving.limits import MAX_SEVERAL_HEADS_TOKENS
 from ui.widgets import controls, messages
+from ui.widgets.head_choice import HeadChoice
 from ui.widgets.head_links import head_links
 from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz

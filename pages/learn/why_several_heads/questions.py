@@ -6,8 +6,8 @@ import math
 
 from pages.learn.why_several_heads.cost import noise
 from pages.learn.why_several_heads.readings import AVERAGE, BEST, TwoHeads
-from serving.quiz import Question, nearest
 from serving.runs import Run
+from ui.widgets.questions import Question, nearest
 
 NOTHING = 1e-6  # of what a map misses: rounding
 

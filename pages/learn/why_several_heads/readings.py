@@ -10,9 +10,9 @@ import pandas as pd
 from pretrained import Tokens
 from serving.cache import cached
 from serving.heads import HeadId
-from serving.number_text import percent
 from serving.runs import Run
-from serving.token_text import isolated
+from ui.text.isolated import isolated
+from ui.text.number_text import percent
 
 AVERAGE, BEST = "the average map", "the best single map"
 MOST_KEYS = 12  # bars of one row of weights

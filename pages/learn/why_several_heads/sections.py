@@ -8,14 +8,14 @@ import streamlit as st
 from pages.learn.why_several_heads import charts, cost, labour, splitting
 from pages.learn.why_several_heads.readings import TwoHeads, row_of, where_it_looks
 from serving import token_text
-from serving.heads import HeadChoice
-from serving.number_text import written
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, Linked, Map, heatmap, picked
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
+from ui.text.number_text import written
 from ui.widgets import controls, messages
+from ui.widgets.head_choice import HeadChoice
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.progress import watched

@@ -3,27 +3,29 @@
 import streamlit as st
 
 from pages.start.home.doors import doors
-from serving import models, pass_picture
+from serving import models
 from serving.one_pass import one_pass
 from ui.canvas import one_pass as canvas
+from ui.canvas.one_pass import picture as pass_picture
+from ui.canvas.one_pass.stored import MARY, STORED, STORED_MODEL, stored
 from ui.widgets import controls, messages, quiz
 
-EXAMPLES = (*pass_picture.STORED, "The trophy did not fit in the suitcase because it was too big")
+EXAMPLES = (*STORED, "The trophy did not fit in the suitcase because it was too big")
 
 st.title("Attention Lab")
 st.markdown("See which words a language model uses to pick the next one.")
 picture, away = None, None
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-    picture = pass_picture.stored(pass_picture.STORED_MODEL, pass_picture.MARY)
+    picture = stored(STORED_MODEL, MARY)
 else:
     left, right = controls.row()
     with left:
-        text = controls.text("Type a text", "home_text", pass_picture.MARY, examples=EXAMPLES)
+        text = controls.text("Type a text", "home_text", MARY, examples=EXAMPLES)
     with right:
         entry = controls.model("home_model", None, prefer="decoder")
     away = {"text": text, "model": entry.spec.name}
-    picture = pass_picture.stored(entry.spec.name, text)
+    picture = stored(entry.spec.name, text)
     if picture is None:
         try:
             with st.spinner(f"Running {entry.spec.title} …", show_time=True):

@@ -8,13 +8,14 @@ from functools import partial
 
 import streamlit as st
 
+from pages.start.one_pass.walk import walk
 from pages.start.one_pass.writing import ALL, FIRST_NEW
 from pretrained import CatalogEntry
 from serving.flow import Carried
-from serving.heads import HeadChoice, HeadId
+from serving.heads import HeadId
 from serving.one_pass import OnePass
 from ui.widgets import controls
-from ui.widgets.walk import walk
+from ui.widgets.head_choice import HeadChoice
 
 
 def of(key: str, passed: OnePass | None = None) -> dict[str, Callable[[], None]]:

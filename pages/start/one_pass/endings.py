@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from serving.number_text import counted, written
 from serving.one_pass import OnePass
 from serving.visit import found
+from ui.text.number_text import counted, written
 
 
 @dataclass(frozen=True)

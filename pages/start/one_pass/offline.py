@@ -14,13 +14,16 @@ from typing import Any
 
 import streamlit as st
 
-from serving import html_file, pass_picture, pass_story
-from serving.heads import HeadChoice, strongest
+from pages.start.one_pass import story
+from pages.start.one_pass.places import Place
+from pages.start.one_pass.story import Told
+from serving.heads import strongest
 from serving.one_pass import N_NEURONS, STRIPS, OnePass, OpenHead, OpenLayer, open_head, open_layer
-from serving.pass_places import Place
-from serving.pass_story import Told
 from ui.canvas import one_pass
 from ui.canvas.component import described
+from ui.canvas.one_pass.picture import picture
+from ui.export import html_file
+from ui.widgets.head_choice import HeadChoice
 
 MOST_BYTES = 20_000_000  # of a file with every head of every layer; a larger one has only some
 # Bytes of the file for each byte of its float32 numbers, of which deflate saves a fifth and base64
@@ -28,7 +31,7 @@ MOST_BYTES = 20_000_000  # of a file with every head of every layer; a larger on
 _WRITTEN = 1.08
 _SCRIPTS = 250_000  # bytes of everything else: scripts, captions, the whole picture
 _KEY = "walk"  # how the picture in the file is called
-_OF_A_HEAD = tuple(step for step in pass_story.STEPS if step not in ("k", "v"))
+_OF_A_HEAD = tuple(step for step in story.STEPS if step not in ("k", "v"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +111,7 @@ def page(walk: Walk) -> bytes:
     """
     passed = walk.passed
     header = {"picture": _KEY, "off": list(walk.off), "place": walk.place, "lookOnly": True}
-    whole = one_pass.whole(pass_picture.picture(passed), header)
+    whole = one_pass.whole(picture(passed), header)
     data = [html_file.inert("whole", described(whole, walk.facts))]
     for layer, some in heads(walk).items():
         data.append(html_file.inert(f"layer-{layer}", _layer(walk, layer, some)))
@@ -151,7 +154,7 @@ def _layer(walk: Walk, number: int, some: list[int]) -> bytes:
     """
     run = walk.passed.run
     layer = open_layer(run, number)
-    numbers = pass_story.of_layer(layer)
+    numbers = story.of_layer(layer)
     described_heads: dict[int, dict[str, Any]] = {}
     for head in some:
         opened, shared = open_head(run, number, head), run.kv_head(head)
@@ -163,7 +166,7 @@ def _layer(walk: Walk, number: int, some: list[int]) -> bytes:
             "captions": _captions(walk, layer, opened),
         }
     header = {
-        "says": pass_story.SAYS_OF_A_HEAD,
+        "says": story.SAYS_OF_A_HEAD,
         "picture": _KEY,
         "layer": number,
         "heads": described_heads,
@@ -176,4 +179,4 @@ def _captions(walk: Walk, layer: OpenLayer, head: OpenHead) -> list[dict[str, An
     entry, run = walk.choice.entry, walk.passed.run
     query, key = strongest(run, layer.layer, head.head)
     told = Told(entry.spec, walk.passed, layer, head, query, key)
-    return pass_story.story(told, lambda lesson: "")
+    return story.story(told, lambda lesson: "")

@@ -5,24 +5,27 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from pages.start.one_pass import answers, sections, tables, take_away, writing
+from pages.start.one_pass import answers, sections, story, tables, take_away, writing
+from pages.start.one_pass.places import led, open_there
 from pages.start.one_pass.questions import questions
-from serving import models, one_pass, pass_picture, pass_story
+from pages.start.one_pass.walk import opened_at
+from serving import models, one_pass
 from serving.flow import flow_of, why_next
-from serving.heads import TokenPair, strongest
+from serving.heads import strongest
 from serving.limits import MAX_SWITCHED_CHARACTERS
-from serving.pass_claim import first_head, selected_token
-from serving.pass_places import led, open_there
-from serving.token_text import isolated
 from serving.written_on import write_on
 from ui.canvas import one_pass as canvas
+from ui.canvas.one_pass.claim import first_head, selected_token
+from ui.canvas.one_pass.picture import picture
+from ui.canvas.one_pass.stored import MARY, STORED
+from ui.canvas.one_pass.stored import stored as stored_picture
+from ui.text.isolated import isolated
 from ui.widgets import controls, messages
-from ui.widgets.head_links import head_links
+from ui.widgets.head_links import TokenPair, head_links
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
-from ui.widgets.walk import opened_at
 
 PICTURE = "one_pass_picture"
 STORED_SHOWN = "one_pass_stored_shown"  # in the session: whether the stored picture was
@@ -40,8 +43,8 @@ with left:
     text = controls.text(
         "Text",
         "one_pass_text",
-        pass_picture.MARY,
-        examples=(*pass_picture.STORED, *controls.SENTENCES[1:]),
+        MARY,
+        examples=(*STORED, *controls.SENTENCES[1:]),
     )
 with right:
     entry = controls.model("one_pass_model", None, prefer="decoder")
@@ -66,7 +69,7 @@ except ValueError as error:
 cold = not off and not models.loaded.is_cached(models.key(entry.spec.name))
 if cold and STORED_SHOWN not in st.session_state:
     st.session_state[STORED_SHOWN] = True
-    stored = pass_picture.stored(entry.spec.name, text)
+    stored = stored_picture(entry.spec.name, text)
     if stored is not None:
         canvas.one_pass(stored, {"picture": PICTURE}, key=PICTURE, **answers.of(PICTURE))
         # what cannot be loaded says so in the run that follows
@@ -96,7 +99,7 @@ if at != st.query_params.get(AT, ""):
     st.query_params[AT] = at
 place = open_there(at, passed, layer, head)
 canvas.one_pass(
-    pass_picture.picture(passed),
+    picture(passed),
     {
         "picture": PICTURE,
         "off": list(off),
@@ -111,8 +114,8 @@ if first is not None and (first.layer, first.head) == (layer, head):
     query, key = first.query, first.key
 else:
     query, key = strongest(passed.run, layer, head)
-told = pass_story.Told(entry.spec, passed, opened_layer, opened_head, query, key)
-canvas.opened(*pass_story.opened(PICTURE, told), key=f"{PICTURE}_opened")
+told = story.Told(entry.spec, passed, opened_layer, opened_head, query, key)
+canvas.opened(*story.opened(PICTURE, told), key=f"{PICTURE}_opened")
 
 sections.show(entry, passed, opened_layer, opened_head, token)
 

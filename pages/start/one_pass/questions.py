@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pages.start.one_pass.story import length
 from pages.start.one_pass.training import learned
 from serving import models
 from serving.one_pass import OnePass
-from serving.pass_story import length
-from serving.quiz import Question, nearest
+from ui.widgets.questions import Question, nearest
 
 GROWTH = {
     "about as long": 1.0,

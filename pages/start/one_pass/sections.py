@@ -8,9 +8,9 @@ from pages.start.one_pass import charts, endings, layers, training
 from pretrained import CatalogEntry
 from serving import models, one_pass
 from serving.one_pass import OnePass, OpenHead, OpenLayer
-from serving.token_text import isolated
 from ui.charts.show import show as show_chart
 from ui.export import source, tables
+from ui.text.isolated import isolated
 from ui.widgets import messages
 from ui.widgets.parts import heading, parts
 from ui.widgets.plain_table import plain_table

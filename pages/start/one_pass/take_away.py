@@ -12,15 +12,15 @@ import streamlit as st
 
 from pages.start.one_pass import offline
 from pages.start.one_pass.offline import Walk
-from serving.heads import HeadChoice
+from pages.start.one_pass.places import Place, written
+from pages.start.one_pass.story import STEPS
 from serving.one_pass import OnePass, OpenHead
-from serving.pass_places import Place, written
-from serving.pass_story import STEPS
 from ui.canvas.component import about
 from ui.export import take_away
 from ui.export.take_away import File
 from ui.widgets import code_block
 from ui.widgets.folded import folded
+from ui.widgets.head_choice import HeadChoice
 
 _VISITED = "one_pass_heads_visited"  # in the session: the pass, and its heads that were opened
 

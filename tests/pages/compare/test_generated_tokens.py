@@ -15,12 +15,12 @@ from attention_core import generate
 from pages.compare.generated_tokens import run, sink, step, take_away
 from serving import models
 from serving.limits import OverLimit
-from serving.number_text import percent
 from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import unpacked
 from tests.helpers.snippets import executed
+from ui.text.number_text import percent
 
 PAGE = "pages/compare/generated_tokens/page.py"
 PROMPT = "Two cats sat. Two"

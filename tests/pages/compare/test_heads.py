@@ -16,12 +16,13 @@ from attention_core import AttentionRecord
 from pages.compare.heads import choices, stages, statistics, take_away, values
 from pages.compare.heads.values import CONTRIBUTIONS, Reading
 from serving import runs
-from serving.heads import HeadChoice, strongest
+from serving.heads import strongest
 from serving.models import ready
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn_in, unpacked
 from ui.widgets import controls
+from ui.widgets.head_choice import HeadChoice
 
 HEADS = "pages/compare/heads/page.py"
 TEXT = "Two kettles, one lamp: sing!"

@@ -15,10 +15,10 @@ from pretrained.tokenization.alignment import aligned, aligned_words
 from pretrained.tokenization.tokens import Tokens
 from serving import models, runs
 from serving.heads import first_head
-from serving.number_text import percent
 from tests.helpers.apptest import SIDE, maps, messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, bundled, weights
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, pack
+from ui.text.number_text import percent
 from ui.widgets import controls
 
 

@@ -12,9 +12,9 @@ import pretrained
 from pages.compare.word_pairs import questions, take_away
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
-from serving.number_text import percent
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from ui.text.number_text import percent
 from ui.widgets import controls
 
 PAGE = "pages/compare/word_pairs/page.py"

@@ -12,11 +12,11 @@ from pages.learn.block import bend, orders, originals, parameters, prediction, s
 from serving import runs
 from serving.cache import size_of
 from serving.limits import MAX_TEXT_CHARACTERS
-from serving.number_text import percent, written
 from tests.helpers.apptest import code, messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import pictures
+from ui.text.number_text import percent, written
 
 VIEW = "pages/learn/block/page.py"
 TEXT = "Nine grey geese fly over the frozen lake"

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from serving.quiz import Question
 from tests.helpers.apptest import (
     HOME,
     MAX_WORDS,
@@ -15,6 +14,7 @@ from tests.helpers.apptest import (
     questions,
     words,
 )
+from ui.widgets.questions import Question
 from ui.widgets.quiz import QUESTIONS
 
 LESSONS = [view for view in VIEWS if view.startswith("pages/learn/")]

@@ -10,10 +10,10 @@ from streamlit.testing.v1 import AppTest
 from torch.testing import assert_close
 
 from pages.learn.similarity import dims, sections, words
-from serving.number_text import percent
 from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
+from ui.text.number_text import percent
 from ui.widgets import controls
 
 VIEW = "pages/learn/similarity/page.py"

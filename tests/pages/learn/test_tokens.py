@@ -10,7 +10,6 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.tokens import cuts, embeddings, tokenizers
-from pages.learn.tokens.chips import MAX_CHIPS, Chip, chips, pack
 from pretrained.tokenization import gpt2
 from serving.limits import MAX_TOKENIZER_CHARACTERS
 from tests.helpers.apptest import messages, number_of, open_whole_page
@@ -234,16 +233,3 @@ def test_without_any_tokenizer_the_page_says_so(site: AppTest, monkeypatch: pyte
     open_whole_page(site, VIEW)
     assert not site.exception
     assert len(messages(site)) == 3
-
-
-def test_chips_are_packed_as_text_and_bounded():
-    item = Chip("</script><b>", "d\u202e", quiet=True, line_after=True)
-    packed = json.loads(pack([item], title="t", hint="h"))
-    assert packed == {
-        "title": "t",
-        "says": "A box is a token, in reading order. Colours only tell neighbours apart.",
-        "hint": "h",
-        "chips": [["</script><b>", "d\u202e", True, False, True]],
-    }
-    with pytest.raises(ValueError, match=f"{MAX_CHIPS + 1} chips"):
-        chips([item] * (MAX_CHIPS + 1), title="t", key="k")

@@ -13,9 +13,9 @@ from torch.nn.functional import layer_norm
 from benchmarks.browser import ROOT
 from pages.learn.two_networks import sections
 from pages.learn.two_networks.translated import judged
-from serving.number_text import percent
 from tests.helpers.apptest import maps, messages, open_page, plain_tables
 from tests.helpers.charts import drawn_charts
+from ui.text.number_text import percent
 
 VIEW = "pages/learn/two_networks/page.py"
 TEXT, ANSWER = "the 12th of july 1955", "1955-07-12"

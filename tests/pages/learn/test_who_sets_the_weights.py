@@ -15,7 +15,6 @@ from torch.nn.functional import cross_entropy
 from pages.learn.who_sets_the_weights import run, sections
 from serving import models
 from serving.limits import OverLimit
-from serving.number_text import percent
 from tests.helpers.apptest import (
     MAX_WORDS,
     maps,
@@ -27,6 +26,7 @@ from tests.helpers.apptest import (
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled
 from tests.helpers.charts import DrawnChart, drawn_charts
+from ui.text.number_text import percent
 
 VIEW = "pages/learn/who_sets_the_weights/page.py"
 TEXT = "Nine bells rang over the harbour"

@@ -15,10 +15,10 @@ from pages.learn.why_several_heads import cost, labour, readings
 from pages.learn.why_several_heads.questions import questions
 from serving import runs
 from serving.limits import MAX_SEVERAL_HEADS_TOKENS
-from serving.number_text import percent
 from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
+from ui.text.number_text import percent
 from ui.widgets import controls
 
 VIEW = "pages/learn/why_several_heads/page.py"

@@ -11,11 +11,11 @@ import pretrained
 from pages.start.home.doors import DOORS
 from serving import models
 from serving.one_pass import one_pass
-from serving.pass_picture import MARY
 from tests.helpers.apptest import HOME, messages, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.packed_arrays import Arrays, unpacked
 from ui.canvas import one_pass as canvas
+from ui.canvas.one_pass.stored import MARY
 from ui.frame.sections import ICONS
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")

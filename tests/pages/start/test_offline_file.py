@@ -12,14 +12,14 @@ import pytest
 
 from pages.start.one_pass import offline, take_away
 from pages.start.one_pass.offline import Walk
+from pages.start.one_pass.story import STEPS
 from serving import models
-from serving.heads import HeadChoice
 from serving.one_pass import one_pass, open_head, open_layer
-from serving.pass_story import STEPS
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.html_elements import Elements
 from tests.helpers.packed_arrays import Arrays, unpacked
 from tests.helpers.snippets import executed
+from ui.widgets.head_choice import HeadChoice
 
 HOSTILE = "</script><script>alert(1)</script></title><img src=x onerror=alert(1)><!--"
 TEXT = "Nine grey geese fly"

@@ -8,8 +8,8 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from pages.start.one_pass import lessons
 from serving import models
-from serving import pass_lessons as lessons
 from tests.helpers.apptest import VIEWS, messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.packed_arrays import Arrays, unpacked

@@ -10,7 +10,7 @@ const GAP = 8,
 
 /** @typedef {[number, number]} Pair the row and column of a cell, or the corner of a tile */
 /**
- * What pages/learn/watch_heads_form/maps.py packs. wanted: for each layer where its score is read, as
+ * What ui/canvas/forming/__init__.py packs. wanted: for each layer where its score is read, as
  * the row and the column of the first cell and how many cells follow it down the diagonal.
  * @typedef {{
  *   layers: number, heads: number, labels: string[], title: string, says: string, causal: boolean,

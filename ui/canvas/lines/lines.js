@@ -30,7 +30,7 @@ function exact(value) {
 /** @typedef {{ side: Side, index: number }} Token */
 /** @typedef {{ colour: string, text: string }} Row */
 /**
- * What pages/compare/heads/lines.py packs.
+ * What ui/canvas/lines/__init__.py packs.
  * @typedef {{
  *   names: string[], queries: number, keys: number, labels: string[], title: string,
  *   causal: boolean, value: string, largest: number, says: string, about?: About, values: Float32Array,

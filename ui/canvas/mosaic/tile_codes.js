@@ -2,7 +2,7 @@
 // The values of all heads as packed codes: where the code of a cell is stored, and its value.
 
 /**
- * What pages/compare/heads/packing.py packs. `body` holds the deflated codes.
+ * What ui/canvas/mosaic/packing.py packs. `body` holds the deflated codes.
  * @typedef {{
  *   name: string, layers: number, heads: number, labels: string[], title: string, causal: boolean,
  *   valueName: string, levels: number, largest: number[], digest: string,

@@ -14,7 +14,7 @@ const MIN_TILE = 14,
   MAX_MOSAIC_HEIGHT = 860;
 
 /**
- * What is drawn of the values, and how, as pages/compare/heads/mosaic.py describes it.
+ * What is drawn of the values, and how, as ui/canvas/mosaic/__init__.py describes it.
  * @typedef {{
  *   selected: number, order: number[] | null, captions: string[], scale: number | null,
  *   square_root: boolean, threshold: number, hidden: number[], large: boolean,

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from serving.pass_picture import PassPicture
 from ui.canvas.component import Canvas, script
 from ui.canvas.component import pack as pack_arrays
+from ui.canvas.one_pass.picture import PassPicture
 
 SAYS = (
     "A line is a token on its way through all layers. A curve is what attention carries from one "

@@ -13,7 +13,7 @@
  */
 /** @typedef {{ shape: number[], values: Float32Array }} Numbers */
 /**
- * What serving/pass_picture.py packs: the header's fields, and `numbers` by the tensors' names.
+ * What ui/canvas/one_pass/picture.py packs: the header's fields, and `numbers` by the tensors' names.
  * @typedef {{
  *   title: string, subtitle: string, model: string, picture: string, labels: string[], roles: string[],
  *   says: string,

@@ -2,7 +2,7 @@
 // The captions of the tour of one pass, and the buttons that lead from one to the next.
 
 /**
- * As serving/pass_story.py writes it; `href`: the address of its lesson; `lit`: whether the curve at
+ * As pages/start/one_pass/story.py writes it; `href`: the address of its lesson; `lit`: whether the curve at
  * its layer, row and column is marked.
  * @typedef {Partial<Place> & { title: string, text: string, href: string, lit: boolean }} Caption
  */

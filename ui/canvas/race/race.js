@@ -6,7 +6,7 @@
 /** @typedef {[written: number, milliseconds: number, tokens: number]} Step */
 /** @typedef {{ name: string, text: string, steps: Step[] }} Lane */
 /**
- * What pages/generate/generate/race.py packs.
+ * What ui/canvas/race/__init__.py packs.
  * @typedef {{ run: string, prompt: string, steps: number, over: boolean, verdict: string,
  *   says: string, about?: About, lanes: Lane[] }} Race
  */

@@ -59,7 +59,7 @@ const LEAST_SHARE = 1e-5,
   MOST_SHARE = 0.995;
 
 /**
- * A weight or a probability with two significant digits, as `percent` of serving/number_text.py:
+ * A weight or a probability with two significant digits, as `percent` of ui/text/number_text.py:
  * "64%", "0.36%". What is not 0 never reads as 0, and what is less than 1 never as 1.
  * @type {(value: number) => string}
  */

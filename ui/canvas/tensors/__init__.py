@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from serving.number_text import sizes
 from ui.canvas.component import Canvas, sentence
 from ui.canvas.component import pack as pack_arrays
+from ui.text.number_text import sizes
 
 MAX_CELLS = 20_000  # of all panels of one picture together
 

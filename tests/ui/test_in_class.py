@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from serving import in_class
+from ui.frame import in_class
 
 
 def test_without_a_site_it_says_what_to_set():

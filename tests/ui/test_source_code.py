@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from serving import source_code
+from serving import jobs
+from ui.export import source_code
 
 
 @pytest.fixture
@@ -29,7 +30,7 @@ def _collections_let_other_threads_run() -> Iterator[None]:
 @pytest.mark.usefixtures("_collections_let_other_threads_run")
 def test_threads_may_read_at_the_same_time():
     """Without turns, some of the six threads met Python's SystemError in each of three tries."""
-    text = Path(source_code.__file__).with_name("jobs.py").read_text(encoding="utf-8")
+    text = Path(jobs.__file__).read_text(encoding="utf-8")
 
     def read(_: int) -> set[int]:
         return {len(source_code._parsed(text).body) for _ in range(60)}

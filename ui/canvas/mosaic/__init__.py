@@ -14,12 +14,10 @@ from typing import Any
 
 import streamlit as st
 
-from pages.compare.heads.packing import Packed
-from ui.canvas import component
 from ui.canvas.component import Canvas
+from ui.canvas.mosaic.packing import Packed
 
-_SCRIPT = Path(component.__file__).parent / "mosaic" / "arrange.js"
-ARRANGE_JS = _SCRIPT.read_text(encoding="utf-8")
+ARRANGE_JS = Path(__file__).with_name("arrange.js").read_text(encoding="utf-8")
 
 _PARTS = ("tile_codes", "tile_places", "tile_images", "tile_paint", "tile_reading")
 canvas = Canvas("mosaic", *_PARTS)

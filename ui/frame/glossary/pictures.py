@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
-from serving.glossary.numbers import Numbers
+from ui.frame.glossary.numbers import Numbers
 
 WIDTH, HEIGHT = 160, 90
 LETTER = 6.6  # the width of a letter, about, where it is 12 high

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from pages.start.one_pass.story import Told, captions
 from serving import models
 from serving.flow import flow_of
-from serving.number_text import percent
 from serving.one_pass import one_pass, open_head, open_layer
-from serving.pass_story import Told, captions
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2
+from ui.text.number_text import percent
 
 TEXT = "Nine grey geese fly"
 LAYER, HEAD, QUERY, KEY = 1, 2, 3, 1

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from serving.codes import coded
-from serving.number_text import written
+from ui.canvas.codes import coded
 from ui.canvas.component import pack as pack_arrays
+from ui.text.number_text import written
 
 
 @dataclass(frozen=True)

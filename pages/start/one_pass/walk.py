@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.start.one_pass.places import Place, is_in, place_of, written
 from serving.one_pass import OnePass
-from serving.pass_places import Place, is_in, place_of, written
 from ui.widgets.visit import current
 
 

@@ -1,33 +1,19 @@
-"""The numbers of a whole pass as the browser gets them. A few such pictures are stored in files.
-
-They are painted before any model is loaded. `python -m serving.pass_picture` writes them again; a
-test compares them with the model.
-"""
+"""The numbers of a whole pass as the browser gets them."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from serving.cache import cached
-from serving.codes import Codes, coded
 from serving.content_words import roles
 from serving.flow import flow_of, why_next
-from serving.number_text import counted
-from serving.one_pass import OnePass, SwitchedRun, one_pass
-from serving.pass_claim import claim, first_head, selected_token
-
-STORED_MODEL = "smollm2-135m-instruct"
-MARY = "When Mary and John went to the store, John gave a drink to"
-ROME = "The capital of France is Paris. The capital of Italy is"
-ANIMAL = "The animal didn't cross the street because it was too tired"
-_FOLDER = Path(__file__).with_name("stored_passes")
-STORED = {MARY: "mary", ROME: "rome", ANIMAL: "animal"}  # text -> the name of its file
-_HEADER, _CODES = "header", "codes"
+from serving.one_pass import OnePass, SwitchedRun
+from ui.canvas.codes import Codes, coded
+from ui.canvas.one_pass.claim import claim, first_head, selected_token
+from ui.text.number_text import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +21,7 @@ class PassPicture:
     """What is drawn before a layer is opened.
 
     header: names and sizes, as JSON writes them. numbers: float32 arrays by the names of their
-    tensors. codes: the deflated weights of all heads, as `serving.codes` packs them.
+    tensors. codes: the deflated weights of all heads, as `ui.canvas.codes` packs them.
     """
 
     header: dict[str, Any]
@@ -104,28 +90,3 @@ def _numbers(passed: OnePass) -> dict[str, np.ndarray]:
             "why_keys": why.keys,
         }
     return numbers
-
-
-def stored(name: str, text: str) -> PassPicture | None:
-    """The stored picture, if there is one of this model and text."""
-    if name != STORED_MODEL or text not in STORED:
-        return None
-    with np.load(_FOLDER / f"{STORED[text]}.npz", allow_pickle=False) as file:
-        arrays = dict(file)
-    header = json.loads(arrays.pop(_HEADER).tobytes())
-    return PassPicture(header, codes=arrays.pop(_CODES).tobytes(), numbers=arrays)
-
-
-def _store() -> None:
-    """Write the stored pictures."""
-    for text, name in STORED.items():
-        made = picture(one_pass(STORED_MODEL, text))
-        header = json.dumps(made.header, ensure_ascii=False).encode()
-        texts = {_HEADER: header, _CODES: made.codes}
-        arrays = {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
-        path = _FOLDER / f"{name}.npz"
-        np.savez_compressed(path, allow_pickle=False, **arrays, **made.numbers)
-
-
-if __name__ == "__main__":
-    _store()

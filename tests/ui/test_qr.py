@@ -7,8 +7,8 @@ import pytest
 import segno
 from PIL import Image
 
-from serving import qr
 from serving.limits import MAX_QR_CHARACTERS, OverLimit
+from ui.export import qr
 
 LINK = "https://lab.example.org/heads?heads_text=The+animal+didn%27t&heads_layer=3"
 

@@ -5,9 +5,9 @@ import pytest
 
 from serving.flow import flow_of, why_next
 from serving.one_pass import one_pass
-from serving.pass_claim import claim, clue, first_head, read_in, selected_token
-from serving.pass_picture import MARY, ROME
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2
+from ui.canvas.one_pass.claim import claim, clue, first_head, read_in, selected_token
+from ui.canvas.one_pass.stored import MARY, ROME
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 

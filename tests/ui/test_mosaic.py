@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 import pytest
 
-from pages.compare.heads.packing import Packed, pack
 from tests.helpers.drawn_tensors import unpacked
+from ui.canvas.mosaic.packing import Packed, pack
 
 L, H, T = 3, 5, 7
 LABELS = [f"t{i}" for i in range(T)]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from pages.generate.generate import race
-from pages.generate.generate.race import Lane
+from ui.canvas import race
+from ui.canvas.race import Lane
 
 
 def test_what_the_browser_receives():

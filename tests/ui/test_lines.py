@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pages.compare.heads.lines import MAX_HEADS, MAX_TOKENS, pack
 from tests.helpers.drawn_tensors import unpacked
+from ui.canvas.lines import MAX_HEADS, MAX_TOKENS, pack
 
 
 def unpack(data: bytes) -> tuple[dict, np.ndarray]:

@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from pages.start.one_pass.lessons import Subject, address
 from pretrained import ModelSpec
 from pretrained.masked_word import has_masked_word_head
-from serving import models, number_text
+from serving import models
 from serving.flow import flow_of
 from serving.heads import HeadId
-from serving.number_text import counted
 from serving.one_pass import OnePass, OpenHead, OpenLayer, SwitchedRun
-from serving.pass_lessons import Subject, address
+from ui.text import number_text
+from ui.text.number_text import counted
 
 SAYS_OF_A_HEAD = (
     "Rows are tokens. In q, k, v and context the columns are the numbers of the head's vectors; in "
@@ -37,7 +38,7 @@ class Caption:
     """One stop of the tour.
 
     level, matrix: what is open there, and which step of the head is read at [row, column]. lesson:
-    which of `pass_lessons.LESSONS` teaches it. lit: whether the curve of the tour's pair is marked.
+    which of `lessons.LESSONS` teaches it. lit: whether the curve of the tour's pair is marked.
     """
 
     title: str

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from serving.glossary import numbers
 from tests.helpers.lectures import LECTURE_NUMBERS
+from ui.frame.glossary import numbers
 
 
 def flat(value: Any) -> list[Any]:

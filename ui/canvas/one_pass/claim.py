@@ -7,8 +7,8 @@ import numpy as np
 from pretrained.tokenization.alignment import word_of
 from serving.content_words import default_token, roles
 from serving.flow import Carried, Flow, Why, strongest_into
-from serving.number_text import percent
 from serving.one_pass import TEMPERATURES, OnePass
+from ui.text.number_text import percent
 
 ORDINALS = (
     "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",

@@ -2,22 +2,22 @@
 
 import pytest
 
-from serving import pass_places
+from pages.start.one_pass import places
 
 
 def test_a_place_is_read_as_it_is_written():
     text = "matrix scores 12 3 5 2 4 -1 5 2"
-    place = pass_places.place_of(text)
+    place = places.place_of(text)
     assert place is not None
     assert (place["level"], place["matrix"]) == ("matrix", "scores")
     assert (place["row"], place["told"], place["detail"], place["why"]) == (5, -1, 5, 2)
-    assert pass_places.written(place) == text
+    assert places.written(place) == text
 
 
 def test_a_story_goes_along_to_another_head():
-    assert pass_places.led("matrix scores 12 3 5 2 4 6", 7, 1) == "matrix scores 7 1 5 2 4 6 3 -1"
+    assert places.led("matrix scores 12 3 5 2 4 6", 7, 1) == "matrix scores 7 1 5 2 4 6 3 -1"
     for no_story in ("matrix scores 12 3 5 2 4 -1", "cellar", ""):
-        assert pass_places.led(no_story, 7, 1) == no_story
+        assert places.led(no_story, 7, 1) == no_story
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ def test_a_story_goes_along_to_another_head():
     ],
 )
 def test_what_is_no_place_is_none(text: str):
-    assert pass_places.place_of(text) is None
+    assert places.place_of(text) is None

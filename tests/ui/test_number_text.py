@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from serving.number_text import difference, either, percent, sizes, written
 from tests.helpers.apptest import number_of
+from ui.text.number_text import difference, either, percent, sizes, written
 
 
 def test_a_negative_number_has_a_minus_sign():

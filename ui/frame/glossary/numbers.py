@@ -1,6 +1,6 @@
 """The numbers in the pictures of the glossary. They are stored in a file.
 
-So a picture waits neither for torch nor for a model. `python -m serving.glossary.numbers` writes
+So a picture waits neither for torch nor for a model. `python -m ui.frame.glossary.numbers` writes
 the file anew; a test holds it against a new computation.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from pretrained.tokenization.tokens import printable
-from serving import one_pass, pass_picture
-from serving.number_text import written
+from serving import one_pass
+from ui.text.number_text import written
 
 _FILE = Path(__file__).with_name("numbers.json")
 _DIGITS = 5  # significant ones, in the file
@@ -123,12 +123,16 @@ def _online(scores: list[float]) -> list[list[str]]:
 
 
 def _of_the_stored_pass() -> Numbers:
-    """The end of a pass of a real model, which `serving.pass_picture` keeps."""
+    """The end of a pass of a real model, which `ui.canvas.one_pass.stored` keeps."""
     import torch
 
     from attention_core import Sampling, probabilities, sample
 
-    passed = pass_picture.stored(pass_picture.STORED_MODEL, pass_picture.ANIMAL)
+    # `app.py` reads the stored numbers before Streamlit can register the picture's component
+    from ui.canvas.one_pass.stored import ANIMAL, STORED_MODEL
+    from ui.canvas.one_pass.stored import stored as stored_pass
+
+    passed = stored_pass(STORED_MODEL, ANIMAL)
     assert passed is not None
     header, arrays = passed.header, passed.numbers
     likeliest = torch.from_numpy(arrays["next_logits"]).double()

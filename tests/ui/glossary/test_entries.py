@@ -3,9 +3,9 @@
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from serving.glossary import entries
 from tests.helpers.browser import PATHS
 from tests.helpers.glossary import GLOSSARY
+from ui.frame.glossary import entries
 from ui.frame.sections import TITLES
 
 

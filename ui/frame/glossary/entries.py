@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from serving import parameters
-from serving.glossary import numbers, pictures, terms
+from ui.frame.glossary import numbers, pictures, terms
 
 ADDRESS = "/glossary.json"
 _KEPT = {"Cache-Control": "public, max-age=86400"}  # in seconds; a new site is a new day's

@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from serving.glossary import numbers, pictures
-from serving.glossary.terms import Term
 from tests.helpers.glossary import GLOSSARY
+from ui.frame.glossary import numbers, pictures
+from ui.frame.glossary.terms import Term
 from ui.frame.page_assets import STYLE
 
 SVG = "{http://www.w3.org/2000/svg}"

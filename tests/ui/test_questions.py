@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from serving.quiz import MOST_ANSWERS, MOST_CHARACTERS, Question, nearest, read
+from ui.widgets.questions import MOST_ANSWERS, MOST_CHARACTERS, Question, nearest, read
 
 KEPT = {"masking_quiz_1": ("How many?", "three"), "scaling_quiz_3": ("Why?", "<b>so</b>")}
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from serving.glossary import terms
 from tests.helpers.glossary import GLOSSARY
+from ui.frame.glossary import terms
 from ui.frame.sections import TITLES
 
 ONE = """

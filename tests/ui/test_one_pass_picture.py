@@ -3,19 +3,20 @@
 import numpy as np
 import pytest
 
-from serving import pass_picture
 from serving.one_pass import one_pass
 from tests.helpers.bundled_models import DECODER, ENCODER
+from ui.canvas.one_pass import stored as stored_passes
+from ui.canvas.one_pass.picture import picture
 from ui.widgets import controls
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 
-@pytest.mark.parametrize("text", pass_picture.STORED)
+@pytest.mark.parametrize("text", stored_passes.STORED)
 def test_a_stored_picture_is_that_of_the_model(text: str):
-    stored = pass_picture.stored(DECODER, text)
+    stored = stored_passes.stored(DECODER, text)
     assert stored is not None
-    made = pass_picture.picture(one_pass(DECODER, text))
+    made = picture(one_pass(DECODER, text))
     largest = stored.header.pop("largest"), made.header.pop("largest")
     np.testing.assert_allclose(*largest, rtol=1e-4)
     assert stored.header == made.header
@@ -27,11 +28,11 @@ def test_a_stored_picture_is_that_of_the_model(text: str):
 
 @pytest.mark.parametrize("view", [(DECODER, "Another text"), (ENCODER, controls.ANIMAL)])
 def test_no_other_text_or_model_has_a_stored_picture(view: tuple[str, str]):
-    assert pass_picture.stored(*view) is None
+    assert stored_passes.stored(*view) is None
 
 
 def test_an_encoder_says_no_next_token():
-    made = pass_picture.picture(one_pass(ENCODER, "Two cats"))
+    made = picture(one_pass(ENCODER, "Two cats"))
     assert (made.header["next"], made.header["decoder"], made.header["guesses"]) == (
         None,
         False,
@@ -43,4 +44,4 @@ def test_an_encoder_says_no_next_token():
 
 def test_the_subtitle_says_what_is_switched_off():
     passed = one_pass("gpt2-novels", "One two three", ("F1", "L0H2", "mask"))
-    assert pass_picture.picture(passed).header["subtitle"].endswith("without F1, L0H2, mask")
+    assert picture(passed).header["subtitle"].endswith("without F1, L0H2, mask")

@@ -1,0 +1,65 @@
+"""The maps of all heads of a small model at one moment, drawn in the browser with their scores."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ui.canvas.codes import Codes
+from ui.canvas.component import Canvas
+from ui.canvas.component import pack as pack_arrays
+
+_canvas = Canvas("forming")
+
+
+@dataclass(frozen=True)
+class LayerScores:
+    """The scores of the heads of a layer, (H,), and what they are called.
+
+    read_at: where a score is read in its map: the row and the column of the first cell, and how
+    many cells follow it down the diagonal.
+    """
+
+    name: str
+    scores: np.ndarray
+    read_at: tuple[int, int, int]
+
+
+def forming(
+    codes: Codes,
+    labels: Sequence[str],
+    layers: Sequence[LayerScores],
+    *,
+    title: str,
+    causal: bool,
+    key: str,
+) -> None:
+    """Draw the maps of all heads, a row of them a layer, over the tokens called `labels`."""
+    _canvas.draw(pack(codes, labels, layers, title=title, causal=causal), key=key)
+
+
+def pack(
+    codes: Codes, labels: Sequence[str], layers: Sequence[LayerScores], *, title: str, causal: bool
+) -> bytes:
+    """What the browser receives: a header, then the deflated codes of all maps."""
+    n_heads = len(layers[0].scores)
+    header = {
+        "layers": len(layers),
+        "heads": n_heads,
+        "labels": list(labels),
+        "title": title,
+        "says": "A row is a token that looks, a column a token looked at. Orange lines: where the "
+        "score above the map is read.",
+        "causal": causal,
+        "levels": codes.levels,
+        "largest": list(codes.largest),
+        "scores": [float(score) for layer in layers for score in layer.scores],
+        "best": [i * n_heads + int(layer.scores.argmax()) for i, layer in enumerate(layers)],
+        "scoreNames": [layer.name for layer in layers],
+        "wanted": [layer.read_at for layer in layers],
+        "digest": hashlib.blake2b(codes.deflated, digest_size=6).hexdigest(),
+    }
+    return pack_arrays(header, codes.deflated)

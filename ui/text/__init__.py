@@ -1,0 +1,1 @@
+"""Numbers and labels as the site writes them in sentences."""
