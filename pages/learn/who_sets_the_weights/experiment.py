@@ -139,7 +139,7 @@ class Training:
         """
         begin = time.perf_counter()
         gradients: dict[Part, float] = {}
-        columns: dict[int, Tensor] = {}  # layer -> the length of W_q's gradient by head, (H,)
+        of_w_q: dict[int, Tensor] = {}  # layer -> the length of W_q's gradient by head, (H,)
         config = self.model.config
 
         def move(name: str, parameter: Tensor) -> None:
@@ -148,8 +148,8 @@ class Training:
             for part, numbers in parts(name, gradient, config):
                 gradients[part] = math.hypot(gradients.get(part, 0.0), float(numbers.norm()))
                 if part[1] == W_Q and part[0] is not None:
-                    of_heads = numbers.unflatten(1, (config.n_heads, -1))
-                    columns[part[0]] = of_heads.norm(dim=(0, 2)).cpu()
+                    of_heads = numbers.unflatten(0, (config.n_heads, -1))  # (H, D, C)
+                    of_w_q[part[0]] = of_heads.norm(dim=(1, 2)).cpu()
             parameter.data.add_(gradient, alpha=-self.learning_rate)
             parameter.grad = None
 
@@ -166,7 +166,7 @@ class Training:
             watched = _Watched(output)
             n_kept_bytes = sum(kept.values())
             loss.backward()
-        w_q = torch.stack([columns[layer] for layer in range(config.n_layers)])
+        w_q = torch.stack([of_w_q[layer] for layer in range(config.n_layers)])
         signal, seconds = watched.signal(w_q), time.perf_counter() - begin
         return Step(_reading(output, losses), gradients, signal, n_kept_bytes, seconds)
 

@@ -30,7 +30,7 @@ class Plain:
         self.tensors = load_file(ROOT / "pages/learn/two_networks/experiment/dates.safetensors")
 
     def linear(self, x: Tensor, name: str) -> Tensor:
-        return x @ self.tensors[f"{name}.weight"] + self.tensors[f"{name}.bias"]
+        return x @ self.tensors[f"{name}.weight"].T + self.tensors[f"{name}.bias"]
 
     def norm(self, x: Tensor, name: str) -> Tensor:
         weight, bias = self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]

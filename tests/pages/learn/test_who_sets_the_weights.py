@@ -150,7 +150,7 @@ def test_losses_and_what_moved(site: AppTest, expected: Expected):
         assert float(row["moved"].iloc[0]) == pytest.approx(share, rel=2e-3)
     of_layer = table[table["layer"] == LAYER].set_index("kind")["gradient"]
     qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"]
-    for kind, gradient in zip(("W_q", "W_k", "W_v"), qkv.split(WIDTH, 1), strict=True):
+    for kind, gradient in zip(("W_q", "W_k", "W_v"), qkv.split(WIDTH), strict=True):
         assert of_layer[kind] == pytest.approx(length(gradient), rel=6e-3)
     text = said(site, "The loss")
     first, last, after, before = said_numbers(text)[:4]
@@ -194,8 +194,8 @@ def test_a_head_before_and_after(site: AppTest, expected: Expected):
 def test_the_chain_to_one_head(site: AppTest, expected: Expected):
     open_it(site, sections.CHAIN)
     n_tokens = len(expected.labels)
-    columns = slice(HEAD * HEAD_SIZE, (HEAD + 1) * HEAD_SIZE)
-    w_q = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:, columns]
+    rows = slice(HEAD * HEAD_SIZE, (HEAD + 1) * HEAD_SIZE)
+    w_q = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][rows]
     product, found = said_numbers(said(site, "The last two factors"))
     assert product == pytest.approx(length(w_q), rel=2e-3)
     assert found == pytest.approx(length(w_q), rel=2e-3)
@@ -223,8 +223,8 @@ def test_the_chain_to_one_head(site: AppTest, expected: Expected):
     assert expected.labels[key] in sentence
     assert ("would raise the loss" in sentence) == (scores[query, key] > 0)
     by_head = chart(site, "label", "value").rows
-    qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:, :WIDTH]
-    of_heads = qkv.unflatten(1, (N_HEADS, HEAD_SIZE)).norm(dim=(0, 2))
+    qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:WIDTH]
+    of_heads = qkv.unflatten(0, (N_HEADS, HEAD_SIZE)).norm(dim=(1, 2))
     np.testing.assert_allclose(by_head["value"], of_heads, rtol=2e-3)
 
 

@@ -24,7 +24,7 @@ def query_matrix(model: Transformer, layer: int) -> tuple[Tensor, Tensor | None]
     if not isinstance(block.attention, MultiHeadAttention):
         raise ValueError(f"layer {layer} makes its queries in more than one product")
     width, linear = block.attention.widths[0], block.attention.qkv
-    return linear.weight[:, :width], None if linear.bias is None else linear.bias[:width]
+    return linear.matrix[:, :width], None if linear.bias is None else linear.bias[:width]
 
 
 def one_product(x: Tensor, weight: Tensor, bias: Tensor | None, n_heads: int) -> Tensor:

@@ -62,9 +62,9 @@ def test_heads_that_are_equal_lose_nothing():
     whole = Transformer(replace(grouped.config, n_kv_heads=6)).eval().requires_grad_(False)
     state = dict(grouped.state_dict())
     for key in [key for key in state if ".qkv." in key]:
-        q, *others = state[key].split(widths, dim=-1)
-        repeated = [x.unflatten(-1, (2, 8)).repeat_interleave(3, -2).flatten(-2) for x in others]
-        state[key] = torch.cat((q, *repeated), dim=-1)
+        q, *others = state[key].split(widths)
+        repeated = [x.unflatten(0, (2, 8)).repeat_interleave(3, 0).flatten(0, 1) for x in others]
+        state[key] = torch.cat((q, *repeated))
     whole.load_state_dict(state)
     ids = tokens(grouped)
     assert_close(whole(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)

@@ -64,7 +64,7 @@ def test_the_matrices_of_a_head_make_its_queries_keys_and_values(name: str):
     for part, matrix in enumerate((matrices.query, matrices.key, matrices.value)):
         place = columns(model, part, HEAD)
         assert matrix.shape == (model.config.d_model, model.config.d_head)
-        assert_close(matrix, qkv.weight[:, place], atol=0, rtol=0)
+        assert_close(matrix, qkv.matrix[:, place], atol=0, rtol=0)
         bias = 0.0 if qkv.bias is None else qkv.bias[place]
         assert_close(shown.projected[part], shown.x @ matrix + bias)
     assert matrices.n_numbers == 3 * model.config.d_model * model.config.d_head
@@ -129,7 +129,7 @@ def test_rotary_positions_alone_leave_the_scores_symmetric(name: str):
     model = build(name)
     qkv = model.blocks[LAYER].attention.qkv
     query, key = columns(model, 0, HEAD), columns(model, 1, HEAD)
-    qkv.weight[:, query] = qkv.weight[:, key]
+    qkv.matrix[:, query] = qkv.matrix[:, key]
     if qkv.bias is not None:
         qkv.bias[query] = qkv.bias[key]
     assert asymmetry(weighed(model).head.scores) == pytest.approx(0.0, abs=1e-5)

@@ -116,7 +116,7 @@ def test_the_chain_from_the_scores_to_one_head(family: str):
     config = core.config
     for number, layer in enumerate(output.layers):
         record = layer.attention
-        of_layer = leaf.blocks[number].attention.qkv.weight.grad
+        of_layer = leaf.blocks[number].attention.qkv.weight.grad.t()
         for head in range(config.n_heads):
             keys = record.k[0, head // config.group_size].detach()
             of_scores = signal.score_gradients[number, head]
