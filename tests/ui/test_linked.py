@@ -57,7 +57,7 @@ def short_text_page() -> None:
     st.text(linked(st.text_input, "Date", "today", key="page_date", max_chars=7))
 
 
-def test_a_text_that_is_too_long_is_cut_and_that_is_said():
+def test_a_text_that_is_too_long_is_cut_with_a_toast():
     site = AppTest.from_function(short_text_page, default_timeout=60)
     site.query_params["page_date"] = "tomorrow"
     site.run()
@@ -144,7 +144,7 @@ def named_page() -> None:
 @pytest.mark.parametrize(
     ("text", "model"), [("gpt2", "gpt2"), ("GPT-2 novels", "gpt2"), ("t5", "bert")]
 )
-def test_a_link_names_a_choice_or_says_it_as_the_widget_shows_it(text: str, model: str):
+def test_a_link_may_use_a_choice_s_name_or_title(text: str, model: str):
     site = AppTest.from_function(named_page, default_timeout=60)
     site.query_params["model"] = text
     site.run()
@@ -153,7 +153,7 @@ def test_a_link_names_a_choice_or_says_it_as_the_widget_shows_it(text: str, mode
 
 
 @pytest.mark.parametrize("text", ["2.0", "4", "x", "nan", "1e400", ""])
-def test_a_number_out_of_range_falls_back_with_a_toast(text: str):
+def test_an_invalid_number_falls_back_with_a_toast(text: str):
     def page() -> None:
         import streamlit as st
 

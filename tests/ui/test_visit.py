@@ -1,4 +1,4 @@
-"""What a visitor chose goes along to the next page; an address wins; what does not fit waits."""
+"""Choices travel to the next page, the address takes precedence, what doesn't fit is kept."""
 
 import re
 from dataclasses import replace
@@ -74,15 +74,15 @@ def test_a_choice_goes_along_though_the_page_was_left_before_it_ran_again():
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_a_text_goes_along_though_the_run_that_brought_it_was_interrupted_by_another_page(
+def test_a_text_travels_even_if_its_run_was_interrupted(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
     site = open_page(AppTest.from_file(FRAME, default_timeout=60), "pages/learn/tokens/page.py")
-    with monkeypatch.context() as interrupted:  # at the first thing that a page sends
+    with monkeypatch.context() as interrupted:  # at the first Streamlit call
         interrupted.setattr(st, "set_page_config", lambda **_: st.stop())
         site.text_area(key="tokens_text").set_value("typed, and gone at once").run()
-    site._tree = ElementTree()  # of a page that is left a browser sends no widgets
+    site._tree = ElementTree()  # a browser doesn't send the widgets of the page it leaves
     site._tree._runner = site
     open_page(site, "pages/compare/heads/page.py")
     assert site.text_input(key="heads_text").value == "typed, and gone at once"
@@ -140,7 +140,7 @@ def test_a_page_that_is_left_says_its_last_choice_in_its_address_though_the_sess
     assert site.select_slider(key="scaling_layer").value == 3
 
 
-def test_whoever_chooses_a_layer_chooses_the_head_beside_it():
+def test_a_layer_is_chosen_together_with_the_head_next_to_it():
     site = visitor()
     assert go(site, "third").select_slider[1].value == 3
     go(site, "first").select_slider[0].set_value(4).run()
@@ -169,7 +169,7 @@ def test_an_address_wins_and_becomes_the_visitor_s_choice():
     assert shown(go(site, "third")) == ("linked", 5)
 
 
-def test_whoever_chooses_a_head_chooses_the_layer_beside_it_though_the_page_is_left():
+def test_a_head_is_chosen_together_with_the_layer_next_to_it():
     site = visitor()
     site.select_slider[1].set_value(5).run()
     go(site, "third")
@@ -194,7 +194,7 @@ def test_a_pair_is_found_by_its_characters_in_another_tokenization():
     assert find_pair(visit.pair, TEXT, WITH_SPACES) == (2, 1)
     assert find_pair(visit.pair, "another", WITH_SPACES) == (None, None)
     assert key.choose(visit, 1).pair == WordPair(TEXT, (11, 13), (0, 3))
-    # a token that was added has no characters that another model's token could hold
+    # a token added by the tokenizer has no characters to be found by
     added = query.choose(Visit(), 4).pair
     assert find_pair(added, TEXT, SPANS) == (4, 2)
     assert find_pair(added, TEXT, WITH_SPACES) == (None, None)
@@ -247,7 +247,7 @@ def test_only_a_pair_that_was_chosen_stays_in_another_text():
     assert "A cat saw it" in site.text[0].value
 
 
-def test_what_a_page_alone_has_is_there_again_and_is_no_choice_of_a_model(
+def test_a_choice_of_one_page_returns_there_and_does_not_choose_a_model(
     monkeypatch: pytest.MonkeyPatch,
 ):
     def part(visit: Visit) -> VisitPart:

@@ -50,7 +50,9 @@ def linked(
     parse = partial(_parse, widget=widget, names=names, like=value)
     refused = is_new and address != [] and parse(address) != value
     if refused:
-        message = f"The link gives “{label}” a value that it cannot take. It's cut or left out."
+        message = (
+            f"The link gives “{label}” a value that it cannot take, so it was shortened or ignored."
+        )
         st.toast(message, icon=":material/link_off:", duration="long")
     visit.record(key, ShownWidget(value, part, address, parse), named=named and not refused)
     return value
@@ -104,7 +106,7 @@ def _prefill(key: str, value: Any, choices: Collection[Any] | None, default: Any
         return
     st.session_state[key] = value
     if value != default:
-        with suppress(StreamlitAPIException):  # Streamlit writes it if it knows the widget
+        with suppress(StreamlitAPIException):  # refused if Streamlit knows the widget and does it
             st.query_params[key] = _texts(value)
 
 
@@ -116,7 +118,7 @@ def _accept_name(key: str, names: Mapping[str, Any], show: Callable[[Any], str])
     text, context = st.query_params[key], get_script_run_ctx()
     if context is None or text not in names or text == show(names[text]):
         return
-    with suppress(StreamlitAPIException):  # the browser has written it for this widget
+    with suppress(StreamlitAPIException):  # refused for a widget that Streamlit knows
         st.query_params[key] = show(names[text])
         with context.session_state.query_params() as query:
             query.set_initial_query_params_from_current()
@@ -156,9 +158,7 @@ def _texts(value: Any) -> list[str]:
     return ["" if value is None else str(value)]
 
 
-@cache
-def _signature(widget: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(widget)
+_signature = cache(inspect.signature)
 
 
 def _default_and_choices(

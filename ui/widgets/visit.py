@@ -165,7 +165,7 @@ def pair_parts(
 
 
 def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tuple[Any, Any]:
-    """The names of the spans at a pair of words, in another text at the same words; else Nones."""
+    """The names of the spans of a pair; in another text, of the same words or roles. Or Nones."""
     if pair is None:
         return None, None
     places: list[Span | None] = [pair.query, pair.key]
@@ -176,7 +176,7 @@ def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tu
 
 
 def overlapping(place: Span, spans: Iterable[tuple[Any, Span]]) -> Any:
-    """The name of the first span that shares a character with a place; None: there is none.
+    """The name of the first span that shares a character with a place, or None.
 
     A place without characters, that of a token added by a tokenizer, only matches itself.
     """
@@ -198,7 +198,7 @@ def revalidate(defaults: Mapping[str, Any], parts: Iterable[VisitPart]) -> None:
 def unused_text_note(what: str, where: str = "on the other pages") -> None:
     """Tell a visitor who typed a text that this page doesn't use it."""
     if current().text is not None:
-        st.markdown(f":small[This page computes with {what}; your sentence waits {where}.]")
+        st.markdown(f":small[This page uses {what}. Your sentence is still there {where}.]")
 
 
 def _latest(key: str, widget: ShownWidget, left: Mapping[str, list[str]]) -> Any:
