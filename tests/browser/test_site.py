@@ -175,7 +175,7 @@ def test_nothing_is_repainted_once_a_job_is_over(own_page: Page, site: Site):
     assert len(frames) == seen
 
 
-def test_nonsense_in_a_link_is_said(page: Page, site: Site):
+def test_an_invalid_link_value_shows_a_toast(page: Page, site: Site):
     open_page(
         page, site, "/side-by-side?side_by_side_a_layer=77&side_by_side_b_head=2", "Side by side"
     )

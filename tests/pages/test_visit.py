@@ -136,7 +136,7 @@ def test_the_last_head_that_was_switched_off_is_the_visit_s(site: AppTest):
 )
 def test_a_page_that_takes_no_sentence_says_so(site: AppTest, page: str):
     address = {"shapes_seed": "5"} if page == "learn/shapes" else {}
-    waiting = "your sentence waits"
+    waiting = "Your sentence is still there"
     assert not any(waiting in element.value for element in go(site, page, **address).markdown)
     go(site, "start/home", home_text=TEXT)
     assert any(waiting in element.value for element in go(site, page, **address).markdown)

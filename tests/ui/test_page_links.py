@@ -20,10 +20,10 @@ def test_the_address_of_a_page_is_whole_after_streamlit_has_taken_it_apart(base:
     )
     asked = f"{base}/{page}"
     said = maybe_add_page_path(maybe_trim_page_path(asked, manager), manager)
-    assert parameters.page_url(f"{said}?a=b/c", ADDRESSES) == asked
+    assert sections.page_url(f"{said}?a=b/c") == asked
 
 
 def test_home_has_no_address_of_its_own():
     said = "http://127.0.0.1:8501/?a=1"
-    assert parameters.page_url(said, ADDRESSES) == "http://127.0.0.1:8501/"
-    assert parameters.page_url("", ADDRESSES) == ""  # where Streamlit does not know it
+    assert sections.page_url(said) == "http://127.0.0.1:8501/"
+    assert sections.page_url("") == ""  # where Streamlit does not know it

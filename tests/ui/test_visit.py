@@ -1,32 +1,32 @@
-"""What a visitor chose goes along to the next page; an address wins; what does not fit waits."""
+"""Choices travel to the next page, the address takes precedence, what doesn't fit is kept."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import ElementTree
 
-from serving.visit import HEAD, LAYER, MODEL, PAIR, Pair, Part, Visit
 from tests.helpers.apptest import FRAME, open_page
+from ui.widgets.visit import Visit, VisitPart, WordPair, find_pair, model_or_own, pair_parts
 
 
 def page() -> None:
     import streamlit as st
 
-    from serving import visit
-    from ui.widgets.linked import linked, take
-    from ui.widgets.visit import current
+    from ui.widgets.linked import linked
+    from ui.widgets.visit import open_page
 
     name = st.session_state["open"]
     for key in st.session_state.pop("left", []):
         del st.session_state[key]  # as Streamlit does before the first run of another page
-    take()
-    current().open_page(name)
-    linked(st.text_area, "Text", value=f"of {name}", key=f"{name}_text", part=visit.TEXT)
+    open_page(name)
+    linked(st.text_area, "Text", value=f"of {name}", key=f"{name}_text", part="text")
     n_layers = {"first": 30, "second": 6, "third": 30}[name]
-    linked(st.select_slider, "Layer", range(n_layers), 2, key=f"{name}_layer", part=visit.LAYER)
+    linked(st.select_slider, "Layer", range(n_layers), 2, key=f"{name}_layer", part="layer")
     default = {"first": 1, "second": 1, "third": 3}[name]
-    linked(st.select_slider, "Head", range(9), default, key=f"{name}_head", part=visit.HEAD)
+    linked(st.select_slider, "Head", range(9), default, key=f"{name}_head", part="head")
 
 
 def visitor(**address: str) -> AppTest:
@@ -74,15 +74,16 @@ def test_a_choice_goes_along_though_the_page_was_left_before_it_ran_again():
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_a_text_goes_along_though_the_run_that_brought_it_was_interrupted_by_another_page(
+def test_a_text_travels_even_if_its_run_was_interrupted(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
     site = open_page(AppTest.from_file(FRAME, default_timeout=60), "pages/learn/tokens/page.py")
-    with monkeypatch.context() as interrupted:  # at the first thing that a page sends
+    with monkeypatch.context() as interrupted:  # at the first Streamlit call
         interrupted.setattr(st, "set_page_config", lambda **_: st.stop())
         site.text_area(key="tokens_text").set_value("typed, and gone at once").run()
-    del site.session_state["tokens_text"]  # as Streamlit does when a browser opens another page
+    site._tree = ElementTree()  # a browser doesn't send the widgets of the page it leaves
+    site._tree._runner = site
     open_page(site, "pages/compare/heads/page.py")
     assert site.text_input(key="heads_text").value == "typed, and gone at once"
 
@@ -128,7 +129,7 @@ def test_an_address_that_is_older_than_a_choice_of_the_page_changes_nothing():
 def test_a_page_that_is_left_says_its_last_choice_in_its_address_though_the_session_holds_another(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """Behind a run of a fragment Streamlit keeps what the widgets of a page that is left held."""
+    """After a run of a fragment Streamlit keeps what the widgets of a page that is left held."""
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
     heads, scaling = "pages/compare/heads/page.py", "pages/learn/scaling/page.py"
     site = open_page(AppTest.from_file(FRAME, default_timeout=60), heads, heads_layer="4")
@@ -139,7 +140,7 @@ def test_a_page_that_is_left_says_its_last_choice_in_its_address_though_the_sess
     assert site.select_slider(key="scaling_layer").value == 3
 
 
-def test_whoever_chooses_a_layer_chooses_the_head_beside_it():
+def test_a_layer_is_chosen_together_with_the_head_next_to_it():
     site = visitor()
     assert go(site, "third").select_slider[1].value == 3
     go(site, "first").select_slider[0].set_value(4).run()
@@ -168,96 +169,96 @@ def test_an_address_wins_and_becomes_the_visitor_s_choice():
     assert shown(go(site, "third")) == ("linked", 5)
 
 
-def test_whoever_chooses_a_head_chooses_the_layer_beside_it_though_the_page_is_left():
-    visitor = Visit()
-    for page, layer, head in (("first", 3, 1), ("first", 3, 5), ("second", 17, 5)):
-        visitor.open_page(page)
-        visitor.keep("layer", layer, visitor.part(LAYER).says, named=False)
-        visitor.keep("head", head, visitor.part(HEAD).says, named=False)
-        if page == "second":
-            assert visitor.chosen == {LAYER: 3, HEAD: 5}
+def test_a_head_is_chosen_together_with_the_layer_next_to_it():
+    site = visitor()
+    site.select_slider[1].set_value(5).run()
+    go(site, "third")
+    assert [slider.value for slider in site.select_slider] == [2, 5]
 
 
-SPANS = ((0, 0), (0, 3), (4, 10), (11, 13), (13, 13))  # [CLS] The animal it [SEP]
-WITH_SPACES = ((0, 3), (3, 10), (10, 13))
+TEXT = "The animal it"
+SPANS = {0: (0, 0), 1: (0, 3), 2: (4, 10), 3: (11, 13), 4: (13, 13)}  # [CLS] The animal it [SEP]
+WITH_SPACES = {0: (0, 3), 1: (3, 10), 2: (10, 13)}
+DEFAULTS = {"query": 3, "key": 2}
 
 
-def of_pair(visitor: Visit, text: str, spans: tuple, query: int, key: int) -> list[Part]:
-    return visitor.pair(text, dict(enumerate(spans)), lambda: (query, key))
+def by_words(text: str) -> dict[int, tuple[int, int]]:
+    return dict(enumerate(match.span() for match in re.finditer(r"\w+|\W", text)))
 
 
 def test_a_pair_is_found_by_its_characters_in_another_tokenization():
-    visitor = Visit()
-    visitor.open_page("first")
-    query, _ = of_pair(visitor, "The animal it", SPANS, 3, 2)
-    assert query.brought is None
-    visitor.keep("query", 3, query.says, named=True)
-    assert visitor.chosen[PAIR] == Pair("The animal it", (11, 13), (4, 10))
-    brought = of_pair(visitor, "The animal it", WITH_SPACES, 0, 0)
-    assert [part.brought for part in brought] == [2, 1]
-    assert [part.brought for part in of_pair(visitor, "another", WITH_SPACES, 0, 0)] == [None, None]
-    # a token that was added has no characters that another model's token could hold
-    visitor.keep("query", 4, of_pair(visitor, "The animal it", SPANS, 4, 2)[0].says, named=True)
-    assert of_pair(visitor, "The animal it", SPANS, 0, 0)[0].brought == 4
-    assert of_pair(visitor, "The animal it", WITH_SPACES, 0, 0)[0].brought is None
+    query, key = pair_parts(TEXT, SPANS, DEFAULTS)
+    assert query.prefill is None
+    visit = query.choose(Visit(), 3)
+    assert visit.pair == WordPair(TEXT, (11, 13), (4, 10))
+    assert find_pair(visit.pair, TEXT, WITH_SPACES) == (2, 1)
+    assert find_pair(visit.pair, "another", WITH_SPACES) == (None, None)
+    assert key.choose(visit, 1).pair == WordPair(TEXT, (11, 13), (0, 3))
+    # a token added by the tokenizer has no characters to be found by
+    added = query.choose(Visit(), 4).pair
+    assert find_pair(added, TEXT, SPANS) == (4, 2)
+    assert find_pair(added, TEXT, WITH_SPACES) == (None, None)
 
 
-def test_a_pair_is_chosen_by_a_value_that_its_widget_does_not_hold_yet():
-    visitor = Visit()
-    visitor.open_page("first")
-    parts = of_pair(visitor, "The animal it", SPANS, 3, 2)
-    for key, value, part in zip(("query", "key"), (3, 2), parts, strict=True):
-        visitor.keep(key, value, part.says, named=False)
-    visitor.take({"key": 1})
-    assert visitor.chosen[PAIR] == Pair("The animal it", (11, 13), (0, 3))
+@pytest.mark.parametrize(
+    ("text", "pair"),
+    [
+        ("It was late when the black cat came home because it was hungry", (0, 12)),
+        # no “cat”: the last content word
+        ("The bird sang and then it slept in the old tree", (10, 20)),
+        ("!", (None, None)),
+    ],
+)
+def test_in_another_text_a_chosen_pair_stays_at_its_words(text: str, pair: tuple):
+    chosen = WordPair("A cat saw it", (10, 12), (2, 5))
+    assert find_pair(chosen, text, by_words(text)) == pair
 
 
-def test_in_another_text_a_chosen_pair_stays_at_its_words():
-    state, defaults = {"query": 3, "key": 2}, {"query": 1, "key": 2}
-    visitor = Visit()
-    visitor.open_page("first")
+def pair_page() -> None:
+    import re
 
-    def run(text: str) -> None:
-        spans = [match.span() for match in re.finditer(r"\w+|\W", text)]
-        parts = visitor.pair(text, dict(enumerate(spans)), state.values)
-        visitor.renew(defaults, parts, state)
-        for key, part in zip(state, parts, strict=True):
-            visitor.keep(key, state[key], part.says, named=False)
+    import streamlit as st
 
-    run("A dog saw it")
-    assert state == {"query": 3, "key": 2}  # the page was just opened
-    run("A cat saw it")
-    assert state == defaults
-    assert PAIR not in visitor.chosen
-    state.update(query=6, key=2)
-    for key, part in zip(
-        state,
-        visitor.pair(
-            "A cat saw it",
-            dict(enumerate(match.span() for match in re.finditer(r"\w+|\W", "A cat saw it"))),
-            state.values,
-        ),
-        strict=True,
-    ):
-        visitor.keep(key, state[key], part.says, named=False)
-    assert visitor.chosen[PAIR] == Pair("A cat saw it", (10, 12), (2, 5))
-    run("It was late when the black cat came home because it was hungry")
-    assert state == {"query": 0, "key": 12}  # “it”, the first one, and “cat”
-    run("The bird sang and then it slept in the old tree")
-    assert state == {"query": 10, "key": 20}  # no “cat”: the last content word
-    run("!")
-    assert state == defaults
+    from ui.widgets.linked import linked
+    from ui.widgets.visit import current, pair_parts, revalidate
+
+    text = st.text_input("Text", "A dog saw it")
+    spans = dict(enumerate(match.span() for match in re.finditer(r"\w+|\W", text)))
+    defaults = {"query": 0, "key": 0}
+    parts = pair_parts(text, spans, defaults)
+    if st.session_state.get("cut", text) != text:
+        revalidate(defaults, parts)
+    st.session_state["cut"] = text
+    for (key, default), part in zip(defaults.items(), parts, strict=True):
+        linked(st.select_slider, key, range(20), default, key=key, part=part)
+    st.text(current().pair)
 
 
-def test_what_a_page_alone_has_is_there_again_and_is_no_choice_of_a_model():
-    visitor, models = Visit(), ["a", "b"]
-    visitor.open_page("first")
-    assert visitor.either("of", MODEL, models).brought is None
-    visitor.keep("of", "b", visitor.either("of", MODEL, models).says, named=True)
-    assert visitor.chosen[MODEL] == "b"
-    visitor.keep("of", "the example", visitor.either("of", MODEL, models).says, named=False)
-    visitor.chosen[MODEL] = "a"
-    assert visitor.either("of", MODEL, models).brought == "the example"
-    visitor.keep("of", "b", visitor.either("of", MODEL, models).says, named=False)
-    visitor.chosen[MODEL] = "a"
-    assert visitor.either("of", MODEL, models).brought == "a"
+def test_only_a_pair_that_was_chosen_stays_in_another_text():
+    site = AppTest.from_function(pair_page, default_timeout=60).run()
+    site.text_input[0].set_value("A cat saw it").run()
+    assert site.text[0].value == "None"
+    site.select_slider("query").set_value(6).run()
+    site.select_slider("key").set_value(2).run()
+    site.text_input[0].set_value("It was late when the black cat came home").run()
+    assert [slider.value for slider in site.select_slider] == [0, 12]
+    site.text_input[0].set_value("!").run()
+    assert [slider.value for slider in site.select_slider] == [0, 0]
+    assert "A cat saw it" in site.text[0].value
+
+
+def test_a_choice_of_one_page_returns_there_and_does_not_choose_a_model(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def part(visit: Visit) -> VisitPart:
+        monkeypatch.setattr(st, "session_state", {"visit": visit})
+        return model_or_own("of", ["a", "b"])
+
+    assert part(Visit()).prefill is None
+    chosen = part(Visit()).choose(Visit(), "b")
+    assert chosen.model == "b"
+    example = part(chosen).choose(chosen, "the example")
+    assert example.model == "b"
+    assert part(replace(example, model="a")).prefill == "the example"
+    back = part(example).choose(example, "b")
+    assert part(replace(back, model="a")).prefill == "a"

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from serving import parameters
 from serving.limits import OverLimit
 from ui.canvas.component import about
 from ui.charts import theme
@@ -151,5 +150,5 @@ def url(prefix: str) -> str:
     From the controls themselves: the address that the browser shows follows a preset or a click on
     a picture only after the run that it causes.
     """
-    page = parameters.page_url(st.context.url or "", map(parameters.address, sections.TITLES))
+    page = sections.page_url(st.context.url or "")
     return f"{page}?{urllib.parse.urlencode(address(prefix), errors='replace')}".removesuffix("?")

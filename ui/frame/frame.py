@@ -12,18 +12,17 @@ from serving import compute, metrics, models, warmup
 from serving.backend.router import outage_notice
 from ui.canvas.component import about
 from ui.frame import in_class, next_page, sections
-from ui.widgets import linked, messages
-from ui.widgets.visit import current as visit
+from ui.widgets import messages
+from ui.widgets.visit import open_page
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
 
-linked.take()  # before anything that a click elsewhere may interrupt
 # before the navigation, which would fetch the icon of the page from elsewhere
 st.set_page_config(page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
 st.set_page_config(page_title=sections.tab_title(current), page_icon=FAVICON)
-visit().open_page(current.url_path)
+open_page(current.url_path)
 about().clear()  # what the page before showed
 if notice := outage_notice():
     st.warning(notice, icon=":material/dns:")

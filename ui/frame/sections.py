@@ -85,3 +85,16 @@ def pages() -> dict[str, list[st.Page]]:
         heading: [copy(_page(folder, title)) for folder, title, _ in entries]
         for heading, entries in SECTIONS.items()
     }
+
+
+def page_url(url: str) -> str:
+    """The whole address of a page without its parameters, from `st.context.url`.
+
+    Streamlit removes a page's address from the end and appends the right one. It may remove too
+    little: "tokens" from "https://lab.example.org/generated-tokens" leaves "generated-".
+    """
+    before, _, page = url.partition("?")[0].rpartition("/")
+    left_over = before.rpartition("/")[2]
+    if left_over and any(left_over + parameters.address(folder) == page for folder in TITLES):
+        before = before.rpartition("/")[0]
+    return f"{before}/{page}" if before else page

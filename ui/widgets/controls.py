@@ -9,14 +9,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pretrained import CatalogEntry, ModelSpec, Tokens
-from serving import heads, models, runs, visit
+from serving import heads, models, runs
 from serving.content_words import same_word
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
-from serving.visit import Part
 from ui.canvas.component import about
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.linked import linked
-from ui.widgets.visit import current
+from ui.widgets.visit import VisitPart, current, overlapping
 
 ANIMAL = "The animal didn't cross the street because it was too tired"
 ARTIST = "the artist painted the portrait of a woman with a brush"
@@ -65,7 +64,7 @@ def text(
             max_chars=MAX_TEXT_CHARACTERS,
             disabled=disabled,
             label_visibility="collapsed",
-            part=visit.TEXT,
+            part="text",
         )
         menu_of_examples(examples, f"{key}_example", use or take, disabled=disabled)
     about()["sentence"] = typed
@@ -102,9 +101,9 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
         on_change=_clamp_numbers,
         args=(key, {name: entry.spec for name, entry in by_name.items()}),
         label_visibility="collapsed",
-        part=visit.MODEL if of_visit else None,
+        part="model" if of_visit else None,
     )
-    wanted = current().chosen.get(visit.MODEL)
+    wanted = current().model
     others = {entry.spec.name: entry.spec.title for entry in models.ready()}
     if of_visit and wanted in others and wanted not in names:
         st.markdown(f":small[{others[wanted]} writes no text: another model runs here.]")
@@ -169,7 +168,7 @@ def head_of(
     width: int | Literal["stretch"] = "stretch",
 ) -> HeadChoice:
     """Choose a layer and a head of a model, the given ones at first; otherwise as `head`."""
-    layers, heads = (visit.LAYER, visit.HEAD) if of_visit else (None, None)
+    layers, heads = ("layer", "head") if of_visit else (None, None)
     spec = entry.spec
     return HeadChoice(
         entry,
@@ -248,7 +247,7 @@ def number(
     help: str = "",
     *,
     least: int = 0,
-    part: str | Part | None = None,
+    part: str | VisitPart | None = None,
     width: int | Literal["stretch"] = "stretch",
 ) -> int:
     """A slider over `least` .. count - 1; `part` as in `linked`, `width` in CSS pixels.
@@ -279,7 +278,7 @@ def token(label: str, key: str, tokens: Tokens, default: int) -> int:
     before = state.get(of)
     if before not in (None, text) and key in state:
         span = same_word(before[0], before[1][state[key]], tokens.text)
-        place = span and visit.found(span, enumerate(tokens.spans))
+        place = span and overlapping(span, enumerate(tokens.spans))
         state[key] = default if place is None else place
     state[of] = text
     return number(label, key, len(tokens), default)

@@ -3,45 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections import ChainMap
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
-from urllib.parse import parse_qs
 
 import streamlit as st
 from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from serving import parameters
-from serving.visit import Part
+from ui.widgets import visit
 from ui.widgets.text_fields import visible
-from ui.widgets.visit import bring, current
+from ui.widgets.visit import ShownWidget, VisitPart
 
 _DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
-_ASKED = "linked_asked"  # in the session: what the last run was asked for, as of `_asked`
-_NAMES = "linked_names"  # in the session: by widget, the choice that each text in its address means
-_SHOWN = "linked_shown"  # in the session: which opening of a page, and what its widgets held
-
-
-def take() -> None:
-    """Take for the visit what its widgets were given since the last run; called first in each run.
-
-    Of a page that is left the browser sends no widgets. If the server was too busy to run it again
-    with its last values, only the address that it was left with has them (but for a default).
-    """
-    state, visit = st.session_state, current()
-    asked = page, address = _asked()
-    page_before, address_before = state.get(_ASKED, (None, {}))
-    left = {
-        key: parameters.read(_unformatted(key, address[key]), value)
-        for key, (_, value, _) in visit.seen.items()
-        if key in address and address[key] != address_before.get(key)
-        if page != page_before or key not in state
-    }
-    visit.take(ChainMap(left, state))
-    state[_ASKED] = asked  # last: the next run takes what a run that was stopped above did not
 
 
 def linked(
@@ -49,70 +24,38 @@ def linked(
     label: str,
     *arguments: Any,
     key: str,
-    part: str | Part | None = None,
+    part: str | VisitPart | None = None,
     **options: Any,
 ) -> Any:
     """A Streamlit widget bound to the address parameter `key`, with the widget's own arguments.
 
-    part: which part of the visit it shows and changes, if any: its name, or a `Part` for a widget
-    that does not show it as it is.
-    A text field shows and returns what it can show of a text: see `ui.widgets.text_fields`.
-    Where a link gives it a value that it cannot take, the widget shows its default and says so. One
-    that was not on the page for a while (another part was open) shows what it held before.
-    format_func: Streamlit writes the formatted choice into the address; links may also name the
-    choice itself.
+    part: the field of the visit that it shows and changes, or a `VisitPart`.
+    A link may name a choice by itself or as `format_func` shows it. If it gives a value that the
+    widget can't take, the widget shows its default and a toast says so.
     """
-    default, choices = _default(widget, label, arguments, options)
+    default, choices = _default_and_choices(widget, label, arguments, options)
     defaults()[key] = default
-    if (shown_as := options.get("format_func")) and isinstance(choices, Iterable):
-        _take_name(key, choices, shown_as)
-    named = key in st.query_params  # before what is brought is written there
-    if isinstance(part, str):
-        part = current().part(part)
-    if key not in st.session_state and key in _shown():
-        bring(key, _shown()[key], choices=choices, default=default, again=True)
-    elif part is not None:
-        bring(key, visible(widget, part.brought), choices=choices, default=default)
-    # later the address follows the widget: only its first value can be one that does not fit
-    address_values = [] if key in st.session_state else st.query_params.get_all(key)
+    show = options.get("format_func", str)
+    names = None if choices is None else _names(choices, show)
+    is_new, named = key not in visit.page_view().widgets, key in st.query_params
+    part = visit.part(part) if isinstance(part, str) else part or VisitPart(None)
+    if is_new and named and names:
+        _accept_name(key, names, show)
+    elif is_new and not named:
+        _prefill(key, visible(widget, part.prefill), choices, default)
+    address = st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
     if value is None and options.get("required"):
-        value = options["default"]  # Streamlit clears even these for an empty parameter
-    address_values = [visible(widget, text) for text in _unformatted(key, address_values)]
-    refused = bool(address_values) and not parameters.say(address_values, value)
+        value = default  # Streamlit clears even these for an empty parameter
+    parse = partial(_parse, widget=widget, names=names, like=value)
+    refused = is_new and address != [] and parse(address) != value
     if refused:
-        is_cut = isinstance(value, str) and value and address_values[-1].startswith(value)
-        why = "is too long for it; its end" if is_cut else "it cannot take here; it"
-        said = f"The link gives “{label}” a value that {why} is left out."
-        st.toast(said, icon=":material/link_off:", duration="long")
-    if part is not None:
-        current().keep(key, value, part.says, named=named and not refused)
-    _shown()[key] = value
-    page, asked = _asked()  # once more: a fragment runs without `take`
-    before = st.session_state.get(_ASKED, (None, {}))[1]
-    st.session_state[_ASKED] = page, before | {key: asked.get(key)}
+        message = (
+            f"The link gives “{label}” a value that it cannot take, so it was shortened or ignored."
+        )
+        st.toast(message, icon=":material/link_off:", duration="long")
+    visit.record(key, ShownWidget(value, part, address, parse), named=named and not refused)
     return value
-
-
-def _take_name(key: str, choices: Iterable[Any], shown_as: Callable[[Any], str]) -> None:
-    """Give a widget that is made for the first time the choice that its address names."""
-    by_name = {str(choice): choice for choice in choices}
-    names = st.session_state.setdefault(_NAMES, {})
-    names[key] = {shown_as(choice): name for name, choice in by_name.items()}
-    text = st.query_params.get(key)
-    context = get_script_run_ctx()
-    if context is None or text not in by_name or text in names[key]:
-        return
-    with suppress(StreamlitAPIException):  # the browser has written it for this widget
-        st.query_params[key] = shown_as(by_name[text])
-        with context.session_state.query_params() as query:
-            query.set_initial_query_params_from_current()
-
-
-def _unformatted(key: str, texts: list[str]) -> list[str]:
-    """The texts of an address, with the choices in place of what the widget shows for them."""
-    names = st.session_state.get(_NAMES, {}).get(key, {})
-    return [names.get(text, text) for text in texts]
 
 
 def defaults() -> dict[str, Any]:
@@ -122,8 +65,8 @@ def defaults() -> dict[str, Any]:
 
 
 @contextmanager
-def apart() -> Iterator[dict[str, Any]]:
-    """Give the defaults of the widgets made inside the `with`; behind it they join the others."""
+def isolated_defaults() -> Iterator[dict[str, Any]]:
+    """Give the defaults of the widgets made inside the `with` alone."""
     others, inside = defaults(), dict[str, Any]()
     st.session_state[_DEFAULTS] = inside
     try:
@@ -137,11 +80,11 @@ def changed(widgets: Mapping[str, Any]) -> list[str]:
 
     No choice and an empty list of choices are the same.
     """
-    held = st.session_state
+    state = st.session_state
     return [
         key
         for key, default in widgets.items()
-        if key in held and (held[key] or default) and held[key] != default
+        if key in state and (state[key] or default) and state[key] != default
     ]
 
 
@@ -151,38 +94,80 @@ def address(prefix: str) -> list[tuple[str, str]]:
         (key, text)
         for key in sorted(changed(defaults()))
         if key.startswith(f"{prefix}_")
-        for text in parameters.written(st.session_state[key])
+        for text in _texts(st.session_state[key])
     ]
 
 
-def _asked() -> tuple[str | None, dict[str, list[str]]]:
-    """Which page this run was asked for, and the parameters of the address it was asked with."""
-    context = get_script_run_ctx()
-    if context is None:
-        return None, {}
-    return context.page_script_hash, parse_qs(context.query_string, keep_blank_values=True)
+def _prefill(key: str, value: Any, choices: Collection[Any] | None, default: Any) -> None:
+    """Give a new widget a value of the visit, unless the browser goes back or forward."""
+    values = value if isinstance(value, list) else [value]
+    fits = value is not None and (choices is None or all(one in choices for one in values))
+    if not fits or getattr(get_script_run_ctx(), "is_history_navigation", False):
+        return
+    st.session_state[key] = value
+    if value != default:
+        with suppress(StreamlitAPIException):  # refused if Streamlit knows the widget and does it
+            st.query_params[key] = _texts(value)
 
 
-def _shown() -> dict[str, Any]:
-    """What the linked widgets that were made since the page was opened held last."""
-    opening, held = st.session_state.get(_SHOWN, (None, {}))
-    if opening != current().openings:
-        opening, held = st.session_state[_SHOWN] = current().openings, {}
-    return held
+def _accept_name(key: str, names: Mapping[str, Any], show: Callable[[Any], str]) -> None:
+    """Give a new widget the choice that a link names by itself.
+
+    Streamlit only knows choices as they are shown, and reads the address before a page can.
+    """
+    text, context = st.query_params[key], get_script_run_ctx()
+    if context is None or text not in names or text == show(names[text]):
+        return
+    with suppress(StreamlitAPIException):  # refused for a widget that Streamlit knows
+        st.query_params[key] = show(names[text])
+        with context.session_state.query_params() as query:
+            query.set_initial_query_params_from_current()
 
 
-@cache
-def _signature(widget: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(widget)
+def _names(choices: Iterable[Any], show: Callable[[Any], str]) -> dict[str, Any]:
+    """Every choice by the texts that mean it in an address."""
+    return {text: choice for choice in choices for text in (str(choice), show(choice))}
 
 
-def _default(
+def _parse(
+    texts: list[str], widget: Callable[..., Any], names: Mapping[str, Any] | None, like: Any
+) -> Any:
+    """The value that the texts of a parameter mean, of the type of `like`; None: no value."""
+    if isinstance(like, list):
+        return [(names or {}).get(text, text) for text in texts if text]
+    text = texts[-1]
+    if names is not None:
+        return names.get(text)
+    if isinstance(like, bool):
+        return {"true": True, "false": False}.get(text.lower())
+    if isinstance(like, int | float):
+        with suppress(ValueError):
+            return float(text)
+        return None
+    return visible(widget, text)
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts of a parameter for a value: one for each element, an empty one for no element."""
+    if isinstance(value, list):
+        return [text for element in value for text in _texts(element)] or [""]
+    if isinstance(value, bool):
+        return [str(value).lower()]
+    if isinstance(value, float):
+        return [str(value).removesuffix(".0")]
+    return ["" if value is None else str(value)]
+
+
+_signature = cache(inspect.signature)
+
+
+def _default_and_choices(
     widget: Callable[..., Any], label: str, arguments: tuple[Any, ...], options: dict[str, Any]
-) -> tuple[Any, Container[object] | None]:
-    """What a widget shows if nobody chose, and what it can take (None: every value)."""
-    given = _signature(widget).bind(label, *arguments, **options)
-    given.apply_defaults()
-    named = given.arguments
+) -> tuple[Any, Collection[Any] | None]:
+    """What a widget shows if nobody chose, and what it can show (None: every value)."""
+    bound = _signature(widget).bind(label, *arguments, **options)
+    bound.apply_defaults()
+    named = bound.arguments
     choices = named.get("options")
     if "index" in named:
         return list(choices)[named["index"]] if choices else None, choices

@@ -8,7 +8,7 @@ from serving.heads import strongest
 from serving.runs import Run
 from ui.widgets import controls
 from ui.widgets.head_choice import HeadChoice
-from ui.widgets.visit import current
+from ui.widgets.visit import pair_parts, revalidate
 
 
 def choose_pair(
@@ -26,9 +26,9 @@ def choose_pair(
     keys = f"{prefix}_query", f"{prefix}_key"
     shown = dict(zip(keys, strongest(run, choice.layer, choice.head, causal=causal), strict=True))
     spans = dict(enumerate(tokens.spans))
-    parts = current().pair(tokens.text, spans, lambda: [state.get(*of) for of in shown.items()])
+    parts = pair_parts(tokens.text, spans, shown)
     if state.get(cut) != (tokens.text, spans):  # the numbers of the tokens mean others now
-        current().renew(shown, parts, state)
+        revalidate(shown, parts)
         state[cut] = tokens.text, spans
     with st.container(horizontal=True, gap="medium"):
         query, key = (

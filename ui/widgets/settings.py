@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
-from ui.widgets.linked import apart, changed
+from ui.widgets.linked import changed, isolated_defaults
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def settings(label: str = "Settings") -> Iterator[None]:
     Its place is a row: a container that is `horizontal`.
     """
     opened, count = st.popover(label, icon=":material/tune:"), st.empty()
-    with opened, apart() as inside:
+    with opened, isolated_defaults() as inside:
         yield
     if n_changed := len(changed(inside)):
         count.markdown(f":small[:blue-badge[{n_changed} changed]]")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import streamlit as st
 
 from pages.compare.ablate import runs
 from pretrained import ModelSpec
-from serving import models, visit
+from serving import models
 from serving.heads import HeadId
-from serving.visit import Part
 from ui.widgets import controls
 from ui.widgets.linked import linked
-from ui.widgets.visit import current
+from ui.widgets.visit import Visit, VisitPart, current
 
 SMOLLM2, MINILM, BERT = "smollm2-135m-instruct", "all-minilm-l6-v2", "bert-novels"
 CAPITAL = "The capital of France is Paris. The capital of Italy is"
@@ -84,29 +83,30 @@ def heads(spec: ModelSpec) -> list[str]:
         select_all=False,  # Enter after "L5H1" would take L15H1 and L25H1 too
         help=f"L3H1 is layer 3, head 1. {spec.title} has layers 0 to {spec.n_layers - 1} and heads "
         f"0 to {spec.n_heads - 1}. At most {runs.MAX_HEADS} at once.",
-        part=Part(_of_visit(options), _says),
+        part=VisitPart(_of_visit(options), _choose),
     )
     return chosen
 
 
 def _of_visit(options: list[str]) -> list[str] | None:
     """The heads that were switched off last, if the visit's head is the last of them; else it."""
-    chosen = current().chosen
-    if visit.LAYER not in chosen or visit.HEAD not in chosen:
+    visit = current()
+    if visit.layer is None or visit.head is None:
         return None
-    name = str(HeadId(chosen[visit.LAYER], chosen[visit.HEAD]))
-    before = [head for head in chosen.get(HEADS, []) if head in options]
+    name = str(HeadId(visit.layer, visit.head))
+    before = [head for head in visit.own.get(HEADS, []) if head in options]
     if name not in options:
         return None
     return before if before[-1:] == [name] else [name]
 
 
-def _says(heads: list[str]) -> dict[str, Any]:
+def _choose(visit: Visit, heads: list[str]) -> Visit:
     """The visit's head is the last one, the one that the links of the page open."""
+    visit = visit.with_own(HEADS, heads)
     if not heads:
-        return {HEADS: heads}
+        return visit
     last = HeadId.parse(heads[-1])
-    return {HEADS: heads, visit.LAYER: last.layer, visit.HEAD: last.head}
+    return replace(visit, layer=last.layer, head=last.head)
 
 
 def kind() -> str:

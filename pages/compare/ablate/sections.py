@@ -20,7 +20,7 @@ from serving.queues import GENERATIONS
 from ui.charts.show import show_live
 from ui.export import tables
 from ui.widgets import job_view, messages
-from ui.widgets.visit import current as visit
+from ui.widgets.visit import on_leave
 
 SHORT_SECONDS = 0.25  # a small model is done by then, and the page shows no progress for it
 _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
@@ -43,7 +43,7 @@ def rank(question: Question, heads: Sequence[str], kind: str) -> None:
     if ranked is None and job is None and at_once:
         with contextlib.suppress(OverLimit):  # too many visitors wait: the button is still there
             job = _put(question, kind)
-            visit().until_left(_JOB, partial(_leave, job))
+            on_leave(_JOB, partial(_leave, job))
             if quick:
                 job.finished.wait(SHORT_SECONDS)
             ranked = ranking.kept(question, kind)

@@ -6,7 +6,6 @@ import streamlit as st
 
 from pages.compare.generated_tokens import run, step
 from pretrained import ModelSpec
-from serving import visit
 from serving.limits import MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
 from ui.widgets import controls
 from ui.widgets.linked import linked
@@ -38,8 +37,8 @@ def view(spec: ModelSpec) -> step.View:
     which = linked(
         st.selectbox, "Weights of", [step.ONE, step.LAYER, step.ALL], key="generated_tokens_which"
     )
-    layer = controls.number("Layer", "generated_tokens_layer", spec.n_layers, 17, part=visit.LAYER)
-    head = controls.number("Head", "generated_tokens_head", spec.n_heads, 5, part=visit.HEAD)
+    layer = controls.number("Layer", "generated_tokens_layer", spec.n_layers, 17, part="layer")
+    head = controls.number("Head", "generated_tokens_head", spec.n_heads, 5, part="head")
     without_first = linked(
         st.toggle,
         "Leave out the first token",

@@ -10,10 +10,9 @@ import streamlit as st
 from pages.compare.word_pairs.search import Unit
 from serving.content_words import default_token, roles
 from serving.runs import Run
-from serving.visit import Part
 from ui.widgets import controls
 from ui.widgets.linked import linked
-from ui.widgets.visit import current
+from ui.widgets.visit import VisitPart, pair_parts
 
 _KEYS = "word_pairs_query", "word_pairs_a", "word_pairs_b"
 _LABELS = "Word that looks (query)", "Word A (key)", "Word B (key)"
@@ -77,19 +76,17 @@ def choose(run: Run, units: Sequence[Unit]) -> list[str]:
     words = list(spans)
     first = defaults(run, units)
     shown = dict(zip(_KEYS[:2], first, strict=False))
-    both = current().pair(
-        text, spans, lambda: [st.session_state.get(*word) for word in shown.items()]
-    )
+    both = pair_parts(text, spans, shown)
     chosen = [
         _word(label, key, words, default, part)
         for label, key, default, part in zip(_LABELS, _KEYS, first, both, strict=False)
     ]
     others = (word for word in (*reversed(first), *words) if word not in chosen)
-    other = Part(next(others, None) if first[2] in chosen else None, lambda _: {})
+    other = VisitPart(next(others, None) if first[2] in chosen else None)
     return [*chosen, _word(_LABELS[2], _KEYS[2], words, first[2], other)]
 
 
-def _word(label: str, key: str, words: list[str], default: str, part: Part) -> str:
+def _word(label: str, key: str, words: list[str], default: str, part: VisitPart) -> str:
     index = words.index(default)
     chosen: str = linked(st.selectbox, label, words, index=index, key=key, part=part)
     return chosen

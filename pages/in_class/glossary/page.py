@@ -8,7 +8,7 @@ from ui.frame.sections import TITLES
 from ui.widgets import messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
-from ui.widgets.visit import current
+from ui.widgets.visit import page_view
 
 MAX_CHARACTERS = 60  # of what is searched for
 OPENED = "glossary_opened"  # in the session: the term of the address that was opened last, and when
@@ -16,8 +16,8 @@ OPENED = "glossary_opened"  # in the session: the term of the address that was o
 words = glossary(frozenset(TITLES))
 wanted = st.query_params.get("term", "")
 opened = words.named(wanted)
-if opened and st.session_state.get(OPENED) != (current().openings, wanted):
-    st.session_state[OPENED] = (current().openings, wanted)
+if opened and st.session_state.get(OPENED) != (page_view().number, wanted):
+    st.session_state[OPENED] = (page_view().number, wanted)
     st.session_state["glossary_part"] = opened.part
 
 st.title("Glossary")

@@ -17,7 +17,7 @@ from ui.widgets.controls import menu_of_examples, row
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 from ui.widgets.settings import settings
-from ui.widgets.visit import waits
+from ui.widgets.visit import unused_text_note
 
 CORE = "attention_core/costs/serving.py"
 MODELS = "All models in this setting"
@@ -34,7 +34,7 @@ left, right = row()
 with left, st.container(horizontal=True, vertical_alignment="bottom"):
     name = controls.choose_name()
     menu_of_examples(controls.PRESETS, "calculator_example", controls.use_preset)
-waits("the sizes of models and caches")
+unused_text_note("the sizes of models and caches")
 problem = None
 with right, settings():
     try:

@@ -8,7 +8,7 @@ from pages.kv_cache.inside_the_cache import (
     sections,
     take_away,
 )
-from serving import models, visit
+from serving import models
 from serving.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
 from ui.export import source
 from ui.widgets import controls, messages
@@ -49,9 +49,7 @@ with right, settings():
             12,
             key="inside_the_cache_tokens",
         )
-    layer = controls.number(
-        "Layer", "inside_the_cache_layer", entry.spec.n_layers, 8, part=visit.LAYER
-    )
+    layer = controls.number("Layer", "inside_the_cache_layer", entry.spec.n_layers, 8, part="layer")
     head = controls.number("KV head", "inside_the_cache_kv_head", entry.spec.n_kv_heads, 1)
 
 request = run.Settings(entry.spec.name, prompt, n_new)

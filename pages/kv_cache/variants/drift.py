@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.kv_cache.variants import charts
 from pretrained import CatalogEntry
-from serving import compute, models, token_text, visit
+from serving import compute, models, token_text
 from serving import runs as attention
 from serving.cache import cached
 from serving.limits import MAX_DRIFT_TOKENS
@@ -229,7 +229,7 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         run = attention.run(spec.name, text)
     columns = st.columns(2, gap="large")
     with columns[0]:
-        layer = controls.number("Layer", "variants_layer", spec.n_layers, 11, part=visit.LAYER)
+        layer = controls.number("Layer", "variants_layer", spec.n_layers, 11, part="layer")
     with columns[1]:
         group = controls.number("Key/value head", "variants_group", spec.n_kv_heads, 0)
     size = spec.n_heads // spec.n_kv_heads

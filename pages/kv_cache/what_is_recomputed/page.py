@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.kv_cache.what_is_recomputed import counts, pictures, run, sections, take_away
-from serving import models, visit
+from serving import models
 from serving.limits import MAX_GROWN_TOKENS, MIN_GROWN_TOKENS
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
@@ -48,10 +48,8 @@ with right, settings():
             key="what_is_recomputed_tokens",
             help="Each takes a step. Every row is drawn, so the text stays short.",
         )
-    layer = controls.number(
-        "Layer", "what_is_recomputed_layer", config.n_layers, 5, part=visit.LAYER
-    )
-    head = controls.number("Head", "what_is_recomputed_head", config.n_heads, 0, part=visit.HEAD)
+    layer = controls.number("Layer", "what_is_recomputed_layer", config.n_layers, 5, part="layer")
+    head = controls.number("Head", "what_is_recomputed_head", config.n_heads, 0, part="head")
     column = controls.number(
         "First column drawn",
         "what_is_recomputed_column",

@@ -12,7 +12,7 @@ from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 from ui.widgets.settings import settings
-from ui.widgets.visit import waits
+from ui.widgets.visit import unused_text_note
 
 CORE = "pages/learn/against_pytorch/experiment.py"
 WEIGHTS = "The same attention weights"
@@ -44,7 +44,7 @@ with st.container(horizontal=True), settings():
     causal = linked(st.toggle, "Causal mask", True, key="against_pytorch_causal")
     bias = linked(st.toggle, "Bias on q, k, v", False, key="against_pytorch_bias")
 
-waits("random numbers")
+unused_text_note("random numbers")
 setting = lesson.Setting(width, heads, tokens, batch, seed, causal, bias)
 side = None
 try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.learn.block import orders, originals, parameters, steps, stream
-from serving import models, visit
+from serving import models
 from ui.text.isolated import isolated
 from ui.widgets import controls
 from ui.widgets.linked import linked
-from ui.widgets.visit import current
+from ui.widgets.visit import model_or_own
 
 STEPS, ORDER, COUNTS = "One layer", "Order of tokens", "Parameters"
 STREAM, LENS, NEXT = "Residual stream", "Logit lens", "Next token"
@@ -72,7 +72,7 @@ def choose_layer() -> str:
         options,
         key="block_layer_of",
         format_func=models.title,
-        part=current().either("block_layer_of", visit.MODEL, names),
+        part=model_or_own("block_layer_of", names),
     )
     return chosen
 
@@ -121,7 +121,7 @@ def layer(text: str) -> steps.Layer:
         )
         return steps.layer_2017(choice, text, heads, hidden)
     n_layers = models.spec(choice).n_layers
-    chosen = controls.number("Layer", "block_layer", n_layers, 0, part=visit.LAYER)
+    chosen = controls.number("Layer", "block_layer", n_layers, 0, part="layer")
     return steps.layer_of(choice, text, chosen)
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.learn.cheaper_models import charts
-from serving import compute, models, visit
+from serving import compute, models
 from serving.cache import cached
 from serving.runs import Run
 from serving.token_text import pieces
@@ -156,7 +156,7 @@ def draw(run: Run) -> None:
                 "cheaper_models_layer",
                 n_layers,
                 max(n_layers // 2 - 1, 0),
-                part=visit.LAYER,
+                part="layer",
             )
         with of_experts:
             n_experts = linked(

@@ -12,7 +12,7 @@ from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
-from ui.widgets.visit import waits
+from ui.widgets.visit import unused_text_note
 
 st.title("Ladder")
 st.markdown(
@@ -53,7 +53,7 @@ with input_place, settings():
         place = choices.place(len(sentence.labels), options.get("n_heads", 1))
 
 if kind != choices.SENTENCE:
-    waits("rows of numbers from the lectures or of your own", "under “my sentence”")
+    unused_text_note("rows of numbers from the lectures or of your own", "under “my sentence”")
 rung = None
 if sentence is not None:
     try:

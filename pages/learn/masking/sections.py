@@ -17,7 +17,7 @@ from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 from ui.widgets.plain_table import plain_table
-from ui.widgets.visit import waits
+from ui.widgets.visit import unused_text_note
 
 SIX, NINE, SENTENCE = "six tokens", "nine tokens", "my sentence"
 ORDERS, LEAK = "Two orders, one result", "What another number lets through"
@@ -33,7 +33,7 @@ MASKING, ATTEND = (
 def chosen_scores(kind: str) -> numbers.Scores | None:
     """The scores that the page masks; None, after a message, where there are none."""
     if kind in (SIX, NINE):
-        waits("a lecture's own tokens", "under “my sentence”")
+        unused_text_note("a lecture's own tokens", "under “my sentence”")
         return numbers.example("journey" if kind == SIX else "boy")
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")

@@ -7,13 +7,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.walk import Walk, decimals
-from serving import models, visit
+from serving import models
 from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
 from ui.canvas.component import about
 from ui.canvas.tensors import Panel, tensors
 from ui.widgets import controls
 from ui.widgets.linked import linked
-from ui.widgets.visit import current
+from ui.widgets.visit import current, model_or_own
 
 EXAMPLE = "the example"
 # the settings of the example alone: an address with one of them is about the example
@@ -30,11 +30,11 @@ def chosen_kind() -> str:
     text, but for an address that names a setting of the example, and for who went back to it.
     """
     names = [entry.spec.name for entry in models.ready()]
-    part = current().either(_KIND, visit.MODEL, names)
-    if part.brought is None and visit.TEXT in current().chosen:
-        part = replace(part, brought=models.preferred("encoder"))
+    part = model_or_own(_KIND, names)
+    if part.prefill is None and current().text is not None:
+        part = replace(part, prefill=models.preferred("encoder"))
     if any(f"shapes_{name}" in st.query_params for name in OF_EXAMPLE):
-        part = replace(part, brought=None)
+        part = replace(part, prefill=None)
     kind: str = linked(
         st.selectbox,
         "Steps of",
@@ -99,21 +99,19 @@ def chosen_layer(name: str, text_place: DeltaGenerator) -> Walk:
             "Sentence",
             "The cat sleeps on the warm mat",
             key="shapes_words",
-            part=visit.TEXT,
+            part="text",
             max_chars=MAX_TEXT_CHARACTERS,
             label_visibility="collapsed",
         )
         st.button("The example", key="shapes_back", on_click=_back)
     about()["sentence"] = text
-    layer = controls.number(
-        "Layer", "shapes_layer", models.spec(name).n_layers, 3, part=visit.LAYER
-    )
+    layer = controls.number("Layer", "shapes_layer", models.spec(name).n_layers, 3, part="layer")
     head = controls.number(
         f"Head ({real_layer.WINDOW_HEADS} are drawn)",
         "shapes_head",
         models.spec(name).n_heads,
         0,
-        part=visit.HEAD,
+        part="head",
     )
     with text_place, st.spinner("Running the model …", show_time=True):
         n_tokens = real_layer.n_tokens(name, text)

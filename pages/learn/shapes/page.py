@@ -24,7 +24,7 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
-from ui.widgets.visit import waits
+from ui.widgets.visit import unused_text_note
 
 MISTAKES = "pages/learn/shapes/experiment/mistakes.py"
 
@@ -40,7 +40,7 @@ text_place, right = controls.row()
 with right:
     kind = chosen_kind()
 if kind == EXAMPLE:
-    waits("an example of random numbers", "with the models in the picker above")
+    unused_text_note("an example of random numbers", "with the models in the picker above")
 walk, problem = None, None
 with right, settings():
     colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")

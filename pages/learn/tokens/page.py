@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.tokens import cuts, embeddings, tokenizers
 from pages.learn.tokens.questions import questions
-from serving import models, visit
+from serving import models
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.chips import chips
 from ui.canvas.tensors import tensors
@@ -34,7 +34,7 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         "Text",
         value=tokenizers.NEXT_DAY,
         key="tokens_text",
-        part=visit.TEXT,
+        part="text",
         height=68,
         label_visibility="collapsed",
         max_chars=MAX_TOKENIZER_CHARACTERS,

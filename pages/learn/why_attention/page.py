@@ -13,7 +13,7 @@ from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
-from ui.widgets.visit import waits
+from ui.widgets.visit import unused_text_note
 
 CORE = "pages/learn/why_attention/experiment.py"
 READ_BACK = "2. What can be read back from the state?"
@@ -67,7 +67,7 @@ with right, settings():
 with left:
     text = controls.text("Sentence", "why_attention_text", controls.ANIMAL, disabled=notebook)
 if notebook:
-    waits("the notebook's six words")
+    unused_text_note("the notebook's six words")
 
 st.header("1. What is left of the first word?")
 try:

@@ -14,7 +14,7 @@ from pages.learn.why_several_heads.sections import (
     one_token,
     price,
 )
-from serving import models, runs, visit
+from serving import models, runs
 from serving.limits import MAX_SEVERAL_HEADS_TOKENS
 from ui.widgets import controls, messages
 from ui.widgets.head_choice import HeadChoice
@@ -48,11 +48,9 @@ n_heads = entry.spec.n_heads
 first_layer, first_head, first_other = FIRST[entry.spec.role]
 with right, settings():
     layer = controls.number(
-        "Layer", "why_several_heads_layer", entry.spec.n_layers, first_layer, part=visit.LAYER
+        "Layer", "why_several_heads_layer", entry.spec.n_layers, first_layer, part="layer"
     )
-    head = controls.number(
-        "First head", "why_several_heads_head", n_heads, first_head, part=visit.HEAD
-    )
+    head = controls.number("First head", "why_several_heads_head", n_heads, first_head, part="head")
     other = controls.number(
         "Second head",
         "why_several_heads_other",

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from serving.one_pass import OnePass
-from serving.visit import found
 from ui.text.number_text import counted, written
+from ui.widgets.visit import overlapping
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def same_token(token: int, here: OnePass, there: OnePass) -> int:
     ordinary = [number for number, is_special in enumerate(special) if not is_special]
     spans = {number: there.run.tokens.spans[number] for number in ordinary}
     place = here.run.tokens.spans[token]
-    at = found(place, spans.items())
+    at = overlapping(place, spans.items())
     return int(at) if at is not None else (ordinary or [len(special) - 1])[-1]
 
 

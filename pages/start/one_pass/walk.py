@@ -6,12 +6,12 @@ import streamlit as st
 
 from pages.start.one_pass.places import Place, is_in, place_of, written
 from serving.one_pass import OnePass
-from ui.widgets.visit import current
+from ui.widgets.visit import page_view
 
 
 def opened_at(prefix: str, passed: OnePass, place: Place | None) -> Place | None:
     """Where the visitor stood when this picture was sent: walking on does not send it again."""
-    opening, key = (current().openings, passed.run.key), f"{prefix}_opened_at"
+    opening, key = (page_view().number, passed.run.key), f"{prefix}_opened_at"
     if st.session_state.get(key, (None,))[0] != opening:
         st.session_state[key] = (opening, place)
     opened: Place | None = st.session_state[key][1]

@@ -191,7 +191,7 @@ def test_a_link_restores_the_view(site: AppTest):
     assert all(title.startswith("MiniLM") for title in titles)
 
 
-def test_nonsense_in_a_link_falls_back(site: AppTest):
+def test_invalid_link_values_fall_back(site: AppTest):
     opened(
         site,
         side_by_side_a_layer="99",

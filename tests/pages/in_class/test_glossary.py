@@ -89,9 +89,3 @@ def test_what_no_entry_holds_is_said_as_text(site: AppTest, name: str, value: st
         assert len(element.value) < 1_000
     if name == "term":
         assert shown(site) == of_part(GLOSSARY.parts[0])
-
-
-def test_a_part_that_is_none_is_left_out(site: AppTest):
-    open_page(site, VIEW, **{PART: "nonsense"})
-    assert site.toast
-    assert shown(site) == of_part(GLOSSARY.parts[0])

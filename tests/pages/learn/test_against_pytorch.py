@@ -134,15 +134,6 @@ def test_every_control_at_its_ends(site: AppTest, end: int):
     assert panels(site)
 
 
-def test_nonsense_in_a_link_falls_back(site: AppTest):
-    names = ("width", "heads", "tokens", "batch", "seed", "causal", "bias", "time_width")
-    open_whole_page(site, VIEW, **{KEY + name: "<b>x" for name in names})
-    assert not site.exception
-    assert site.select_slider(KEY + "width").value == 24
-    assert site.slider(KEY + "tokens").value == 10
-    assert len(site.toast) == len(names)
-
-
 def test_times_are_measured_on_the_button_only(site: AppTest):
     measure.clear()
     open_whole_page(site, VIEW)

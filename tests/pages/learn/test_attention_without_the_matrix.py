@@ -235,17 +235,6 @@ def test_a_link_restores_the_view(site: AppTest):
         assert site.session_state[f"{PREFIX}_{name}"] == value
 
 
-@pytest.mark.parametrize(
-    "name", ["model", "layer", "queries", "keys", "order", "step", "tokens", "numbers", "query"]
-)
-@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
-def test_nonsense_in_a_link(site: AppTest, name: str, value: str):
-    open_whole_page(site, VIEW, **settings(**{name: value}))
-    assert not site.exception
-    assert site.toast
-    assert maps(site)
-
-
 @pytest.mark.usefixtures("no_weights")
 def test_without_weights_the_page_says_how_to_get_some(site: AppTest):
     open_whole_page(site, VIEW)

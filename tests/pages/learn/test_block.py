@@ -248,24 +248,6 @@ def test_every_section_is_short_and_restored_by_its_link(site: AppTest, section:
     assert words(site) < MAX_WORDS
 
 
-def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_page(
-        site,
-        VIEW,
-        block_section="Nothing",
-        block_layer_of="no such",
-        block_heads="7",
-        block_step="99",
-        block_hidden="x",
-    )
-    assert not site.exception
-    assert site.selectbox("block_section").value == sections.STEPS
-    assert site.selectbox("block_layer_of").value == originals.ENCODER_2017
-    assert site.select_slider("block_heads").value == 8
-    assert site.select_slider("block_step").value == 0
-    assert len(site.toast) == 5
-
-
 @pytest.mark.parametrize("section", sections.READ)
 def test_without_weights_the_rest_still_works(site: AppTest, no_weights: None, section: str):
     open_page(site, VIEW, block_section=section)

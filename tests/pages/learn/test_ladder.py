@@ -274,21 +274,6 @@ def test_a_link_restores_the_view(site: AppTest):
     assert site.select_slider("ladder_times").value == 500
 
 
-def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_whole_page(
-        site,
-        VIEW,
-        ladder_rung="v9",
-        ladder_input="../x",
-        ladder_i="77",
-        ladder_times="3",
-    )
-    assert not site.exception
-    labels = [re.search("“(.+?)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
-    assert labels == ["Rung", "Input", "Row i (query)", "Multiply the chosen row of scores by"]
-    assert described(site)["scores"]["mark"] == [[1, 3]]
-
-
 @pytest.mark.parametrize(("sign", "said"), [(1, "exp overflowed"), (-1, "every exp became 0")])
 def test_why_a_naive_softmax_is_no_number(sign: int, said: str):
     rung = climb("simplified", torch.ones(3, 4))

@@ -231,30 +231,6 @@ def test_a_link_restores_the_view(site: AppTest):
     np.testing.assert_array_equal(shown["after"], expected.numpy())
 
 
-def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_whole_page(
-        site,
-        VIEW,
-        masking_input="ten",
-        masking_tokens="12",
-        masking_fill="7",
-        masking_p="2",
-        masking_seed="-4",
-    )
-    assert not site.exception
-    labels = [re.search("“(.+?)”", toast.value).group(1) for toast in site.toast]  # type: ignore[union-attr]
-    assert labels == [
-        "Scores of",
-        "Tokens so far",
-        "Write this into forbidden scores",
-        "Probability p",
-        "Seed",
-    ]
-    np.testing.assert_allclose(
-        panels(site)["after"], NUMBERS["001_dropout_seed123"]["dropped"], **FOUR_DECIMALS
-    )
-
-
 def test_the_chart_keeps_its_scales():
     one, other = (numbers.average(np.array([[0.5, 0.2]]), p, 1) for p in (0.1, 0.9))
     first, second = (

@@ -335,29 +335,6 @@ def test_one_token_has_no_other_order(site: AppTest, text: str):
     assert site.text_input("position_text").value == text
 
 
-@pytest.mark.parametrize(
-    ("parameter", "label"),
-    [
-        ("position_order", "The new order of the tokens"),
-        ("position_given", "Attention of layer 0"),
-        ("position_width", "Columns C"),
-        ("position_row", "Position"),
-        ("position_apart", "Distance"),
-        ("position_count", "Positions compared"),
-        ("position_place", "Place of the key"),
-        ("position_distance", "Distance"),
-        ("position_factor", "Trained lengths in the text"),
-        ("position_scaling", "Scaling"),
-    ],
-)
-@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
-def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
-    open_whole_page(site, VIEW, **{parameter: value})
-    assert not site.exception
-    assert any(label in toast.value for toast in site.toast)
-    assert panels(site)
-
-
 def test_a_link_restores_the_view(site: AppTest):
     open_whole_page(
         site,

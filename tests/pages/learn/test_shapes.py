@@ -500,15 +500,6 @@ def test_a_link_restores_the_view(site: AppTest):
     assert not site.toast
 
 
-def test_nonsense_in_a_link_falls_back(site: AppTest):
-    open_page(site, VIEW, shapes_step="99", shapes_of="no-such-model", shapes_d_out="many")
-    assert not site.exception
-    assert site.slider("shapes_step").value == 1
-    assert site.slider("shapes_d_out").value == 6
-    assert site.selectbox("shapes_of").value == "the example"
-    assert len(site.toast) == 3
-
-
 def test_the_table_holds_what_is_drawn(site: AppTest):
     panels = open_step(site, 9, shapes_of=DECODER, shapes_head="4")
     context = panels["step 9: context"]

@@ -291,24 +291,6 @@ def test_a_shorter_text_takes_its_last_token(site: AppTest):
     assert site.select_slider("similarity_word").value < 4
 
 
-@pytest.mark.parametrize(
-    ("parameter", "label"),
-    [
-        ("similarity_model", "Model"),
-        ("similarity_word", "Word: the arrow along the bottom"),
-        ("similarity_layer", "Layer"),
-        ("similarity_head", "Head"),
-        ("similarity_dim", "Softmax over the keys (dim=-1), the queries (dim=-2) or the heads"),
-    ],
-)
-@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
-def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
-    open_page(site, VIEW, similarity_part=sections.DIM, **{parameter: value})
-    assert not site.exception
-    assert any(label in toast.value for toast in site.toast)
-    assert maps(site)
-
-
 @pytest.mark.usefixtures("no_weights")
 def test_without_weights_the_page_says_how_to_get_some(site: AppTest):
     open_whole_page(site, VIEW)

@@ -300,25 +300,6 @@ def test_a_full_queue_is_said_and_loses_nothing(site: AppTest, monkeypatch: pyte
     assert drawn_maps(site)[0]["title"].startswith("Stored run")
 
 
-@pytest.mark.parametrize(
-    ("parameter", "label"),
-    [
-        ("watch_heads_form_heads", "Heads in each layer"),
-        ("watch_heads_form_seed", "Seed"),
-        ("watch_heads_form_mask", "Mask"),
-        ("watch_heads_form_scale", "Scale"),
-        ("watch_heads_form_dropout", "Dropout"),
-        ("watch_heads_form_distances", "Distances of the repeats"),
-    ],
-)
-@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
-def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
-    open_page(site, VIEW, **{parameter: value})
-    assert not site.exception
-    assert any(label in toast.value for toast in site.toast)
-    assert drawn_maps(site)
-
-
 def moments_of(settings: Settings, **changes: object) -> Recording:
     """A recording of two moments whose numbers are given."""
     first = moment(0, trained(settings, 0).measure(), causal=settings.mask)

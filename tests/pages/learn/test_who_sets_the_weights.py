@@ -330,23 +330,6 @@ def test_texts_of_all_kinds(site: AppTest, text: str):
         assert not re.search(r"(?<!\\)<b>|(?<!\\)!\[", element.value)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "label"),
-    [
-        ("who_sets_the_weights_rate", "Learning rate"),
-        ("who_sets_the_weights_steps", "Steps"),
-        ("who_sets_the_weights_layer", "Layer"),
-        ("who_sets_the_weights_head", "Head"),
-    ],
-)
-@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
-def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
-    open_page(site, VIEW, **{parameter: value})
-    assert not site.exception
-    assert any(label in toast.value for toast in site.toast)
-    assert drawn_charts(site)
-
-
 def test_an_encoder_has_no_loss(site: AppTest):
     """The model of the visit is MiniLM: GPT-2 runs, and the page says so and why."""
     open_page(site, VIEW, who_sets_the_weights_model=ENCODER)

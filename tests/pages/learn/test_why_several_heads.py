@@ -339,25 +339,6 @@ def test_a_link_restores_the_view(site: AppTest):
     assert [header["title"] for header, _ in maps(site)][:2] == ["L11H6", "L11H1"]
 
 
-@pytest.mark.parametrize(
-    ("parameter", "label"),
-    [
-        ("layer", "Layer"),
-        ("head", "First head"),
-        ("other", "Second head"),
-        ("token", "Token that looks"),
-        ("count", "Heads H that share"),
-        ("compared", "Layer whose heads are compared"),
-    ],
-)
-@pytest.mark.parametrize("value", ["-5", "banana", "1e400"])
-def test_nonsense_in_a_link(site: AppTest, parameter: str, label: str, value: str):
-    open_whole_page(site, VIEW, **{f"why_several_heads_{parameter}": value})
-    assert not site.exception
-    assert any(label in toast.value for toast in site.toast)
-    assert len(maps(site)) == 4
-
-
 def test_a_number_of_heads_that_another_width_does_not_have(site: AppTest):
     opened(site, DECODER, COST)
     site.select_slider("why_several_heads_count").set_value(18).run()  # 576 / 18 = 32

@@ -35,14 +35,14 @@ def mlp_of(model: Transformer, layer: int) -> nn.Module:
 def test_all_experts_add_up_to_the_output(decoder: Transformer, n_experts: int, sort: bool):
     record, down = record_of(decoder, 1), mlp_of(decoder, 1).down
     hidden = record.mlp_hidden[0]
-    units = torch.arange(len(down.weight))
+    units = torch.arange(len(down.matrix))
     if sort:
         units = experts.units_by_token(hidden)
     cut = experts.cut(units, n_experts)
     sizes = [len(part) for part in cut]
     assert max(sizes) - min(sizes) <= 1
-    assert sorted(torch.cat(cut).tolist()) == list(range(len(down.weight)))
-    added = experts.contributions(hidden, down.weight, cut)
+    assert sorted(torch.cat(cut).tolist()) == list(range(len(down.matrix)))
+    added = experts.contributions(hidden, down.matrix, cut)
     assert added.shape == (IDS.shape[1], n_experts, decoder.config.d_model)
     every = experts.kept(added, n_experts)
     assert bool(every.all())
@@ -81,8 +81,8 @@ def test_the_next_token_is_that_of_a_model_without_the_other_units(decoder: Tran
     """The same experts of every token: a model whose other rows are zero."""
     layer, n_experts, chosen = 0, 4, 2
     record, down = record_of(decoder, layer), mlp_of(decoder, layer).down
-    units = experts.cut(torch.arange(len(down.weight)), n_experts)
-    added = experts.contributions(record.mlp_hidden[0], down.weight, units)
+    units = experts.cut(torch.arange(len(down.matrix)), n_experts)
+    added = experts.contributions(record.mlp_hidden[0], down.matrix, units)
     keep = torch.zeros(added.shape[:2], dtype=torch.bool)
     keep[:, chosen] = True
     output = experts.output_of(added, keep, down.bias)
