@@ -11,7 +11,7 @@ from attention_core.attend import (
     mask_scores,
 )
 from attention_core.attention import MultiHeadAttention
-from attention_core.cache import KVCache
+from attention_core.cache import KVCache, SlidingCache
 from attention_core.costs.formulas import (
     cache_bytes,
     forward_flops,
@@ -59,6 +59,7 @@ __all__ = [
     "Sampling",
     "SelfAttentionV1",
     "SelfAttentionV2",
+    "SlidingCache",
     "Step",
     "Transformer",
     "TransformerConfig",

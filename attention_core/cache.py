@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,14 +26,9 @@ class KVCache:
     The size of a key and of a value may differ, so the same class holds the keys and values of
     multi-head, grouped-query and multi-query attention, or a latent and a rotary key.
 
-    With a `window` of w, only the last w tokens are kept: a ring of w rows, where the row of
-    position p is p modulo w. Rows come out in the order of their positions all the same; once the
-    ring has been round, that takes a copy. `length` goes on counting every token. What has been
-    written over is lost, which limits `crop`.
-
     Shapes: `key_shape` and `value_shape` are (H_kv, D); the buffers are (B, H_kv, N, D), where N is
-    `max_length`, or the window if that is less. `dtype` and `device` should be those of the model
-    (`Transformer.new_cache` sees to it). A cache made in inference mode works outside it too.
+    `max_length`. `dtype` and `device` should be those of the model (`Transformer.new_cache` sees to
+    it). A cache made in inference mode works outside it too.
     A cache belongs to one generation at a time, which finds out if something else changes it
     (`state`), and to one model. A model of another shape refuses it; another model of the same
     shape would go on with the wrong keys and values, so don't hand it one.
@@ -40,6 +36,8 @@ class KVCache:
     new rows have their gradients and the earlier ones are constants.
     Raises: ValueError if a size is not a whole number of at least 1.
     """
+
+    window: int | None = None  # a `SlidingCache` has one
 
     def __init__(
         self,
@@ -49,35 +47,29 @@ class KVCache:
         *,
         key_shape: tuple[int, int],
         value_shape: tuple[int, int] | None = None,
-        window: int | None = None,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str | None = None,
     ) -> None:
         value_shape = key_shape if value_shape is None else value_shape
         sizes = [("n_layers", n_layers), ("batch_size", batch_size), ("max_length", max_length)]
         sizes += [("key_shape", n) for n in key_shape] + [("value_shape", n) for n in value_shape]
-        sizes += [] if window is None else [("window", window)]
         for name, size in sizes:
             require_int(name, size)
         self.n_layers = n_layers
         self.batch_size = batch_size
         self.max_length = max_length
-        self.window = window
-        self._n_rows = n_rows = max_length if window is None else min(window, max_length)
         self._length = self._n_changes = 0
-        self._first = 0  # the first position still stored: 0 until a ring writes over it
-        self._pending: list[tuple[Tensor, Tensor]] = []  # rows that a ring has yet to store
         self._is_in_pass = False
         self._written: int | None = None  # the length, once the rows of all layers count
         self._keys, self._values = (
-            [_buffer(batch_size, heads, n_rows, size, dtype, device) for _ in range(n_layers)]
+            [_buffer(batch_size, heads, self.n_rows, size, dtype, device) for _ in range(n_layers)]
             for heads, size in (key_shape, value_shape)
         )
 
     @property
     def n_rows(self) -> int:
-        """N, the rows of every buffer: `max_length`, or the window if that is less."""
-        return self._n_rows
+        """N, the rows of every buffer."""
+        return self.max_length
 
     @property
     def buffers(self) -> tuple[list[Tensor], list[Tensor]]:
@@ -105,60 +97,36 @@ class KVCache:
 
     @property
     def n_stored(self) -> int:
-        """How many tokens lie in memory: `length`, or fewer where a window has passed them."""
-        return self._length - self._first
+        """How many tokens lie in memory."""
+        return self._length
 
     @property
     def nbytes(self) -> int:
-        """Bytes allocated, for `max_length` tokens or the window, whether stored or not."""
+        """Bytes allocated, whether rows are stored or not."""
         return sum(t.numel() * t.element_size() for t in self._keys + self._values)
 
     @property
     def nbytes_used(self) -> int:
         """Bytes that hold stored tokens."""
-        return self.nbytes // self._n_rows * self.n_stored
+        return self.nbytes // self.n_rows * self.n_stored
 
     def layer(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Stored keys and values of one layer, (B, H_kv, n_stored, D) in the order of positions.
-
-        Views of the buffers, or copies once a ring has been round.
-        """
-        keys, values = self._keys[layer], self._values[layer]
-        return self._rows(keys, self._first), self._rows(values, self._first)
+        """Stored keys and values of one layer as views, (B, H_kv, n_stored, D)."""
+        return self._keys[layer][:, :, : self._length], self._values[layer][:, :, : self._length]
 
     def n_keys(self, n_new: int) -> int:
         """How many rows `update` will return for so many new tokens."""
-        end = self._length + n_new
-        return end if end <= self._n_rows or self.window is None else end - self._first_seen()
+        return self._length + n_new
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Write the rows of T new tokens and return all S = length + T of them, as views.
 
-        Where they do not fit a ring any more, the rows that the first of the new tokens may see and
-        all the new ones are returned, as copies; S is then at most window - 1 + T.
-
         Shapes: k and v (B, H_kv, T, D) -> (B, H_kv, S, D).
         Raises: ValueError if there is no such layer, or the new rows do not fit the buffer.
         """
-        require_int("layer", layer, least=0, most=self.n_layers - 1)
-        keys, values = self._keys[layer], self._values[layer]
+        self._check_rows(layer, k, v)
         start, end = self._length, self._length + k.shape[-2]
-        if end > self.max_length:
-            raise ValueError(
-                f"the cache holds {self._length} of at most {self.max_length} tokens: "
-                f"no room for {k.shape[-2]} more"
-            )
-        for name, new, buffer in (("keys", k, keys), ("values", v, values)):
-            if new.shape != (*buffer.shape[:2], k.shape[-2], buffer.shape[-1]):
-                raise ValueError(
-                    f"{name} of shape {tuple(new.shape)} do not fit {k.shape[-2]} new tokens in a "
-                    f"cache of shape {tuple(buffer.shape)} (batch, heads, tokens, size)"
-                )
-            if new.dtype != buffer.dtype:
-                raise ValueError(f"{name} of {new.dtype} do not fit a cache of {buffer.dtype}")
-        if end > self._n_rows:
-            return self._update_ring(layer, k, v)
-        self._pending = []  # of a longer pass that failed
+        keys, values = self._keys[layer], self._values[layer]
         keys[:, :, start:end] = k.detach()
         values[:, :, start:end] = v.detach()
         self._finish_layer(layer, end)
@@ -178,7 +146,40 @@ class KVCache:
             yield
             self._count()
         finally:
-            self._is_in_pass, self._written, self._pending = False, None, []
+            self._is_in_pass, self._written = False, None
+
+    def crop(self, n_tokens: int) -> None:
+        """Forget all but the first `n_tokens`.
+
+        Raises: ValueError for no whole number, or if fewer tokens are stored.
+        """
+        require_int("n_tokens", n_tokens, least=0)
+        if n_tokens > self._length:
+            raise ValueError(f"cannot crop a cache of {self._length} tokens to {n_tokens}")
+        self._length = n_tokens
+        self._n_changes += 1
+
+    def reset(self) -> None:
+        """Forget everything; the memory stays allocated."""
+        self._length = 0
+        self._n_changes += 1
+
+    def _check_rows(self, layer: int, k: Tensor, v: Tensor) -> None:
+        require_int("layer", layer, least=0, most=self.n_layers - 1)
+        if self._length + k.shape[-2] > self.max_length:
+            raise ValueError(
+                f"the cache holds {self._length} of at most {self.max_length} tokens: "
+                f"no room for {k.shape[-2]} more"
+            )
+        named = ("keys", k, self._keys[layer]), ("values", v, self._values[layer])
+        for name, new, buffer in named:
+            if new.shape != (*buffer.shape[:2], k.shape[-2], buffer.shape[-1]):
+                raise ValueError(
+                    f"{name} of shape {tuple(new.shape)} do not fit {k.shape[-2]} new tokens in a "
+                    f"cache of shape {tuple(buffer.shape)} (batch, heads, tokens, size)"
+                )
+            if new.dtype != buffer.dtype:
+                raise ValueError(f"{name} of {new.dtype} do not fit a cache of {buffer.dtype}")
 
     def _finish_layer(self, layer: int, end: int) -> None:
         if layer == self.n_layers - 1:
@@ -187,70 +188,80 @@ class KVCache:
                 self._count()
 
     def _count(self) -> None:
-        """Count the rows that all layers have written; a ring stores them now."""
-        if self._written is None:
-            return
-        end, self._written = self._written, None
-        for pending, keys, values in zip(self._pending, self._keys, self._values, strict=False):
-            for new, buffer in zip(pending, (keys, values), strict=True):
-                n_kept = new.shape[2]
-                start = (end - n_kept) % self._n_rows
-                n_before = min(n_kept, self._n_rows - start)  # rows before the ring starts again
-                buffer[:, :, start : start + n_before] = new[:, :, :n_before]
-                buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
-        self._pending = []
-        self._length, self._first = end, max(self._first, end - self._n_rows)
-        self._n_changes += 1
+        """Count the rows that all layers have written."""
+        if self._written is not None:
+            self._length, self._written = self._written, None
+            self._n_changes += 1
 
-    def crop(self, n_tokens: int) -> None:
-        """Forget all but the first `n_tokens`.
 
-        A ring that has been round holds no more than the window: it can go back by one token, whose
-        successor needs only window - 1 earlier ones, or to 0.
-        Raises: ValueError for no whole number, if fewer tokens are stored, or the next token would
-        need one that has been written over.
+class SlidingCache(KVCache):
+    """A cache that keeps the last `window` tokens only: a ring of rows.
+
+    The row of position p is p modulo the window. Rows come out in the order of their positions all
+    the same; once the ring has been round, that takes a copy. `length` goes on counting every
+    token. What has been written over is lost, which limits `crop`. Without a window nothing is ever
+    written over. N, the rows of a buffer, is the window or `max_length` if that is less.
+
+    Source: Mistral, https://arxiv.org/abs/2310.06825, the rolling buffer cache.
+    Raises: ValueError as of `KVCache`, and for a window that is not a whole number of at least 1.
+    """
+
+    def __init__(
+        self,
+        n_layers: int,
+        batch_size: int,
+        max_length: int,
+        *,
+        window: int | None = None,
+        **options: Any,
+    ) -> None:
+        if window is not None:
+            require_int("window", window)
+        self.window = window
+        self._first = 0  # the first position still stored
+        self._pending: list[tuple[Tensor, Tensor]] = []  # rows that are yet to be stored
+        super().__init__(n_layers, batch_size, max_length, **options)
+
+    @property
+    def n_rows(self) -> int:
+        """N, the rows of every buffer: the window, or `max_length` if that is less."""
+        return self.max_length if self.window is None else min(self.window, self.max_length)
+
+    @property
+    def n_stored(self) -> int:
+        """How many tokens lie in memory: `length`, or fewer where the window has passed them."""
+        return self._length - self._first
+
+    def layer(self, layer: int) -> tuple[Tensor, Tensor]:
+        """Stored keys and values of one layer, (B, H_kv, n_stored, D) in the order of positions.
+
+        Views of the buffers, or copies once the ring has been round.
         """
-        require_int("n_tokens", n_tokens, least=0)
-        if n_tokens > self._length:
-            raise ValueError(f"cannot crop a cache of {self._length} tokens to {n_tokens}")
-        if self._first and n_tokens:
-            assert self.window is not None  # nothing else is ever written over
-            needed = max(0, n_tokens - self.window + 1)
-            if needed < self._first:
-                raise ValueError(
-                    f"cannot crop to {n_tokens} tokens: the next one needs those from position "
-                    f"{needed} on, but a window of {self.window} has kept only positions "
-                    f"{self._first} to {self._length - 1}"
-                )
-        self._length = n_tokens
-        self._n_changes += 1
-        self._first = self._first if n_tokens else 0
+        keys, values = self._keys[layer], self._values[layer]
+        return self._rows(keys, self._first), self._rows(values, self._first)
 
-    def reset(self) -> None:
-        """Forget everything; the memory stays allocated."""
-        self._length = self._first = 0
-        self._n_changes += 1
-        self._pending = []
+    def n_keys(self, n_new: int) -> int:
+        """How many rows `update` will return for so many new tokens."""
+        end = self._length + n_new
+        fits = self.window is None or end <= self.n_rows
+        return end if fits else end - self._first_seen()
 
-    def _first_seen(self) -> int:
-        """The first stored position that the next token may see, where a ring is full."""
-        window = self.max_length if self.window is None else self.window
-        return max(self._first, self._length - window + 1)
+    def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Write the rows of T new tokens and return those that they may see.
 
-    def _rows(self, buffer: Tensor, first: int) -> Tensor:
-        """The rows of the positions from `first` to `length`, in their order."""
-        start = first % self._n_rows
-        end = start + self._length - first
-        if end <= self._n_rows:
-            return buffer[:, :, start:end]
-        return torch.cat((buffer[:, :, start:], buffer[:, :, : end - self._n_rows]), dim=2)
+        Where they do not fit the ring any more, the rows that the first of the new tokens may see
+        and all the new ones are returned, as copies; S is then at most window - 1 + T. They are
+        stored only when the last layer has its rows: a pass that fails half-way may be run again,
+        and then needs the rows it would write over.
 
-    def _update_ring(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the visible rows and the new ones; store only when the last layer has its rows.
-
-        A pass that fails half-way may be run again, and then needs the rows it would write over.
+        Shapes and errors as of `KVCache.update`.
         """
-        first, n_kept = self._first_seen(), min(k.shape[2], self._n_rows)
+        end = self._length + k.shape[-2]
+        if end <= self.n_rows:
+            self._pending = []  # of a longer pass that failed
+            return super().update(layer, k, v)
+        self._check_rows(layer, k, v)
+        first, n_kept = self._first_seen(), min(k.shape[2], self.n_rows)
         visible = tuple(
             torch.cat((self._rows(buffer, first), new), dim=2)
             for buffer, new in ((self._keys[layer], k), (self._values[layer], v))
@@ -259,8 +270,69 @@ class KVCache:
         self._pending[layer:] = [
             (k.detach()[:, :, -n_kept:].clone(), v.detach()[:, :, -n_kept:].clone())
         ]
-        self._finish_layer(layer, self._length + k.shape[2])
+        self._finish_layer(layer, end)
         return visible[0], visible[1]
+
+    @contextmanager
+    def whole_pass(self) -> Iterator[None]:
+        """As of `KVCache`; rows that are not counted are let go."""
+        try:
+            with super().whole_pass():
+                yield
+        finally:
+            self._pending = []
+
+    def crop(self, n_tokens: int) -> None:
+        """Forget all but the first `n_tokens`.
+
+        A ring that has been round holds no more than the window: it can go back by one token, whose
+        successor needs only window - 1 earlier ones, or to 0.
+        Raises: ValueError as of `KVCache`, and if the next token would need one that is lost.
+        """
+        require_int("n_tokens", n_tokens, least=0)
+        if self.window is not None and 0 < n_tokens <= self._length:
+            needed = max(0, n_tokens - self.window + 1)
+            if needed < self._first:
+                raise ValueError(
+                    f"cannot crop to {n_tokens} tokens: the next one needs those from position "
+                    f"{needed} on, but a window of {self.window} has kept only positions "
+                    f"{self._first} to {self._length - 1}"
+                )
+        super().crop(n_tokens)
+        self._first = self._first if n_tokens else 0
+
+    def reset(self) -> None:
+        """Forget everything; the memory stays allocated."""
+        super().reset()
+        self._first, self._pending = 0, []
+
+    def _count(self) -> None:
+        """Store the rows that are pending, and count what all layers have written."""
+        end = self._written
+        super()._count()
+        if end is None:
+            return
+        for pending, keys, values in zip(self._pending, self._keys, self._values, strict=False):
+            for new, buffer in zip(pending, (keys, values), strict=True):
+                n_kept = new.shape[2]
+                start = (end - n_kept) % self.n_rows
+                n_before = min(n_kept, self.n_rows - start)  # rows before the ring starts again
+                buffer[:, :, start : start + n_before] = new[:, :, :n_before]
+                buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
+        self._pending = []
+        self._first = max(self._first, end - self.n_rows)
+
+    def _first_seen(self) -> int:
+        """The first stored position that the next token may see, where the ring is full."""
+        return max(self._first, self._length - self.n_rows + 1)
+
+    def _rows(self, buffer: Tensor, first: int) -> Tensor:
+        """The rows of the positions from `first` to `length`, in their order."""
+        start = first % self.n_rows
+        end = start + self._length - first
+        if end <= self.n_rows:
+            return buffer[:, :, start:end]
+        return torch.cat((buffer[:, :, start:], buffer[:, :, : end - self.n_rows]), dim=2)
 
 
 @torch.inference_mode(False)  # a buffer made in inference mode could not be written outside it

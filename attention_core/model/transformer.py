@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from attention_core.cache import KVCache
+from attention_core.cache import KVCache, SlidingCache
 from attention_core.checks import require_finite
 from attention_core.masks import causal_mask, padding_mask
 from attention_core.model.block import Block, LayerRecord
@@ -177,13 +178,13 @@ class Transformer(nn.Module):
         *,
         n_layers: int | None = None,
         keep_all: bool = False,
-        cache_class: type[KVCache] = KVCache,
+        cache_class: type[KVCache] | None = None,
     ) -> KVCache:
         """An empty cache with this model's sizes, dtype and device.
 
-        It is for the first `n_layers`, None for all of them. The cache of a model with a window
-        keeps only the tokens that the window can still see, or every token with `keep_all`.
-        `cache_class` may be a class derived from `KVCache`.
+        It is for the first `n_layers`, None for all of them. The cache of a model with a window is
+        a `SlidingCache`, which keeps only the tokens that the window can still see, or with
+        `keep_all` one for every token. `cache_class` may be a class derived from either.
         Raises: ValueError if `max_length` exceeds the context length.
         """
         if max_length > self.config.context_length:
@@ -193,15 +194,18 @@ class Transformer(nn.Module):
             )
         weight = next(self.parameters())
         key_shape, value_shape = self.config.cache_shapes
-        return cache_class(
+        window = None if keep_all else self.config.window
+        chosen = cache_class or (KVCache if window is None else SlidingCache)
+        ring: dict[str, Any] = {"window": window} if issubclass(chosen, SlidingCache) else {}
+        return chosen(
             self.config.n_layers if n_layers is None else n_layers,
             batch_size,
             max_length,
             key_shape=key_shape,
             value_shape=value_shape,
-            window=None if keep_all else self.config.window,
             dtype=weight.dtype,
             device=weight.device,
+            **ring,
         )
 
     def block(self, layer: int) -> Block:

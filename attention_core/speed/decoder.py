@@ -70,7 +70,7 @@ class Decoder(FixedPass):
         """
         ids = self._checked(token_ids, max_new_tokens)
         require_hooks(hooks)
-        if hooks.edit_heads is not None:
+        if hooks.edit_heads is not None or hooks.edit is not None:
             raise ValueError("the heads of a recorded step cannot be edited")
         return self._steps(ids, max_new_tokens, stop_set(stop_ids), hooks)
 

@@ -22,15 +22,11 @@ class StaticCache(KVCache):
 
     `position` is a tensor (T,) of int64 on the device of the buffers; T is 1 at first.
     Source: the static cache of gpt-fast.
-    Raises: ValueError as of `KVCache`, and for a ring of rows, whose order moves.
+    Raises: ValueError as of `KVCache`.
     """
 
     def __init__(self, *sizes: int, **options: Any) -> None:
         super().__init__(*sizes, **options)
-        if self.n_rows != self.max_length:
-            raise ValueError(
-                f"a static cache keeps all {self.max_length} tokens, not {self.n_rows} of a window"
-            )
         self.fixed = False
         keys, _ = self.buffers
         self.position = torch.zeros(1, dtype=torch.long, device=keys[0].device)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import KVCache, Transformer, kv_cache_bytes
+from attention_core import KVCache, SlidingCache, Transformer, kv_cache_bytes
 from tests.helpers.tiny_models import build
 
 BATCH, LENGTH = 2, 23
@@ -209,7 +209,7 @@ def test_a_bidirectional_model_refuses_a_cache():
 @pytest.mark.parametrize("window", [None, 5])
 def test_no_graph_is_kept(window: int | None):
     """Two passes, then one backward through both: earlier rows are constants."""
-    cache = KVCache(3, 2, 12, key_shape=(4, 6), value_shape=(4, 5), window=window)
+    cache = SlidingCache(3, 2, 12, key_shape=(4, 6), value_shape=(4, 5), window=window)
     weight = torch.ones(7, 11, requires_grad=True)
     loss = torch.zeros(())
     for _ in range(2):
@@ -288,7 +288,7 @@ def with_window(model: Transformer, window: int) -> Transformer:
 def test_sizes_are_whole_numbers(name: str, wrong: object):
     sizes = {"n_layers": 2, "batch_size": 1, "max_length": 9, "window": 4, name: wrong}
     with pytest.raises(ValueError, match=f"{name} must be .*, got {wrong}"):
-        KVCache(**sizes, key_shape=(3, 5))  # type: ignore[arg-type]
+        SlidingCache(**sizes, key_shape=(3, 5))  # type: ignore[arg-type]
     for shape in ({"key_shape": (wrong, 5)}, {"key_shape": (3, 5), "value_shape": (3, wrong)}):
         with pytest.raises(ValueError, match="_shape must be"):
             KVCache(2, 1, 9, **shape)  # type: ignore[arg-type]

@@ -127,5 +127,5 @@ with st.expander("The code that computed this"):
         "return keys[:, :, :end]",
     )
     source.step(CACHE, "KVCache.crop", "self._length = n_tokens")
-    source.step(CACHE, "KVCache._count", "start = (end - n_kept)")
+    source.step(CACHE, "SlidingCache._count", "start = (end - n_kept)")
     source.show(CORE, "compare_with_one_pass")

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from attention_core import (
-    KVCache,
     LatentConfig,
+    SlidingCache,
     Transformer,
     cache_bytes,
     forward_flops,
@@ -134,5 +134,5 @@ def test_random_shapes_measured_and_by_formula(number: int):
 
 
 def test_the_window_of_a_hand_made_cache_is_in_its_bytes():
-    cache = KVCache(3, 5, 11, key_shape=(2, 7), value_shape=(2, 13), window=4)
+    cache = SlidingCache(3, 5, 11, key_shape=(2, 7), value_shape=(2, 13), window=4)
     assert cache.nbytes == 3 * 5 * 2 * (7 + 13) * 4 * 4

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from attention_core import (
     Hooks,
-    KVCache,
+    SlidingCache,
     Transformer,
     TransformerConfig,
     causal_mask,
@@ -244,9 +244,9 @@ def test_windows_that_do_not_fit():
         with pytest.raises(ValueError, match=message):
             replace(TINY["gpt2"], **wrong)
     with pytest.raises(ValueError, match="window must be at least 1, got 0"):
-        KVCache(1, 1, 9, key_shape=(1, 2), window=0)
+        SlidingCache(1, 1, 9, key_shape=(1, 2), window=0)
     config: TransformerConfig = TINY["gpt2"]
-    cache = KVCache(
+    cache = SlidingCache(
         config.n_layers, 2, 9, key_shape=(config.kv_heads, config.d_head), window=WINDOW
     )
     model = enlarged(config)

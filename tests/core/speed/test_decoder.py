@@ -18,7 +18,6 @@ from attention_core.costs.stopwatch import synchronize
 from attention_core.speed.compiled import NoCompilerError
 from attention_core.speed.decoder import Decoder
 from attention_core.speed.int8 import Int8Transformer
-from attention_core.speed.static_cache import StaticCache
 from tests.helpers.decoders import (
     CONFIGS,
     DEVICES,
@@ -241,8 +240,6 @@ def test_wrong_arguments():
         Decoder(decoder.model, 31)
     with pytest.raises(ValueError, match="no output matrix"):
         Decoder(Transformer(dataclasses.replace(GPT2, output="none")), 9)
-    with pytest.raises(ValueError, match="keeps all 9 tokens, not 4 of a window"):
-        StaticCache(1, 1, 9, key_shape=(2, 3), window=4)
 
 
 def test_logits_that_are_no_numbers_are_named():

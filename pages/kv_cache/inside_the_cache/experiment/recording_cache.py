@@ -1,8 +1,8 @@
 """A KV cache that is watched: what each pass of a generation wrote and read.
 
-Nothing is predicted: a `RecordingCache` is a `KVCache` that notes what its own `update` was given
-and what it handed back, and a step's difference is between two passes that were run: one with the
-cache and one without.
+Nothing is predicted: a `RecordingCache` notes what its own `update` was given and what it handed
+back, and a step's difference is between two passes that were run: one with the cache and one
+without.
 
 Dimension letters: L layers, H_kv key/value heads, N rows of the buffer, D size of a row, V
 vocabulary.
@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from attention_core.cache import KVCache
+from attention_core.cache import SlidingCache
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import stream
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
@@ -52,14 +52,14 @@ class Access:
         return tuple(position % self.n_rows for position in self.read)
 
 
-class RecordingCache(KVCache):
-    """A `KVCache` that notes every pass in `accesses`; otherwise the same, bit by bit.
+class RecordingCache(SlidingCache):
+    """A `SlidingCache` that notes every pass in `accesses`; otherwise the same, bit by bit.
 
     A pass counts when its last layer has written: one that is abandoned leaves no note.
     """
 
-    def __init__(self, *sizes: int, **options: object) -> None:
-        super().__init__(*sizes, **options)  # type: ignore[arg-type]
+    def __init__(self, *sizes: int, **options: Any) -> None:
+        super().__init__(*sizes, **options)
         self.accesses: list[Access] = []
         self._noted: list[Access] = []
 
@@ -76,7 +76,7 @@ class RecordingCache(KVCache):
         return cache
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """As `KVCache.update`, noting what was written and what is returned."""
+        """As `SlidingCache.update`, noting what was written and what is returned."""
         start = self.length
         keys, values = super().update(layer, k, v)
         end = start + k.shape[2]
@@ -212,7 +212,7 @@ def last_logits(
     model: Transformer,
     token_ids: Sequence[int],
     *,
-    cache: KVCache | None = None,
+    cache: SlidingCache | None = None,
     visible: Tensor | None = None,
     hooks: Hooks = NO_HOOKS,
 ) -> Tensor:

@@ -1,0 +1,71 @@
+"""Recording chosen tensors of chosen layers, and how records show themselves."""
+
+import pytest
+import torch
+
+from attention_core import recording
+from attention_core.recording import TENSORS
+from tests.helpers.attention_variants import tokens
+from tests.helpers.tiny_models import TINY, build
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_what_is_recorded_is_what_a_whole_record_holds(name: str):
+    model = build(name)
+    ids = tokens(model)
+    layers = model(ids, record=True).layers
+    with recording(model) as kept:
+        model(ids)
+    assert set(kept) == {(layer, tensor) for layer in range(len(layers)) for tensor in TENSORS}
+    for (layer, tensor), value in kept.items():
+        record = layers[layer]
+        if tensor == "attention_output":
+            expected = record.attention.output
+        else:
+            of_heads = hasattr(record.attention, tensor) and tensor != "output"
+            expected = getattr(record.attention if of_heads else record, tensor)
+        assert torch.equal(value, expected), (layer, tensor)
+
+
+def test_only_what_is_chosen_is_kept():
+    model = build("llama")
+    with recording(model, layers=[1], tensors=["weights", "mlp_output"]) as kept:
+        model(tokens(model))
+    assert sorted(kept) == [(1, "mlp_output"), (1, "weights")]
+    assert kept[1, "weights"].shape[-1] == tokens(model).shape[1]
+    before = dict(kept)
+    model(tokens(model))  # after the block nothing is recorded
+    assert all(kept[key] is before[key] for key in kept)
+    assert len(repr(kept)) < 200
+
+
+def test_another_model_s_pass_is_not_recorded():
+    model, other = build("gpt2"), build("llama")
+    with recording(model) as kept, recording(other, layers=[0]) as of_other:
+        other(tokens(other))
+    assert not kept
+    assert {layer for layer, _ in of_other} == {0}
+
+
+def test_what_is_not_there_is_refused():
+    model = build("gpt2")
+    with pytest.raises(ValueError, match="got 7"), recording(model, layers=[0, 7]):
+        pass
+    with pytest.raises(ValueError, match="'wieghts'"), recording(model, tensors=["wieghts"]):
+        pass
+
+
+def test_a_record_shows_shapes_and_no_numbers():
+    model = build("gpt2")
+    output = model(tokens(model), record=True)
+    layer = output.layers[0]
+    for record in (output, layer, layer.attention, output.embedding):
+        assert len(repr(record)) < 700
+        assert "tensor" not in repr(record)
+        assert "<table>" in record._repr_html_()
+    assert str(tuple(layer.attention.weights.shape)) in repr(layer.attention)
+    drawn = layer.attention._repr_html_()
+    n_tokens = layer.attention.weights.shape[-1]
+    assert f'viewBox="0 0 {n_tokens} {n_tokens}"' in drawn
+    # of a causal map, the cells up to the diagonal
+    assert drawn.count("<rect") == n_tokens * (n_tokens + 1) // 2
