@@ -20,14 +20,15 @@ import torch
 from torch import Tensor, nn
 
 from attention_core.analysis.passed_on import Heads
+from attention_core.display import ShowsShapes
 from attention_core.model.block import Block, LayerRecord
 from attention_core.model.layers import ACTIVATIONS, RMSNorm
 from attention_core.model.masked_word_head import MaskedWordHead
 from attention_core.model.transformer import Transformer
 
 
-@dataclass(frozen=True)
-class LogitAttribution:
+@dataclass(frozen=True, repr=False)
+class LogitAttribution(ShowsShapes):
     """The shares of all parts in N logits, float64 on the CPU; they sum to `logits`.
 
     keys: (N, L, H, S), of every head by the key that it came from. attention_bias: (N, L), of the

@@ -1,0 +1,58 @@
+"""What a reader runs first: scripts of the README, notebooks, examples of docstrings."""
+
+import doctest
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from attention_core import attention
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LIBRARY = README.partition("## As a library")[2].partition("\n## ")[0]
+SCRIPTS = re.findall(r"```python\n(.*?)```", LIBRARY, re.DOTALL)
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # what a script writes
+
+
+def test_the_first_script_gives_what_one_pass_gives():
+    names: dict = {}
+    exec(SCRIPTS[0], names)
+    torch.testing.assert_close(names["output"], names["whole"][:, -1:], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("bundled_weights")
+def test_the_second_script_changes_the_logit_of_the_likeliest_token(capsys):
+    names: dict = {}
+    exec(SCRIPTS[1], names)
+    word, change = capsys.readouterr().out.split()
+    assert word == "Rome"
+    assert float(change) < -0.1  # the head said so
+
+
+@pytest.mark.usefixtures("bundled_weights")
+def test_the_other_scripts_run():
+    for script in SCRIPTS[2:]:
+        exec(script, {})
+
+
+@pytest.mark.usefixtures("bundled_weights")
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
+    names: dict = {}
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == []  # results are not stored: they would go stale
+            exec("".join(cell["source"]), names)
+
+
+def test_the_example_of_the_attention_module():
+    found = doctest.testmod(attention, extraglobs={"torch": torch})
+    assert (found.failed, found.attempted > 3) == (0, True)
