@@ -159,13 +159,13 @@ class KVCache:
         if end > self._n_rows:
             return self._update_ring(layer, k, v)
         self._pending = []  # of a longer pass that failed
-        keys[:, :, start:end] = k.detach()
-        values[:, :, start:end] = v.detach()
+        keys[:, :, start:end] = k.detach()  # [new keys]
+        values[:, :, start:end] = v.detach()  # [new values]
         self._finish_layer(layer, end)
         if k.requires_grad or v.requires_grad:
             # no views: a later step writes to the buffers, and backward needs them as they are now
             return torch.cat((keys[:, :, :start], k), 2), torch.cat((values[:, :, :start], v), 2)
-        return keys[:, :, :end], values[:, :, :end]
+        return keys[:, :, :end], values[:, :, :end]  # [all so far]
 
     @contextmanager
     def whole_pass(self) -> Iterator[None]:
@@ -194,7 +194,7 @@ class KVCache:
         for pending, keys, values in zip(self._pending, self._keys, self._values, strict=False):
             for new, buffer in zip(pending, (keys, values), strict=True):
                 n_kept = new.shape[2]
-                start = (end - n_kept) % self._n_rows
+                start = (end - n_kept) % self._n_rows  # [oldest row]
                 n_before = min(n_kept, self._n_rows - start)  # rows before the ring starts again
                 buffer[:, :, start : start + n_before] = new[:, :, :n_before]
                 buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
@@ -222,7 +222,7 @@ class KVCache:
                     f"{needed} on, but a window of {self.window} has kept only positions "
                     f"{self._first} to {self._length - 1}"
                 )
-        self._length = n_tokens
+        self._length = n_tokens  # [new length]
         self._n_changes += 1
         self._first = self._first if n_tokens else 0
 
