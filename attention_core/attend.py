@@ -66,7 +66,7 @@ def attention_scores(q: Tensor, k: Tensor) -> Tensor:
 
     With fewer key heads than query heads: (B, H, T, D) and (B, H_kv, S, D) -> (B, H, T, S).
     """
-    return unfold_groups(fold_groups(q, k) @ k.transpose(-2, -1), q)
+    return unfold_groups(fold_groups(q, k) @ k.transpose(-2, -1), q)  # [scores]
 
 
 def mask_scores(scores: Tensor, mask: Tensor, fill: float = -math.inf) -> Tensor:
@@ -75,7 +75,7 @@ def mask_scores(scores: Tensor, mask: Tensor, fill: float = -math.inf) -> Tensor
     Minus infinity becomes an exact zero in the softmax. Any other fill (the article's 0.0) leaks:
     the softmax gives a forbidden key exp(fill) of the weight.
     """
-    return scores.masked_fill(~mask, fill)
+    return scores.masked_fill(~mask, fill)  # [masked]
 
 
 def attention_weights(scaled_scores: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -84,6 +84,7 @@ def attention_weights(scaled_scores: Tensor, mask: Tensor | None = None) -> Tens
     Computed in float32 for the 16-bit types. A query that may see no key at all gets a row of
     zeros instead of 0/0.
     """
+    # [softmax]
     weights = torch.softmax(scaled_scores, dim=-1, dtype=_softmax_dtype(scaled_scores.dtype))
     if mask is not None:
         weights = weights.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
@@ -95,7 +96,7 @@ def mix_values(weights: Tensor, v: Tensor) -> Tensor:
 
     With fewer value heads than query heads: (B, H, T, S) and (B, H_kv, S, D) -> (B, H, T, D).
     """
-    return unfold_groups(fold_groups(weights, v) @ v, weights)
+    return unfold_groups(fold_groups(weights, v) @ v, weights)  # [context]
 
 
 def attend(
@@ -122,10 +123,10 @@ def attend(
     _check(q, k, v, mask, scale, dropout_p)
     scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
     scores = attention_scores(q, k)  # q @ k^T, (B, H, T, S)
-    masked = scores if mask is None else mask_scores(scores, mask)
-    scaled = masked * scale
-    attention = attention_weights(scaled, mask)
-    weights = nn.functional.dropout(attention, dropout_p) if dropout_p else attention
+    masked = scores if mask is None else mask_scores(scores, mask)  # [masked]
+    scaled = masked * scale  # [scaled]
+    attention = attention_weights(scaled, mask)  # [softmax]
+    weights = nn.functional.dropout(attention, dropout_p) if dropout_p else attention  # [weights]
     context = mix_values(weights, v)  # weights @ v, (B, H, T, D_v)
     return AttentionRecord(q, k, v, scores, masked, scaled, attention, weights, context, scale)
 

@@ -116,17 +116,18 @@ class MultiHeadAttention(nn.Module):
         """
         check_inputs(self, x, memory, cache)
         projected = self._project(x, memory)
-        q = split_heads(projected[0], self.n_heads)  # (B, T, H*D) -> (B, H, T, D)
-        k = split_heads(projected[1], self.n_kv_heads)  # (B, S, H_kv*D) -> (B, H_kv, S, D)
-        v = split_heads(projected[2], self.n_kv_heads)
+        q = split_heads(projected[0], self.n_heads)  # [queries] (B, T, H*D) -> (B, H, T, D)
+        k = split_heads(projected[1], self.n_kv_heads)  # [keys] (B, S, H_kv*D) -> (B, H_kv, S, D)
+        v = split_heads(projected[2], self.n_kv_heads)  # [values]
         rotation = rotation_of(self, x, positions, cache, self.head_size)
         if rotation is not None:
-            q, k = rotate(q, rotation), rotate(k, rotation)
+            q, k = rotate(q, rotation), rotate(k, rotation)  # [rotated]
         if cache is not None:  # (B, H_kv, T, D) -> (B, H_kv, S, D)
             k, v = cache.update(self.layer, k, v)
         mask = mask_of(self, q.shape[2], k.shape[2], mask, x.device)
         dropout = self.dropout if self.training else 0.0
-        context, record = heads_of(q, k, v, mask, self.scale, dropout, watch)
+        context, record = heads_of(q, k, v, mask, self.scale, dropout, watch)  # [context]
+        # [output]
         output: Tensor = self.out(merge_heads(context))  # (B, H, T, D) -> (B, T, H*D) -> (B, T, C)
         if watch is not None and record is not None:
             side_by_side = torch.cat(projected, dim=-1) if memory is None else None
@@ -149,7 +150,7 @@ class MultiHeadAttention(nn.Module):
     def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H*D), keys and values (B, S, H_kv*D)."""
         if memory is None:
-            q, k, v = self.qkv(x).split(self.widths, dim=-1)
+            q, k, v = self.qkv(x).split(self.widths, dim=-1)  # [projection]
             return q, k, v
         q_width, kv_widths = self.widths[0], self.widths[1:]
         weight, bias = self.qkv.weight, self.qkv.bias  # (d_out, d_in)

@@ -127,13 +127,13 @@ class KVCache:
         self._check_rows(layer, k, v)
         start, end = self._length, self._length + k.shape[-2]
         keys, values = self._keys[layer], self._values[layer]
-        keys[:, :, start:end] = k.detach()
-        values[:, :, start:end] = v.detach()
+        keys[:, :, start:end] = k.detach()  # [new keys]
+        values[:, :, start:end] = v.detach()  # [new values]
         self._finish_layer(layer, end)
         if k.requires_grad or v.requires_grad:
             # no views: a later step writes to the buffers, and backward needs them as they are now
             return torch.cat((keys[:, :, :start], k), 2), torch.cat((values[:, :, :start], v), 2)
-        return keys[:, :, :end], values[:, :, :end]
+        return keys[:, :, :end], values[:, :, :end]  # [all so far]
 
     @contextmanager
     def whole_pass(self) -> Iterator[None]:
@@ -156,7 +156,7 @@ class KVCache:
         require_int("n_tokens", n_tokens, least=0)
         if n_tokens > self._length:
             raise ValueError(f"cannot crop a cache of {self._length} tokens to {n_tokens}")
-        self._length = n_tokens
+        self._length = n_tokens  # [new length]
         self._n_changes += 1
 
     def reset(self) -> None:
@@ -315,7 +315,7 @@ class SlidingCache(KVCache):
         for pending, keys, values in zip(self._pending, self._keys, self._values, strict=False):
             for new, buffer in zip(pending, (keys, values), strict=True):
                 n_kept = new.shape[2]
-                start = (end - n_kept) % self.n_rows
+                start = (end - n_kept) % self.n_rows  # [oldest row]
                 n_before = min(n_kept, self.n_rows - start)  # rows before the ring starts again
                 buffer[:, :, start : start + n_before] = new[:, :, :n_before]
                 buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]

@@ -166,10 +166,10 @@ def timed_pass(
     # not around the loop that yields steps: between two of them it would be on in the reader's code
     with torch.inference_mode():
         synchronize(new.device)
-        begin = time.perf_counter()
-        output = model(new, last_only=True, **options)
+        begin = time.perf_counter()  # [start time]
+        output = model(new, last_only=True, **options)  # [forward pass]
         synchronize(new.device)
-        seconds = time.perf_counter() - begin
+        seconds = time.perf_counter() - begin  # [seconds]
         return output.logits[:, -1].float().cpu(), seconds, output.records
 
 

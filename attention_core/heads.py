@@ -17,13 +17,13 @@ def split_heads(x: Tensor, n_heads: int) -> Tensor:
     batch_size, n_tokens, width = x.shape
     if n_heads < 1 or width % n_heads:
         raise ValueError(f"a width of {width} does not divide among {n_heads} heads")
-    x = x.view(batch_size, n_tokens, n_heads, width // n_heads)  # (B, T, C) -> (B, T, H, D)
-    return x.transpose(1, 2)  # (B, T, H, D) -> (B, H, T, D)
+    x = x.view(batch_size, n_tokens, n_heads, width // n_heads)  # [view] (B, T, C) -> (B, T, H, D)
+    return x.transpose(1, 2)  # [transpose] (B, T, H, D) -> (B, H, T, D)
 
 
 def merge_heads(x: Tensor) -> Tensor:
     """Undo `split_heads`: (B, H, T, D) -> (B, T, H*D), in reading order in memory."""
-    x = x.transpose(1, 2).contiguous()  # (B, H, T, D) -> (B, T, H, D)
+    x = x.transpose(1, 2).contiguous()  # [transpose] (B, H, T, D) -> (B, T, H, D)
     return x.flatten(-2)  # (B, T, H, D) -> (B, T, C)
 
 

@@ -42,6 +42,7 @@ class SelfAttentionV1(nn.Module):
 
     def record(self, x: Tensor, *, scale: float | None = None) -> AttentionRecord:
         """The forward pass with every intermediate; `scale` as in `attend`."""
+        # [attention]
         return attend(x @ self.W_query, x @ self.W_key, x @ self.W_value, scale=scale)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -64,7 +65,7 @@ class SelfAttentionV2(nn.Module):
 
     def record(self, x: Tensor) -> AttentionRecord:
         """The forward pass with every intermediate."""
-        return attend(self.W_query(x), self.W_key(x), self.W_value(x))
+        return attend(self.W_query(x), self.W_key(x), self.W_value(x))  # [attention]
 
     def forward(self, x: Tensor) -> Tensor:
         """Context vectors: (..., T, d_in) -> (..., T, d_out)."""
@@ -101,6 +102,7 @@ class CausalAttention(nn.Module):
 
     def record(self, x: Tensor) -> AttentionRecord:
         """The forward pass with every intermediate. Dropout acts in training mode only."""
+        # [attention]
         return attend(
             self.W_query(x),
             self.W_key(x),
@@ -143,7 +145,7 @@ class MultiHeadAttentionWrapper(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Concatenated context vectors: (B, T, d_in) -> (B, T, num_heads * d_out)."""
-        return torch.cat([head(x) for head in self.heads], dim=-1)
+        return torch.cat([head(x) for head in self.heads], dim=-1)  # [side by side]
 
 
 class MultiHeadAttention(nn.Module):
@@ -183,11 +185,11 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
-        q = split_heads(self.W_query(x), self.num_heads)  # (B, T, d_in) -> (B, H, T, D)
-        k = split_heads(self.W_key(x), self.num_heads)
-        v = split_heads(self.W_value(x), self.num_heads)
+        q = split_heads(self.W_query(x), self.num_heads)  # [queries] (B, T, d_in) -> (B, H, T, D)
+        k = split_heads(self.W_key(x), self.num_heads)  # [keys]
+        v = split_heads(self.W_value(x), self.num_heads)  # [values]
         context = attend(q, k, v, mask=self.mask(x), dropout_p=self._dropout_p).context
-        return self.out_proj(merge_heads(context))  # (B, H, T, D) -> (B, T, d_out)
+        return self.out_proj(merge_heads(context))  # [output] (B, H, T, D) -> (B, T, d_out)
 
     def record(self, x: Tensor) -> AttentionRecord:
         """The same with every intermediate; `output` is what `forward` returns."""

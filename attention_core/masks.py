@@ -38,7 +38,7 @@ def causal_mask(
         )
     key_positions = torch.arange(n_keys, device=device)
     query_positions = torch.arange(n_keys - n_queries, n_keys, device=device)[:, None]
-    mask = key_positions <= query_positions
+    mask = key_positions <= query_positions  # [mask]
     return mask if window is None else mask & (key_positions > query_positions - window)
 
 

@@ -131,4 +131,4 @@ def largest_difference(ours: Tensor, theirs: Tensor) -> float:
     """The largest |ours - theirs|. Raises: ValueError for tensors of different shapes."""
     if ours.shape != theirs.shape:
         raise ValueError(f"tensors of {tuple(ours.shape)} and {tuple(theirs.shape)}")
-    return float((ours - theirs).abs().max())
+    return float((ours - theirs).abs().max())  # [largest]

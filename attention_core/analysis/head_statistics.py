@@ -322,5 +322,5 @@ def _earlier(weights: Tensor, n: int, start: int, after: int) -> Tensor:
             f"two copies of n={n} tokens from position {start} on need n of at least 2 and "
             f"{start + 2 * n} positions, the weights are {n_rows} x {n_keys}"
         )
-    queries = torch.arange(start + n, start + 2 * n, device=weights.device)
-    return weights[..., queries, queries - n + after].mean(-1)
+    queries = torch.arange(start + n, start + 2 * n, device=weights.device)  # [queries]
+    return weights[..., queries, queries - n + after].mean(-1)  # [mean weight]

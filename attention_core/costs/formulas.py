@@ -36,7 +36,7 @@ def kv_cache_bytes(
         window=window,
     )
     stored = min(n_tokens, window)
-    return n_layers * batch_size * n_kv_heads * head_size * stored * 2 * bytes_per_value
+    return n_layers * batch_size * n_kv_heads * head_size * stored * 2 * bytes_per_value  # [bytes]
 
 
 def mla_cache_bytes(
@@ -66,7 +66,7 @@ def mla_cache_bytes(
         window=window,
     )
     stored = min(n_tokens, window)
-    return n_layers * batch_size * (latent_size + rope_size) * stored * bytes_per_value
+    return n_layers * batch_size * (latent_size + rope_size) * stored * bytes_per_value  # [bytes]
 
 
 def cache_bytes(

@@ -75,7 +75,7 @@ def cache_bytes(
     Raises: ValueError, with the number, for an argument below 1.
     """
     parts = cache_parts(model, n_tokens, batch_size=batch_size, bytes_per_value=bytes_per_value)
-    return sum(part.n_bytes for part in parts)
+    return sum(part.n_bytes for part in parts)  # [total bytes]
 
 
 def weight_bytes(n_parameters: int, bits: int) -> int:
@@ -154,7 +154,8 @@ def token_cost(
         multiplied = 2 * model.latent_size + model.rope_size
     else:
         multiplied = 2 * model.head_size
-    kept_tokens = sum(part.n_layers * part.n_tokens for part in parts)
+    kept_tokens = sum(part.n_layers * part.n_tokens for part in parts)  # [cached tokens]
+    # [parameters read]
     parameters_read = min(model.n_parameters, batch_size * model.active_parameters)
     return TokenCost(
         n_tokens=n_tokens,

@@ -62,9 +62,9 @@ def interleave(
     names = list(runs)
     results: dict[str, list[Result]] = {name: [] for name in names}
     for round_ in range(-warmups, repeats):
-        start = round_ % len(names)
+        start = round_ % len(names)  # [first run]
         for name in names[start:] + names[:start]:
-            result = runs[name]()
+            result = runs[name]()  # [result]
             if round_ >= 0:
                 results[name].append(result)
     return results

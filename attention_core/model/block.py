@@ -73,7 +73,7 @@ class Block(nn.Module):
         """
         layer, edited = self.attention.layer, forward_pass.edited
         x = edited("input", layer, x)
-        reads = self.attention_norm(x) if self.pre_norm else x
+        reads = self.attention_norm(x) if self.pre_norm else x  # [normed input]
         watch = forward_pass.watch(layer, record=records is not None)
         attention = self.attention(
             reads,
@@ -83,9 +83,9 @@ class Block(nn.Module):
             watch=watch,
         )
         attention = edited("attention_output", layer, attention)
-        attention_sum = x + attention
+        attention_sum = x + attention  # [attention sum]
         mlp_norm = self.mlp_norm if self.pre_norm else self.attention_norm
-        mlp_reads = mlp_norm(attention_sum)
+        mlp_reads = mlp_norm(attention_sum)  # [normed sum]
         hidden: list[Tensor] = []
         mlp_output = self.mlp(
             mlp_reads,
@@ -93,8 +93,8 @@ class Block(nn.Module):
             activations=None if records is None else hidden,
         )
         mlp_output = edited("mlp_output", layer, mlp_output)
-        mlp_sum = (attention_sum if self.pre_norm else mlp_reads) + mlp_output
-        output = mlp_sum if self.pre_norm else self.mlp_norm(mlp_sum)
+        mlp_sum = (attention_sum if self.pre_norm else mlp_reads) + mlp_output  # [mlp sum]
+        output = mlp_sum if self.pre_norm else self.mlp_norm(mlp_sum)  # [normed output]
         output = edited("output", layer, output)
         if records is not None:
             assert watch is not None  # of every recorded call

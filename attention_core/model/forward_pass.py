@@ -132,7 +132,7 @@ def _attend_edited(
         if q.is_inference() or shared:
             # a hook must not change k and v for later passes
             record = replace(record, q=q.clone(), k=k.clone(), v=v.clone())
-    return recompute_after(_edited(edit, layer, record), record, mask)
+    return recompute_after(_edited(edit, layer, record), record, mask)  # [recomputed]
 
 
 def _edited(edit: Edit, layer: int, record: AttentionRecord) -> AttentionRecord:

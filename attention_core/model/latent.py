@@ -155,10 +155,11 @@ class LatentAttention(nn.Module):
         self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of every head."""
+        # [keys and values]
         keys_and_values = split_heads(self.kv_up(latent[:, 0]), self.n_heads)  # (B, H, S, N + E)
-        sizes = (self.sizes.nope_head_size, self.sizes.v_head_size)
-        k_nope, v = keys_and_values.split(sizes, dim=-1)
-        k = torch.cat((k_nope, rope_key.expand(-1, self.n_heads, -1, -1)), dim=-1)
+        sizes = (self.sizes.nope_head_size, self.sizes.v_head_size)  # [sizes]
+        k_nope, v = keys_and_values.split(sizes, dim=-1)  # [split]
+        k = torch.cat((k_nope, rope_key.expand(-1, self.n_heads, -1, -1)), dim=-1)  # [keys]
         return torch.cat((q_nope, q_rope), dim=-1), k, v
 
     def _absorbed(
@@ -166,8 +167,8 @@ class LatentAttention(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries carried over to the latents, latents beside the rotary key, latents."""
         w_uk, _ = self.up_matrices()
-        q = torch.cat((q_nope @ w_uk.mT, q_rope), dim=-1)  # (B, H, T, N) @ (H, N, r)
-        k = torch.cat((latent, rope_key), dim=-1)
+        q = torch.cat((q_nope @ w_uk.mT, q_rope), dim=-1)  # [queries] (B, H, T, N) @ (H, N, r)
+        k = torch.cat((latent, rope_key), dim=-1)  # [keys]
         return q, k, latent
 
     def _rotate(self, x: Tensor, rotation: Rotation) -> Tensor:

@@ -90,12 +90,12 @@ class FeedForward(nn.Module):
 
         edit: changes the hidden activations (..., d_ff). activations: a list that gets them.
         """
-        hidden = self.hidden(x)  # (..., C) -> (..., d_ff)
+        hidden = self.hidden(x)  # [hidden] (..., C) -> (..., d_ff)
         if edit is not None:
             hidden = edit(hidden)
         if activations is not None:
             activations.append(hidden)
-        return self.down(hidden)  # (..., d_ff) -> (..., C)
+        return self.down(hidden)  # [down] (..., d_ff) -> (..., C)
 
     def hidden(self, x: Tensor) -> Tensor:
         """What `down` reads, after the activation: (..., C) -> (..., d_ff)."""

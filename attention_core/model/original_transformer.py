@@ -118,15 +118,15 @@ class DecoderLayer(nn.Module):
         """Every tensor of the layer, in order, named as in `layer_steps`."""
         mask = causal_mask(x.shape[1], x.shape[1], device=x.device)
         record = self.attention.record(x, mask=mask)
-        attention_sum = x + record.added
-        attention_normed = self.attention_norm(attention_sum)
+        attention_sum = x + record.added  # [attention sum]
+        attention_normed = self.attention_norm(attention_sum)  # [normed sum]
         cross_record = self.cross.record(attention_normed, memory=memory)  # S keys and values
-        cross_sum = attention_normed + cross_record.added
-        cross_normed = self.cross_norm(cross_sum)
+        cross_sum = attention_normed + cross_record.added  # [cross sum]
+        cross_normed = self.cross_norm(cross_sum)  # [normed cross sum]
         hidden: list[Tensor] = []
         mlp_output = self.mlp(cross_normed, activations=hidden)
-        mlp_sum = cross_normed + mlp_output
-        mlp_normed = self.mlp_norm(mlp_sum)
+        mlp_sum = cross_normed + mlp_output  # [mlp sum]
+        mlp_normed = self.mlp_norm(mlp_sum)  # [normed output]
         return {
             INPUT: x,
             HEADS: record.context,
@@ -180,8 +180,8 @@ def sinusoids(n_tokens: int, width: int) -> Tensor:
     if width % 2:
         raise ValueError(f"the width must be even, got {width}")
     exponents = torch.arange(0, width, 2, dtype=torch.float32) / width  # (C/2,)
-    angles = torch.arange(n_tokens)[:, None] / 10_000.0**exponents  # (T, C/2)
-    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
+    angles = torch.arange(n_tokens)[:, None] / 10_000.0**exponents  # [angles] (T, C/2)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # [sines and cosines]
 
 
 def word_vectors(words: Sequence[str], width: int) -> Tensor:
@@ -195,7 +195,7 @@ def word_vectors(words: Sequence[str], width: int) -> Tensor:
 
 def layer_input(words: Sequence[str], width: int) -> Tensor:
     """What the first layer of 2017 reads: word vectors and positions added up, (T, C)."""
-    return word_vectors(words, width) + sinusoids(len(words), width)
+    return word_vectors(words, width) + sinusoids(len(words), width)  # [input]
 
 
 def randomize(module: nn.Module, seed: int) -> None:

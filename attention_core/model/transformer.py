@@ -84,7 +84,7 @@ class Transformer(nn.Module):
             positions = visible_positions(attention_mask, token_ids.shape[1])
         elif positions is None:
             positions = torch.arange(offset, offset + token_ids.shape[1], device=device)
-        embedding = self.embed(token_ids, positions, segment_ids)
+        embedding = self.embed(token_ids, positions, segment_ids)  # [embedding]
         forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
         entering = forward_pass.edited("embedding", None, embedding.entering)
         embedding = replace(embedding, entering=entering)
@@ -161,7 +161,7 @@ class Transformer(nn.Module):
                 x = block(x, forward_pass)
                 continue
             layer = block.record(x, forward_pass)
-            x = layer.output
+            x = layer.output  # [layer output]
             if forward_pass.cache is not None:
                 layer = layer.apart_from_cache()
             for keeper in keepers:
@@ -238,7 +238,7 @@ class Transformer(nn.Module):
         Without segment ids every token belongs to the first segment. Without positions no position
         vectors are added.
         """
-        token = self.token_vectors(token_ids)
+        token = self.token_vectors(token_ids)  # [token vectors]
         segment = position = None
         total = token
         if self.segments is not None:
@@ -249,7 +249,7 @@ class Transformer(nn.Module):
             total = total + segment
         if self.positions is not None and positions is not None:
             position = self.positions[positions]
-            total = total + position
+            total = total + position  # [plus position]
         entering = total if self.embedding_norm is None else self.embedding_norm(total)
         return EmbeddingParts(token, position, segment, total, entering)
 

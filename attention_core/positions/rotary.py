@@ -32,8 +32,8 @@ def rotary_angles(
         n_tokens = positions.amax(dim=-1, keepdim=True) + 1
         frequencies = scaling.frequencies(frequencies, theta, n_tokens)
         factor = scaling.cosine_factor
-    angles = positions.float()[..., None] * frequencies  # (T, D/2)
-    angles = torch.cat((angles, angles), dim=-1)  # (T, D)
+    angles = positions.float()[..., None] * frequencies  # [angles] (T, D/2)
+    angles = torch.cat((angles, angles), dim=-1)  # [both halves] (T, D)
     angles = angles if positions.dim() == 1 else angles[:, None]  # the same for all heads
     return (angles.cos() * factor).to(dtype), (angles.sin() * factor).to(dtype)
 
@@ -42,7 +42,7 @@ def rotate(x: Tensor, rotation: Rotation) -> Tensor:
     """Turn each pair (x_i, x_{i + D/2}) by its position's angle: (B, H, T, D) -> (B, H, T, D)."""
     cos, sin = rotation
     first, second = x.chunk(2, dim=-1)
-    return x * cos + torch.cat((-second, first), dim=-1) * sin
+    return x * cos + torch.cat((-second, first), dim=-1) * sin  # [rotated]
 
 
 def rotate_neighbours(x: Tensor, rotation: Rotation) -> Tensor:

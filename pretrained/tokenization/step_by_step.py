@@ -46,7 +46,7 @@ def merge_steps(
         ]
         if not candidates:
             return tuple(steps)
-        rank, place = min(candidates)
+        rank, place = min(candidates)  # [first merge]
         parts[place : place + 2] = [parts[place] + parts[place + 1]]
         steps.append(MergeStep(tuple(parts), place, rank))
 
@@ -86,7 +86,7 @@ def match_steps(
         tried: list[str] = []
         for end in range(len(word), start, -1):
             piece = ("##" if start else "") + word[start:end]
-            index = id_of(piece)
+            index = id_of(piece)  # [token id]
             if index is not None:
                 steps.append(MatchStep(start, end, piece, index, tuple(tried)))
                 start = end

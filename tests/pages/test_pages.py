@@ -227,10 +227,10 @@ def test_opening_the_pages_loads_no_torch():
 def test_the_code_shown_is_the_code_that_runs():
     import inspect
 
-    from attention_core import attend
+    from attention_core.attend import recompute_after
 
-    shown = source_code.read("attention_core/attend.py", "attend")
-    lines, first = inspect.getsourcelines(attend)
+    shown = source_code.read("attention_core/attend.py", "recompute_after")
+    lines, first = inspect.getsourcelines(recompute_after)
     assert shown.text == "".join(lines).rstrip("\n")
     assert shown.first_line == first
     method = source_code.read("attention_core/cache.py", "KVCache.update")

@@ -52,6 +52,6 @@ def test_the_scan_finds_the_calls():
 
 @pytest.mark.parametrize("texts", SHOWN.values(), ids=SHOWN.keys())
 def test_the_lines_are_there(texts: list[str]):
-    file, name, *fragments = texts
-    for fragment in fragments or [None]:
-        assert source_code.read(file, name, fragment).text
+    file, name, *anchors = texts
+    for anchor in anchors or [None]:
+        assert source_code.read(file, name, anchor).text

@@ -1,4 +1,4 @@
-"""Source code is read by pages of several visitors at once."""
+"""Source code that pages show: found by anchors, and read by several visitors at once."""
 
 import gc
 import os
@@ -38,3 +38,59 @@ def test_threads_may_read_at_the_same_time():
     with ThreadPoolExecutor(6) as threads:
         sizes = set[int]().union(*threads.map(read, range(6)))
     assert len(sizes) == 1
+
+
+CODE = """\
+def scale(x):
+    y = x * 2  # [twice]
+    # [sum]
+    total = sum(
+        y,
+    )
+    z = y - 1  # [less] y - 1, (B, T)
+    if z:  # [twins]
+        total += z  # [twins]
+    # [nowhere]
+
+    return total  # (B, T)
+
+
+class Layer:
+    # [kept] a comment
+    size = 1  # [twice]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(source_code, "_ROOT", tmp_path)
+    file = tmp_path / "code.py"
+    file.write_text(CODE, encoding="utf-8")
+    return str(file)  # absolute: results are cached by path
+
+
+@pytest.mark.parametrize(
+    ("anchor", "first", "last", "text"),
+    [
+        ("twice", 2, 2, "y = x * 2"),
+        ("sum", 4, 6, "total = sum(\n    y,\n)"),
+        ("less", 7, 7, "z = y - 1  # y - 1, (B, T)"),
+    ],
+)
+def test_an_anchor_finds_its_statement(file: str, anchor: str, first: int, last: int, text: str):
+    assert source_code.read(file, "scale", anchor) == source_code.Source(first, last, text)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "message"),
+    [("missing", "0 lines have"), ("twins", "2 lines have"), ("nowhere", "not at a statement")],
+)
+def test_an_anchor_must_name_one_statement(file: str, anchor: str, message: str):
+    with pytest.raises(LookupError, match=message):
+        source_code.read(file, "scale", anchor)
+
+
+def test_a_definition_is_shown_without_anchors(file: str):
+    shown = source_code.read(file, "Layer")
+    assert shown == source_code.Source(15, 17, "class Layer:\n    # a comment\n    size = 1")
+    assert "[" not in source_code.read(file, "scale").text

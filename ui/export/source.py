@@ -14,9 +14,9 @@ def show(file: str, name: str) -> None:
     _code(file, source.first_line, source.last_line, source.text)
 
 
-def step(file: str, name: str, *containing: str) -> None:
-    """Show the statements of a function that contain these texts, one statement for each text."""
-    sources = [source_code.read(file, name, text) for text in containing]
+def step(file: str, name: str, *anchors: str) -> None:
+    """Show the statements of a function that have these anchors (`# [scores]`)."""
+    sources = [source_code.read(file, name, anchor) for anchor in anchors]
     text = "\n".join(source.text for source in sources)
     first, last = min(s.first_line for s in sources), max(s.last_line for s in sources)
     _code(file, first, last, text)

@@ -1,41 +1,40 @@
 """Pieces of this project's own source code, read from the file itself.
 
-The file is parsed, not imported: showing code must not load torch.
+The file is parsed, not imported: showing code must not load torch. An anchor, as in
+`x = q @ k.T  # [scores]`, gives a statement the name by which pages find it. It ends the line of
+the statement or stands on the line above, and isn't shown.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
+_ANCHOR = re.compile(r"(?P<space> *)# \[(?P<name>[a-z][a-z ]*)\](?P<rest> .*)?$")
 _parsing = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Source:
-    """A piece of a file: its path in the project, its first line's number, its text."""
+    """A piece of a file: the numbers of its first and last line, its text without anchors."""
 
-    file: str
     first_line: int
+    last_line: int
     text: str
-
-    @property
-    def last_line(self) -> int:
-        """The number of the last line."""
-        return self.first_line + self.text.count("\n")
 
 
 @cache
-def read(file: str, name: str, containing: str | None = None) -> Source:
+def read(file: str, name: str, anchor: str | None = None) -> Source:
     """The definition of `name` ("attend", "KVCache.update") in a file of the project.
 
-    With `containing`, only the statement of it that contains this text, its indentation removed.
-    Raises: LookupError if the file does not define it, or not exactly one statement contains it.
+    With `anchor`, only its statement with this anchor, without indentation.
+    Raises: LookupError if the file does not define it, or not exactly one statement has the anchor.
     """
     text = (_ROOT / file).read_text(encoding="utf-8")
     try:
@@ -43,11 +42,10 @@ def read(file: str, name: str, containing: str | None = None) -> Source:
     except LookupError:
         raise LookupError(f"{file} does not define {name}") from None
     lines = text.splitlines()
-    if containing is not None:
-        first, last = _statement(node, lines, containing)
-        return Source(file, first, textwrap.dedent("\n".join(lines[first - 1 : last])))
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return Source(file, first, "\n".join(lines[first - 1 : node.end_lineno]))
+    if anchor is None:
+        return _shown(lines, _lines_of(node))
+    statement = _shown(lines, _statement(node, lines, anchor))
+    return replace(statement, text=textwrap.dedent(statement.text))
 
 
 def _parsed(text: str) -> ast.Module:
@@ -61,23 +59,51 @@ def _parsed(text: str) -> ast.Module:
         return ast.parse(text)
 
 
-def _statement(node: ast.AST, lines: list[str], containing: str) -> tuple[int, int]:
-    """First and last line of the one statement that contains a text; a docstring is none."""
-    spans = {
-        (part.lineno, part.end_lineno or part.lineno)
-        for part in ast.walk(node)
-        if isinstance(part, ast.stmt)
-        and not hasattr(part, "body")
-        and not (isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant))
-        and containing in "\n".join(lines[part.lineno - 1 : part.end_lineno])
-    }
-    if len(spans) != 1:
-        raise LookupError(f"{len(spans)} statements contain {containing!r}, not 1")
-    return spans.pop()
-
-
 def _definition(scope: ast.AST, path: list[str]) -> ast.FunctionDef | ast.ClassDef:
     for node in ast.iter_child_nodes(scope):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == path[0]:
             return node if len(path) == 1 else _definition(node, path[1:])
     raise LookupError(path[0])
+
+
+def _statement(node: ast.stmt, lines: list[str], anchor: str) -> range:
+    """The lines of the innermost statement with this anchor."""
+    anchored = [
+        number
+        for number in _lines_of(node)
+        if (found := _ANCHOR.search(lines[number - 1])) and found["name"] == anchor
+    ]
+    if len(anchored) != 1:
+        raise LookupError(f"{len(anchored)} lines have the anchor {anchor!r}, not 1")
+    number = anchored[0]
+    if lines[number - 1].lstrip().startswith("#"):
+        number += 1  # a line of its own, above the statement
+    statements = [part for part in ast.walk(node) if isinstance(part, ast.stmt)]
+    spans = [_lines_of(part) for part in statements if part is not node]
+    around = [span for span in spans if number in span]
+    if not around:
+        raise LookupError(f"the anchor {anchor!r} is not at a statement")
+    return min(around, key=len)
+
+
+def _lines_of(node: ast.stmt) -> range:
+    """The numbers of a statement's lines, decorators included."""
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
+    return range(first, (node.end_lineno or node.lineno) + 1)
+
+
+def _shown(lines: list[str], numbers: range) -> Source:
+    """These lines of a file without anchors; a line that held only an anchor is left out."""
+    text = []
+    for number in numbers:
+        line = lines[number - 1]
+        shown = _ANCHOR.sub(_what_follows, line)
+        if shown or not line:
+            text.append(shown)
+    return Source(numbers[0], numbers[-1], "\n".join(text))
+
+
+def _what_follows(anchor: re.Match[str]) -> str:
+    """The comment without its anchor, or nothing."""
+    return f"{anchor['space']}#{anchor['rest']}" if anchor["rest"] else ""

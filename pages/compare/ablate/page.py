@@ -85,8 +85,6 @@ with st.expander("How to read this"):
 
 with st.expander("The code that switched these heads off"):
     source.show("attention_core/analysis/ablation.py", "changed")
-    source.step("attention_core/model/forward_pass.py", "_attend_edited", "recompute_after(")
-    source.step(
-        "attention_core/attention.py", "MultiHeadAttention.forward", "= heads_of(", "merge_heads("
-    )
+    source.step("attention_core/model/forward_pass.py", "_attend_edited", "recomputed")
+    source.step("attention_core/attention.py", "MultiHeadAttention.forward", "context", "output")
     source.show("attention_core/analysis/ablation.py", "rank")

@@ -25,8 +25,8 @@ def merge_tokens(weights: Tensor, query_groups: Groups, key_groups: Groups) -> T
     """
     queries = _membership(query_groups, weights.shape[-2], "query", weights)  # (Q, T)
     keys = _membership(key_groups, weights.shape[-1], "key", weights)  # (K, S)
-    averaged = queries / queries.sum(-1, keepdim=True) @ weights
-    return averaged @ keys.T
+    averaged = queries / queries.sum(-1, keepdim=True) @ weights  # [averaged queries]
+    return averaged @ keys.T  # [summed keys]
 
 
 def visible_groups(query_groups: Groups, key_groups: Groups, *, causal: bool) -> Tensor:
@@ -61,7 +61,7 @@ def difference(left: Tensor, right: Tensor, comparable: Tensor) -> Tensor:
     """
     if left.shape != right.shape:
         raise ValueError(f"maps of {tuple(left.shape)} and {tuple(right.shape)} have no difference")
-    return (left - right).masked_fill(~comparable, torch.nan)
+    return (left - right).masked_fill(~comparable, torch.nan)  # [difference]
 
 
 def _membership(groups: Groups, size: int, kind: str, like: Tensor) -> Tensor:

@@ -125,8 +125,8 @@ if comparison is not None and DIFFERENCE in shown:
             st.text("The two sides have no token in common.")
     with halves[1]:
         side_by_side.summary(comparison)
-        source.step(MERGING, "merge_tokens", "averaged = ", "return averaged")
-        source.step(MERGING, "difference", "return (left - right)")
+        source.step(MERGING, "merge_tokens", "averaged queries", "summed keys")
+        source.step(MERGING, "difference", "difference")
 if TABLES in shown:
     side_by_side.numbers([(which, run, choice) for which, _, run, choice in opened], comparison)
 references = []
@@ -139,7 +139,7 @@ if REFERENCE in shown:
         key="side_by_side_reference",
     ):
         references = beside.show([(run.model, run.tokens.text) for _, _, run, _ in opened])
-        source.step("pretrained/comparison.py", "largest_difference", "return float")
+        source.step("pretrained/comparison.py", "largest_difference", "largest")
 
 if comparison is not None:
     take_away.show(both_runs, (first, second), comparison, view, renormalise, references)

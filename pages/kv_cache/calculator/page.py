@@ -130,7 +130,7 @@ if PRICE in shown:
         "long ones leave room for fewer. "
         "The lecture's example: $30 a million tokens with 8k of context, $60 with 32k."
     )
-    source.step(CORE, "token_cost", "kept_tokens = sum(", "parameters_read = min(")
+    source.step(CORE, "token_cost", "cached tokens", "parameters read")
 
 with st.expander("How to read this"):
     st.markdown(
@@ -147,8 +147,8 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that computes the cache"):
-    source.step(CORE, "cache_bytes", "return sum(")
+    source.step(CORE, "cache_bytes", "total bytes")
     formula = "kv_cache_bytes" if chosen.model.latent_size is None else "mla_cache_bytes"
-    source.step("attention_core/costs/formulas.py", formula, "return n_layers *")
+    source.step("attention_core/costs/formulas.py", formula, "bytes")
 
 take_away.show(chosen, everything, family)

@@ -122,10 +122,10 @@ with st.expander("The code that computed this"):
     source.step(
         CACHE,
         "KVCache.update",
-        "keys[:, :, start:end] = k",
-        "values[:, :, start:end] = v",
-        "return keys[:, :, :end]",
+        "new keys",
+        "new values",
+        "all so far",
     )
-    source.step(CACHE, "KVCache.crop", "self._length = n_tokens")
-    source.step(CACHE, "SlidingCache._count", "start = (end - n_kept)")
+    source.step(CACHE, "KVCache.crop", "new length")
+    source.step(CACHE, "SlidingCache._count", "oldest row")
     source.show(CORE, "compare_with_one_pass")

@@ -52,7 +52,9 @@ with st.expander("How to read this"):
 
 with st.expander("The code that takes turns, fits and compares"):
     source.show(CORE, "_turns")
-    source.step("attention_core/generation.py", "timed_pass", "begin =", "output =", "seconds =")
+    source.step(
+        "attention_core/generation.py", "timed_pass", "start time", "forward pass", "seconds"
+    )
     source.show(CORE, "fit_step_times")
     source.show(CORE, "flops_terms")
     source.show(CORE, "pays_from")

@@ -205,7 +205,7 @@ def show_averaged(name: str, text: str) -> Pooled:
     source.step(
         "pages/kv_cache/variants/experiment/pool_kv_heads.py",
         "mean_of_groups",
-        "return heads.unflatten",
+        "group means",
     )
     return pooling
 

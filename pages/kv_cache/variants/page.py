@@ -57,23 +57,21 @@ if NUMBERS in shown:
     source.step(
         "attention_core/costs/formulas.py",
         "mla_cache_bytes" if name == "MLA" else "kv_cache_bytes",
-        "return n_layers *",
+        "bytes",
     )
 if TIME in shown:
     st.header(TIME)
     timing_view.show(text, n_heads)
-    source.step(
-        "attention_core/costs/stopwatch.py", "interleave", "start = round_", "result = runs"
-    )
+    source.step("attention_core/costs/stopwatch.py", "interleave", "first run", "result")
 if LATENTS in shown:
     st.header(LATENTS)
     sections.latent_shapes(ladder, looks.run_latent_forms(text, n_heads))
     left, right = st.columns(2, gap="large")
     with left:
-        expanded = ("keys_and_values = ", "sizes = ", "k_nope, v = ", "k =")
+        expanded = ("keys and values", "sizes", "split", "keys")
         source.step(LATENT, "LatentAttention._expanded", *expanded)
     with right:
-        source.step(LATENT, "LatentAttention._absorbed", "q = torch.cat", "k = torch.cat")
+        source.step(LATENT, "LatentAttention._absorbed", "queries", "keys")
 pooled = None
 if drift.AVERAGED in shown or TRAINED in shown:
     if not models.ready():

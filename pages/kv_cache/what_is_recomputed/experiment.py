@@ -219,7 +219,7 @@ def repeated(before: Tensor, now: Tensor, name: str) -> Tensor:
         raise ValueError(
             f"{name} of shape {tuple(now.shape)} hold no part of shape {tuple(before.shape)}"
         )
-    return (now[..., :n_rows, :n_columns] - before).abs().amax(dim=(-2, -1))
+    return (now[..., :n_rows, :n_columns] - before).abs().amax(dim=(-2, -1))  # [largest change]
 
 
 def old_rows_by_layer(
@@ -276,6 +276,7 @@ def rows_read(
         copies[torch.arange(n), torch.arange(n)] = torch.nan
         inputs = {part: x.expand(n, *x.shape) for part, x in zip("qkv", (q, k, v), strict=True)}
         inputs[name[0]] = copies
+        # [rows read]
         read_rows[name] = last_context(**inputs, scale=scale, window=window).isnan().any(-1)
     return read_rows
 

@@ -121,6 +121,6 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that computed this"):
-    source.step(CORE, "repeated", "return (now")
+    source.step(CORE, "repeated", "largest change")
     source.show(CORE, "_step")
     source.show(ATTEND, "attend")

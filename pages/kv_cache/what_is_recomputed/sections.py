@@ -79,7 +79,7 @@ def queries(view: pictures.View, tall: int) -> None:
     with right:
         st.markdown("**Old rows overwritten: what becomes of the last context row**")
         plain_table(counts.spoiled(view), "What overwritten rows change")
-        source.step(CORE, "rows_read", "read_rows[name] =")
+        source.step(CORE, "rows_read", "rows read")
 
 
 def all_steps(view: pictures.View) -> None:

@@ -102,7 +102,7 @@ class FusedAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, C) -> (B, T, C)."""
-        q, k, v = self.qkv(x).chunk(3, dim=-1)  # (B, T, 3C) -> 3 x (B, T, C)
+        q, k, v = self.qkv(x).chunk(3, dim=-1)  # [projection] (B, T, 3C) -> 3 x (B, T, C)
         mask = causal_mask(x.shape[1], x.shape[1], device=x.device) if self.causal else None
         heads = [split_heads(part, self.num_heads) for part in (q, k, v)]
         return self.out_proj(merge_heads(attend(*heads, mask=mask).context))
@@ -122,6 +122,7 @@ class SplitWithKernel(nn.Module):
         q = split_heads(self.W_query(x), self.num_heads)
         k = split_heads(self.W_key(x), self.num_heads)
         v = split_heads(self.W_value(x), self.num_heads)
+        # [context]
         context = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         return self.out_proj(merge_heads(context))
 
@@ -152,6 +153,7 @@ class TorchModule(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, C) -> (B, T, C); no weights are asked for, so PyTorch may take its fast path."""
         mask = self._forbidden(x)
+        # [module output]
         out, _ = self.module(x, x, x, attn_mask=mask, is_causal=self.causal, need_weights=False)
         return out
 
@@ -224,13 +226,13 @@ def compare(ours: MultiHeadAttention, x: Tensor) -> Comparison:
     torch_module = variants[MODULE]
     assert isinstance(torch_module, TorchModule)  # for the type checker: KINDS are what they are
     weights = ours.record(x).weights
-    averaged = weights.mean(dim=-3)  # (B, H, T, T) -> (B, T, T)
+    averaged = weights.mean(dim=-3)  # [averaged weights] (B, H, T, T) -> (B, T, T)
     return Comparison(x, outputs, averaged, torch_module.weights(x))
 
 
 def largest_difference(left: Tensor, right: Tensor) -> float:
     """The largest absolute difference of two tensors of one shape."""
-    difference = (left - right).abs().max()
+    difference = (left - right).abs().max()  # [difference]
     return difference.item()
 
 
@@ -317,6 +319,7 @@ def kept_for_backward(module: nn.Module, x: Tensor, *, n_heads: int) -> Kept:
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in parameters:
+            # [square]
             square = tensor.is_floating_point() and tensor.shape[-2:] == (n_tokens, n_tokens)
             _, before = kept.get(storage.data_ptr(), (0, False))
             kept[storage.data_ptr()] = (storage.nbytes(), square or before)

@@ -59,16 +59,16 @@ if side is not None:
     st.markdown("Largest difference from ours over the **whole** output")
     st.table(side.differences.set_index("way"))
     with st.expander("The lines that compute and compare them"):
-        source.step(CORE, "TorchModule.forward", "self.module(")
-        source.step(CORE, "SplitWithKernel.forward", "nn.functional")
-        source.step(CORE, "largest_difference", "difference = ")
+        source.step(CORE, "TorchModule.forward", "module output")
+        source.step(CORE, "SplitWithKernel.forward", "context")
+        source.step(CORE, "largest_difference", "difference")
 
 shown = parts("against_pytorch_part", (WEIGHTS, PRODUCTS, KEPT, TIMES))
 if side is not None and WEIGHTS in shown:
     st.header(WEIGHTS)
     tensors(side.weights, key="against_pytorch_weights", decimals=4)
     st.markdown(f"Largest difference of all weights: **{written(side.weights_difference, '.1e')}**")
-    source.step(CORE, "compare", "averaged = ")
+    source.step(CORE, "compare", "averaged weights")
 if side is not None and PRODUCTS in shown:
     st.header(PRODUCTS)
     st.table(side.products.set_index("way"))
@@ -79,7 +79,7 @@ if side is not None and PRODUCTS in shown:
     source.step(
         CORE,
         "FusedAttention.forward",
-        "self.qkv(x)",
+        "projection",
     )
 if side is not None and KEPT in shown:
     st.header(KEPT)
@@ -92,7 +92,7 @@ if side is not None and KEPT in shown:
     source.step(
         CORE,
         "kept_for_backward",
-        "square = tensor.is",
+        "square",
     )
 if TIMES in shown:
     st.header(TIMES)

@@ -107,7 +107,9 @@ with st.expander("Every row, the code"):
     table = walked.rows_at(walk, step)
     plain_table(table, "What is kept of every row", most=250)
     tables.download("Download (CSV)", table, "rows.csv", key="attention_without_the_matrix_rows")
-    source.step(TILES, "add_tile", "m = torch.maximum", "factor =", "terms =", "l =", "o =")
+    source.step(
+        TILES, "add_tile", "new maximum", "correction", "exponentials", "new sum", "new output"
+    )
 
 shown = parts("attention_without_the_matrix_part", (sections.MOVED, sections.KEPT, sections.BACK))
 if sections.MOVED in shown:

@@ -64,7 +64,7 @@ def moved(head_size: int, causal: bool) -> None:
             pieces = traffic.pieces(setting)
             plain_table(pieces, "Every tensor that is read or written", most=250)
             tables.download("Download (CSV)", pieces, "bytes_moved.csv", key=f"{prefix}_csv")
-            source.step(MEMORY, "in_tiles", "seen =", "passing +=", "moved =")
+            source.step(MEMORY, "in_tiles", "keys seen", "total keys", "transfers")
 
 
 def kept(walked: Walk) -> None:
@@ -90,7 +90,7 @@ def kept(walked: Walk) -> None:
         st.text(said)
         forms = {"exp(score − m) / l": "{:.6f}", "weight with the whole matrix": "{:.6f}"}
         plain_table(table, "The weights of a query, made again", forms, most=230)
-    source.step(BACKWARD, "weights_again", "scores = attention_scores", "return torch.exp")
+    source.step(BACKWARD, "weights_again", "scores", "weights")
 
 
 def way_back(walked: Walk) -> None:
@@ -107,10 +107,10 @@ def way_back(walked: Walk) -> None:
     source.step(
         BACKWARD,
         "gradients",
-        "weights = weights_again",
-        "of_weights =",
-        "of_scores =",
-        "of_v[keys] +=",
-        "of_q[queries] +=",
-        "of_k[keys] +=",
+        "weights",
+        "weight gradients",
+        "score gradients",
+        "value gradients",
+        "query gradients",
+        "key gradients",
     )

@@ -44,37 +44,37 @@ _SHARED = {
     "feed-forward output": _FEED_FORWARD,
 }
 
-# For each tensor of `layers_of_2017.Steps`: the letters of its axes, what the statement that
-# makes it contains, and the tensors that it is made of.
+# For each tensor of `layers_of_2017.Steps`: the letters of its axes, the anchor of the statement
+# that makes it, and the tensors that it is made of.
 _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "normalised for attention": ("TC", "reads = self.attention_norm(", ("input",)),
-    "outputs of the heads": ("HTD", "= heads_of(", ("input",)),
-    "concatenated per word": ("TJ", "merge_heads(", ("outputs of the heads",)),
-    "out projection": ("TC", "self.out(", ("concatenated per word",)),
-    "residual sum": ("TC", "attention_sum = x +", ("input", "out projection")),
-    "normalised sum": ("TC", "_norm(attention_sum)", ("residual sum",)),
-    "outputs of the cross-attention heads": ("HTD", "= heads_of(", ("normalised sum",)),
+    "normalised for attention": ("TC", "normed input", ("input",)),
+    "outputs of the heads": ("HTD", "context", ("input",)),
+    "concatenated per word": ("TJ", "output", ("outputs of the heads",)),
+    "out projection": ("TC", "output", ("concatenated per word",)),
+    "residual sum": ("TC", "attention sum", ("input", "out projection")),
+    "normalised sum": ("TC", "normed sum", ("residual sum",)),
+    "outputs of the cross-attention heads": ("HTD", "context", ("normalised sum",)),
     "cross-attention concatenated": (
         "TJ",
-        "merge_heads(",
+        "output",
         ("outputs of the cross-attention heads",),
     ),
-    "cross-attention out projection": ("TC", "self.out(", ("cross-attention concatenated",)),
+    "cross-attention out projection": ("TC", "output", ("cross-attention concatenated",)),
     "residual sum with cross-attention": (
         "TC",
-        "cross_sum = attention_normed +",
+        "cross sum",
         ("normalised sum", "cross-attention out projection"),
     ),
     "normalised cross-attention sum": (
         "TC",
-        "cross_norm(",
+        "normed cross sum",
         ("residual sum with cross-attention",),
     ),
-    "normalised for feed-forward": ("TC", "_norm(attention_sum)", ("residual sum",)),
-    HIDDEN: ("TF", "self.hidden(", ()),
-    "feed-forward output": ("TC", "self.down(", (HIDDEN,)),
-    "second residual sum": ("TC", "mlp_sum =", ("feed-forward output",)),
-    "normalised output": ("TC", "mlp_norm(mlp_sum)", ("second residual sum",)),
+    "normalised for feed-forward": ("TC", "normed sum", ("residual sum",)),
+    HIDDEN: ("TF", "hidden", ()),
+    "feed-forward output": ("TC", "down", (HIDDEN,)),
+    "second residual sum": ("TC", "mlp sum", ("feed-forward output",)),
+    "normalised output": ("TC", "normed output", ("second residual sum",)),
 }
 AXES = {"H": "head", "T": "token", "D": "column", "C": "width", "J": "head column",
          "F": "hidden number"}  # fmt: skip
@@ -87,7 +87,7 @@ class Step:
     name: str
     values: np.ndarray
     axes: tuple[str, ...]
-    source: tuple[str, str, str]  # file, function, text of the statement
+    source: tuple[str, str, str]  # file, function, anchor of the statement
     made_of: tuple[str, ...]
 
     @property
@@ -162,12 +162,12 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
         encoded, layer_words, where = None, words, _LAYER
         if kind == DECODER_2017:
             encoder = untrained_layer(ENCODER_2017, n_heads, d_ff)
-            memory = encoder(x)
+            memory = encoder(x)  # [memory]
             encoded = Step(
                 "memory, from the encoder",
                 memory[0].numpy(),
                 (AXES["T"], AXES["C"]),
-                ("pages/learn/block/steps.py", "layer_2017", "memory = encoder("),
+                ("pages/learn/block/steps.py", "layer_2017", "memory"),
                 (),
             )
             layer_words, where = words[: (len(words) + 1) // 2], _DECODER
@@ -176,7 +176,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
             steps = layer_steps(layer.record(x), config)
         labels = unique_labels(layer_words)
         bent = _bend(layer, config.activation, steps, labels)
-    origin = (_2017, "layer_input", "return word_vectors(")
+    origin = (_2017, "layer_input", "input")
     return Layer(
         title=f"{kind}, untrained weights",
         labels=labels,
@@ -202,8 +202,8 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
         steps = layer_steps(stream.run.layer(layer), config)
         bent = _bend(core.blocks[layer], config.activation, steps, stream.labels)
     pre = config.norm_order == "pre"
-    embedded = (_MODEL, "Transformer.forward", "embedding = self.embed(")
-    passed_on = (_MODEL, "Transformer.run_layers", "x = layer.output")
+    embedded = (_MODEL, "Transformer.forward", "embedding")
+    passed_on = (_MODEL, "Transformer.run_layers", "layer output")
     return Layer(
         title=f"{stream.title}, layer {layer}",
         labels=stream.labels,

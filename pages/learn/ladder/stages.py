@@ -74,23 +74,23 @@ LADDER, ATTEND, RUNGS_FILE = (
 
 # The line that makes queries, keys and values of each rung.
 _PROJECTED = {
-    "simplified": (RUNGS_FILE, "climb", "record = attend(x, x, x"),
-    "v1": (LADDER, "SelfAttentionV1.record", "attend("),
-    "v2": (LADDER, "SelfAttentionV2.record", "attend("),
-    "causal": (LADDER, "CausalAttention.record", "attend("),
-    "dropout": (LADDER, "CausalAttention.record", "attend("),
-    "wrapper": (LADDER, "CausalAttention.record", "attend("),
-    "splits": (LADDER, "MultiHeadAttention.forward", "q = split", "k = split", "v = split"),
+    "simplified": (RUNGS_FILE, "climb", "attention"),
+    "v1": (LADDER, "SelfAttentionV1.record", "attention"),
+    "v2": (LADDER, "SelfAttentionV2.record", "attention"),
+    "causal": (LADDER, "CausalAttention.record", "attention"),
+    "dropout": (LADDER, "CausalAttention.record", "attention"),
+    "wrapper": (LADDER, "CausalAttention.record", "attention"),
+    "splits": (LADDER, "MultiHeadAttention.forward", "queries", "keys", "values"),
 }
 # The line that makes each tensor after them.
 _CODE = {
-    "scores": (ATTEND, "attention_scores", "@ k.transpose"),
-    "masked": (ATTEND, "mask_scores", "masked_fill"),
-    "scaled": (ATTEND, "attend", "scaled = masked"),
-    "attention": (ATTEND, "attention_weights", "weights = torch.softmax"),
-    "weights": (ATTEND, "attention_weights", "weights = torch.softmax"),
-    "context": (ATTEND, "mix_values", "@ v"),
-    "output": (LADDER, "MultiHeadAttention.forward", "out_proj"),
+    "scores": (ATTEND, "attention_scores", "scores"),
+    "masked": (ATTEND, "mask_scores", "masked"),
+    "scaled": (ATTEND, "attend", "scaled"),
+    "attention": (ATTEND, "attention_weights", "softmax"),
+    "weights": (ATTEND, "attention_weights", "softmax"),
+    "context": (ATTEND, "mix_values", "context"),
+    "output": (LADDER, "MultiHeadAttention.forward", "output"),
 }
 QUANTITIES: dict[str, Quantity] = {
     "q": "queries", "k": "keys", "v": "values", "scores": "scores", "masked": "scores",
@@ -113,7 +113,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Stage:
-    """Tensors that are made together, and where in the code: file, function, texts of the lines."""
+    """Tensors that are made together, and where: file, function and anchors."""
 
     panels: tuple[Panel, ...]
     code: tuple[str, ...]
@@ -228,9 +228,9 @@ def _axes(rung: Rung, name: str, n_axes: int) -> tuple[str, ...]:
 def _statement(rung: Rung, name: str) -> tuple[str, ...]:
     """Where in the code a tensor from the scores on is made."""
     if name == "weights" and rung.name == "dropout":
-        return (ATTEND, "attend", "nn.functional.dropout")
+        return (ATTEND, "attend", "weights")
     if name == "output" and rung.name == "wrapper":
-        return (LADDER, "MultiHeadAttentionWrapper.forward", "torch.cat")
+        return (LADDER, "MultiHeadAttentionWrapper.forward", "side by side")
     return _CODE[name]
 
 

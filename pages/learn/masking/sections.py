@@ -113,8 +113,8 @@ def two_orders(scores: numbers.Scores) -> None:
     st.metric("Largest difference of the last two", written(masked.difference, ".1e"))
     with st.expander("The sums of the rows, and the code"):
         st.dataframe(numbers.sums(masked, labels), hide_index=True)
-        source.step(MASKING, "renormalise", "return")
-        source.step(ATTEND, "mask_scores", "return")
+        source.step(MASKING, "renormalise", "normalized")
+        source.step(ATTEND, "mask_scores", "masked")
 
 
 def another_number(scores: numbers.Scores) -> None:
@@ -194,7 +194,7 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     st.markdown(
         f"Kept **{kept}** of {int(there.sum())} {what}, times **{written(1 / (1 - p), '.4g')}**."
     )
-    source.step("pages/learn/masking/experiment/dropout_draws.py", "drop", "after =")
+    source.step("pages/learn/masking/experiment/dropout_draws.py", "drop", "after dropout")
 
     st.subheader("Many draws average out")
     st.markdown(

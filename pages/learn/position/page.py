@@ -70,7 +70,7 @@ else:
                 f"{written(found.largest[orders.WITH], '.2g')}."
             )
             with st.expander("The code"):
-                source.step(ORDER, "in_two_orders", "rotation =", "block.attention(")
+                source.step(ORDER, "in_two_orders", "rotation", "output")
 
 shown = parts("position_part", (SINUSOIDS, LEARNED, ROTARY, LONGER))
 if SINUSOIDS in shown:

@@ -74,8 +74,8 @@ def show_sinusoids() -> None:
             f"{written(means.min(), '.2f')} to {written(means.max(), '.2f')}."
         )
         with st.expander("The code"):
-            source.step(TABLE_OF_2017, "sinusoids", "angles =", "torch.stack")
-            source.step(DISTANCES, "dot_products", "return")
+            source.step(TABLE_OF_2017, "sinusoids", "angles", "sines and cosines")
+            source.step(DISTANCES, "dot_products", "products")
 
 
 def show_learned(chosen: CatalogEntry | None) -> None:
@@ -130,7 +130,7 @@ def show_learned(chosen: CatalogEntry | None) -> None:
             f"The table has {n_rows} rows of {width} numbers: position {n_rows} has none."
         )
         with st.expander("The code"):
-            source.step(DISTANCES, "cosines", "directions =", "return")
+            source.step(DISTANCES, "cosines", "directions", "cosines")
 
 
 def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | None:
@@ -188,8 +188,8 @@ def show_rotary(found: turned.Vectors) -> None:
         forms = {name: "{:.6g}" for name in here.pairs.columns if name != "pair"}
         plain_table(here.pairs, "Every pair of numbers", forms, most=320)
         tables.download("Download (CSV)", here.pairs, "rotary_pairs.csv", key="position_pairs_csv")
-        source.step(ROTATION, "rotary_angles", "angles = positions", "angles = torch.cat")
-        source.step(ROTATION, "rotate", "return x * cos")
+        source.step(ROTATION, "rotary_angles", "angles", "both halves")
+        source.step(ROTATION, "rotate", "rotated")
 
 
 def show_longer(found: turned.Vectors) -> None:

@@ -30,7 +30,7 @@ def softmax_at(logits: Tensor, temperature: float) -> Tensor:
     """
     if not (temperature > 0.0 and math.isfinite(temperature)):
         raise ValueError(f"temperature must be positive and finite, got {temperature}")
-    return attention_weights(logits / temperature)
+    return attention_weights(logits / temperature)  # [weights]
 
 
 def softmax_of_shares(logits: Tensor) -> Tensor:
@@ -56,7 +56,7 @@ def entropy(weights: Tensor) -> Tensor:
 
 def softmax_jacobian(weights: Tensor) -> Tensor:
     """How each weight answers to each logit: diag(p) - p p^T; (..., n) -> (..., n, n)."""
-    return torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]
+    return torch.diag_embed(weights) - weights[..., :, None] * weights[..., None, :]  # [jacobian]
 
 
 def jacobian_norm(weights: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ def scaling_sweep(
 def _measure(scores: Tensor, d_k: int, divisor: float) -> ScaledScores:
     """One divisor: scores (draws, T, S), not yet divided."""
     scaled = scores / divisor
-    variances = scaled.flatten(1).var(dim=1)  # one number a draw
+    variances = scaled.flatten(1).var(dim=1)  # [variances] one number a draw
     weights = attention_weights(scaled)
     norms = jacobian_norm(weights)
     return ScaledScores(
@@ -172,4 +172,4 @@ def weights_at_scale(q: Tensor, k: Tensor, scale: float, *, causal: bool) -> Ten
     scores = attention_scores(q, k)
     mask = causal_mask(*scores.shape, device=q.device) if causal else None
     masked = scores if mask is None else mask_scores(scores, mask)
-    return attention_weights(masked * scale, mask)
+    return attention_weights(masked * scale, mask)  # [weights]

@@ -65,7 +65,7 @@ else:
             st.info("These scores add up to 0: nothing can be divided by that.")
         elif result.logits.sum() < 0:
             st.info("Their sum is negative: divided by it, the smallest score wins.")
-        source.step(CORE, "softmax_at", "logits / temperature")
+        source.step(CORE, "softmax_at", "weights")
     with left:
         show(charts.softmax_chart, result.rows, key="scaling_softmax_chart")
         st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
@@ -105,8 +105,8 @@ if SIZE in shown:
         )
         left, right = st.columns(2, gap="large")
         with left:
-            source.step(CORE, "softmax_jacobian", "diag_embed")
-            source.step(CORE, "_measure", "variances =")
+            source.step(CORE, "softmax_jacobian", "jacobian")
+            source.step(CORE, "_measure", "variances")
         with right:
             course_d_k, n_draws, n_tokens = variances.COURSE
             st.markdown(

@@ -58,4 +58,4 @@ def rescaled_head() -> None:
         )
         with st.expander("Every row"):
             st.dataframe(head.rows.round(4), hide_index=True, height=tables.height(head.rows, 320))
-        source.step(CORE, "weights_at_scale", "masked * scale")
+        source.step(CORE, "weights_at_scale", "weights")

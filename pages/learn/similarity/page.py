@@ -69,7 +69,7 @@ for sentence in near.sentences:
 with st.expander("The numbers, the code"):
     plain_table(near.table, "Every token of the text", words.FORMS, most=250)
     tables.download("Download (CSV)", near.table, "similarity.csv", key="similarity_csv")
-    source.step(WORD_VECTORS, "products", "dots =", "lengths = rows", "cosines =")
+    source.step(WORD_VECTORS, "products", "dot products", "lengths", "cosines")
 
 shown = parts(
     "similarity_part", (sections.REASONS, sections.MATRICES, sections.TEXTS, sections.DIM)

@@ -58,7 +58,7 @@ def reasons(shown: Head, word: int) -> None:
             key="similarity_every_head",
         )
     plain_table(heads.reasons(shown, word), "Five reasons against x·xᵀ")
-    source.step(SCORES, "ways", "plain = attend", "as_it_is = attend")
+    source.step(SCORES, "ways", "plain", "learned")
 
 
 def matrices(shown: Head) -> None:
@@ -89,7 +89,7 @@ def matrices(shown: Head) -> None:
     st.text(heads.handed_over(shown))
     with st.expander("Who is nearest to whom as x, query, key and value"):
         plain_table(heads.nearest(shown), "The nearest other token", most=300)
-    source.step(SCORES, "asymmetry", "return float")
+    source.step(SCORES, "asymmetry", "asymmetry")
 
 
 def two_texts(shown: Head, choice: HeadChoice) -> None:
@@ -118,7 +118,7 @@ def two_texts(shown: Head, choice: HeadChoice) -> None:
             )
     st.text(texts.notice(shown, second))
     plain_table(texts.changes(shown, second), "What another text changes")
-    source.step(SCORES, "n_changed", "return int")
+    source.step(SCORES, "n_changed", "changed")
 
 
 def which_dim(shown: Head) -> None:
@@ -156,4 +156,4 @@ def which_dim(shown: Head) -> None:
         )
     plain_table(made.table, "The sums after each softmax")
     st.text(dims.future(shown))
-    source.step(DIMS, "softmax_over", "weights = torch.softmax")
+    source.step(DIMS, "softmax_over", "weights")

@@ -103,9 +103,9 @@ if readings.by_method and ONE_WORD in shown:
         ids = ", ".join(map(str, cut.ids))
         st.markdown(f"Ids at the end: {ids}; {same} as the tokenizer's own.")
         if method == tokenizers.WORDPIECE:
-            source.step("pretrained/tokenization/step_by_step.py", "match_steps", "index = ")
+            source.step("pretrained/tokenization/step_by_step.py", "match_steps", "token id")
         else:
-            source.step("pretrained/tokenization/step_by_step.py", "merge_steps", "min(candidates)")
+            source.step("pretrained/tokenization/step_by_step.py", "merge_steps", "first merge")
 
 if EMBEDDING in shown:
     st.header(EMBEDDING)
@@ -135,10 +135,12 @@ if EMBEDDING in shown:
                     "This model adds no position vector: its rotary positions turn queries and "
                     "keys inside attention. The token embedding alone enters layer 0."
                 )
-                source.step("attention_core/model/transformer.py", "Transformer.embed", "token = ")
+                source.step(
+                    "attention_core/model/transformer.py", "Transformer.embed", "token vectors"
+                )
             else:
                 source.step(
-                    "attention_core/model/transformer.py", "Transformer.embed", "total + position"
+                    "attention_core/model/transformer.py", "Transformer.embed", "plus position"
                 )
             st.markdown(
                 "Parts added up here, against what entered layer 0 in a whole forward pass: "

@@ -114,13 +114,13 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
         source.step(
             "attention_core/attention.py",
             "MultiHeadAttention.forward",
-            "q = split_heads(",
-            "k = split_heads(",
-            "v = split_heads(",
-            "= heads_of(",
-            "self.out(merge_heads",
+            "queries",
+            "keys",
+            "values",
+            "context",
+            "output",
         )
-        source.step(MODEL, "Layer.forward", "records = ", "records.append")
+        source.step(MODEL, "Layer.forward", "self attention", "cross attention")
 
 
 def one_vector(translation: Translated) -> None:
@@ -137,7 +137,7 @@ def one_vector(translation: Translated) -> None:
             "earlier networks were trained with one vector, and did better than this. But the "
             "longer the text, the more that vector lost. Attention was made to mend that."
         )
-    source.step(MODEL, "Translator.forward", "memory = (memory", "memory = memory /")
+    source.step(MODEL, "Translator.forward", "summed states", "mean state")
 
 
 def what_is_left() -> None:

@@ -58,6 +58,6 @@ def numbers(recording: Recording) -> None:
     tables.download(
         "Download with every head (CSV)", table, "heads_form.csv", key="watch_heads_form_csv"
     )
-    source.step(f"{_FOLDER}/training.py", "HeadTraining.step", "logits, _", "loss = ", "backward")
-    source.step(_SCORES, "_earlier", "queries = ", "return weights")
+    source.step(f"{_FOLDER}/training.py", "HeadTraining.step", "logits", "loss", "gradients")
+    source.step(_SCORES, "_earlier", "queries", "mean weight")
     source.show(f"{_FOLDER}/sequences.py", "draw")

@@ -150,7 +150,7 @@ class Training:
                 if part[1] == W_Q and part[0] is not None:
                     of_heads = numbers.unflatten(0, (config.n_heads, -1))  # (H, D, C)
                     of_w_q[part[0]] = of_heads.norm(dim=(1, 2)).cpu()
-            parameter.data.add_(gradient, alpha=-self.learning_rate)
+            parameter.data.add_(gradient, alpha=-self.learning_rate)  # [update]
             parameter.grad = None
 
         with ExitStack() as stack:
@@ -161,11 +161,11 @@ class Training:
                 stack.callback(handle.remove)
             with _counted(self.model) as kept:
                 output = self.model(self.ids, record=True, hooks=hooks)
-                losses = next_token_losses(output, self.ids)
-                loss = losses.mean()
+                losses = next_token_losses(output, self.ids)  # [losses]
+                loss = losses.mean()  # [mean loss]
             watched = _Watched(output)
             n_kept_bytes = sum(kept.values())
-            loss.backward()
+            loss.backward()  # [gradients]
         w_q = torch.stack([of_w_q[layer] for layer in range(config.n_layers)])
         signal, seconds = watched.signal(w_q), time.perf_counter() - begin
         return Step(_reading(output, losses), gradients, signal, n_kept_bytes, seconds)

@@ -81,7 +81,7 @@ with st.expander("Every part in numbers, and the code"):
     forms = dict.fromkeys(("length", "gradient", "change", numbers.MOVED), "{:.3g}")
     plain_table(table, "Every part of the model", forms, most=300)
     tables.download("Download (CSV)", table, "weights.csv", key="who_sets_the_weights_csv")
-    source.step(STEPS, "Training.step", "losses =", "loss = ", "loss.backward", "parameter.data")
+    source.step(STEPS, "Training.step", "losses", "mean loss", "gradients", "update")
     source.show(STEPS, "next_token_losses")
 
 shown = parts("who_sets_the_weights_part", sections.PARTS)

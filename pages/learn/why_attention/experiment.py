@@ -61,7 +61,7 @@ def encoder(width: int, state: int, seed: int, *, hold: float = 0.0) -> nn.GRU:
 
 def last_state(gru: nn.GRU, x: Tensor) -> Tensor:
     """The last state, which is all that a decoder gets of a sentence: (B, T, d) -> (B, h)."""
-    _, state = gru(x)
+    _, state = gru(x)  # [last state]
     return state[0]
 
 
@@ -91,7 +91,7 @@ def influence(last: LastVector, x: Tensor, size: int) -> Tensor:
     with torch.enable_grad():
         copies = x.detach().expand(size, *x.shape).clone().requires_grad_()
         each_its_own = last(copies).diagonal().sum()
-        (gradients,) = torch.autograd.grad(each_its_own, copies)  # (size, T, d)
+        (gradients,) = torch.autograd.grad(each_its_own, copies)  # [gradient] (size, T, d)
     return gradients.norm(dim=(0, 2))
 
 
@@ -138,7 +138,7 @@ def recoverable(gru: nn.GRU, n_tokens: int, *, n_sequences: int, seed: int) -> T
         state = last_state(gru, x.to(gru.get_parameter("bias_ih_l0").dtype)).double()
     state = torch.cat([state, torch.ones(2 * half, 1).double()], dim=1)  # a column for the offset
     tokens = x.double().flatten(1)  # (sequences, T * d)
-    reader = torch.linalg.lstsq(state[:half], tokens[:half]).solution
+    reader = torch.linalg.lstsq(state[:half], tokens[:half]).solution  # [least squares]
     error = (state[half:] @ reader - tokens[half:]).square().unflatten(1, x.shape[1:])
     variance = x[half:].double().var(dim=0).mean(dim=-1)
     return 1.0 - error.mean(dim=(0, 2)) / variance

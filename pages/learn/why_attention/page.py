@@ -81,10 +81,10 @@ else:
     left, right = st.columns(2, gap="large")
     with left:
         show(charts.reach_chart, reach.shares, key="why_attention_reach")
-        source.step(CORE, "last_state", "gru(x)")
+        source.step(CORE, "last_state", "last state")
     with right:
         show(charts.growth_chart, grown, key="why_attention_growth")
-        source.step(CORE, "influence", "autograd.grad")
+        source.step(CORE, "influence", "gradient")
     cells = st.columns(4, gap="medium")
     sentence, handed_over = reach.numbers
     product = f"{len(reach.words)} × {setting.width} = {sentence}"
@@ -121,7 +121,7 @@ if READ_BACK in shown:
             "rest (1: all of the token, 0: nothing). No linear reader can get more than h = "
             f"{state} numbers. Attention keeps all {everything} within reach.]"
         )
-        source.step(CORE, "recoverable", "lstsq")
+        source.step(CORE, "recoverable", "least squares")
 if AT_ONCE in shown:
     st.header(AT_ONCE)
     with st.spinner("Measuring …", show_time=True):

@@ -95,10 +95,10 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
                 "Download (CSV)", table, "why_several_heads.csv", key="why_several_heads_csv"
             )
         with right:
-            source.step(ONE_MAP, "hand_on", "return (weights")
-            source.step(ONE_MAP, "average_map", "return weights")
-            source.step(ONE_MAP, "hand_on_with_one_map", "return one_map")
-            source.step(ONE_MAP, "missed", "difference = ", "length = ")
+            source.step(ONE_MAP, "hand_on", "handed on")
+            source.step(ONE_MAP, "average_map", "average")
+            source.step(ONE_MAP, "hand_on_with_one_map", "handed on")
+            source.step(ONE_MAP, "missed", "difference", "length")
 
 
 def price(run: Run, layer: int) -> None:
@@ -132,7 +132,7 @@ def price(run: Run, layer: int) -> None:
             "theory, √(1 + c²) / √D.]"
         )
     with left, st.expander(CODE):
-        source.step(HEAD_SIZE, "score_noise", "scores = heads @", "errors = ")
+        source.step(HEAD_SIZE, "score_noise", "scores", "errors")
 
 
 def chosen_layer(run: Run) -> int:
@@ -162,8 +162,8 @@ def division(run: Run, layer: int) -> None:
         unlike = labour.how_unlike(distances, labour.variety(run), layer)
         st.text(f"{labour.who_does_what(table)}\n{unlike}")
         with st.expander(CODE):
-            source.step(DIVISION, "jobs", "shares = {")
-            source.step(DIVISION, "map_distances", "differences = ")
+            source.step(DIVISION, "jobs", "shares")
+            source.step(DIVISION, "map_distances", "differences")
     with right:
         picture = Map(
             distances,
@@ -204,8 +204,8 @@ def left_with_one(run: Run, layer: int) -> None:
     with right:
         st.text(labour.what_is_lost(losses, layer))
         with st.expander(CODE):
-            source.step(DIVISION, "switched_off", "left_alone = ")
-            source.step(DIVISION, "losses", "entering.expand")
+            source.step(DIVISION, "switched_off", "other heads")
+            source.step(DIVISION, "losses", "resumed")
 
 
 def in_code(run: Run, choice: HeadChoice, text: str) -> None:
@@ -214,7 +214,7 @@ def in_code(run: Run, choice: HeadChoice, text: str) -> None:
     plain_table(split.table, "One product, a view, a transpose")
     left, right = st.columns([3, 2], gap="large")
     with left:
-        source.step("attention_core/heads.py", "split_heads", "x = x.view", "return x.transpose")
+        source.step("attention_core/heads.py", "split_heads", "view", "transpose")
     with right:
         st.text(
             "A product for each head gives the same queries: the largest difference is "

@@ -45,7 +45,7 @@ def _through_all_layers(entry: CatalogEntry, passed: OnePass, token: int) -> Non
     with st.expander("Every layer in numbers"):
         plain_table(by_layer, "One token in every layer", forms, most=388)
         tables.download("Download this table (CSV)", by_layer, "layers.csv", key="one_pass_csv")
-    source.step(BLOCK, "Block.forward", "attention_sum = x", "mlp_sum = ")
+    source.step(BLOCK, "Block.forward", "attention sum", "mlp sum")
 
 
 def _training(
@@ -84,7 +84,7 @@ def _both(entry: CatalogEntry, passed: OnePass, token: int) -> None:
         args=(other,),
         key="one_pass_other",
     )
-    source.step("attention_core/masks.py", "causal_mask", "mask = key_positions")
+    source.step("attention_core/masks.py", "causal_mask", "mask")
 
 
 def _take(name: str) -> None:

@@ -55,7 +55,7 @@ def mean_of_groups(heads: Tensor, n_groups: int, *, dim: int) -> Tensor:
     n_heads = heads.shape[dim]
     if n_groups < 1 or n_heads % n_groups:
         raise ValueError(f"{n_heads} heads cannot be averaged in {n_groups} groups evenly")
-    return heads.unflatten(dim, (n_groups, n_heads // n_groups)).mean(dim=dim)
+    return heads.unflatten(dim, (n_groups, n_heads // n_groups)).mean(dim=dim)  # [group means]
 
 
 def _pooled_rows(weight: Tensor, attention: MultiHeadAttention, n_kv_heads: int) -> Tensor:

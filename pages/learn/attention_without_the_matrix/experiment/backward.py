@@ -36,12 +36,12 @@ def weights_again(q: Tensor, k: Tensor, rows: Rows, scale: float, mask: Tensor |
 
     A query that saw no key has weights of 0.
     """
-    scores = attention_scores(q, k) * scale
+    scores = attention_scores(q, k) * scale  # [scores]
     if mask is not None:
         scores = mask_scores(scores, mask)
     origin = rows.m.masked_fill(rows.m == -math.inf, 0.0)
     total = rows.l.masked_fill(rows.l == 0, 1.0)
-    return torch.exp(scores - origin[:, None]) / total[:, None]
+    return torch.exp(scores - origin[:, None]) / total[:, None]  # [weights]
 
 
 def gradients(
@@ -73,12 +73,12 @@ def gradients(
         allowed = None if mask is None else mask[queries, keys]
         if allowed is not None and not allowed.any():
             continue
-        weights = weights_again(q[queries], k[keys], rows.of(queries), scale, allowed)
-        of_weights = of_output[queries] @ v[keys].T
-        of_scores = weights * (of_weights - shared[queries]) * scale
-        of_v[keys] += weights.T @ of_output[queries]
-        of_q[queries] += of_scores @ k[keys]
-        of_k[keys] += of_scores.T @ q[queries]
+        weights = weights_again(q[queries], k[keys], rows.of(queries), scale, allowed)  # [weights]
+        of_weights = of_output[queries] @ v[keys].T  # [weight gradients]
+        of_scores = weights * (of_weights - shared[queries]) * scale  # [score gradients]
+        of_v[keys] += weights.T @ of_output[queries]  # [value gradients]
+        of_q[queries] += of_scores @ k[keys]  # [query gradients]
+        of_k[keys] += of_scores.T @ q[queries]  # [key gradients]
         n_weights += weights.numel()
         n_at_once = max(n_at_once, weights.numel())
     return Gradients(of_q, of_k, of_v, n_weights, n_at_once)

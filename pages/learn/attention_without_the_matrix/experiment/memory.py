@@ -72,10 +72,11 @@ def in_tiles(n_tokens: int, head_size: int, tile: tuple[int, int], *, causal: bo
     for start in range(0, n_tokens, tile[0]):
         stop = min(start + tile[0], n_tokens)
         # the last query of the tile sees `stop` keys: so many tiles of keys, the last one whole
-        seen = min(-(-stop // tile[1]) * tile[1], n_tokens) if causal else n_tokens
-        passing += seen
+        seen = min(-(-stop // tile[1]) * tile[1], n_tokens) if causal else n_tokens  # [keys seen]
+        passing += seen  # [total keys]
         n_cells += (stop - start) * seen
     step, vectors = "one step, tile by tile", n_tokens * head_size
+    # [transfers]
     moved = (
         (step, "q", READ, vectors),
         (step, "k", READ, passing * head_size),

@@ -80,12 +80,13 @@ def add_tile(rows: Rows, scores: Tensor, v: Tensor) -> tuple[Rows, Tensor]:
     factors. A row that has seen no key has m = -inf; 0 stands in for it in the exponents, since
     -inf minus -inf is no number.
     """
-    m = torch.maximum(rows.m, scores.amax(dim=-1))
+    m = torch.maximum(rows.m, scores.amax(dim=-1))  # [new maximum]
     origin = m.masked_fill(m == -math.inf, 0.0)
-    factor = torch.exp(rows.m - origin)
-    terms = torch.exp(scores - origin[..., None])
+    factor = torch.exp(rows.m - origin)  # [correction]
+    terms = torch.exp(scores - origin[..., None])  # [exponentials]
+    # [new sum]
     l = rows.l * factor + terms.sum(dim=-1)  # noqa: E741
-    o = rows.o * factor[..., None] + unfold_groups(fold_groups(terms, v) @ v, terms)
+    o = rows.o * factor[..., None] + unfold_groups(fold_groups(terms, v) @ v, terms)  # [new output]
     return Rows(m, l, o), factor
 
 

@@ -102,7 +102,7 @@ def climb(name: str, x: Tensor, settings: RungSettings = RungSettings()) -> Rung
     # all of it inside: what is built only to be overwritten leaves the global stream alone
     with seeded(seed), torch.no_grad():
         if name == SIMPLIFIED:
-            record = attend(x, x, x, scale=1.0)
+            record = attend(x, x, x, scale=1.0)  # [attention]
             return Rung(name, x, {}, record, record.context, _loop_difference(x), None)
         if name in (V1, V2):
             return _single(name, x, settings, seed)

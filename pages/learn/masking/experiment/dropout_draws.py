@@ -39,7 +39,7 @@ def drop(weights: Tensor, p: float, generator: torch.Generator) -> Dropped:
     """
     _check(p)
     kept = torch.empty_like(weights).bernoulli_(1.0 - p, generator=generator)
-    after = weights * (kept / (1.0 - p))
+    after = weights * (kept / (1.0 - p))  # [after dropout]
     return Dropped(weights, kept, after)
 
 

@@ -24,7 +24,7 @@ def renormalise(weights: Tensor) -> Tensor:
     After `cut` this is softmax over the allowed keys alone: the common denominator cancels.
     Source: notebook and course on causal attention.
     """
-    return weights / weights.sum(dim=-1, keepdim=True)
+    return weights / weights.sum(dim=-1, keepdim=True)  # [normalized]
 
 
 def leaked(weights: Tensor, mask: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class ByDistance:
 
 def dot_products(table: Tensor) -> Tensor:
     """Of every two rows: (N, C) -> (N, N)."""
-    return table @ table.T
+    return table @ table.T  # [products]
 
 
 def cosines(table: Tensor) -> Tensor:
@@ -39,8 +39,8 @@ def cosines(table: Tensor) -> Tensor:
     if not lengths.all():
         row = int((lengths == 0).flatten().nonzero()[0])
         raise ValueError(f"row {row} of the table is all zeros, and so has no direction to compare")
-    directions = table / lengths
-    return directions @ directions.T
+    directions = table / lengths  # [directions]
+    return directions @ directions.T  # [cosines]
 
 
 def by_distance(values: Tensor) -> ByDistance:

@@ -32,9 +32,9 @@ def in_two_orders(
 
     def attention(ids: Tensor) -> Tensor:  # (B, T) -> (B, T, C)
         x = model.embed(ids, places if positions else None).entering
-        rotation = model.new_pass(x, places).rotation if positions else None
+        rotation = model.new_pass(x, places).rotation if positions else None  # [rotation]
         reads = block.attention_norm(x) if block.pre_norm else x
-        output = block.attention(reads, positions=rotation)
+        output = block.attention(reads, positions=rotation)  # [output]
         assert isinstance(output, Tensor)
         return output
 

@@ -55,22 +55,25 @@ def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeSte
     mask = attention.mask(x)
     dropout = attention.dropout if attention.training else 0.0
 
-    batch_size, n_tokens, _ = x.shape  # 1
-    columns = torch.arange(d_out).view(n_heads, head_dim)  # 2
-    linears = attention.W_query, attention.W_key, attention.W_value, attention.out_proj
+    batch_size, n_tokens, _ = x.shape  # [sizes] 1
+    columns = torch.arange(d_out).view(n_heads, head_dim)  # [columns] 2
+    linears = attention.W_query, attention.W_key, attention.W_value, attention.out_proj  # [linears]
+    # [matrices]
     matrices = [linear.weight.T for linear in linears]  # 3: nn.Linear stores them transposed
-    flat = (attention.W_query(x), attention.W_key(x), attention.W_value(x))  # 4
+    flat = (attention.W_query(x), attention.W_key(x), attention.W_value(x))  # [flat] 4
+    # [unrolled]
     unrolled = [tensor.view(batch_size, n_tokens, n_heads, head_dim) for tensor in flat]  # 5
-    queries, keys, values = (tensor.transpose(1, 2) for tensor in unrolled)  # 6
-    scores = queries @ keys.transpose(2, 3)  # 7
-    masked = scores if mask is None else mask_scores(scores, mask)  # 8: mask,
-    scaled = masked * (1.0 / math.sqrt(head_dim))  # scale,
-    softmaxed = attention_weights(scaled)  # softmax,
+    queries, keys, values = (tensor.transpose(1, 2) for tensor in unrolled)  # [grouped] 6
+    scores = queries @ keys.transpose(2, 3)  # [scores] 7
+    masked = scores if mask is None else mask_scores(scores, mask)  # [masked] 8: mask,
+    scaled = masked * (1.0 / math.sqrt(head_dim))  # [scaled] scale,
+    softmaxed = attention_weights(scaled)  # [softmax] softmax,
+    # [weights]
     weights = nn.functional.dropout(softmaxed, dropout) if dropout else softmaxed  # dropout
-    context = weights @ values  # 9
-    by_token = context.transpose(1, 2)  # 10
-    merged = by_token.contiguous().view(batch_size, n_tokens, d_out)  # 11
-    output = attention.out_proj(merged)  # 11, the projection
+    context = weights @ values  # [context] 9
+    by_token = context.transpose(1, 2)  # [by token] 10
+    merged = by_token.contiguous().view(batch_size, n_tokens, d_out)  # [merged] 11
+    output = attention.out_proj(merged)  # [output] 11, the projection
 
     weighing = {"scaled": scaled, "weights": softmaxed}
     weighing = weighing if mask is None else {"masked": masked, **weighing}
@@ -110,10 +113,10 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
     head_counts = (config.n_heads, config.kv_heads, config.kv_heads)
     widths = config.qkv_widths
 
-    x = layer.attention_reads  # 1
-    columns = torch.arange(widths[0]).view(config.n_heads, config.d_head)  # 2
-    side_by_side = attention.qkv.matrix.split(widths, dim=1)
-    matrices = [*side_by_side, attention.out.matrix]  # 3
+    x = layer.attention_reads  # [input] 1
+    columns = torch.arange(widths[0]).view(config.n_heads, config.d_head)  # [columns] 2
+    side_by_side = attention.qkv.matrix.split(widths, dim=1)  # [side by side]
+    matrices = [*side_by_side, attention.out.matrix]  # [matrices] 3
     biases = [None] * 3 if attention.qkv.bias is None else attention.qkv.bias.split(widths)
     flat = record.projected.split(widths, dim=-1)  # 4
     unrolled = [

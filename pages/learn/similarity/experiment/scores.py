@@ -84,10 +84,10 @@ def ways(model: Transformer, layer: LayerRecord, head: int) -> Ways:
     of_query, of_key, of_value = columns_of_head(
         record.projected[0], head, config.n_heads, config.kv_heads
     )
-    plain = attend(x, x, x, mask=mask, scale=1.0)
+    plain = attend(x, x, x, mask=mask, scale=1.0)  # [plain]
     scaled = attend(x, x, x, mask=mask, scale=1.0 / math.sqrt(x.shape[-1]))
     same = attend(k, k, v, mask=mask, scale=record.scale)
-    as_it_is = attend(q, k, v, mask=mask, scale=record.scale)
+    as_it_is = attend(q, k, v, mask=mask, scale=record.scale)  # [learned]
     return Ways(x, (of_query, of_key, of_value), plain, scaled, same, as_it_is)
 
 
@@ -97,7 +97,7 @@ def asymmetry(scores: Tensor) -> float:
     The sum of |s_ij - s_ji| over all pairs, divided by the sum of |s_ij| + |s_ji|.
     """
     size = (scores.abs() + scores.mT.abs()).sum() - 2.0 * scores.diagonal().abs().sum()
-    return float((scores - scores.mT).abs().sum() / size) if size > 0 else 0.0
+    return float((scores - scores.mT).abs().sum() / size) if size > 0 else 0.0  # [asymmetry]
 
 
 def own_weight(weights: Tensor) -> float:
@@ -127,4 +127,4 @@ def n_changed(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> int | N
     """How many numbers of two tensors differ by more than `tolerance`; None for other shapes."""
     if before.shape != after.shape:
         return None
-    return int(((before - after).abs() > tolerance).sum())
+    return int(((before - after).abs() > tolerance).sum())  # [changed]

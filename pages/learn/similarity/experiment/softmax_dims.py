@@ -25,7 +25,7 @@ def softmax_over(scores: Tensor, dim: int, mask: Tensor | None = None) -> Tensor
         raise ValueError(f"dim must be one of {DIMS} of (H, T, S), got {dim} of {(*scores.shape,)}")
     if mask is None:
         return torch.softmax(scores, dim=dim)
-    weights = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=dim)
+    weights = torch.softmax(scores.masked_fill(~mask, -math.inf), dim=dim)  # [weights]
     return weights.masked_fill(~mask, 0.0)  # where all heads are forbidden, 0/0 before
 
 

@@ -65,12 +65,12 @@ def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> Products
     """
     if x.dim() != 1 or rows.dim() != 2 or rows.shape[1] != len(x):
         raise ValueError(f"x must be (C), the rows (n, C): got {(*x.shape,)} and {(*rows.shape,)}")
-    dots = rows @ x
+    dots = rows @ x  # [dot products]
     length = x.norm()
-    lengths = rows.norm(dim=-1) if lengths is None else lengths
+    lengths = rows.norm(dim=-1) if lengths is None else lengths  # [lengths]
     for name, numbers in (("dot products", dots), ("lengths", lengths)):
         require_finite(name, numbers[:, None], first=None)
-    cosines = dots / (lengths * length).clamp_min(_SHORTEST)
+    cosines = dots / (lengths * length).clamp_min(_SHORTEST)  # [cosines]
     return Products(dots, lengths, cosines, float(length))
 
 

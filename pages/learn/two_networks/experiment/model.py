@@ -57,12 +57,13 @@ class Layer(nn.Module):
         memory_mask: Tensor | None = None,
     ) -> tuple[Tensor, list[AttentionRecord]]:
         """(B, T, C) -> (B, T, C), with the records of self-attention and of cross-attention."""
-        records = [self.self_attention.record(self.self_norm(x), mask=mask)]
+        records = [self.self_attention.record(self.self_norm(x), mask=mask)]  # [self attention]
         x = x + records[0].added
         if self.cross_attention is not None and self.cross_norm is not None:
             if memory is None:
                 raise ValueError("a layer with cross-attention needs what the encoder has read")
             options = {"memory": memory, "mask": memory_mask}
+            # [cross attention]
             records.append(self.cross_attention.record(self.cross_norm(x), **options))
             x = x + records[1].added
         return x + self.down(torch.relu(self.up(self.feed_norm(x)))), records
@@ -112,8 +113,8 @@ class Translator(nn.Module):
         is_text = text != PAD
         mask = padding_mask(is_text)  # (B, 1, 1, S)
         if one_vector:
-            memory = (memory * is_text[..., None]).sum(1, keepdim=True)  # (B, 1, C)
-            memory = memory / is_text.sum(1)[:, None, None]
+            memory = (memory * is_text[..., None]).sum(1, keepdim=True)  # [summed states] (B, 1, C)
+            memory = memory / is_text.sum(1)[:, None, None]  # [mean state]
             mask = mask.any(-1, keepdim=True)
         decoder, cross = [], []
         y = self.symbols(written) + self.answer_positions.weight[:n_written]  # (B, T, C)

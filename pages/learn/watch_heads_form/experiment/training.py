@@ -110,10 +110,10 @@ class HeadTraining:
         self.model.train()
         drops = self.model.design.dropout > 0
         with seeded(self.seed + self.n_steps) if drops else nullcontext():
-            logits, _ = self.model(repeats.ids)
-        loss = repeat_losses(logits, repeats).mean()
+            logits, _ = self.model(repeats.ids)  # [logits]
+        loss = repeat_losses(logits, repeats).mean()  # [loss]
         self._optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # [gradients]
         nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self._optimizer.step()
         return float(loss.detach())

@@ -53,7 +53,7 @@ JOBS: dict[str, Callable[[TextAttention], Tensor]] = {
 
 def jobs(text: TextAttention) -> dict[str, Tensor]:
     """The share of each head's attention for every job that the text and the mask allow: (...)."""
-    shares = {name: measure(text) for name, measure in JOBS.items()}
+    shares = {name: measure(text) for name, measure in JOBS.items()}  # [shares]
     return {name: share for name, share in shares.items() if not bool(share.isnan().any())}
 
 
@@ -66,7 +66,7 @@ def map_distances(text: TextAttention) -> Tensor:
     """
     rows = text.weights[..., text.choosing, :]
     # every head beside every other: (..., 1, H, T', T) and (..., H, 1, T', T)
-    differences = (rows.unsqueeze(-4) - rows.unsqueeze(-3)).abs()
+    differences = (rows.unsqueeze(-4) - rows.unsqueeze(-3)).abs()  # [differences]
     return differences.sum(dim=-1).mean(dim=-1) / 2
 
 
@@ -80,6 +80,7 @@ def mean_distance_of_pairs(distances: Tensor) -> Tensor:
 def switched_off(layer: int, n_heads: int) -> list[list[HeadChange]]:
     """Sets of heads of a layer to switch off, 1 + 2 H: all; all but head h; head h alone."""
     heads = range(n_heads)
+    # [other heads]
     left_alone = [[HeadChange(layer, other) for other in heads if other != head] for head in heads]
     return [
         [HeadChange(layer, head) for head in heads],
@@ -110,7 +111,7 @@ def losses(
     for first in range(0, len(sets), batch):
         rows = sets[first : first + batch]
         hooks = Hooks(before_layer, edit_heads=edit(rows))
-        changed = model.resume(entering.expand(len(rows), -1, -1), layer, hooks=hooks)
+        changed = model.resume(entering.expand(len(rows), -1, -1), layer, hooks=hooks)  # [resumed]
         for hidden in changed:
             yield float(lost(unchanged, hidden))
 

@@ -88,8 +88,8 @@ def score_noise(
         for place, n_heads in enumerate(counts):
             # (T, C) -> (H, T, D), then (H, T, D) @ (H, D, T) -> (H, T, T)
             heads = split_heads(read[None], n_heads)[0]
-            scores = heads @ heads.mT / heads.shape[-1]
-            errors = scores[:, first, second] - cosines
+            scores = heads @ heads.mT / heads.shape[-1]  # [scores]
+            errors = scores[:, first, second] - cosines  # [errors]
             squares[draw, place] = errors.square().mean()
     return tuple(
         _noise(width // n_heads, n_heads, by_draw, cosines)

@@ -35,17 +35,17 @@ def written(v: Tensor, out_weight: Tensor, heads: Sequence[int]) -> Tensor:
 
 def hand_on(weights: Tensor, values: Tensor) -> Tensor:
     """What heads add to each token, all together: (N, T, S) and (N, S, C) -> (T, C)."""
-    return (weights @ values).sum(dim=0)
+    return (weights @ values).sum(dim=0)  # [handed on]
 
 
 def average_map(weights: Tensor) -> Tensor:
     """The average of some heads' maps, whose rows still sum to 1: (N, T, S) -> (T, S)."""
-    return weights.mean(dim=0)
+    return weights.mean(dim=0)  # [average]
 
 
 def hand_on_with_one_map(one_map: Tensor, values: Tensor) -> Tensor:
     """What the same heads add if all of them look by one map: (T, S), (N, S, C) -> (T, C)."""
-    return one_map @ values.sum(dim=0)
+    return one_map @ values.sum(dim=0)  # [handed on]
 
 
 def missed(two_heads: Tensor, one_head: Tensor) -> Tensor:
@@ -54,8 +54,8 @@ def missed(two_heads: Tensor, one_head: Tensor) -> Tensor:
     0 is nothing missed, 1 as much as if nothing were handed on. 0 for a token that gets nothing
     from either.
     """
-    difference = torch.linalg.vector_norm(two_heads - one_head, dim=-1)
-    length = torch.linalg.vector_norm(two_heads, dim=-1)
+    difference = torch.linalg.vector_norm(two_heads - one_head, dim=-1)  # [difference]
+    length = torch.linalg.vector_norm(two_heads, dim=-1)  # [length]
     return torch.where(difference > 0, difference / length, difference)
 
 
