@@ -27,11 +27,11 @@ def tensor(page: Page, name: str) -> Locator:
 def test_through_a_layer_step_by_step(page: Page, site: Site):
     open_page(page, site, "/block", "Block")
     set_slider(page, "Step", 0, 2)  # 0 -> 2
-    expect(code(page)).to_contain_text("merged = merge_heads(record.context)")
+    expect(code(page)).to_contain_text("self.out(merge_heads(context))")
     expect(tensor(page, "outputs of the heads")).to_be_visible()
     set_slider(page, "Step", 0, 2)  # 2 -> 4
     expect(page.get_by_text("Step 4: residual sum")).to_be_visible()
-    expect(code(page)).to_contain_text("attention_sum = x + attention.output")
+    expect(code(page)).to_contain_text("attention_sum = x + attention")
     set_slider(page, "Heads", 0, -1)  # 8 -> 4
     expect(page.get_by_text("post-norm, 4 heads of 128")).to_be_visible()
     expect(page).to_have_url(re.compile("block_step=4"))
