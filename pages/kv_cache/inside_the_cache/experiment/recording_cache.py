@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from attention_core.cache import SlidingCache
+from attention_core.cache import KVCache, SlidingCache
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import stream
 from attention_core.model.forward_pass import NO_HOOKS, Hooks
@@ -212,7 +212,7 @@ def last_logits(
     model: Transformer,
     token_ids: Sequence[int],
     *,
-    cache: SlidingCache | None = None,
+    cache: KVCache | None = None,
     visible: Tensor | None = None,
     hooks: Hooks = NO_HOOKS,
 ) -> Tensor:
