@@ -115,10 +115,10 @@ class MultiHeadAttention(nn.Module):
         Raises: ValueError for shapes that do not fit, or a memory together with a cache.
         """
         check_inputs(self, x, memory, cache)
-        projected = self._project(x, memory)
-        q = split_heads(projected[0], self.n_heads)  # [queries] (B, T, H*D) -> (B, H, T, D)
-        k = split_heads(projected[1], self.n_kv_heads)  # [keys] (B, S, H_kv*D) -> (B, H_kv, S, D)
-        v = split_heads(projected[2], self.n_kv_heads)  # [values]
+        projected, (q, k, v) = self._project(x, memory)
+        q = split_heads(q, self.n_heads)  # [queries] (B, T, H*D) -> (B, H, T, D)
+        k = split_heads(k, self.n_kv_heads)  # [keys] (B, S, H_kv*D) -> (B, H_kv, S, D)
+        v = split_heads(v, self.n_kv_heads)  # [values]
         rotation = rotation_of(self, x, positions, cache, self.head_size)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)  # [rotated]
@@ -130,8 +130,7 @@ class MultiHeadAttention(nn.Module):
         # [output]
         output: Tensor = self.out(merge_heads(context))  # (B, H, T, D) -> (B, T, H*D) -> (B, T, C)
         if watch is not None and record is not None:
-            side_by_side = torch.cat(projected, dim=-1) if memory is None else None
-            watch.record = replace(record, projected=side_by_side, output=output)
+            watch.record = replace(record, projected=projected, output=output)
         return output
 
     def record(self, x: Tensor, **options: Any) -> AttentionRecord:
@@ -147,17 +146,22 @@ class MultiHeadAttention(nn.Module):
         """The matrix W_O that projects the merged heads: (H*D, C)."""
         return self.out.matrix
 
-    def _project(self, x: Tensor, memory: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, T, H*D), keys and values (B, S, H_kv*D)."""
+    def _project(
+        self, x: Tensor, memory: Tensor | None
+    ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
+        """Queries (B, T, H*D), keys and values (B, S, H_kv*D); first the one tensor that has them.
+
+        With a memory there is no such tensor.
+        """
         if memory is None:
-            q, k, v = self.qkv(x).split(self.widths, dim=-1)  # [projection]
-            return q, k, v
+            projected = self.qkv(x)  # [projection]
+            return projected, projected.split(self.widths, dim=-1)
         q_width, kv_widths = self.widths[0], self.widths[1:]
         weight, bias = self.qkv.weight, self.qkv.bias  # (d_out, d_in)
         of_q = None if bias is None else bias[:q_width]
         of_kv = None if bias is None else bias[q_width:]
         k, v = nn.functional.linear(memory, weight[q_width:], of_kv).split(kv_widths, dim=-1)
-        return nn.functional.linear(x, weight[:q_width], of_q), k, v
+        return None, (nn.functional.linear(x, weight[:q_width], of_q), k, v)
 
 
 # What this module and `LatentAttention` have in common.

@@ -1,8 +1,10 @@
-"""Record chosen tensors of chosen layers: what fits in memory where `record=True` doesn't.
+"""Record chosen tensors of chosen layers, which fits in memory where `record=True` doesn't.
 
-with recording(model, layers=[3], tensors=["weights"]) as kept:
-model(token_ids)
-kept[3, "weights"]  # (B, H, T, S)
+    with recording(model, layers=[3], tensors=["weights"]) as kept:
+        model(token_ids)
+    kept[3, "weights"]  # (B, H, T, S)
+
+The names of all tensors are in `TENSORS`.
 """
 
 from __future__ import annotations

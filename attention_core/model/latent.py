@@ -53,7 +53,7 @@ class LatentAttention(nn.Module):
     expanded form. `kv_up` is multiplied as a matrix and never called, so torch's hooks on it don't
     run in this form.
 
-    rope_theta: the base of the rotary positions where a call gives none. causal, bias, scale and
+    rope_theta: the base of the rotary positions where a call gives none. causal, bias and
     layer as in `MultiHeadAttention`.
     """
 
