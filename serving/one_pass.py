@@ -323,10 +323,8 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
     import torch
 
     from attention_core.analysis.residual_stream import token_norms
-    from attention_core.model.block import Block
 
-    record, block = finished.layer(layer), finished.pretrained.core.blocks[layer]
-    assert isinstance(block, Block)
+    record, block = finished.layer(layer), finished.pretrained.core.block(layer)
     down = block.mlp.down.matrix  # (F, C)
     attention = record.attention.output
     assert attention is not None  # a layer's record has it

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from attention_core.analysis.passed_on import Heads
 from attention_core.display import ShowsShapes
-from attention_core.model.block import Block, LayerRecord
+from attention_core.model.block import LayerRecord
 from attention_core.model.layers import ACTIVATIONS, RMSNorm
 from attention_core.model.masked_word_head import MaskedWordHead
 from attention_core.model.transformer import Transformer
@@ -83,8 +83,7 @@ def logit_attribution(
     along, norm_bias, output_bias = _reading(model, last, list(token_ids), head)
     keys, attention_bias, mlp = [], [], []
     for number in reversed(range(len(layers))):
-        record, block = layers[number], model.blocks[number]
-        assert isinstance(block, Block)
+        record, block = layers[number], model.block(number)
         if not block.pre_norm:
             along, bias = _through_norm(block.mlp_norm, record.mlp_sum[0, position], along)
             norm_bias = norm_bias + bias

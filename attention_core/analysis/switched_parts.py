@@ -67,8 +67,7 @@ def switched_layer(
     Raises: ValueError for a layer or head that the model does not have.
     """
     switched.check(model.config.n_layers, model.config.n_heads)
-    block = model.blocks[number]
-    assert isinstance(block, Block)
+    block = model.block(number)
     positions = torch.arange(x.shape[1], device=x.device)
     edits = Hooks(edit_heads=lambda layer, record: _edited(switched, layer, record))
     forward_pass = model.new_pass(x, positions, hooks=edits)

@@ -65,11 +65,9 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
     """What each expert adds to each token (T, E, C), the MLP's bias, and the layer's record."""
     import torch
 
-    from attention_core.model.block import Block
     from pages.learn.cheaper_models.experiment import experts
 
-    record, block = run.layer(cut.layer), run.pretrained.core.blocks[cut.layer]
-    assert isinstance(block, Block)
+    record, block = run.layer(cut.layer), run.pretrained.core.block(cut.layer)
     hidden, down = record.mlp_hidden[0], block.mlp.down.matrix
     units = torch.arange(len(down), device=down.device)
     if cut.way == BY_TOKEN:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from attention_core.analysis.token_order import Exchange, exchange
-from attention_core.model.block import Block
 from attention_core.model.transformer import Transformer
 
 
@@ -26,8 +25,7 @@ def in_two_orders(
     `order_first` those of the reordered tokens.
     Raises: ValueError if `order` does not hold every place once.
     """
-    block = model.blocks[0]
-    assert isinstance(block, Block)
+    block = model.block(0)
     places = torch.arange(len(token_ids), device=token_ids.device)
 
     def attention(ids: Tensor) -> Tensor:  # (B, T) -> (B, T, C)

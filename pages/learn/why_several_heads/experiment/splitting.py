@@ -10,7 +10,6 @@ from torch import Tensor
 
 from attention_core.attention import MultiHeadAttention
 from attention_core.heads import split_heads
-from attention_core.model.block import Block
 from attention_core.model.transformer import Transformer
 
 
@@ -19,8 +18,7 @@ def query_matrix(model: Transformer, layer: int) -> tuple[Tensor, Tensor | None]
 
     Raises: ValueError for a layer whose queries come from latents.
     """
-    block = model.blocks[layer]
-    assert isinstance(block, Block)
+    block = model.block(layer)
     if not isinstance(block.attention, MultiHeadAttention):
         raise ValueError(f"layer {layer} makes its queries in more than one product")
     width, linear = block.attention.widths[0], block.attention.qkv
