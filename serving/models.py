@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained, comparison, sizes
 from pretrained.hub import downloads
-from pretrained.sources import FilesChanged, Source, UnusableModel
+from pretrained.sources import FilesChanged, UnusableModel, WeightsSource
 from pretrained.specs import spec_of
 from serving import first_models, log, metrics
 from serving.cache import MODELS, TOTAL_BYTES, cached, size_of
@@ -131,6 +131,8 @@ def loaded(where: tuple[str, str]) -> Pretrained:
     Raises FilesChanged when its files are no longer those of the key, and UnusableModel for what
     else is wrong with them. Other errors as of `get`.
     """
+    from attention_core.speed.products import use_fast_products  # imports torch
+
     _check_room(where[0])
     with _loading(where[0], "model loaded"):
         try:
@@ -141,6 +143,7 @@ def loaded(where: tuple[str, str]) -> Pretrained:
             raise UnusableModel(str(error)) from error
         if str(model.source) != where[1]:
             raise FilesChanged(model.source.path)
+        use_fast_products(model.core)
     return model
 
 
@@ -219,7 +222,7 @@ def _check_room(name: str) -> None:
         raise OverLimit(problem)
 
 
-def source(name: str) -> Source | None:
+def source(name: str) -> WeightsSource | None:
     """Where the weights of a model lie on this machine, or None; errors as of `pretrained.find`."""
     return _look(name, lambda: pretrained.find(name))
 
