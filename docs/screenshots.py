@@ -19,9 +19,9 @@ MARGIN = 16  # left and right of a picture
 # name of the picture, address, an element that is there once it's painted, and where the picture
 # begins and ends, in pixels below the top of that element
 PAGES = (
-    ("learn", "/watch-heads-form", "figure.forming canvas[data-painted]", -40, 385),
+    ("learn", "/watch-heads-form", "figure.forming canvas[data-painted]", -68, 385),
     ("heads", "/heads", "figure.mosaic canvas", -30, 485),
-    ("ablate", "/ablate", "[data-testid=stVegaLiteChart]", -75, 330),
+    ("ablate", "/ablate", "[data-testid=stVegaLiteChart]", -38, 300),
     ("kv_cache", "/inside-the-cache", "figure.heatmap canvas", -55, 325),
 )
 HERO = "figure.one-pass canvas[data-painted]"
