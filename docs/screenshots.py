@@ -21,7 +21,7 @@ MARGIN = 16  # left and right of a picture
 PAGES = (
     ("learn", "/watch-heads-form", "figure.forming canvas[data-painted]", -68, 385),
     ("heads", "/heads", "figure.mosaic canvas", -30, 485),
-    ("ablate", "/ablate", "[data-testid=stVegaLiteChart]", -38, 300),
+    ("ablate", "/ablate", "[data-testid=stVegaLiteChart]", -38, 390),
     ("kv_cache", "/inside-the-cache", "figure.heatmap canvas", -55, 325),
 )
 HERO = "figure.one-pass canvas[data-painted]"
@@ -61,7 +61,7 @@ def _hero(page: Page, address: str) -> None:
     both = Image.new("RGB", (frames[0].width, 2 * frames[0].height))
     both.paste(frames[0])
     both.paste(frames[-1], (0, frames[0].height))
-    palette = both.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1)
+    palette = both.quantize(256, Image.Quantize.MAXCOVERAGE)  # k-means would gray the white
     first, *others = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
     first.save(FOLDER / "home.gif", save_all=True, append_images=others, duration=durations, loop=0)
 
