@@ -44,7 +44,7 @@ def test_the_second_script_changes_the_logit_of_the_likeliest_token(capsys):
     exec(README_SCRIPTS[1], names)
     word, change = capsys.readouterr().out.split()
     assert word == "Rome"
-    assert float(change) < -0.1  # the head said so
+    assert float(change) < -0.1  # the head contributed to "Rome"
 
 
 @pytest.mark.usefixtures("bundled_weights")
