@@ -1,9 +1,9 @@
-"""Take the pictures of the README anew, all or some: `python -m docs.screenshots [name ...]`."""
+"""Take the pictures of the README: `python -m docs.screenshots`."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import io
+from collections.abc import Iterator
 from pathlib import Path
 
 from PIL import Image
@@ -13,89 +13,88 @@ from benchmarks.browser import chromium, site
 from benchmarks.painting import wait_until_idle, watch
 
 FOLDER = Path(__file__).parent / "pictures"
-WIDTH, MOST_HEIGHT = 1280, 2000
+WINDOW_WIDTH, WINDOW_HEIGHT = 1280, 1000
+MARGIN = 16  # left and right of a picture
 
-# name of the picture, address of the page, and what is there when it is painted
+# name of the picture, address, an element that is there once it's painted, and where the picture
+# begins and ends, in pixels below the top of that element
 PAGES = (
-    ("home", "/", "figure.one-pass canvas[data-painted]"),
-    ("one_pass", "/one-pass", "figure.one-pass canvas[data-painted]"),
-    ("heads", "/heads", "figure.mosaic canvas"),
-    ("side_by_side", "/side-by-side", "figure.heatmap canvas"),
-    ("word_pairs", "/word-pairs", "[data-testid=stVegaLiteChart]"),
-    ("generated_tokens", "/generated-tokens", "figure.shaded .row"),
-    ("ablate", "/ablate", ".st-key-ablate_grid"),
-    ("what_is_recomputed", "/what-is-recomputed", "figure.panel canvas"),
-    ("inside_the_cache", "/inside-the-cache", "figure.heatmap canvas"),
-    ("timing", "/timing", "[data-testid=stMetric]"),
-    ("variants", "/variants", "[data-testid=stVegaLiteChart]"),
-    ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
-    ("models", "/models", "[data-testid=stDataFrame] canvas"),
-    ("glossary", "/glossary", "li svg"),
-    ("exercise_sheet", "/exercise-sheet", ".sheet table"),
-    ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
-    ("similarity", "/similarity", "figure.heatmap canvas"),
-    ("ladder", "/ladder", "figure.panel canvas"),
-    ("why_several_heads", "/why-several-heads", "figure.heatmap canvas"),
-    ("shapes", "/shapes", "figure.panel canvas"),
-    ("masking", "/masking", "figure.panel canvas"),
-    ("scaling", "/scaling", "[data-testid=stVegaLiteChart]"),
-    ("position", "/position", "[data-testid=stVegaLiteChart]"),
-    (
-        "attention_without_the_matrix",
-        "/attention-without-the-matrix",
-        "[data-testid=stVegaLiteChart]",
-    ),
-    ("against_pytorch", "/against-pytorch", "figure.panel canvas"),
-    ("two_networks", "/two-networks", "figure.heatmap canvas"),
-    ("who_sets_the_weights", "/who-sets-the-weights", "[data-testid=stVegaLiteChart]"),
-    ("watch_heads_form", "/watch-heads-form", "figure.forming canvas[data-painted]"),
-    ("cheaper_models", "/cheaper-models", "figure.heatmap canvas"),
-    ("block", "/block", "figure.panel canvas"),
-    ("tokens", "/tokens", "figure.chips .chip"),
+    ("learn", "/watch-heads-form", "figure.forming canvas[data-painted]", -68, 385),
+    ("heads", "/heads", "figure.mosaic canvas", -30, 485),
+    ("ablate", "/ablate", "[data-testid=stVegaLiteChart]", -38, 390),
+    ("kv_cache", "/inside-the-cache", "figure.heatmap canvas", -55, 325),
 )
+HERO = "figure.one-pass canvas[data-painted]"
+HERO_TOP, HERO_BOTTOM = -90, 514
+# Where the pointer goes in the picture of Home, in pixels from the corner of its canvas
+WORD_X, FIRST_WORD_Y, LAST_WORD_Y, N_WORDS = 65, 56, 456, 14
+STRONGEST_CURVE = (500, 270)
+SHORT_MS, LONG_MS = 500, 2500
 
 
-def main(names: Sequence[str]) -> None:
-    """Start the site, open the pages with these names, and write one PNG a page into `pictures`."""
-    chosen = names or [name for name, _, _ in PAGES] + ["generate"]
-    expect.set_options(timeout=60_000)  # a model is loaded for the first picture
+def main() -> None:
+    """Start the site and write all pictures into `pictures`."""
+    expect.set_options(timeout=60_000)  # the first picture waits for a model
     with site() as address, chromium() as browser:
-        page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
-        page.add_init_script("localStorage.clear()")  # each picture is a new visitor's: no ticks
+        page = browser.new_page(
+            viewport={"width": WINDOW_WIDTH, "height": WINDOW_HEIGHT}, color_scheme="light"
+        )
         page.set_default_timeout(60_000)
         watch(page)
-        for name, path, shown in PAGES:
-            if name not in chosen:
-                continue
+        _hero(page, address)
+        for name, path, painted, top, bottom in PAGES:
             page.goto(address + path)
-            expect(page.locator(shown).first).to_be_visible()
-            _save(page, name)
-        if "generate" not in chosen:
-            return
-        page.goto(address + "/generate?generate_tokens=100")
+            _save(_screenshot(page, painted, top, bottom), name)
+        page.goto(address + "/generate?generate_tokens=60")
         page.get_by_role("button", name="Generate").click()
-        expect(page.get_by_text("Done: 100 tokens.")).to_be_visible()
-        expect(page.get_by_text("Every step, and the data")).to_be_visible()
-        expect(page.locator("figure.race .readout")).to_contain_text("times.")  # at its end
-        _save(page, "generate")
+        expect(page.get_by_text("Done: 60 tokens.")).to_be_visible()
+        expect(page.locator("figure.race .readout")).to_contain_text("times")  # at its end
+        _save(_screenshot(page, "figure.race", -5, 360), "generate")
 
 
-def _save(page: Page, name: str) -> None:
-    """The page from its top, in 256 colours: a small file in which text stays sharp.
+def _hero(page: Page, address: str) -> None:
+    """Home's picture as an animation: the pointer visits each word, then the strongest curve."""
+    page.goto(address)
+    frames = list(_pointed_at(page))
+    durations = [LONG_MS, *[SHORT_MS] * N_WORDS, LONG_MS]
+    # One palette for all frames, so that a pixel that rests keeps its color
+    both = Image.new("RGB", (frames[0].width, 2 * frames[0].height))
+    both.paste(frames[0])
+    both.paste(frames[-1], (0, frames[0].height))
+    palette = both.quantize(256, Image.Quantize.MAXCOVERAGE)  # k-means would gray the white
+    first, *others = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames)
+    first.save(FOLDER / "home.gif", save_all=True, append_images=others, duration=durations, loop=0)
 
-    They are chosen to cover all that are there: the commonest alone would lose the highest weight,
-    a single yellow cell.
-    """
+
+def _pointed_at(page: Page) -> Iterator[Image.Image]:
+    yield _screenshot(page, HERO, HERO_TOP, HERO_BOTTOM)
+    step = (LAST_WORD_Y - FIRST_WORD_Y) / (N_WORDS - 1)
+    words = [(WORD_X, FIRST_WORD_Y + n * step) for n in range(N_WORDS)]
+    for x, y in (*words, STRONGEST_CURVE):
+        page.locator(HERO).hover(position={"x": x, "y": y})
+        yield _screenshot(page, HERO, HERO_TOP, HERO_BOTTOM)
+
+
+def _screenshot(page: Page, painted: str, top: int, bottom: int) -> Image.Image:
+    """The main column of the page, from `top` to `bottom` below the top of an element."""
+    element = page.locator(painted).first
+    expect(element).to_be_visible()
     page.get_by_test_id("stStatusWidget").wait_for(state="detached")
     wait_until_idle(page)
-    height = int(page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight"))
-    page.set_viewport_size({"width": WIDTH, "height": min(height, MOST_HEIGHT)})
-    file = FOLDER / f"{name}.png"
-    page.screenshot(path=file)
-    few = Image.open(file).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1)
-    few.save(file, optimize=True)
-    page.set_viewport_size({"width": WIDTH, "height": 900})
+    y = element.evaluate("(element) => element.getBoundingClientRect().y")
+    column = page.locator("h1").evaluate(
+        "(title) => { const box = title.getBoundingClientRect(); return [box.left, box.right]; }"
+    )
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    left, right = column[0] - MARGIN, column[1] + MARGIN
+    return image.crop((int(left), int(y + top), int(right), int(y + bottom)))
+
+
+def _save(image: Image.Image, name: str) -> None:
+    """Write a PNG with 256 colors, chosen to cover rare ones too, such as one yellow cell."""
+    few = image.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1)
+    few.save(FOLDER / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,4 +1,4 @@
-"""What a reader runs first: scripts of the README, notebooks, examples of docstrings."""
+"""The first code that readers run: scripts of the documents, notebooks, docstring examples."""
 
 import doctest
 import json
@@ -11,10 +11,20 @@ import torch
 from attention_core import attention
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-LIBRARY = README.partition("## As a library")[2].partition("\n## ")[0]
-SCRIPTS = re.findall(r"```python\n(.*?)```", LIBRARY, re.DOTALL)
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def scripts(file: Path) -> list[str]:
+    """The Python blocks of a Markdown file."""
+    return re.findall(r"```python\n(.*?)```", file.read_text(encoding="utf-8"), re.DOTALL)
+
+
+README_SCRIPTS = scripts(ROOT / "README.md")
+OTHER_SCRIPTS = {
+    f"{file.stem}-{n}": script
+    for file in sorted((ROOT / "docs").glob("*.md"))
+    for n, script in enumerate(scripts(file))
+}
 
 
 @pytest.fixture(autouse=True)
@@ -24,23 +34,23 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_first_script_gives_what_one_pass_gives():
     names: dict = {}
-    exec(SCRIPTS[0], names)
+    exec(README_SCRIPTS[0], names)
     torch.testing.assert_close(names["output"], names["whole"][:, -1:], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.usefixtures("bundled_weights")
 def test_the_second_script_changes_the_logit_of_the_likeliest_token(capsys):
     names: dict = {}
-    exec(SCRIPTS[1], names)
+    exec(README_SCRIPTS[1], names)
     word, change = capsys.readouterr().out.split()
     assert word == "Rome"
-    assert float(change) < -0.1  # the head said so
+    assert float(change) < -0.1  # the head contributed to "Rome"
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_the_other_scripts_run():
-    for script in SCRIPTS[2:]:
-        exec(script, {})
+@pytest.mark.parametrize("script", OTHER_SCRIPTS.values(), ids=OTHER_SCRIPTS)
+def test_a_script_of_the_documents_runs(script: str):
+    exec(script, {})
 
 
 @pytest.mark.usefixtures("bundled_weights")

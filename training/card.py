@@ -39,9 +39,9 @@ SENTENCES = (
 NOTES = {
     "gpt2": "",
     "bert": (
-        "The run was taken up again once, at step 2,927, from the weights kept there and with a "
-        "new state of the optimizer: texts of 512 tokens, which had come at the end, undid what "
-        "the short ones had taught. So its context is 128 tokens. "
+        "The run was restarted at step 2,927 with a new optimizer state, because texts of 512 "
+        "tokens at the end had undone what the short ones had taught. That's why the context is "
+        "128 tokens. "
     ),
 }
 TEXT = (
@@ -54,8 +54,8 @@ BEST = 3  # heads that are named for each score
 TITLES = {"gpt2": "GPT-2 on novels", "bert": "BERT on novels"}
 TRANSFORMERS = {"gpt2": "`GPT2LMHeadModel`", "bert": "`BertForMaskedLM`"}
 TASKS = {
-    "gpt2": "A token sees the tokens before it, and the model is asked for the next one.",
-    "bert": "A token sees every token, and the model is asked for the ones that are masked.",
+    "gpt2": "Each token sees the tokens before it, and the model predicts the next one.",
+    "bert": "Each token sees all tokens, and the model predicts the masked ones.",
 }
 
 
@@ -82,6 +82,8 @@ def heads_found(model: pretrained.Pretrained) -> list[str]:
     lines = []
     for name, values in scores.items():
         best = values.flatten().argsort(descending=True)[:BEST].tolist()
+        if not values.isfinite().all():  # a causal model has no next token to look at
+            continue
         named = (
             f"{HeadId(*divmod(place, values.shape[1]))} {values.flatten()[place]:.2f}"
             for place in best
@@ -91,7 +93,7 @@ def heads_found(model: pretrained.Pretrained) -> list[str]:
 
 
 def samples(model: pretrained.Pretrained) -> list[str]:
-    """What GPT-2 writes on, or what BERT puts in the place of a mask."""
+    """Sample continuations of GPT-2, or BERT's predictions for a masked word."""
     if model.core.config.causal:
         return [f"- {prompt}**{_written_on(model, prompt)}**" for prompt in PROMPTS]
     return [f"- {sentence} **{_first_guesses(model, sentence)}**" for sentence in SENTENCES]
@@ -166,58 +168,64 @@ def card(kind: Kind, how: Recipe, measures: dict[str, float], curve: list[dict[s
         n_others = n_parameters - sizes.vocab_size * sizes.d_model
         perplexity = measures["gpt2-novels perplexity"]
         expected = _expected(n_others, int(last["tokens"]), perplexity) + "\n\n"
-    asked = "" if sizes.causal else f" {how.masked:.0%} of the tokens are asked for."
+    total = int(last["tokens"]) / 1e6
+    masked = "" if sizes.causal else f"\n- {how.masked:.0%} of the tokens are masked"
     return f"""# {TITLES[kind]}
 
 {TASKS[kind]}
 
-Trained by this project with its own core, so that GPT-2 and BERT can be looked at side by side
-where the published ones are not at hand. `{other}` has the same layers, heads, width, tokens and
-books. It is not the published model, and far smaller: {n_parameters:,} numbers, {sizes.n_layers}
-layers of {sizes.n_heads} heads, width {sizes.d_model}, context {sizes.context_length}.
+We trained this model with this project's own core, so that you can compare GPT-2 and BERT without
+downloading the published ones. `{other}` has the same layers, heads, width, tokens, and books. Both
+are much smaller than the published models. This one has {n_parameters:,} parameters:
+{sizes.n_layers} layers of {sizes.n_heads} heads, width {sizes.d_model}, and a context of
+{sizes.context_length} tokens.
 
-It loads with `pretrained.load("{kind}-novels")`, and in transformers from this folder, with
+Load it with `pretrained.load("{kind}-novels")`. In transformers, load this folder with
 {TRANSFORMERS[kind]} and `AutoTokenizer`.
 
 ## Data
 
-A hundred English novels in the public domain
-(https://github.com/computationalstylistics/100_english_novels), whose text is not part of this
-repository. Not one line of these was in training:{_names()}.
+The model was trained on 90 of
+[100 English novels](https://github.com/computationalstylistics/100_english_novels) in the public
+domain. Their text isn't part of this repository. These ten novels were held out:{_names()}.
 
-The tokens are GPT-2's,
-cut to the {sizes.vocab_size:,} that the other ninety novels use most (`training/vocabulary.py`).
+The tokenizer is GPT-2's, reduced to the {sizes.vocab_size:,} tokens that the 90 training novels use
+most (`training/vocabulary.py`).
 
 ## Recipe
 
-`make train-{kind}` (`training/recipe.py`): {int(last["step"]):,} steps of {how.tokens_per_step:,}
-tokens, {int(last["tokens"]) / 1e6:.1f} million in all. Texts have {lengths}.{asked}
-AdamW with weight decay {how.weight_decay}, a rate that rises to {how.rate:g} in {how.warmup} steps
-and falls along a cosine to {how.last_rate:g}, dropout {how.dropout} on what enters the first layer,
-products in bfloat16 on a processor. {NOTES[kind]}The weights are stored in float16 and
-used in float32.
+`make train-{kind}` trains the model (`training/recipe.py`).
 
-![The loss by tokens seen](curve.svg)
+- {int(last["step"]):,} steps of {how.tokens_per_step:,} tokens, {total:.1f} million in total
+- Texts of {lengths}{masked}
+- AdamW with weight decay {how.weight_decay}
+- Learning rate: {how.warmup} warmup steps to {how.rate:g}, then cosine decay to {how.last_rate:.5f}
+- Dropout {how.dropout} on the input of the first layer
+- Matrix products in bfloat16 on a CPU
 
-The numbers behind the picture are in `curve.csv`.
+{NOTES[kind]}The weights are stored in float16 and used in float32.
+
+![Loss by number of training tokens](curve.svg)
+
+`curve.csv` has the numbers of this chart.
 
 ## On held-out books
 
-{expected}`python -m training.evaluate` gives:
+{expected}Results of `python -m training.evaluate`:
 
 | measure | value |
 |---|---|
 {chr(10).join(f"| {name} | {measures[name]:.4f} |" for name in mine)}
 
-## What it writes
+## Sample output
 
 {chr(10).join(samples(model))}
 
 ## Heads
 
 The three heads with the highest scores (`attention_core/analysis/head_statistics.py`).
-Induction and duplicate token are measured on sixty random tokens said twice, the others on a
-sentence in which phrases return.
+Induction and duplicate-token scores use a sequence of 60 random tokens that is repeated once. The
+other scores use a text with repeated phrases.
 
 | score | heads |
 |---|---|
@@ -225,8 +233,8 @@ sentence in which phrases return.
 
 ## Limits
 
-It knows the English of novels from 1839 to 1937, with the views of their time, and nothing else. It
-is made to be looked into; what it writes has the sound of a novel and no sense.
+The model only knows the English of novels from 1839 to 1937, including the views of that time. It's
+made for looking inside: its text sounds like a novel but makes no sense.
 """
 
 
@@ -240,10 +248,10 @@ def _expected(n_parameters: int, n_tokens: int, perplexity: float) -> str:
     """The loss that Kaplan et al. 2020, equation 1.5, lead one to expect, as a sentence."""
     loss = ((8.8e13 / n_parameters) ** (0.076 / 0.095) + 5.4e13 / n_tokens) ** 0.095
     return (
-        f"For a causal model of {n_parameters:,} numbers beside its table of tokens, trained\n"
-        "on so many tokens, Kaplan et al. 2020 (https://arxiv.org/abs/2001.08361, equation 1.5)\n"
-        f"expect {loss:.2f} nats a token, of web text and of GPT-2's whole vocabulary. Here they\n"
-        f"are {math.log(perplexity):.2f}."
+        f"The loss is {math.log(perplexity):.2f} nats per token. For a causal model with\n"
+        f"{n_parameters:,} parameters besides its token embedding and this number of training\n"
+        "tokens, equation 1.5 of [Kaplan et al. 2020](https://arxiv.org/abs/2001.08361) predicts\n"
+        f"{loss:.2f}, for web text and GPT-2's whole vocabulary."
     )
 
 
