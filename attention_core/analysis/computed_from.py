@@ -8,7 +8,6 @@ row h·D + d of a matrix that stores its heads below each other.
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -68,42 +67,43 @@ def terms(
     """
     if most < 1:
         raise ValueError(f"at least one term is needed, got {most}")
-    *inputs, output = (
-        [axis.strip("()") for axis in re.findall(r"\w|\(\w+\)", part)]  # the letters of each axis
-        for part in re.split(",|->", how.equation)
-    )
+    *inputs, output = (_axes(part) for part in re.split(",|->", how.equation))
     tensors = [sources[name].detach() for name in how.sources]
     sizes = _letter_sizes(how, inputs, tensors)
 
     def shape(letters: Iterable[str]) -> list[int]:
         return [sizes[letter] for letter in letters]
 
-    # the index of every letter: (*window, 1) in the output, (n,) where it is summed over
-    index: dict[str, Tensor] = {}
-    grid = torch.meshgrid(*map(torch.tensor, picked), indexing="ij")
-    for letters, along in zip(output, grid, strict=True):
-        index |= zip(letters, torch.unravel_index(along[..., None], shape(letters)), strict=True)
-    summed = [letter for letter in dict.fromkeys("".join(map("".join, inputs))) if letter not in index]
+    known = "".join(output)
+    summed = [each for each in dict.fromkeys(how.equation) if each.isalpha() and each not in known]
     n_terms = math.prod(shape(summed))
-    numbers = torch.arange(min(n_terms, most))
-    index |= zip(summed, torch.unravel_index(numbers, shape(summed)), strict=True)
+
+    # the index of every letter for each term of each number: (*window, n)
+    index: dict[str, Tensor] = {}
+    along = [*picked, range(min(n_terms, most))]
+    grid = torch.meshgrid(*map(torch.tensor, along), indexing="ij")
+    for letters, indices in zip([*output, summed], grid, strict=True):
+        index |= zip(letters, torch.unravel_index(indices, shape(letters)), strict=True)
     if how.kind == "rotated":  # the number itself comes first, then its partner
         index["p"] = (index["r"] + index["p"]) % 2
 
-    values = []
-    for axes, tensor in zip(inputs, tensors, strict=True):
-        letters = "".join(axes)
-        by_letter = tensor.reshape(shape(letters))
-        values.append(by_letter[tuple(index[letter] for letter in letters)].cpu())
+    factors = []
+    for axes, tensor in zip(map("".join, inputs), tensors, strict=True):
+        cells = tensor.reshape(shape(axes))[tuple(index[letter] for letter in axes)]
+        factors.append(cells.cpu())
     if how.kind == "softmax":
-        values = [torch.cat(values, dim=-1)]
-    if len(values) == 1:
-        values.append(torch.full_like(values[0], how.factor))
-    operands = torch.stack(torch.broadcast_tensors(*values), dim=-1)
+        factors = [torch.cat((factors[0][..., :1], factors[1]), dim=-1)]
+    if len(factors) == 1:
+        factors.append(torch.full_like(factors[0], how.factor))
     added = None
     if how.bias is not None:
-        added = how.bias.detach()[list(picked[-1])].cpu().expand(operands.shape[:-2])
-    return Terms(operands, n_terms, sizes, added)
+        added = how.bias.detach()[list(picked[-1])].cpu().expand(grid[0].shape[:-1])
+    return Terms(torch.stack(factors, dim=-1), n_terms, sizes, added)
+
+
+def _axes(text: str) -> list[str]:
+    """The letters of each axis: "t(hd)" has the axes "t" and "hd"."""
+    return [axis.strip("()") for axis in re.findall(r"\w|\(\w+\)", text)]
 
 
 def _letter_sizes(
@@ -111,8 +111,11 @@ def _letter_sizes(
 ) -> dict[str, int]:
     """The size of every letter; of those that share an axis, at most one may be unknown."""
     sizes = dict(how.sizes)
-    dims = itertools.chain.from_iterable(tensor.shape for tensor in tensors)
-    axes = zip(itertools.chain.from_iterable(inputs), dims, strict=True)
+    axes = [
+        axis
+        for input_axes, tensor in zip(inputs, tensors, strict=True)
+        for axis in zip(input_axes, tensor.shape, strict=True)
+    ]
     for letters, size in sorted(axes, key=lambda axis: len(axis[0])):  # single letters first
         known = math.prod(sizes.get(letter, 1) for letter in letters)
         for letter in letters:

@@ -28,12 +28,7 @@ def made(
     if how is None:
         return None
     found = terms(how, sources, picked, TERMS_WRITTEN)
-    return Made(
-        how.kind,
-        found.operands.float().numpy(),
-        found.n_terms,
-        None if found.added is None else found.added.float().numpy(),
-        how.equation,
-        how.sources,
-        found.sizes,
-    )
+    operands, added = found.operands.float().numpy(), None
+    if found.added is not None:
+        added = found.added.float().numpy()
+    return Made(how.kind, how.equation, how.sources, found.sizes, operands, found.n_terms, added)

@@ -105,10 +105,8 @@ function blockGrid(panel, block) {
 
 /** @type {(panel: Panel, at: number) => Box} */
 function cellBox(panel, at) {
-  const [rows, columns] = panel.grid,
-    inside = at % (rows * columns);
-  const grid = blockGrid(panel, Math.floor(at / (rows * columns)));
-  return boxOf(grid, Math.floor(inside / columns), inside % columns);
+  const [block, row, column] = placeOf(panel, at);
+  return boxOf(blockGrid(panel, block), row, column);
 }
 
 /** @type {(panel: Panel, x: number, y: number) => number} the cell at a point, -1: none is there */

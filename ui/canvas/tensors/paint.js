@@ -57,7 +57,7 @@ function cellIsRead(lit, panel, at) {
   return lit.read.some(
     ({ identity, axes }) =>
       identity === panel.identity &&
-      axes.every((all, axis) => all === null || all.includes(real(panel, axis, index[axis]))),
+      axes.every((read, axis) => read.includes(real(panel, axis, index[axis]))),
   );
 }
 

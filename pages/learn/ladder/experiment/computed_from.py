@@ -5,23 +5,22 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention_core.analysis.computed_from import Computation
+from attention_core.analysis.computed_from import Computation, Kind
 from pages.learn.ladder.experiment.ladder import (
-    CAUSAL,
     DROPOUT,
+    RUNGS,
     SIMPLIFIED,
     SPLITS,
     V1,
-    V2,
     WRAPPER,
     Rung,
 )
 
 MATRICES = {"q": "W_query", "k": "W_key", "v": "W_value"}
-# tokens t with c columns, times a matrix that from v2 on is stored as nn.Linear keeps it
+# Token t with the columns c, times a matrix; nn.Linear stores it transposed, from v2 on.
 PROJECTIONS = {
+    **dict.fromkeys(RUNGS, "tc,dc->td"),
     V1: "tc,cd->td",
-    **dict.fromkeys((V2, CAUSAL, DROPOUT), "tc,dc->td"),
     WRAPPER: "tc,hdc->htd",  # every head has a matrix of its own
     SPLITS: "tc,(hd)c->htd",  # the heads' rows lie below each other
 }
@@ -65,35 +64,32 @@ def computations(rung: Rung, dropout: float = 0.0) -> dict[str, Computation]:
     dropout: the probability with which weights were dropped.
     """
     h = "h" if rung.record.q.dim() == 3 else ""
-    names = tensors(rung)
-    found = {}
+    shown = tensors(rung)
+    found = {"scores": Computation("product", f"{h}qd,{h}kd->{h}qk", ("q", "k"))}
     if rung.name != SIMPLIFIED:
+        equation, sizes = PROJECTIONS[rung.name], {"h": rung.n_heads}
         for name, matrix in MATRICES.items():
-            found[name] = Computation(
-                "product", PROJECTIONS[rung.name], ("x", matrix), sizes={"h": rung.n_heads}
-            )
-    found["scores"] = Computation("product", f"{h}qd,{h}kd->{h}qk", ("q", "k"))
-    before = "scores"
-    if "masked" in names:
-        found["masked"] = Computation("masked", f"{h}qk->{h}qk", (before,))
-        before = "masked"
-    if "scaled" in names:
-        factor = rung.record.scale
-        found["scaled"] = Computation("scaled", f"{h}qk->{h}qk", (before,), factor=factor)
-        before = "scaled"
-    softmax = Computation("softmax", f"{h}qk,{h}ql->{h}qk", (before, before))
-    if "attention" in names:
+            found[name] = Computation("product", equation, ("x", matrix), sizes)
+
+    def changed(kind: Kind, source: str, factor: float = 1.0) -> Computation:
+        return Computation(kind, f"{h}qk->{h}qk", (source,), factor=factor)
+
+    last = "scores"
+    if "masked" in shown:
+        found["masked"], last = changed("masked", last), "masked"
+    if "scaled" in shown:
+        found["scaled"], last = changed("scaled", last, rung.record.scale), "scaled"
+    softmax = Computation("softmax", f"{h}qk,{h}ql->{h}qk", (last, last))
+    if "attention" in shown:
         found["attention"] = softmax
-        factor = 1.0 / (1.0 - dropout)
-        found["weights"] = Computation("dropout", "qk->qk", ("attention",), factor=factor)
+        found["weights"] = changed("dropout", "attention", 1.0 / (1.0 - dropout))
     else:
         found["weights"] = softmax
     found["context"] = Computation("product", f"{h}qk,{h}kd->{h}qd", ("weights", "v"))
     if rung.name == SPLITS:  # the contexts of all heads side by side, times a row of out_proj
         bias = rung.matrices["out_proj.bias"]
-        found["output"] = Computation(
-            "product", "htd,c(hd)->tc", ("context", "out_proj.weight"), bias=bias
-        )
+        sources = "context", "out_proj.weight"
+        found["output"] = Computation("product", "htd,c(hd)->tc", sources, bias=bias)
     return found
 
 

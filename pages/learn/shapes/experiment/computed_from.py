@@ -23,7 +23,9 @@ KINDS: dict[str, Kind] = {"masked": "masked", "scaled": "scaled", "after dropout
 
 def sources(steps: Sequence[ShapeStep]) -> dict[str, Tensor]:
     """Every tensor of the steps by its step and name ("7 scores"), and the matrix of a rotation."""
-    found = {f"{step.number} {named.name}": named.tensor for step in steps for named in step.tensors}
+    found = {
+        f"{step.number} {named.name}": named.tensor for step in steps for named in step.tensors
+    }
     rotation = steps[5].tensors[-1].rotation
     return found if rotation is None else {**found, ROTATION: rotation_matrix(rotation)}
 
