@@ -190,8 +190,7 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
         parts += [ids for ids in (panel.cells, panel.groups) if ids is not None]
         made = panel.made
         if made is not None:
-            parts += [made.operands.astype("<f4")]
-            parts += [] if made.added is None else [made.added.astype("<f4")]
+            parts += [made.operands] if made.added is None else [made.operands, made.added]
         described.append(
             {
                 "name": panel.name,
