@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 # product: the sum of the products, and a bias if there is one.
-# rotated: the same for a rotary rotation, "(pd),rp..d->(rd)" with the halves p and r of a head.
+# rotated, "t(pd),rptd->t(rd)": a product with a rotary rotation; p and r are halves of a head.
 # scaled, dropout: the input times a factor. masked: the input, or minus infinity.
 # softmax, "qk,ql->qk": e to the power of the first input, over the sum of the second's powers.
 Kind = Literal["product", "rotated", "scaled", "masked", "softmax", "dropout"]

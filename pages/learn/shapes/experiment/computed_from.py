@@ -2,7 +2,8 @@
 
 Steps 5, 6, 10 and the first half of 11 only move numbers, and a cell's place follows them
 (`Named.cells`). Every other number is new, and an equation says which tensors it reads. Letters:
-b sentence, t token, h key/value head, g query heads that share it, q query, k key, c and d columns.
+b sentence, t token, h key/value head, g query heads that share it, q query, k and l keys, c and d
+columns, p and r halves of a head.
 """
 
 from __future__ import annotations
@@ -22,47 +23,39 @@ KINDS: dict[str, Kind] = {"masked": "masked", "scaled": "scaled", "after dropout
 
 
 def sources(steps: Sequence[ShapeStep]) -> dict[str, Tensor]:
-    """Every tensor of the steps by its step and name ("7 scores"), and the matrix of a rotation."""
-    found = {
-        f"{step.number} {named.name}": named.tensor for step in steps for named in step.tensors
-    }
+    """Every tensor of the steps by step and name ("7 scores"), and the matrix of a rotation."""
+    found = {f"{step.number} {each.name}": each.tensor for step in steps for each in step.tensors}
     rotation = steps[5].tensors[-1].rotation
     return found if rotation is None else {**found, ROTATION: rotation_matrix(rotation)}
 
 
 def rotation_matrix(rotation: Rotation) -> Tensor:
     """What a pair of halves is multiplied by: cosines and sines (T, D) -> (2, 2, T, D/2)."""
-    cos, sin = (part[:, : part.shape[-1] // 2] for part in rotation)  # both halves turn alike
+    cos, sin = (part.chunk(2, dim=-1)[0] for part in rotation)  # both halves have the same angles
     return torch.stack((torch.stack((cos, -sin)), torch.stack((sin, cos))))
 
 
 def computations(steps: Sequence[ShapeStep]) -> dict[str, Computation]:
     """How the tensors were computed, by step and name; those given or only moved are left out."""
-    found = {
-        f"4 {name}": Computation(
-            "product", "btc,cd->btd", ("1 input", f"3 {matrix}"), bias=steps[3][name].bias
-        )
-        for name, matrix in PROJECTIONS.items()
-    }
-    for turned in steps[5].tensors:
-        if turned.rotation is not None:
-            source = f"6 {turned.name.split(',')[0]}"
-            found[f"6 {turned.name}"] = Computation(
-                "rotated", "bht(pd),rptd->bht(rd)", (source, ROTATION)
-            )
+    found = {}
+    for name, matrix in PROJECTIONS.items():
+        read, bias = ("1 input", f"3 {matrix}"), steps[3][name].bias
+        found[f"4 {name}"] = Computation("product", "btc,cd->btd", read, bias=bias)
+    if steps[5].tensors[-1].rotation is not None:
+        for name in ("queries", "keys"):
+            read = (f"6 {name}", ROTATION)
+            found[f"6 {name}, turned"] = Computation("rotated", "bht(pd),rptd->bht(rd)", read)
     queries, keys = (f"{number} {name}" for number, name in steps[6].made_from)
     found["7 scores"] = Computation("product", "b(hg)qd,bhkd->b(hg)qk", (queries, keys))
-    before = "7 scores"
-    for named in steps[7].tensors:
-        if named.name == "weights":
-            how = Computation("softmax", "bhqk,bhql->bhqk", (before, before))
+    last = "7 scores"
+    for each in steps[7].tensors:  # each from the one before it
+        if each.name == "weights":
+            how = Computation("softmax", "bhqk,bhql->bhqk", (last, last))
         else:
-            kind = KINDS[named.name]
-            how = Computation(kind, "bhqk->bhqk", (before,), factor=named.factor)
-        before = f"8 {named.name}"
-        found[before] = how
-    found["9 context"] = Computation("product", "b(hg)qk,bhkd->b(hg)qd", (before, "6 values"))
-    found["11 output"] = Computation(
-        "product", "btc,cd->btd", ("11 merged", "3 W_out"), bias=steps[10]["output"].bias
-    )
+            how = Computation(KINDS[each.name], "bhqk->bhqk", (last,), factor=each.factor)
+        last = f"8 {each.name}"
+        found[last] = how
+    found["9 context"] = Computation("product", "b(hg)qk,bhkd->b(hg)qd", (last, "6 values"))
+    read, bias = ("11 merged", "3 W_out"), steps[10]["output"].bias
+    found["11 output"] = Computation("product", "btc,cd->btd", read, bias=bias)
     return found
