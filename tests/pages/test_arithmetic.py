@@ -52,4 +52,4 @@ def test_the_operands_make_the_number(
         )
         # a step of Shapes shows what it reads, but not what that was made from
         if page != SHAPES:
-            assert {source for source, _ in made["reads"]} <= identities
+            assert set(made["sources"]) <= identities

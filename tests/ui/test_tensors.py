@@ -32,14 +32,16 @@ def test_every_part_arrives_aligned_and_exact():
 def test_how_numbers_were_made_arrives_behind_them():
     rng = np.random.default_rng(1)
     operands, added = rng.normal(size=(2, 3, 4, 2)), rng.normal(size=(2, 3))
-    reads = (("x", ((0, 1, 0, 0, 0), None)), ("W", (None, (1, 2, 5, 0, 3))))
-    made = Made("product", reads, operands, 9, added)
+    sizes = {"t": 2, "c": 9, "d": 3}
+    made = Made("product", "tc,cd->td", ("x", "W"), sizes, operands, 9, added)
     panel = Panel("y", np.zeros((2, 3)), ("token", "column"), identity="4 y", made=made)
     header, numbers = unpacked(pack([panel]))
     assert header["panels"][0]["identity"] == "4 y"
     assert header["panels"][0]["made"] == {
         "kind": "product",
-        "reads": [["x", [[0, 1, 0, 0, 0], None]], ["W", [None, [1, 2, 5, 0, 3]]]],
+        "equation": "tc,cd->td",
+        "sources": ["x", "W"],
+        "sizes": sizes,
         "nOperands": 4,
         "nTerms": 9,
         "added": True,

@@ -89,6 +89,7 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
 def pair_panels(pair: stages.QueryKeyPair) -> list[Panel]:
     """The two vectors, their product element by element, and its sum."""
     both = np.stack([pair.q, pair.k])
+    sizes = {"v": 2, "c": len(pair.q)}
     operands = both.T[None]  # (1, D, 2): one pair of numbers for each column
     return [
         Panel("query and key", both, ("vector", "column"), rows=("q", "k"), identity="both"),
@@ -97,7 +98,7 @@ def pair_panels(pair: stages.QueryKeyPair) -> list[Panel]:
             pair.product[None],
             ("product", "column"),
             rows=("q ⊙ k",),
-            made=Made("product", (("both", (None, (1, 1, 0, 0, 0))),), operands[:, :, None], 1),
+            made=Made("product", "vc->pc", ("both",), sizes, operands[:, :, None], 1),
         ),
         Panel(
             "the sum of the products",
@@ -106,7 +107,9 @@ def pair_panels(pair: stages.QueryKeyPair) -> list[Panel]:
             rows=("q · k",),
             made=Made(
                 "product",
-                (("both", (None, None)),),
+                "vc->ps",
+                ("both",),
+                sizes,
                 operands[:, None, : computed.TERMS_WRITTEN],
                 len(pair.q),
             ),

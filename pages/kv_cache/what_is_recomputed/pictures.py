@@ -130,7 +130,7 @@ def _computed(
     read: the six matrices, (T or S, D or S) each; of the rows T only the last may be there.
     called: the identity of the panel that shows each of them.
     """
-    from attention_core.analysis.computed_from import mixed, scored, weighed
+    from attention_core.analysis.computed_from import Computation
     from attention_core.masks import causal_mask
     from pages.kv_cache.what_is_recomputed.experiment import (
         CONTEXT,
@@ -146,9 +146,11 @@ def _computed(
     sources = {called[name]: matrix for name, matrix in read.items()}
     masked = {**sources, called[SCORES]: read[SCORES].masked_fill(~mask, -math.inf)}
     queries, keys = range(n_queries), range(n_keys)
-    scores = scored(called[QUERIES], called[KEYS], 0)
-    weights = weighed(called[SCORES], 0, view.scale)
-    context = mixed(called[WEIGHTS], called[VALUES], 0)
+    queries_and_keys = called[QUERIES], called[KEYS]
+    scores = Computation("product", "qd,kd->qk", queries_and_keys)
+    both = called[SCORES], called[SCORES]
+    weights = Computation("softmax", "qk,ql->qk", both, factor=view.scale)
+    context = Computation("product", "qk,kd->qd", (called[WEIGHTS], called[VALUES]))
     return {
         SCORES: made(scores, sources, (queries, keys)),
         WEIGHTS: made(weights, masked, (queries, keys)),

@@ -120,10 +120,10 @@ class ShapeWalk:
 
     def _made(self, number: int, name: str, picked: list[list[int]]) -> Made | None:
         """How the numbers in a window of a tensor were computed; None if they were only moved."""
-        from pages.learn.shapes.experiment import computed_from as rules
+        from pages.learn.shapes.experiment.computed_from import computations, sources
 
-        how = rules.computation(self.steps, number, name)
-        return made(how, rules.sources(self.steps), picked)
+        how = computations(self.steps).get(f"{number} {name}")
+        return made(how, sources(self.steps), picked)
 
     def _words(self) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(words[i] for i in self._tokens) for words in self.labels)

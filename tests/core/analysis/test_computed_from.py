@@ -1,19 +1,10 @@
-"""What a number was computed from: indices by hand, and windows of any tensor."""
+"""What a number was computed from: the terms of windows of any tensor."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core.analysis.computed_from import (
-    Computation,
-    Follows,
-    Reads,
-    mixed,
-    projected,
-    scored,
-    terms,
-    weighed,
-)
+from attention_core.analysis.computed_from import Computation, Terms, terms
 from tests.helpers.arithmetic import result
 
 
@@ -21,54 +12,56 @@ def drawn(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(5))
 
 
-def test_an_index_follows_that_of_the_result():
-    assert Follows(1).indices((7, 3, 5)) == (3,)
-    assert Follows(0, group=3).indices((7, 3, 5)) == (2,)
-    assert Follows(2, half=4).indices((7, 3, 5)) == (5, 1)
-    assert Follows(2, half=4).indices((7, 3, 2)) == (2, 6)
-    # column 5 of head 7, the heads having 11 columns each
-    assert Follows(2, head=(0, 11)).indices((7, 3, 5)) == (82,)
+def all_terms(how: Computation, shape: torch.Size, **sources: torch.Tensor) -> Terms:
+    return terms(how, sources, [range(size) for size in shape], most=100)
 
 
-def test_cells_along_every_axis():
-    reads = Reads("keys", (Follows(0, group=2), Follows(2), None))
-    assert reads.cells((3, 1, 4), (2, 5, 3)) == ((1,), (4,), (0, 1, 2))
+def expect_terms_of(shown: torch.Tensor, how: Computation, **sources: torch.Tensor) -> None:
+    found = all_terms(how, shown.shape, **sources)
+    assert_close(result(how.kind, found.operands, found.added, shown), shown)
 
 
-@pytest.mark.parametrize("lead", [(), (3,), (2, 3)])
-def test_attention_on_any_number_of_leading_axes(lead: tuple[int, ...]):
-    n, group = len(lead), 1
-    q, k, v = drawn(*lead, 4, 6), drawn(*lead, 5, 6), drawn(*lead, 5, 6)
+@pytest.mark.parametrize("lead", ["", "h", "bh"])
+def test_attention_on_any_number_of_leading_axes(lead: str):
+    sizes = [2, 3][2 - len(lead) :]
+    q, k, v = drawn(*sizes, 4, 6), drawn(*sizes, 5, 6), drawn(*sizes, 5, 6)
     scores = q @ k.transpose(-1, -2)
     weights = (0.5 * scores).softmax(dim=-1)
-    sources = {"q": q, "k": k, "v": v, "scores": scores, "weights": weights}
-    for how, shown in (
-        (scored("q", "k", n, group), scores),
-        (weighed("scores", n, 0.5), weights),
-        (mixed("weights", "v", n, group), weights @ v),
-    ):
-        found = terms(how, sources, [range(size) for size in shown.shape], most=100)
-        assert_close(result(how.kind, found.operands, found.added, shown), shown)
+    scored = Computation("product", f"{lead}qd,{lead}kd->{lead}qk", ("q", "k"))
+    expect_terms_of(scores, scored, q=q, k=k)
+    softmax = Computation("softmax", f"{lead}qk,{lead}ql->{lead}qk", ("s", "s"), factor=0.5)
+    expect_terms_of(weights, softmax, s=scores)
+    mixed = Computation("product", f"{lead}qk,{lead}kd->{lead}qd", ("w", "v"))
+    expect_terms_of(weights @ v, mixed, w=weights, v=v)
+
+
+def test_query_heads_share_a_key_head():
+    q, k = drawn(6, 4, 5), drawn(2, 3, 5)
+    scores = q @ k.repeat_interleave(3, dim=0).transpose(-1, -2)
+    how = Computation("product", "(hg)qd,hkd->(hg)qk", ("q", "k"))
+    assert all_terms(how, scores.shape, q=q, k=k).sizes == {"h": 2, "g": 3, "q": 4, "k": 3, "d": 5}
+    expect_terms_of(scores, how, q=q, k=k)
+
+
+def test_heads_lie_below_each_other_in_a_matrix():
+    x, matrix = drawn(4, 5), drawn(6, 5)
+    queries = (x @ matrix.T).view(4, 2, 3).transpose(0, 1)
+    how = Computation("product", "tc,(hd)c->htd", ("x", "matrix"), sizes={"h": 2})
+    expect_terms_of(queries, how, x=x, matrix=matrix)
 
 
 def test_two_axes_are_summed_over_in_their_order():
     """An output is made of all columns of all heads, which lie side by side in the matrix."""
     context, matrix, bias = drawn(2, 4, 3), drawn(5, 6), drawn(5)
     output = context.transpose(0, 1).flatten(1) @ matrix.T + bias
-    reads = Reads("context", (None, Follows(0), None)), Reads("matrix", (Follows(1), None))
-    found = terms(
-        Computation("product", reads, bias),
-        {"context": context, "matrix": matrix},
-        [range(4), range(5)],
-        most=100,
-    )
-    assert found.n_terms == 6
-    assert_close(result("product", found.operands, found.added, output), output)
+    how = Computation("product", "htd,c(hd)->tc", ("context", "matrix"), bias=bias)
+    assert all_terms(how, output.shape, context=context, matrix=matrix).n_terms == 6
+    expect_terms_of(output, how, context=context, matrix=matrix)
 
 
 def test_fewer_terms_are_the_first():
     x, matrix = drawn(4, 7), drawn(7, 5)
-    how = projected("x", "matrix", 0)
+    how = Computation("product", "tc,cd->td", ("x", "matrix"))
     found = terms(how, {"x": x, "matrix": matrix}, [[2], [1, 4]], most=3)
     assert found.n_terms == 7
     assert torch.equal(found.operands[0, 1], torch.stack((x[2, :3], matrix[:3, 4]), dim=-1))

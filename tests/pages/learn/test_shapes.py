@@ -136,8 +136,10 @@ def test_a_computed_number_names_what_it_read(site: AppTest):
         for name, panel in panels.items():
             if not name.startswith(f"step {number}: ") or panel.panel["made"] is None:
                 continue
-            for identity, axes in panel.panel["made"]["reads"]:
-                assert len(axes) == len(identities[identity].panel["shape"])
+            made = panel.panel["made"]
+            inputs = re.sub(r"\(\w+\)", "x", made["equation"]).split("->")[0].split(",")
+            for source, letters in zip(made["sources"], inputs, strict=True):
+                assert len(letters) == len(identities[source].panel["shape"])
 
 
 @pytest.mark.parametrize(

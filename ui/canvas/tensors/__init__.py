@@ -32,26 +32,20 @@ Quantity = Literal[
 ]  # fmt: skip
 
 
-# An axis of a tensor that was read, as `Follows` in attention_core.analysis.computed_from: the
-# axis of the result whose index it follows, its group, its half, the axis of the heads and the
-# columns of each that are skipped (0, 0: none). None: all indices are read.
-ReadAxis = tuple[int, int, int, int, int] | None
-
-
 @dataclass(frozen=True)
 class Made:
     """How each number of a panel was computed from the numbers of others.
 
-    kind: what the operands become: "product" (their products are summed), "rotated" (the same),
-    "scaled" or "dropout" (one product), "masked" (one number, or minus infinity), "softmax" (e to
-    the power of the first product, over the sum of e to the power of the others).
-    reads: the `identity` of each panel that was read, and how the index along each of its axes
-    follows from that of the result. operands: (*shape, n, 2), the first n pairs. n_terms: how many
-    there are in all. added: what is added at the end, the panel's shape.
+    kind, equation, sources: as in `attention_core.analysis.computed_from.Computation`; a source is
+    the `identity` of a panel. sizes: of every letter of the equation. operands: (*shape, n, 2), the
+    first n pairs. n_terms: how many there are in all. added: what is added at the end, the panel's
+    shape.
     """
 
     kind: str
-    reads: tuple[tuple[str, tuple[ReadAxis, ...]], ...]
+    equation: str
+    sources: tuple[str, ...]
+    sizes: dict[str, int]
     operands: np.ndarray
     n_terms: int
     added: np.ndarray | None = None
@@ -196,8 +190,7 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
         parts += [ids for ids in (panel.cells, panel.groups) if ids is not None]
         made = panel.made
         if made is not None:
-            parts += [made.operands.astype("<f4")]
-            parts += [] if made.added is None else [made.added.astype("<f4")]
+            parts += [made.operands] if made.added is None else [made.operands, made.added]
         described.append(
             {
                 "name": panel.name,
@@ -214,7 +207,9 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "made": made
                 and {
                     "kind": made.kind,
-                    "reads": made.reads,
+                    "equation": made.equation,
+                    "sources": made.sources,
+                    "sizes": made.sizes,
                     "nOperands": made.operands.shape[-2],
                     "nTerms": made.n_terms,
                     "added": made.added is not None,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ui.canvas.tensors import Made, ReadAxis
+from ui.canvas.tensors import Made
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.analysis.computed_from import Computation, Follows
+    from attention_core.analysis.computed_from import Computation
 
 TERMS_WRITTEN = 6  # of a sum of products; how many more there are is said
 
@@ -28,10 +28,7 @@ def made(
     if how is None:
         return None
     found = terms(how, sources, picked, TERMS_WRITTEN)
-    added = None if found.added is None else found.added.float().numpy()
-    reads = tuple((read.source, tuple(map(_axis, read.axes))) for read in how.reads)
-    return Made(how.kind, reads, found.operands.float().numpy(), found.n_terms, added)
-
-
-def _axis(follows: Follows | None) -> ReadAxis:
-    return None if follows is None else follows.numbers
+    operands, added = found.operands.float().numpy(), None
+    if found.added is not None:
+        added = found.added.float().numpy()
+    return Made(how.kind, how.equation, how.sources, found.sizes, operands, found.n_terms, added)

@@ -24,12 +24,12 @@ function panelLayout(panel, context, room, decimals) {
   const width = (texts) => Math.max(0, ...texts.map((text) => context.measureText(text).width));
   const label = panel.rows ? Math.ceil(Math.min(width(panel.rows.flat()), MAX_LABEL)) + 6 : 0;
   const head = panel.columns ? TITLE : 0;
-  context.font = LABEL;
   const numbers = Math.ceil(width([...panel.values].map((v) => written(v, decimals)))) + 8;
   const labelled = panel.columns ? Math.min(Math.ceil(width(panel.columns.flat())) + 6, 56) : 0;
   const wanted = Math.max(numbers, labelled, CELL_HEIGHT);
-  const blocks = panel.outer.length ? panel.outer[panel.outer.length - 1] : 1;
-  const stacks = panel.outer.length > 1 ? panel.outer[0] : 1;
+  const blocks = panel.outer.at(-1) ?? 1,
+    isStacked = panel.outer.length > 1, // a tensor of 4 dimensions
+    stacks = isStacked ? panel.outer[0] : 1;
   const title = panel.outer.length ? TITLE : 0;
   const asBlock = (/** @type {number} */ cell) => label + columns * cell;
   // numbers are written where a block with them is not too wide; else cells are small squares
@@ -47,9 +47,9 @@ function panelLayout(panel, context, room, decimals) {
     Math.min(blocks, Math.floor((room - 2 * FRAME + BLOCK_GAP) / (blockWidth + BLOCK_GAP))),
   );
   const lines = Math.ceil(blocks / across);
-  const stackTitle = stacks > 1 || panel.outer.length > 1 ? TITLE : 0;
+  const stackTitle = isStacked ? TITLE : 0;
   const stackHeight = stackTitle + lines * (blockHeight + BLOCK_GAP) - BLOCK_GAP + 2 * FRAME;
-  const frame = panel.outer.length > 1 ? FRAME : 0;
+  const frame = isStacked ? FRAME : 0;
   return {
     label,
     head,
@@ -105,10 +105,8 @@ function blockGrid(panel, block) {
 
 /** @type {(panel: Panel, at: number) => Box} */
 function cellBox(panel, at) {
-  const [rows, columns] = panel.grid,
-    inside = at % (rows * columns);
-  const grid = blockGrid(panel, Math.floor(at / (rows * columns)));
-  return boxOf(grid, Math.floor(inside / columns), inside % columns);
+  const [block, row, column] = placeOf(panel, at);
+  return boxOf(blockGrid(panel, block), row, column);
 }
 
 /** @type {(panel: Panel, x: number, y: number) => number} the cell at a point, -1: none is there */

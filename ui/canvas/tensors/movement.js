@@ -16,8 +16,7 @@ function fly(view, moving, panel, found) {
   if (!cells.length || cells.length > MOST_FLIGHTS) return;
   const { left, top } = root.getBoundingClientRect(),
     duration = FLIGHT / picture.speed;
-  /** @type {Rgb} */
-  const paper = bright(rgb(getComputedStyle(panel.canvas).color)) ? [16, 20, 26] : [255, 255, 255];
+  const paper = paperFor(getComputedStyle(panel.canvas).color);
   for (const at of cells) {
     const from = /** @type {DOMRect} */ (found.get(strandOf(panel, at))),
       to = inWindow(panel, [at]),

@@ -10,12 +10,22 @@
  * }} TensorView
  */
 
+/** @typedef {[tone: string, width: number]} Stroke */
+
+const LIT = /** @type {Stroke[]} */ ([
+  ["black", 4],
+  ["white", 2],
+]); // the frame of a cell that is lit, seen on every colour
+
 // the step that computes scores or weights moves nothing: they show how large they are
 /** @type {(view: TensorView, panel: Panel) => boolean} */
 const byIdentity = ({ picture }, panel) =>
   picture.colour === "identity" && panel.quantity !== WEIGHTS && panel.quantity !== SCORES;
 /** @param {TensorView} view */
 const onDark = ({ root }) => bright(rgb(getComputedStyle(root).color));
+
+/** @type {(ink: string) => Rgb} the background behind text of this colour */
+const paperFor = (ink) => (bright(rgb(ink)) ? [16, 20, 26] : [255, 255, 255]);
 
 /** @type {(view: TensorView, panel: Panel, at: number, paper: Rgb) => Rgb} */
 function panelTone(view, panel, at, paper) {
@@ -40,7 +50,7 @@ function panelTone(view, panel, at, paper) {
 /** @type {(view: TensorView, panel: Panel, at: number) => boolean} */
 function cellIsLit({ lit, focus }, panel, at) {
   if (!lit || !isThere(panel, at)) return false;
-  if (focus !== null && focus.panel === panel && focus.at === at) return true;
+  if (focus?.panel === panel && focus.at === at) return true;
   if (panel.cells && lit.cell >= 0 && panel.strand === lit.strand) {
     return panel.cells[at] === lit.cell;
   }
@@ -49,15 +59,15 @@ function cellIsLit({ lit, focus }, panel, at) {
 
 /**
  * Whether the number that is pointed at was computed from this cell.
- * @type {(lit: Lit | null, panel: Panel, at: number) => boolean}
+ * @type {(lit: Lit, panel: Panel, at: number) => boolean}
  */
 function cellIsRead(lit, panel, at) {
-  if (!lit || !isThere(panel, at)) return false;
+  if (!isThere(panel, at)) return false;
   const index = unflat(panel.shape, at);
   return lit.read.some(
     ({ identity, axes }) =>
       identity === panel.identity &&
-      axes.every((all, axis) => all === null || all.includes(real(panel, axis, index[axis]))),
+      axes.every((read, axis) => read.includes(real(panel, axis, index[axis]))),
   );
 }
 
@@ -65,8 +75,7 @@ function cellIsRead(lit, panel, at) {
 function paintPanel(view, panel, context) {
   const l = panel.layout,
     ink = getComputedStyle(panel.canvas).color;
-  /** @type {Rgb} */
-  const paper = bright(rgb(ink)) ? [16, 20, 26] : [255, 255, 255];
+  const paper = paperFor(ink);
   context.textBaseline = "middle";
   const blocks = l.blocks * l.stacks;
   for (let block = 0; block < blocks; block++) panelLabels(panel, context, ink, block);
@@ -89,12 +98,9 @@ function paintPanel(view, panel, context) {
   }
   for (let at = 0; at < panel.values.length; at++) {
     if (!isThere(panel, at)) continue;
-    if (panel.marked.has(at)) frameCell(context, panel, at, [[ink, 2]]);
-    if (cellIsLit(view, panel, at))
-      frameCell(context, panel, at, [
-        ["black", 4],
-        ["white", 2],
-      ]);
+    const box = { ...cellBox(panel, at), width: l.cellWidth - 1, height: l.cellHeight - 1 };
+    if (panel.marked.has(at)) strokeBox(context, box, [[ink, 2]]);
+    if (cellIsLit(view, panel, at)) strokeBox(context, box, LIT);
   }
   if (panel.box && Math.min(...panel.box) > 0) outlineBox(context, panel, panel.box, ink, paper);
 }
@@ -126,29 +132,19 @@ function outlineBox(context, panel, [rows, columns], ink, paper) {
   }
   context.stroke();
   context.restore();
-  for (const [tone, thick] of /** @type {[string, number][]} */ ([
+  const strokes = /** @type {Stroke[]} */ ([
     [css(paper), 6],
     [ink, 3],
-  ])) {
+  ]);
+  strokeBox(context, { x, y, width, height }, strokes);
+}
+
+/** @type {(context: Pen, box: Box, strokes: Stroke[]) => void} */
+function strokeBox(context, { x, y, width, height }, strokes) {
+  for (const [tone, thick] of strokes) {
     context.strokeStyle = tone;
     context.lineWidth = thick;
     context.strokeRect(x, y, width, height);
-  }
-}
-
-/**
- * @param {Pen} context
- * @param {Panel} panel
- * @param {number} at
- * @param {[string, number][]} strokes
- */
-function frameCell(context, panel, at, strokes) {
-  const { x, y } = cellBox(panel, at),
-    l = panel.layout;
-  for (const [tone, width] of strokes) {
-    context.strokeStyle = tone;
-    context.lineWidth = width;
-    context.strokeRect(x, y, l.cellWidth - 1, l.cellHeight - 1);
   }
 }
 
@@ -189,7 +185,6 @@ function panelLabels(panel, context, ink, block) {
     );
     context.globalAlpha = 1;
   }
-  context.font = LABEL;
   if (panel.rows) {
     context.textAlign = "right";
     const every = Math.ceil(LABEL_HEIGHT / l.cellHeight);
@@ -200,7 +195,6 @@ function panelLabels(panel, context, ink, block) {
   }
   if (panel.columns) {
     context.textAlign = "center";
-    context.font = LABEL;
     const every = Math.ceil(16 / l.cellWidth);
     for (let column = 0; column < panel.there[1]; column += every) {
       const text = shortest(context, columnTexts[column], every * l.cellWidth - 2);

@@ -10,13 +10,13 @@ const WEIGHTS = "weights",
  * How the numbers of a panel were computed, as `Made` in ui/canvas/tensors/__init__.py.
  * @typedef {{
  *   kind: "product" | "rotated" | "scaled" | "masked" | "softmax" | "dropout",
- *   reads: [identity: string, axes: (number[] | null)[]][],
+ *   equation: string, sources: string[], sizes: Record<string, number>,
  *   nOperands: number, nTerms: number, operands: Float32Array, added: Float32Array | null,
  * }} Made
- * What is pointed at: its identity where it was only moved, and the cells that it was made of: the
- * indices read along each axis of a panel, null for all.
+ * What is pointed at: its identity where it was only moved, and the cells that it was computed
+ * from, as the indices read along each axis of a panel.
  * @typedef {{
- *   cell: number, strand: string, read: { identity: string, axes: (number[] | null)[] }[],
+ *   cell: number, strand: string, read: { identity: string, axes: number[][] }[],
  * }} Lit
  */
 /**
@@ -86,48 +86,38 @@ function unpackPanels(data) {
   return header;
 }
 
-/**
- * @param {number[]} shape
- * @param {number[]} index
- */
-function flat(shape, index) {
-  return index.reduce((at, i, axis) => at * shape[axis] + i, 0);
-}
+/** @type {(shape: number[], index: number[]) => number} */
+const flat = (shape, index) => index.reduce((at, i, axis) => at * shape[axis] + i, 0);
 
-/**
- * @param {number[]} shape
- * @param {number} at
- */
+// the first size is not needed: the first index is what remains
+/** @type {(shape: number[], at: number) => number[]} */
 function unflat(shape, at) {
   const index = [];
-  for (let axis = shape.length - 1; axis >= 0; axis--) {
-    index.unshift(at % shape[axis]);
-    at = Math.floor(at / shape[axis]);
+  for (const size of shape.slice(1).reverse()) {
+    index.unshift(at % size);
+    at = Math.floor(at / size);
   }
-  return index;
+  return [at, ...index];
 }
 
-// a cell that has its place, but is not there yet
-/**
- * @param {Panel} panel
- * @param {number} at
- */
-function isThere(panel, at) {
-  const [rows, columns] = panel.grid,
-    inside = at % (rows * columns);
-  return Math.floor(inside / columns) < panel.there[0] && inside % columns < panel.there[1];
+/** @type {(panel: Panel, at: number) => number[]} the block of a cell, its row and its column */
+function placeOf({ grid: [rows, columns] }, at) {
+  const row = Math.floor(at / columns);
+  return [Math.floor(row / rows), row % rows, at % columns];
 }
 
-/**
- * @param {Panel} panel
- * @param {number} at
- */
-function isBoxed(panel, at) {
-  if (!panel.box) return false;
-  const [rows, columns] = panel.grid,
-    inside = at % (rows * columns);
-  return Math.floor(inside / columns) < panel.box[0] && inside % columns < panel.box[1];
+/** @type {(panel: Panel, at: number, part: [rows: number, columns: number]) => boolean} */
+function isInPart(panel, at, [rows, columns]) {
+  const [, row, column] = placeOf(panel, at);
+  return row < rows && column < columns;
 }
+
+// false for a cell that has its place, but is not there yet
+/** @type {(panel: Panel, at: number) => boolean} */
+const isThere = (panel, at) => isInPart(panel, at, panel.there);
+
+/** @type {(panel: Panel, at: number) => boolean} */
+const isBoxed = (panel, at) => panel.box !== null && isInPart(panel, at, panel.box);
 
 // the index along one axis: where the panel is a window, that in the whole tensor
 /**

@@ -4,18 +4,42 @@
 /** @type {(panel: Panel, at: number) => Lit} */
 function litBy(panel, at) {
   const index = unflat(panel.shape, at).map((i, axis) => real(panel, axis, i));
-  const read = (panel.made?.reads ?? []).map(([identity, axes]) => ({
-    identity,
-    axes: axes.map((follows) => follows && indicesRead(follows, index)),
-  }));
+  const read = panel.made ? cellsRead(panel.made, index) : [];
   return { cell: panel.cells ? panel.cells[at] : -1, strand: panel.strand, read };
 }
 
-/** @type {(follows: number[], index: number[]) => number[]} */
-function indicesRead([axis, group, half, heads, columns], index) {
-  const own = Math.floor(index[axis] / group) + index[heads] * columns;
-  return half ? [own, (own + half) % (2 * half)] : [own];
+/**
+ * What the number at this index reads, from the equation that it was computed by.
+ * @type {(made: Pick<Made, "equation" | "sources" | "sizes">, index: number[]) => Lit["read"]}
+ */
+function cellsRead({ equation, sources, sizes }, index) {
+  const [inputs, output] = equation.split("->");
+  /** @type {Record<string, number>} */
+  const known = {}; // the index of each letter of the output
+  lettersOf(output).forEach((letters, axis) => {
+    const shape = letters.map((letter) => sizes[letter]);
+    unflat(shape, index[axis]).forEach((i, nth) => (known[letters[nth]] = i));
+  });
+  // an input's other letters are summed over: all of their indices are read
+  /** @type {(letters: string[]) => number[]} */
+  const indicesRead = (letters) =>
+    letters.reduce(
+      (found, letter) => {
+        const own = letter in known ? [known[letter]] : Array.from(Array(sizes[letter]).keys());
+        return found.flatMap((i) => own.map((j) => i * sizes[letter] + j));
+      },
+      [0],
+    );
+  return inputs.split(",").map((input, nth) => ({
+    identity: sources[nth],
+    axes: lettersOf(input).map(indicesRead),
+  }));
 }
+
+// the letters of each axis: "t(hd)" is an axis of one letter and an axis that two letters share
+/** @type {(text: string) => string[][]} */
+const lettersOf = (text) =>
+  Array.from(text.matchAll(/\w|\((\w+)\)/g), ([letter, shared]) => [...(shared ?? letter)]);
 
 /**
  * Where some cells of a panel lie in the window; those of a picture that is folded away nowhere.
@@ -41,14 +65,14 @@ function readBoxes({ picture, lit }) {
   if (!lit || lit.read.length === 0) return [];
   return picture.panels.flatMap((panel) => {
     if (!panel.layout || !panel.canvas.checkVisibility()) return [];
-    const size = panel.grid[0] * panel.grid[1];
     const read = [...panel.values.keys()].filter((at) => cellIsRead(lit, panel, at));
-    const blocks = [...new Set(read.map((at) => Math.floor(at / size)))];
-    return blocks.map((block) => {
-      const cells = read.filter((at) => Math.floor(at / size) === block);
-      const hue = QUANTITIES[panel.quantity] ?? "";
-      return { what: `${panel.identity} ${block}`, box: inWindow(panel, cells), hue };
-    });
+    const blocks = Map.groupBy(read, (at) => placeOf(panel, at)[0]);
+    const hue = QUANTITIES[panel.quantity] ?? "";
+    return Array.from(blocks, ([block, cells]) => ({
+      what: `${panel.identity} ${block}`,
+      box: inWindow(panel, cells),
+      hue,
+    }));
   });
 }
 

@@ -51,6 +51,12 @@ export default function (component) {
     });
   }
 
+  /** All panels, without lines between them. */
+  function drawAll() {
+    picture.panels.forEach(draw);
+    drawLines(view, lines, []);
+  }
+
   // ---- reading a value
 
   function tell() {
@@ -94,14 +100,17 @@ export default function (component) {
     drawLines(view, lines, read);
   }
 
+  // whether an event is of another picture with the same link
+  /** @type {(detail: { link: string, from: HTMLElement }) => boolean} */
+  const isLinked = ({ link, from }) => link !== "" && link === picture.link && from !== root;
+
   // whoever hears this adds where the numbers that were read lie in its own picture
   listen(window, "attention-lab-light", ({ detail }) => {
-    if (!picture.link || detail.link !== picture.link || detail.from === root) return;
+    if (!isLinked(detail)) return;
     if (sweep) stopSweep();
     view.lit = detail.lit;
     view.focus = null;
-    picture.panels.forEach(draw);
-    drawLines(view, lines, []);
+    drawAll();
     detail.read.push(...readBoxes(view));
   });
 
@@ -109,7 +118,7 @@ export default function (component) {
 
   // whoever hears this says where such numbers are drawn in its own picture
   listen(window, "attention-lab-where", ({ detail }) => {
-    if (!picture.link || detail.link !== picture.link || detail.from === root) return;
+    if (!isLinked(detail)) return;
     for (const panel of picture.panels) {
       if (!panel.cells || !panel.layout || !panel.canvas.checkVisibility()) continue;
       for (const at of panel.values.keys()) {
@@ -143,8 +152,7 @@ export default function (component) {
     const cells = [...panel.values.keys()].filter((at) => isThere(panel, at));
     const [least, most] = CELL_OF_A_SWEEP,
       each = Math.min(Math.max(SWEEP / cells.length, least), most) / picture.speed;
-    sumLine.setAttribute("aria-live", "off"); // too fast to be read aloud
-    readout.setAttribute("aria-live", "off");
+    setLive("off"); // too fast to be read aloud
     const next = () => {
       const at = cells.shift();
       if (at === undefined) {
@@ -160,8 +168,12 @@ export default function (component) {
   function stopSweep() {
     window.clearTimeout(sweep);
     sweep = 0;
-    sumLine.setAttribute("aria-live", "polite");
-    readout.setAttribute("aria-live", "polite");
+    setLive("polite");
+  }
+
+  /** @param {"polite" | "off"} live */
+  function setLive(live) {
+    for (const line of [readout, sumLine]) line.setAttribute("aria-live", live);
   }
 
   // whoever points at a number wants to read that one
@@ -263,17 +275,13 @@ export default function (component) {
     },
   });
 
-  picture.panels.forEach(draw);
-  drawLines(view, lines, []); // those of a step before may be left
+  drawAll(); // lines of a step before may be left
   moving.replaceChildren();
   const before = root.dataset.scene,
     still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (picture.scene) root.dataset.scene = picture.scene;
   if (picture.scene && before && before !== picture.scene && !still) move();
-  const stopWatching = onNewWidth(root, () => {
-    picture.panels.forEach(draw);
-    drawLines(view, lines, []);
-  });
+  const stopWatching = onNewWidth(root, () => drawAll());
 
   return inPlaceOfTheLast(parentElement, () => {
     window.clearTimeout(sweep);

@@ -5,18 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention_core.analysis.computed_from import (
-    Computation,
-    Follows,
-    Reads,
-    changed,
-    mixed,
-    projected,
-    scored,
-    weighed,
-)
+from attention_core.analysis.computed_from import Computation, Kind
 from pages.learn.ladder.experiment.ladder import (
     DROPOUT,
+    RUNGS,
     SIMPLIFIED,
     SPLITS,
     V1,
@@ -24,7 +16,14 @@ from pages.learn.ladder.experiment.ladder import (
     Rung,
 )
 
-PROJECTIONS = {"q": "W_query", "k": "W_key", "v": "W_value"}
+MATRICES = {"q": "W_query", "k": "W_key", "v": "W_value"}
+# Token t with the columns c, times a matrix; nn.Linear stores it transposed, from v2 on.
+PROJECTIONS = {
+    **dict.fromkeys(RUNGS, "tc,dc->td"),
+    V1: "tc,cd->td",
+    WRAPPER: "tc,hdc->htd",  # every head has a matrix of its own
+    SPLITS: "tc,(hd)c->htd",  # the heads' rows lie below each other
+}
 
 
 def matrices(rung: Rung) -> dict[str, Tensor]:
@@ -34,7 +33,7 @@ def matrices(rung: Rung) -> dict[str, Tensor]:
     heads = range(rung.n_heads)
     return {
         name: torch.stack([rung.matrices[f"heads.{head}.{name}"] for head in heads])
-        for name in PROJECTIONS.values()
+        for name in MATRICES.values()
     }
 
 
@@ -64,25 +63,33 @@ def computations(rung: Rung, dropout: float = 0.0) -> dict[str, Computation]:
 
     dropout: the probability with which weights were dropped.
     """
-    n_lead = rung.record.q.dim() - 2
-    names = tensors(rung)
-    before = "scores"
-    found = {before: scored("q", "k", n_lead)}
-    if "masked" in names:
-        found["masked"], before = changed("masked", before, n_lead + 2), "masked"
-    if "scaled" in names:
-        found["scaled"] = changed("scaled", before, n_lead + 2, rung.record.scale)
-        before = "scaled"
-    if "attention" in names:
-        found["attention"] = weighed(before, n_lead)
-        found["weights"] = changed("dropout", "attention", n_lead + 2, 1.0 / (1.0 - dropout))
-    else:
-        found["weights"] = weighed(before, n_lead)
-    found["context"] = mixed("weights", "v", n_lead)
+    h = "h" if rung.record.q.dim() == 3 else ""
+    shown = tensors(rung)
+    found = {"scores": Computation("product", f"{h}qd,{h}kd->{h}qk", ("q", "k"))}
     if rung.name != SIMPLIFIED:
-        found |= {name: _projected(rung, matrix) for name, matrix in PROJECTIONS.items()}
-    if rung.name == SPLITS:
-        found["output"] = _out_projected(rung)
+        equation, sizes = PROJECTIONS[rung.name], {"h": rung.n_heads}
+        for name, matrix in MATRICES.items():
+            found[name] = Computation("product", equation, ("x", matrix), sizes)
+
+    def changed(kind: Kind, source: str, factor: float = 1.0) -> Computation:
+        return Computation(kind, f"{h}qk->{h}qk", (source,), factor=factor)
+
+    last = "scores"
+    if "masked" in shown:
+        found["masked"], last = changed("masked", last), "masked"
+    if "scaled" in shown:
+        found["scaled"], last = changed("scaled", last, rung.record.scale), "scaled"
+    softmax = Computation("softmax", f"{h}qk,{h}ql->{h}qk", (last, last))
+    if "attention" in shown:
+        found["attention"] = softmax
+        found["weights"] = changed("dropout", "attention", 1.0 / (1.0 - dropout))
+    else:
+        found["weights"] = softmax
+    found["context"] = Computation("product", f"{h}qk,{h}kd->{h}qd", ("weights", "v"))
+    if rung.name == SPLITS:  # the contexts of all heads side by side, times a row of out_proj
+        bias = rung.matrices["out_proj.bias"]
+        sources = "context", "out_proj.weight"
+        found["output"] = Computation("product", "htd,c(hd)->tc", sources, bias=bias)
     return found
 
 
@@ -100,27 +107,3 @@ def moved(rung: Rung) -> dict[str, Tensor]:
         by_token = cells.unflatten(-1, (rung.n_heads, -1))
         return {"context": by_token.transpose(0, 1), "output": cells}
     return {}
-
-
-def _projected(rung: Rung, matrix: str) -> Computation:
-    """A row of x times a column of a matrix, which `nn.Linear` keeps as a row."""
-    if rung.name == V1:
-        return projected("x", matrix, 0)
-    axes: tuple[Follows | None, ...]
-    if rung.name == WRAPPER:  # every head has a matrix of its own
-        token, axes = Follows(1), (Follows(0), Follows(2), None)
-    elif rung.name == SPLITS:  # the heads' rows lie below each other
-        head_dim = rung.record.q.shape[-1]
-        token, axes = Follows(1), (Follows(2, head=(0, head_dim)), None)
-    else:
-        token, axes = Follows(0), (Follows(1), None)
-    return Computation("product", (Reads("x", (token, None)), Reads(matrix, axes)))
-
-
-def _out_projected(rung: Rung) -> Computation:
-    """The context of all heads, side by side, times a row of out_proj."""
-    reads = (
-        Reads("context", (None, Follows(0), None)),
-        Reads("out_proj.weight", (Follows(1), None)),
-    )
-    return Computation("product", reads, rung.matrices["out_proj.bias"])

@@ -1,82 +1,61 @@
 """What each number of the eleven steps was computed from.
 
 Steps 5, 6, 10 and the first half of 11 only move numbers, and a cell's place follows them
-(`Named.cells`). Every other number is new, and this module names the tensors that it is made of.
+(`Named.cells`). Every other number is new, and an equation says which tensors it reads. Letters:
+b sentence, t token, h key/value head, g query heads that share it, q query, k and l keys, c and d
+columns, p and r halves of a head.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
-from attention_core.analysis.computed_from import (
-    Computation,
-    Follows,
-    Kind,
-    Reads,
-    changed,
-    mixed,
-    projected,
-    same,
-    scored,
-    weighed,
-)
+from attention_core.analysis.computed_from import Computation, Kind
+from attention_core.positions.rotary import Rotation
 from pages.learn.shapes.experiment.named import ShapeStep
 
-BY_HEAD = 2  # axes before queries and keys, or tokens and columns: sentence and head
-
-
-def called(number: int, name: str) -> str:
-    """What a computation calls a tensor of a step: "7 scores"."""
-    return f"{number} {name}"
+ROTATION = "rotation"
+PROJECTIONS = {"queries": "W_query", "keys": "W_key", "values": "W_value"}
+KINDS: dict[str, Kind] = {"masked": "masked", "scaled": "scaled", "after dropout": "dropout"}
 
 
 def sources(steps: Sequence[ShapeStep]) -> dict[str, Tensor]:
-    """Every tensor of the steps by what a computation calls it."""
-    return {
-        called(step.number, named.name): named.tensor for step in steps for named in step.tensors
-    }
+    """Every tensor of the steps by step and name ("7 scores"), and the matrix of a rotation."""
+    found = {f"{step.number} {each.name}": each.tensor for step in steps for each in step.tensors}
+    rotation = steps[5].tensors[-1].rotation
+    return found if rotation is None else {**found, ROTATION: rotation_matrix(rotation)}
 
 
-def computation(steps: Sequence[ShapeStep], number: int, name: str) -> Computation | None:
-    """How a tensor of a step was computed; None where it was given or only moved.
-
-    Raises: KeyError if the step has no tensor of this name.
-    """
-    result = steps[number - 1][name]
-    if number == 4:
-        matrix = steps[2].tensors[[tensor.name for tensor in steps[3].tensors].index(name)]
-        return projected("1 input", called(3, matrix.name), 1, result.bias)
-    if result.rotation is not None:
-        pair = (*same(3), Follows(3, half=result.shape[-1] // 2))
-        reads = Reads(called(6, name.split(",")[0]), pair)
-        return Computation("rotated", (reads,), rotation=result.rotation)
-    if number == 7:
-        queries, keys = (called(*source) for source in steps[6].made_from)
-        return scored(queries, keys, BY_HEAD, _group(result.shape, steps))
-    if number == 8:
-        return _weighing(steps, name)
-    if number == 9:
-        weights = called(8, steps[7].tensors[-1].name)
-        return mixed(weights, "6 values", BY_HEAD, _group(result.shape, steps))
-    if name == "output":
-        return projected("11 merged", "3 W_out", 1, result.bias)
-    return None
+def rotation_matrix(rotation: Rotation) -> Tensor:
+    """What a pair of halves is multiplied by: cosines and sines (T, D) -> (2, 2, T, D/2)."""
+    cos, sin = (part.chunk(2, dim=-1)[0] for part in rotation)  # both halves have the same angles
+    return torch.stack((torch.stack((cos, -sin)), torch.stack((sin, cos))))
 
 
-def _group(shape: Sequence[int], steps: Sequence[ShapeStep]) -> int:
-    """How many query heads share a key/value head."""
-    return shape[1] // steps[5]["keys"].shape[1]
-
-
-def _weighing(steps: Sequence[ShapeStep], name: str) -> Computation:
-    """Step 8: every tensor comes from the one before it, the first from the scores."""
-    names = [tensor.name for tensor in steps[7].tensors]
-    at = names.index(name)
-    before = called(8, names[at - 1]) if at else "7 scores"
-    if name == "weights":
-        return weighed(before, BY_HEAD)
-    kinds: dict[str, Kind] = {"masked": "masked", "scaled": "scaled"}
-    kind = kinds.get(name, "dropout")
-    return changed(kind, before, BY_HEAD + 2, steps[7][name].factor)
+def computations(steps: Sequence[ShapeStep]) -> dict[str, Computation]:
+    """How the tensors were computed, by step and name; those given or only moved are left out."""
+    found = {}
+    for name, matrix in PROJECTIONS.items():
+        read, bias = ("1 input", f"3 {matrix}"), steps[3][name].bias
+        found[f"4 {name}"] = Computation("product", "btc,cd->btd", read, bias=bias)
+    if steps[5].tensors[-1].rotation is not None:
+        for name in ("queries", "keys"):
+            read = (f"6 {name}", ROTATION)
+            found[f"6 {name}, turned"] = Computation("rotated", "bht(pd),rptd->bht(rd)", read)
+    queries, keys = (f"{number} {name}" for number, name in steps[6].made_from)
+    found["7 scores"] = Computation("product", "b(hg)qd,bhkd->b(hg)qk", (queries, keys))
+    last = "7 scores"
+    for each in steps[7].tensors:  # each from the one before it
+        if each.name == "weights":
+            how = Computation("softmax", "bhqk,bhql->bhqk", (last, last))
+        else:
+            how = Computation(KINDS[each.name], "bhqk->bhqk", (last,), factor=each.factor)
+        last = f"8 {each.name}"
+        found[last] = how
+    found["9 context"] = Computation("product", "b(hg)qk,bhkd->b(hg)qd", (last, "6 values"))
+    read, bias = ("11 merged", "3 W_out"), steps[10]["output"].bias
+    found["11 output"] = Computation("product", "btc,cd->btd", read, bias=bias)
+    return found

@@ -1,21 +1,21 @@
-"""The eleven steps: the terms of a number make it, and the cells are those of the rule."""
+"""The eleven steps: the terms of a number make it."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core.analysis.computed_from import Terms, terms
+from attention_core.analysis.computed_from import terms
 from attention_core.ladder import MultiHeadAttention
 from attention_core.seeding import seeded
-from pages.learn.shapes.experiment.computed_from import computation, sources
+from pages.learn.shapes.experiment.computed_from import computations, sources
 from pages.learn.shapes.experiment.named import ShapeStep
 from pages.learn.shapes.experiment.steps import layer_steps, multi_head_steps
 from tests.helpers.arithmetic import result
 from tests.helpers.tiny_models import TINY, build
 
 COMPUTED = [
-    (4, "queries"), (4, "keys"), (4, "values"), (7, "scores"), (8, "masked"), (8, "scaled"),
-    (8, "weights"), (9, "context"), (11, "output"),
+    "4 queries", "4 keys", "4 values", "7 scores", "8 masked", "8 scaled", "8 weights", "9 context",
+    "11 output",
 ]  # fmt: skip
 
 
@@ -45,35 +45,17 @@ def whole(shape: tuple[int, ...]) -> list[range]:
     return [range(size) for size in shape]
 
 
-def computed(steps: tuple[ShapeStep, ...]) -> list[tuple[int, str]]:
-    return [
-        (step.number, tensor.name)
-        for step in steps
-        for tensor in step.tensors
-        if computation(steps, step.number, tensor.name) is not None
-    ]
-
-
 def test_what_is_computed_and_what_is_moved():
-    assert computed(steps_of_example()) == COMPUTED
-
-
-def some_terms(
-    steps: tuple[ShapeStep, ...], number: int, name: str, picked: list, most: int
-) -> Terms:
-    how = computation(steps, number, name)
-    assert how is not None
-    return terms(how, sources(steps), picked, most)
+    assert list(computations(steps_of_example())) == COMPUTED
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_terms_make_the_number(name: str):
     steps = ALL[name]()
-    for number, tensor in computed(steps):
-        shown = steps[number - 1][tensor].tensor
-        how = computation(steps, number, tensor)
-        found = some_terms(steps, number, tensor, whole(shown.shape), most=1000)
-        assert how is not None
+    tensors = sources(steps)
+    for tensor, how in computations(steps).items():
+        shown = tensors[tensor]
+        found = terms(how, tensors, whole(shown.shape), most=1000)
         assert found.operands.shape[:-2] == shown.shape
         assert found.operands.shape[-2] == found.n_terms + (how.kind == "softmax")
         made = result(how.kind, found.operands, found.added, shown)
@@ -83,27 +65,25 @@ def test_the_terms_make_the_number(name: str):
 @pytest.mark.parametrize("name", ALL)
 def test_a_window_has_the_same_terms(name: str):
     steps = ALL[name]()
-    for number, tensor in computed(steps):
-        shape = steps[number - 1][tensor].shape
+    tensors = sources(steps)
+    for tensor, how in computations(steps).items():
+        shape = tensors[tensor].shape
         picked = [list(range(size))[1::2] or [0] for size in shape]
-        some = some_terms(steps, number, tensor, picked, most=2)
-        full = some_terms(steps, number, tensor, whole(shape), most=1000)
+        some = terms(how, tensors, picked, most=2)
+        full = terms(how, tensors, whole(shape), most=1000)
         n = some.operands.shape[-2]
         grid = torch.meshgrid(*map(torch.tensor, picked), indexing="ij")
         assert torch.equal(some.operands, full.operands[grid][..., :n, :])
         assert some.n_terms == full.n_terms
 
 
-def test_the_cells_by_hand():
-    """Query 1 and key 2 of head 2 of the second sentence; three query heads share a key head."""
-    scores = computation(steps_of_layer("llama"), 7, "scores")
-    assert scores is not None
-    query, key = scores.reads
-    assert (query.source, key.source) == ("6 queries, turned", "6 keys, turned")
-    assert query.cells((1, 2, 1, 2), (2, 6, 5, 8)) == ((1,), (2,), (1,), tuple(range(8)))
-    assert key.cells((1, 2, 1, 2), (2, 2, 5, 8)) == ((1,), (0,), (2,), tuple(range(8)))
-    turned = computation(steps_of_layer("llama"), 6, "keys, turned")
-    assert turned is not None
-    assert turned.reads[0].source == "6 keys"
-    assert turned.reads[0].cells((0, 1, 4, 1), (2, 2, 5, 8))[-1] == (1, 5)
-    assert turned.reads[0].cells((0, 1, 4, 5), (2, 2, 5, 8))[-1] == (5, 1)
+def test_scores_read_the_turned_queries_and_keys():
+    """A number is turned with the number half a head away; its own term comes first."""
+    steps = steps_of_layer("llama")
+    computed, tensors = computations(steps), sources(steps)
+    assert computed["7 scores"].sources == ("6 queries, turned", "6 keys, turned")
+    turned = computed["6 keys, turned"]
+    assert turned.sources[0] == "6 keys"
+    keys = tensors["6 keys"]
+    own = terms(turned, tensors, whole(keys.shape), most=2).operands[..., 0]
+    assert torch.equal(own, torch.stack((keys, keys.roll(4, dims=-1)), dim=-1))
