@@ -28,7 +28,6 @@ from tests.helpers.apptest import (
     open_whole_page,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2
-from ui.export import source_code
 from ui.widgets.messages import MAX_CHARACTERS, as_text
 
 LINKED = ("slider", "select_slider", "number_input", "selectbox", "toggle", "radio", "text_input",
@@ -157,21 +156,6 @@ def test_opening_the_pages_loads_no_torch():
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip() == "[]"
-
-
-def test_the_code_shown_is_the_code_that_runs():
-    import inspect
-
-    from attention_core.attend import recompute_after
-
-    shown = source_code.read("attention_core/attend.py", "recompute_after")
-    lines, first = inspect.getsourcelines(recompute_after)
-    assert shown.text == "".join(lines).rstrip("\n")
-    assert shown.first_line == first
-    method = source_code.read("attention_core/cache.py", "KVCache.update")
-    assert method.text.lstrip().startswith("def update(")
-    with pytest.raises(LookupError, match=r"cache\.py does not define KVCache\.nothing"):
-        source_code.read("attention_core/cache.py", "KVCache.nothing")
 
 
 def test_a_page_looks_for_each_model_on_the_disk_once_or_twice(

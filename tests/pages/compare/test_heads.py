@@ -18,10 +18,9 @@ from pages.compare.heads.values import CONTRIBUTIONS, Reading
 from serving import runs
 from serving.heads import strongest
 from serving.models import ready
-from tests.helpers.apptest import messages, open_whole_page, plain_tables
+from tests.helpers.apptest import open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn_in, unpacked
-from ui.widgets import controls
 from ui.widgets.head_choice import HeadChoice
 
 HEADS = "pages/compare/heads/page.py"
@@ -213,16 +212,6 @@ def choice(layer: int, head: int) -> HeadChoice:
     return HeadChoice(entry, layer, head)
 
 
-def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
-    text = "word " * 255
-    open_whole_page(site, HEADS, heads_text=text)
-    assert any("1 over the limit of 256" in m for m in messages(site))
-    assert site.text_input("heads_text").value == text
-    site.text_input("heads_text").set_value("word " * 254).run()
-    assert not messages(site)
-    assert len(components(site)["mosaic"][0]["labels"]) == 256
-
-
 def test_a_pair_whose_words_a_shorter_text_lacks_is_let_go(site: AppTest):
     open_whole_page(site, HEADS, heads_query="14", heads_key="13")
     assert not site.toast
@@ -233,15 +222,3 @@ def test_a_pair_whose_words_a_shorter_text_lacks_is_let_go(site: AppTest):
     pair = strongest(run, layer, head)
     assert (site.select_slider("heads_query").value, site.select_slider("heads_key").value) == pair
     assert components(site)["map"][0]["chosen"] == list(pair)
-
-
-def test_the_default_pair_is_the_lectures(site: AppTest):
-    open_whole_page(site, HEADS)
-    header = components(site)["map"][0]
-    row, column = header["chosen"]
-    assert (header["labels"][row], header["labels"][column]) == ("it", "animal")
-    run = runs.run(ENCODER, controls.ANIMAL)
-    layer, head = (site.select_slider(f"heads_{name}").value for name in ("layer", "head"))
-    weight = run.weights[layer, head, row, column]
-    assert plain_tables(site)[0]["value"][3] == pytest.approx(float(weight), abs=5e-4)
-    assert site.text_input("heads_text").value == controls.ANIMAL

@@ -81,7 +81,9 @@ def test_the_part_opens_at_the_end_of_gpt_2_s_training(site: AppTest):
 def test_every_control(site: AppTest):
     bert = kept("bert-novels")
     open_page(site, HEADS, **SHORT)
+    site.select_slider(STEP).set_value(int(kept("gpt2-novels").steps[0])).run()
     site.button_group("heads_history_model").set_value(BERT).run()
+    assert site.select_slider(STEP).value == bert.steps[0]  # it stays at its end
     site.selectbox("heads_history_text").set_value(bert.probes[2].title).run()
     site.select_slider(STEP).set_value(int(bert.steps[1])).run()
     site.selectbox(HEAD).set_value("L3H5").run()
@@ -109,18 +111,6 @@ def test_every_control(site: AppTest):
     )
     np.testing.assert_allclose(table["L3H5 induction"], bert.said_twice[:, 0, 3, 5], atol=6e-5)
     assert "loss after 40" not in table
-
-
-def test_with_another_model_the_slider_stays_at_its_place(site: AppTest):
-    gpt2, bert = kept("gpt2-novels"), kept("bert-novels")
-    open_page(site, HEADS, **SHORT)
-    site.select_slider(STEP).set_value(int(gpt2.steps[0])).run()
-    site.button_group("heads_history_model").set_value(BERT).run()
-    assert site.select_slider(STEP).value == bert.steps[0]
-    site.select_slider(STEP).set_value(int(bert.steps[-1])).run()
-    site.button_group("heads_history_model").set_value(GPT2).run()
-    assert site.select_slider(STEP).value == gpt2.steps[-1]
-    assert not site.toast
 
 
 def test_the_lines_are_the_scores(site: AppTest):

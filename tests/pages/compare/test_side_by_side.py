@@ -1,7 +1,6 @@
 """Side by side through AppTest: two heads, aligned, their difference, and the reference model."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from pretrained.tokenization.tokens import Tokens
 from serving import models, runs
 from tests.helpers.apptest import SIDE, maps, messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled, weights
-from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, pack
 from ui.text.number_text import percent
 from ui.widgets import controls
 
@@ -73,7 +71,7 @@ def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
 
 
 def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
-    text = "Two kettles sing before one lamp"
+    text = "The animal sat before one lamp"
     query = {"text": text, "a_layer": "5", "a_head": "11", "b_layer": "29", "b_head": "8"}
     opened(site, **{f"side_by_side_{name}": value for name, value in query.items()})
     assert not site.exception
@@ -272,18 +270,6 @@ def test_the_core_beside_the_reference_model(site: AppTest):
         assert row["max |Δ weights|"] == pytest.approx(float(difference), rel=two_digits)
         difference = (ours.hidden_states[layer + 1] - theirs.hidden_states[layer + 1]).abs().max()
         assert row["max |Δ hidden|"] == pytest.approx(float(difference), rel=two_digits)
-
-
-def test_maps_refuse_what_does_not_fit():
-    values, scale = np.zeros((2, 3), "f4"), ColourScale(1.0)
-    plain = Map(values, ["a", "b", "c"], "", False, scale)
-    with pytest.raises(ValueError, match="3 row units for a map of 2 rows"):
-        replace(plain, link=Linked("x", [0, 1, 2], [0, 1, 2]))
-    with pytest.raises(ValueError, match="1 row labels"):
-        replace(plain, row_labels=["a"])
-    with pytest.raises(ValueError, match="begins at 0, not at -2"):
-        ColourScale(1.0, True, -2.0)
-    assert b'"lowest": -0.5' in pack(replace(plain, scale=DivergingScale(0.5)))
 
 
 def test_tokens_that_both_texts_cut_alike_are_partners_one_by_one():

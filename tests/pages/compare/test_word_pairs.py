@@ -1,6 +1,5 @@
 """Word pairs: what the lectures say of their sentences, found by the search, and the yardstick."""
 
-import re
 from functools import cache
 
 import numpy as np
@@ -146,19 +145,6 @@ def test_the_yardstick_is_the_same_search_for_every_other_pair(name: str):
     assert result.beaten == sum(value < result.weights.max() for value in largest)
 
 
-def test_the_two_readings_of_the_artist(site: AppTest):
-    open_whole_page(site, PAGE)
-    site.menu_button("word_pairs_text_example").click("brush: artist or woman?").run()
-    assert not site.exception
-    assert site.text_input("word_pairs_text").value == controls.ARTIST
-    assert picked(site) == ["brush", "artist", "woman"]
-    w, tokens = weights(ENCODER, controls.ARTIST)
-    brush, artist, woman = (holding(tokens, word)[0] for word in ("brush", "artist", "woman"))
-    assert metrics(site)["Largest weight on A"] == percent(w[:, :, brush, artist].max())
-    sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
-    assert f"“woman”: at most {percent(w[:, :, brush, woman].max())}" in sentence
-
-
 def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
     link = {"query": "woman", "a": "brush", "b": "portrait"}
     opened(site, text=controls.ARTIST, model=DECODER, **link)
@@ -203,7 +189,6 @@ def test_texts_without_two_words_and_hostile_ones(site: AppTest):
             "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)",
             "naïve 👩‍👧 日本語 \x00 \u202e rtl don't",
             "a a a a a",
-            "word " * 250,
         ):
             site.text_input("word_pairs_text").set_value(text).run()
             assert not site.exception

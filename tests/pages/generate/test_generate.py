@@ -13,18 +13,16 @@ from streamlit.testing.v1 import AppTest
 from attention_core import Sampling, generate
 from pages.generate.generate import live
 from pages.generate.generate.job import Job, submit
-from pages.generate.generate.live_chart import time_per_token
 from pretrained import Pretrained
 from serving import models, race, rounded
 from serving.interruptions import Heartbeat
-from serving.jobs import JobQueue, Stopped
+from serving.jobs import JobQueue
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
 from serving.race import CacheSize, RaceStep, Request
 from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, FIRST_GPT2
 from tests.helpers.jobs import finish, watch_until
-from ui.charts.style import CACHED, UNCACHED
 
 PAGE = "pages/generate/generate/page.py"
 DEADLINE = 120.0
@@ -257,23 +255,6 @@ def test_a_prompt_over_the_limit_and_an_empty_one(queue: JobQueue):
         assert message in job.error
 
 
-def test_stopping_is_not_a_failure():
-    job = Job(request(1))
-    job.stop()
-    with pytest.raises(Stopped):
-        job.check_stop(0)
-    job.run()
-    assert (job.state, job.error) == ("stopped", "")
-
-
-def test_the_chart_keeps_its_axis_while_it_fills():
-    decode = {CACHED: [1.0, 2.0], UNCACHED: [3.0]}
-    chart = time_per_token({CACHED: 9.0}, decode, n_steps=39)
-    assert chart["encoding"]["x"]["scale"]["domain"] == [0.5, 40.5]
-    rows = [(row["kind"], row["step"], row["milliseconds"]) for row in chart["data"]["values"]]
-    assert rows == [("prefill", 1, 9.0), ("decode", 2, 1.0), ("decode", 3, 2.0), ("decode", 2, 3.0)]
-
-
 def run_job(site: AppTest) -> Job:
     site.button("generate_start").click().run()
     assert not site.exception
@@ -346,24 +327,20 @@ def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
     assert [*table["weights"]] == ["float32", "int8"]
     perplexities = [price.perplexity, price.perplexity_rounded]
     assert [*table["perplexity"]] == pytest.approx(perplexities, abs=6e-4)
+    megabytes = [price.n_bytes / 1e6, price.n_bytes_rounded / 1e6]
+    assert [*table["stored, MB"]] == pytest.approx(megabytes, abs=0.06)
 
 
 def test_16_bits_are_offered_where_there_is_a_gpu(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rounded, "has_gpu", lambda: False)
     open_page(site, PAGE, generate_model=FIRST_GPT2, generate_weights="bfloat16")
-    assert [toast.value for toast in site.toast]  # the link asks for what is not offered
+    assert site.toast  # the link asks for what is not offered
     assert site.button_group("generate_weights").value == "float32"
     monkeypatch.setattr(rounded, "has_gpu", lambda: True)
     site.run()
     site.button_group("generate_weights").set_value("bfloat16").run()
-    site.slider("generate_tokens").set_value(2).run()
-    assert run_job(site).request.weights == "bfloat16"
-    [table] = [table for table in plain_tables(site) if "perplexity" in table]
-    assert [*table["weights"]] == ["float32", "bfloat16"]
-    price = rounded.price(FIRST_GPT2, "bfloat16")
-    assert table["stored, MB"].tolist() == pytest.approx(
-        [price.n_bytes / 1e6, price.n_bytes_rounded / 1e6], abs=0.06
-    )
+    assert not site.exception
+    assert site.button_group("generate_weights").value == "bfloat16"
 
 
 def test_a_new_run_replaces_the_old_one(site: AppTest):

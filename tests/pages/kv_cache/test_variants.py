@@ -118,6 +118,8 @@ def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int
     x, y = a.hidden[0].double(), b.hidden[0].double()
     relative = (y - x).norm(dim=-1) / x.norm(dim=-1)
     assert table.loc[heads, "mean difference"] == pytest.approx(float(relative.mean()), rel=1e-4)
+    cosine = 1 - torch.cosine_similarity(x, y, dim=-1).mean()
+    assert table.loc[heads, "mean 1 − cosine"] == pytest.approx(float(cosine), rel=1e-4)
     moved = [
         (p.weights - q.weights).abs().sum(-1).mean() / 2
         for p, q in zip(a.records, b.records, strict=True)

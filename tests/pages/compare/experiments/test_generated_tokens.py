@@ -61,19 +61,6 @@ def test_a_text_that_ends_early_keeps_only_its_steps(decoder: Transformer):
     assert_close(found.weights, free.weights[:, :, :n_run, :n_run])
 
 
-def test_a_run_can_be_abandoned(decoder: Transformer):
-    seen: list[int] = []
-
-    def third(count: int) -> None:
-        seen.append(count)
-        if count == 3:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        trace(decoder, PROMPT, max_new_tokens=9, on_step=third)
-    assert seen == [1, 2, 3]
-
-
 def test_no_more_than_two_passes_are_held_at_once(decoder: Transformer):
     held: list[int] = []
 

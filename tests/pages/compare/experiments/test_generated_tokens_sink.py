@@ -8,7 +8,6 @@ from torch.testing import assert_close
 
 from attention_core import Transformer
 from pages.compare.generated_tokens.experiment.attention_sink import (
-    first_to_median,
     measure,
     received,
     run_variants,
@@ -84,11 +83,6 @@ def test_even_weights_are_the_comparison():
     even = torch.ones(4, 4).tril() / torch.arange(1, 5)[:, None]
     assert uniform_weight(4) == pytest.approx(float(received(even)[0]))
     assert uniform_weight(2) == 0.5
-
-
-def test_ratios_use_the_median_of_the_others():
-    values = torch.tensor([[6.0, 1, 2, 4, 9], [1.0, 2, 2, 2, 2]])
-    assert_close(first_to_median(values), torch.tensor([2.0, 0.5]))
 
 
 def test_variants_change_the_beginning_alone():

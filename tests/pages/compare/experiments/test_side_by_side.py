@@ -45,12 +45,6 @@ def test_rows_still_sum_to_one_and_less_where_a_key_is_left_out():
     assert_close(without.sum(-1), 1 - left_out)
 
 
-def test_groups_of_one_token_change_nothing_but_the_order():
-    maps = weights(5, 7)
-    merged = merge_tokens(maps, [[3], [0]], [[6], [2], [4]])
-    assert_close(merged, maps[[3, 0]][:, [6, 2, 4]])
-
-
 @pytest.mark.parametrize(
     ("queries", "keys", "name"),
     [

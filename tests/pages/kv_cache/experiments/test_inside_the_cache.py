@@ -24,7 +24,6 @@ from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
     last_logits,
     observe,
 )
-from tests.helpers.tiny_models import build
 
 PROMPT = [3, 1, 4, 1, 5]
 N_NEW = 7
@@ -202,8 +201,3 @@ def test_drift():
     assert found.largest == 2.0
     assert found.divergence == pytest.approx(float((p * (p / q).log()).sum()), abs=1e-6)
     assert (found.token_id, found.same) == (2, False)
-
-
-def test_a_model_without_logits():
-    with pytest.raises(ValueError, match="no output matrix"):
-        last_logits(build("bert"), PROMPT)

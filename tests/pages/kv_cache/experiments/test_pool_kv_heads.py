@@ -72,14 +72,6 @@ def test_heads_that_are_equal_lose_nothing():
     assert_close(pooled(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
 
 
-def test_a_grouped_model_can_be_pooled_further():
-    model = enlarged(HEADS["gpt2, GQA of 2"])
-    in_two_steps = mean_pooled_kv_heads(model, 1)
-    ids = tokens(model)
-    k = in_two_steps(ids, record=True).records[0].k
-    assert_close(k, model(ids, record=True).records[0].k.mean(1, keepdim=True))
-
-
 def test_the_pooled_model_generates_and_caches_less():
     model = enlarged(MODELS["llama"])
     pooled = mean_pooled_kv_heads(model, 2)

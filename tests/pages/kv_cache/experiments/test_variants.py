@@ -22,7 +22,6 @@ from pages.kv_cache.variants.experiment.forms import (
     windowed,
 )
 from pages.kv_cache.variants.experiment.pool_kv_heads import mean_of_groups, mean_pooled_kv_heads
-from pages.kv_cache.variants.experiment.pooling_drift import drift, outcome
 from tests.helpers.attention_variants import LENGTH, check_chunks, enlarged, fed, tokens
 from tests.helpers.tiny_models import TINY
 
@@ -89,14 +88,6 @@ def test_a_cache_is_filled_alone_only_where_the_norm_comes_first():
         filled_cache(model, tokens(model))
 
 
-def test_fewer_heads_are_fewer_bytes_and_a_window_caps_them():
-    sizes = [cache_bytes(variant.config, LENGTH) for variant in LADDER]
-    assert sizes[0] > sizes[1] > sizes[4] > sizes[2] > sizes[3]  # MLA lies at 2.25 groups
-    short = windowed(LADDER[0], 7)
-    assert short.name == "MHA, window 7"
-    assert cache_bytes(short.config, LENGTH) == cache_bytes(LADDER[0].config, 7)
-
-
 def test_the_forms_share_every_weight_outside_the_keys_and_values(base: Transformer):
     own = dict(base.named_parameters())
     for variant in (*LADDER, windowed(LADDER[0], 7)):
@@ -152,36 +143,6 @@ def test_wrong_ladders_are_refused(base: Transformer):
         readers(6, 4)
     with pytest.raises(ValueError, match="MQA differs"):
         build(base, Variant("MQA", replace(LADDER[3].config, d_ff=40)), seed=0)
-
-
-@pytest.mark.parametrize("name", ["gpt2", "bert"])
-def test_drift_is_none_for_as_many_groups_and_is_what_it_says(name: str):
-    model = enlarged(TINY[name])
-    heads = model.config.n_heads
-    ids = tokens(model)[0]
-    before = outcome(model, ids)
-    none = drift(before, outcome(mean_pooled_kv_heads(model, heads, share=True), ids), heads)
-    assert float(none.cosine.max()) < 1e-12
-    assert float(none.relative.max()) == 0.0
-    assert float(none.attention.max()) == 0.0
-    pooled = mean_pooled_kv_heads(model, 1)
-    found = drift(before, outcome(pooled, ids), 1)
-    a, b = model(ids[None], record=True), pooled(ids[None], record=True)
-    last = LENGTH - 1
-    x, y = a.hidden[0, last].double(), b.hidden[0, last].double()
-    assert float(found.relative[last]) == pytest.approx(float((y - x).norm() / x.norm()))
-    assert float(found.cosine[last]) == pytest.approx(float(1 - x @ y / (x.norm() * y.norm())))
-    moved = (a.records[2].weights[0, 1] - b.records[2].weights[0, 1]).abs().sum(-1) / 2
-    assert float(found.attention[2, 1]) == pytest.approx(float(moved.mean()), rel=1e-5)
-    assert found.attention.shape == (3, heads)
-    if name == "bert":
-        assert none.divergence is None
-        assert found.likeliest is None
-        return
-    p, q = (out.logits[0, -1].double().log_softmax(-1) for out in (a, b))
-    assert none.divergence == pytest.approx(0.0, abs=1e-12)
-    assert found.divergence == pytest.approx(float((p.exp() * (p - q)).sum()))
-    assert found.likeliest == (int(p.argmax()), int(q.argmax()))
 
 
 def test_distances_within_and_across_groups():
