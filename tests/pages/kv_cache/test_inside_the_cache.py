@@ -147,16 +147,17 @@ def test_texts_that_cannot_be_run_and_hostile_ones(site: AppTest):
     assert not site.exception
     assert not messages(site)
     assert not any("example.invalid" in m.value or "<img" in m.value for m in site.markdown)
-    for other, message in (("", "continue with"), ("a " * 60, "over the limit of 32")):
-        site.text_input(f"{prefix}_other").set_value(other).run()
+    for key, button, text, message in (
+        ("other", "cropping", "", "continue with"),
+        ("other", "cropping", "a " * 60, "over the limit of 32"),
+        ("prompt", "run", "", "type a word"),
+        ("prompt", "run", "a " * 200, "over the limit of 64"),
+    ):
+        site.text_input(f"{prefix}_{key}").set_value(text)
+        site.button(f"{prefix}_{button}_go").click().run()
         assert not site.exception
-        assert any(message in m for m in messages(site))
-    for prompt, message in (("", "type a word"), ("a " * 200, "over the limit of 64")):
-        site.text_input(f"{prefix}_prompt").set_value(prompt)
-        site.button(f"{prefix}_run_go").click().run()
-        assert not site.exception
-        assert any(message in m for m in messages(site))
-        assert site.text_input(f"{prefix}_prompt").value == prompt
+        assert any(message in m for m in messages(site)), message
+        assert site.text_input(f"{prefix}_{key}").value == text
 
 
 def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
