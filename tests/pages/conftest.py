@@ -79,12 +79,8 @@ def _pictures_are_checked() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
-    """Every table of every page that a test opens has a number in each of its rows.
-
-    One that is higher than its rows is drawn with blank ones, as if numbers were missing. The
-    fixture gives the columns of the tables that have such rows.
-    """
+def _no_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Tables have no empty rows: neither without a number, nor because they are drawn too high."""
     found: list[list[str]] = []
     draw = st.dataframe
 
@@ -97,7 +93,7 @@ def blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
         return draw(data, **options)
 
     monkeypatch.setattr(st, "dataframe", dataframe)
-    yield found
+    yield
     assert found == []
 
 

@@ -49,23 +49,23 @@ LABELS = {
 }
 
 
-def strongest() -> dict[str, dict[str, str]]:
-    """The pair that the head is shown with, as the pages get it."""
+def with_pair() -> dict[str, dict[str, str]]:
+    """What each page gets from a page that shows a pair: the head's strongest one."""
     run = runs.run(DECODER, TEXT)
-    tokens = run.tokens
     query, key = heads.strongest(run, LAYER, HEAD)
-    numbers = {"query": str(query), "key": str(key)}
-    words = [tokens.pieces[token].strip() for token in (query, key)]
-    return {
-        "pages/compare/heads/page.py": {f"heads_{name}": at for name, at in numbers.items()},
+    pair = {"query": str(query), "key": str(key)}
+    words = [run.tokens.pieces[token].strip() for token in (query, key)]
+    added = {
+        "pages/compare/heads/page.py": {f"heads_{name}": at for name, at in pair.items()},
         "pages/compare/side_by_side/page.py": {
-            f"side_by_side_{name}": at for name, at in numbers.items()
-        },
-        "pages/compare/word_pairs/page.py": {
-            "word_pairs_query": words[0],
-            "word_pairs_a": words[1],
+            f"side_by_side_{name}": at for name, at in pair.items()
         },
     }
+    added["pages/compare/word_pairs/page.py"] = {
+        "word_pairs_query": words[0],
+        "word_pairs_a": words[1],
+    }
+    return {view: OPENED.get(view, {}) | added.get(view, {}) for view in LABELS.values()}
 
 
 def links(site: AppTest) -> dict[str, dict[str, str]]:
@@ -82,19 +82,16 @@ def links(site: AppTest) -> dict[str, dict[str, str]]:
 def test_every_link_opens_the_head_and_the_text(site: AppTest, view: str):
     open_whole_page(site, view, **OPENED[view])
     assert not site.exception
+    assert not site.toast  # nothing of the link was refused
     there = links(site)
     assert set(there) == {label for label, other in LABELS.items() if other != view}
-    pair = strongest()
+    expected = OPENED if "ablate" in view else with_pair()  # Ablate shows no pair of tokens
     for label, query in there.items():
-        other = LABELS[label]
-        without = "ablate" in view  # they show no pair of tokens
-        with_pair = {} if without else pair.get(other, {})
-        if other in OPENED:
-            assert query == OPENED[other] | with_pair
-        else:
-            assert query.items() >= with_pair.items()
-        opened = AppTest.from_file(FRAME, default_timeout=60)
-        open_whole_page(opened, other, **query)
-        assert not opened.exception
-        assert not opened.toast  # nothing of the link was refused
-        assert TEXT in [box.value for box in opened.text_input]
+        wanted = expected.get(LABELS[label], {})
+        assert query == wanted if LABELS[label] in OPENED else query.items() >= wanted.items()
+        if "heads" in view:  # the links of the other pages are the same
+            opened = AppTest.from_file(FRAME, default_timeout=60)
+            open_whole_page(opened, LABELS[label], **query)
+            assert not opened.exception
+            assert not opened.toast
+            assert TEXT in [box.value for box in opened.text_input]

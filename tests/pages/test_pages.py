@@ -1,23 +1,18 @@
 """Every page through AppTest: its numbers, bad input, links, and a machine without weights."""
 
-import functools
 import os
 import re
 import subprocess
 import sys
 from collections import Counter
 
-import numpy as np
-import pandas as pd
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import pretrained
 from pretrained import sources
 from pretrained.sources import WeightsSource
 from serving import models, runs
-from serving.heads import first_head
 from serving.limits import MAX_TEXT_CHARACTERS
 from tests.helpers import glossary
 from tests.helpers.apptest import (
@@ -28,63 +23,29 @@ from tests.helpers.apptest import (
     ROOT,
     SIDE,
     VIEWS,
-    maps,
     messages,
     open_page,
     open_whole_page,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2, weights
-from tests.helpers.charts import drawn_charts
-from tests.helpers.says import unnamed_axes
-from ui.export import source_code, tables
-from ui.text.number_text import percent
-from ui.widgets import controls
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2
 from ui.widgets.messages import MAX_CHARACTERS, as_text
 
 LINKED = ("slider", "select_slider", "number_input", "selectbox", "toggle", "radio", "text_input",
           "text_area", "button_group")  # fmt: skip
 
 
-@functools.cache
-def opened(view: str) -> AppTest:
-    """The page with all its parts, once for several tests, which only look at it."""
-    return open_whole_page(AppTest.from_file(FRAME, default_timeout=60), view)
-
-
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_page_opens(view: str):
-    site = opened(view)
+def test_every_page_opens_and_marks_the_terms_of_the_glossary(site: AppTest, view: str):
+    """What it draws is checked by `conftest.py`."""
+    open_whole_page(site, view)
     assert not site.exception
     assert not messages(site)
     assert site.title[0].value
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_picture_says_what_its_rows_and_columns_are(view: str):
-    """Whatever other tests draw is looked at too, see `conftest.py`."""
-    site = opened(view)
-    for chart in drawn_charts(site):
-        assert not list(unnamed_axes(chart.description))
-    for element in site.get("bidi_component"):
-        data = element.proto.bytes
-        assert b'"says": "' in data or element.proto.WhichOneof("data") != "bytes"
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_term_of_the_glossary_is_marked_wherever_it_is_used(view: str):
-    texts = glossary.prose(opened(view))
+    texts = glossary.prose(site)
     by_words = [glossary.used(text) for text in texts]
     assert glossary.marked(texts) == by_words
     if "/glossary/" not in view:
         assert set.union(*by_words)
-
-
-def test_a_blank_row_is_found(blank_rows: list[list[str]]):
-    whole, half = pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"b": [1, None], "c": ["x", ""]})
-    for table, height in ((whole, tables.height(whole, 500)), (whole, 109), (half, 50)):
-        st.dataframe(table.style, height=height)
-    assert blank_rows == [["a"], ["b", "c"]]
-    blank_rows.clear()
 
 
 # besides the lessons
@@ -101,56 +62,29 @@ def test_without_weights_every_page_says_how_to_get_some(site: AppTest, view: st
     assert any("make run" in message for message in messages(site))
 
 
-def test_a_head_of_the_sentence(site: AppTest):
-    open_page(site, SIDE)
-    (header, values), (_, others) = maps(site)[:2]
-    first = first_head(runs.run(FIRST_BERT, controls.ANIMAL))
-    expected = weights(FIRST_BERT, controls.ANIMAL, first.layer, first.head)
-    np.testing.assert_array_equal(values, expected)
-    # for the picture that is saved, and its name
-    model = header["about"]["model"]
-    assert (model, header["title"]) == ("BERT novels", f"BERT novels, {first}")
-    assert (header["about"]["name"], header["about"]["sentence"]) == (
-        FIRST_BERT,
-        controls.ANIMAL,
-    )
-    assert header["largest"] == pytest.approx(float(max(expected.max(), others.max())))
-    # the labels stand between marks that keep right-to-left text in its place
-    sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
-    said = re.search("“(.+)” gives (.+) of its attention to “(.+)”", sentence)
-    assert said is not None
-    query, weight, key = said.groups()
-    place = header["labels"].index(query), header["labels"].index(key)
-    assert weight == percent(expected[place])
-
-
-@pytest.mark.parametrize("view", [HOME, SIDE])
-@pytest.mark.parametrize(
-    "text",
-    [
+@pytest.mark.parametrize(("view", "key"), [(HOME, "home_text"), (SIDE, "side_by_side_text")])
+def test_hostile_and_empty_text(site: AppTest, view: str, key: str):
+    open_page(site, view)
+    for text in (
         "",
         "   \n\t ",
         "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)",
         "naïve 👩‍👧 日本語 \x00 \u202e rtl",
         "a" * MAX_TEXT_CHARACTERS,
         "[MASK] <|im_end|> [SEP]",
-    ],
-)
-def test_hostile_and_empty_text(site: AppTest, view: str, text: str):
-    key = "home_text" if view == HOME else "side_by_side_text"
-    open_page(site, view)
-    site.text_input(key).set_value(text).run()
-    assert not site.exception
-    assert site.get("bidi_component") or messages(site)
-    for element in site.markdown:
-        assert "onerror" not in element.value
-        assert "example.invalid" not in element.value
+    ):
+        site.text_input(key).set_value(text).run()
+        assert not site.exception
+        assert site.get("bidi_component") or messages(site)
+        for element in site.markdown:
+            assert "onerror" not in element.value
+            assert "example.invalid" not in element.value
 
 
 @pytest.mark.parametrize("value", ["1e400", "-1", "../../etc/<b>passwd</b>"])
 def test_invalid_values_in_a_link(site: AppTest, value: str):
-    """Every parameter of a page at once; `test_malformed_links` opens the other pages."""
-    usual = opened(SIDE)
+    """Every parameter of one page at once; `test_malformed_links` opens the others."""
+    usual = open_whole_page(AppTest.from_file(FRAME, default_timeout=60), SIDE)
     keys = [widget.key for kind in LINKED for widget in usual.get(kind) if widget.key]
     linked = [key for key in keys if not key.endswith("_part")]
     open_whole_page(site, SIDE, **dict.fromkeys(linked, value))
@@ -224,26 +158,10 @@ def test_opening_the_pages_loads_no_torch():
     assert result.stdout.strip() == "[]"
 
 
-def test_the_code_shown_is_the_code_that_runs():
-    import inspect
-
-    from attention_core.attend import recompute_after
-
-    shown = source_code.read("attention_core/attend.py", "recompute_after")
-    lines, first = inspect.getsourcelines(recompute_after)
-    assert shown.text == "".join(lines).rstrip("\n")
-    assert shown.first_line == first
-    method = source_code.read("attention_core/cache.py", "KVCache.update")
-    assert method.text.lstrip().startswith("def update(")
-    with pytest.raises(LookupError, match=r"cache\.py does not define KVCache\.nothing"):
-        source_code.read("attention_core/cache.py", "KVCache.nothing")
-
-
-@pytest.mark.parametrize("view", VIEWS)
 def test_a_page_looks_for_each_model_on_the_disk_once_or_twice(
-    site: AppTest, monkeypatch: pytest.MonkeyPatch, view: str
+    site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
-    open_page(site, view)
+    open_page(site, SIDE)
     looks: Counter[str] = Counter()
 
     def find(name: str) -> WeightsSource | None:

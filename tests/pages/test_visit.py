@@ -67,9 +67,6 @@ def test_side_by_side_opens_the_head_that_gives_the_same_pair_most(site: AppTest
     names |= {"b_layer": "3", "b_head": "1"}
     names = {f"side_by_side_{name}": value for name, value in names.items()}
     go(site, "compare/side_by_side", **names)
-    assert [text.value for text in site.text if "Framed" in text.value] == [
-        "Framed: “\u2068it\u2069” gives 64% of its attention to “\u2068animal\u2069”."
-    ]
     site.button("side_by_side_find").click().run()
     layer, head = (site.select_slider(f"side_by_side_b_{name}").value for name in ("layer", "head"))
     sentence = site.text_input("side_by_side_text").value
@@ -100,9 +97,7 @@ def test_shapes_opens_on_the_visit_and_the_example_is_one_click_away(site: AppTe
     assert site.text_input("shapes_text").value == "The cat sleeps"
     go(site, "start/home")
     assert go(site, "learn/shapes").selectbox("shapes_of").value == "the example"
-
-
-def test_an_address_of_the_example_opens_the_example(site: AppTest):
+    # an address of the example opens it, whatever was visited
     go(site, "start/home", home_text=TEXT)
     go(site, "learn/shapes", shapes_text="A dog barks")
     assert site.selectbox("shapes_of").value == "the example"
@@ -124,19 +119,11 @@ def test_the_last_head_that_was_switched_off_is_the_visit_s(site: AppTest):
     assert go(site, "compare/ablate").multiselect("ablate_heads").value == ["L1H5", "L29H1"]
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "learn/ladder",
-        "learn/masking",
-        "learn/against_pytorch",
-        "kv_cache/calculator",
-        "learn/shapes",
-    ],
-)
-def test_a_page_that_takes_no_sentence_says_so(site: AppTest, page: str):
-    address = {"shapes_seed": "5"} if page == "learn/shapes" else {}
-    waiting = "Your sentence is still there"
-    assert not any(waiting in element.value for element in go(site, page, **address).markdown)
+def test_a_page_that_takes_no_sentence_says_so(site: AppTest):
+    def said() -> bool:
+        page = go(site, "learn/ladder")
+        return any("Your sentence is still there" in element.value for element in page.markdown)
+
+    assert not said()
     go(site, "start/home", home_text=TEXT)
-    assert any(waiting in element.value for element in go(site, page, **address).markdown)
+    assert said()

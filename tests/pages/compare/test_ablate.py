@@ -1,7 +1,6 @@
 """Ablate through AppTest: its numbers against tensors computed without the page's code."""
 
 import math
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,6 @@ from pages.compare.ablate import pickers, ranking, runs, sections
 from pages.compare.ablate.ranking import RankJob
 from serving import models
 from serving.jobs import JobQueue
-from serving.limits import OverLimit
 from serving.queues import GENERATIONS
 from tests.helpers.apptest import (
     HOME,
@@ -81,7 +79,8 @@ def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTe
     text = "\n".join(element.value for element in site.text)
     uniform = log_probabilities(pickers.CAPITAL, ["L23H4"], "uniform")
     other = float((before.exp() * (before - uniform)).sum())
-    assert f"Made uniform instead: {other:.3f} nats, with zero {divergence:.3f}" in text
+    assert f"{other:.3f} nats" in text
+    assert f"{divergence:.3f}" in text
 
 
 def test_single_effects_and_all_together(site: AppTest):
@@ -116,8 +115,7 @@ def test_the_order_of_the_heads_is_nobody_s():
 
 def test_another_position_and_nothing_off(site: AppTest):
     open_whole_page(site, PAGE, ablate_position="3", ablate_kind="uniform")
-    text = next(e.value for e in site.text if "predicts the token after" in e.value)
-    assert "after position 3, “\u2068France\u2069”" in text
+    assert any("position 3, “\u2068France\u2069”" in e.value for e in site.text)
     site.multiselect("ablate_heads").set_value([]).run()
     assert not site.exception
     assert metric(site, "Divergence (nats)") == 0.0
@@ -192,19 +190,6 @@ def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.Monke
     assert not site.button("ablate_rank").disabled
 
 
-def test_the_page_does_not_wait_for_the_ranking_of_a_large_model(
-    site: AppTest, monkeypatch: pytest.MonkeyPatch
-):
-    stopped = threading.Event()
-    monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
-    monkeypatch.setattr(sections, "SHORT_SECONDS", DEADLINE)
-    monkeypatch.setattr(RankJob, "work", lambda job: stopped.wait(DEADLINE))
-    open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
-    assert site.session_state["ablate_job"].live
-    stopped.set()
-    finish(site.session_state["ablate_job"])
-
-
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short text is ranked at once, and that lasts until it is stopped."""
@@ -217,36 +202,31 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RankJob, "work", work)
 
 
+def running(site: AppTest) -> RankJob:
+    """The ranking that goes on, although the page is drawn: the page doesn't wait for it."""
+    job: RankJob = site.session_state["ablate_job"]
+    assert job.live
+    return job
+
+
 @pytest.mark.usefixtures("endless")
-def test_a_ranking_that_nobody_asked_for_ends_with_the_page(site: AppTest):
+def test_a_ranking_that_nobody_asked_for_ends_with_the_page_and_with_its_settings(site: AppTest):
     asked = {"ablate_model": SMOLLM2, "ablate_text": "A lamp before"}
     open_whole_page(site, PAGE, **asked)
-    job = site.session_state["ablate_job"]
+    first = running(site)
     site.run()
-    assert job.live  # on the same page it goes on
-    open_page(site, HOME)
-    assert job.state == "stopped"
-    finish(job)
-    open_whole_page(site, PAGE, **asked)  # and begins anew
-    again = site.session_state["ablate_job"]
-    assert again is not job
-    assert again.live
-    again.stop()
-    finish(again)
-
-
-@pytest.mark.usefixtures("endless")
-def test_a_ranking_of_other_settings_ends_the_earlier_one_and_begins_at_once(site: AppTest):
-    open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
-    job = site.session_state["ablate_job"]
+    assert running(site) is first
     assert not GENERATIONS.is_free
     site.radio("ablate_kind").set_value("uniform").run()
-    assert job.state == "stopped"
-    again = site.session_state["ablate_job"]
-    assert again.kind == "uniform"
-    assert again.live
-    again.stop()
-    finish(again)
+    second = running(site)
+    assert (first.state, second.kind) == ("stopped", "uniform")
+    open_page(site, HOME)
+    assert second.state == "stopped"
+    open_whole_page(site, PAGE, **asked)
+    third = running(site)
+    assert third not in (first, second)
+    third.stop()
+    finish(third)
 
 
 @pytest.mark.usefixtures("endless")
@@ -256,10 +236,9 @@ def test_a_ranking_that_was_asked_for_survives_another_page(
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
     open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
     site.button("ablate_rank").click().run()
-    job = site.session_state["ablate_job"]
+    job = running(site)
     open_page(site, HOME)
-    assert job.live
-    assert site.session_state["ablate_job"] is job
+    assert running(site) is job
     job.stop()
     finish(job)
 
@@ -291,7 +270,6 @@ def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.Mon
 
 def test_a_stopped_ranking_is_not_kept():
     asked = runs.question(SMOLLM2, "A lamp before the storm that nobody saw")
-    queue = JobQueue()
 
     class StopsAtOnce(RankJob):
         def check_stop(self, layer: int = 0) -> None:
@@ -300,7 +278,7 @@ def test_a_stopped_ranking_is_not_kept():
             super().check_stop()
 
     job = StopsAtOnce(asked, "zero")
-    queue.put(job)
+    JobQueue().put(job)
     finish(job)
     assert job.state == "stopped"
     assert ranking.kept(asked, "zero") is None
@@ -314,7 +292,8 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
     open_whole_page(site, PAGE, ablate_model="tiny-bert", ablate_text=text, ablate_heads="L1H4")
     assert not site.exception
     said = next(e.value for e in site.text if "reads [MASK]" in e.value)
-    assert "position 4, in place of “\u2068sings\u2069”" in said
+    assert "position 4" in said
+    assert "“\u2068sings\u2069”" in said
     ids = list(models.get("tiny-bert").tokenizer.encode(text).ids)
     ids[4] = 4
     with torch.no_grad():
@@ -327,7 +306,7 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
     for column, expected in (("p before", before), ("p after", after)):
         np.testing.assert_allclose(table[column], expected[ids], rtol=0.06, atol=1e-5)
     site.text_input("ablate_text").set_value("the [MASK] lamp sings").run()
-    assert any("word masked at position 2" in e.value for e in site.text)
+    assert any("masked at position 2" in e.value for e in site.text)
     site.selectbox("ablate_position").set_value("0").run()
     assert any("Position 0 holds no word that can be masked" in m for m in messages(site))
     site.selectbox("ablate_position").set_value("automatic")
@@ -335,35 +314,19 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert any("There is no word to mask" in m for m in messages(site))
 
 
-def test_links(site: AppTest):
-    site.query_params["ablate_heads"] = ["L1H2", "L0H5"]
-    open_whole_page(site, PAGE, ablate_text="A linked sentence", ablate_kind="uniform")
-    assert not site.exception
-    assert not site.toast
-    assert site.multiselect("ablate_heads").value == ["L1H2", "L0H5"]
-    assert site.radio("ablate_kind").value == "uniform"
-
-
-def test_nonsense(site: AppTest):
-    open_whole_page(site, PAGE, ablate_heads="L99H1", ablate_position="-4", ablate_kind="half")
-    assert not site.exception
-    said = " ".join(toast.value for toast in site.toast)
-    assert all(label in said for label in ("Heads to switch off", "Position", "How"))
-    assert site.multiselect("ablate_heads").value == ["L23H4"]
-    # a model without that head
+def test_input_that_cannot_be_used_is_named(site: AppTest):
+    open_whole_page(site, PAGE)
     site.selectbox("ablate_model").set_value(MINILM).run()
     assert not site.exception
-    assert any("has no L23H4" in toast.value for toast in site.toast)
+    assert any("L23H4" in toast.value for toast in site.toast)  # which this model doesn't have
     site.text_input("ablate_text").set_value("word " * 300).run()
-    assert any("302 tokens long, 46 over the limit of 256" in m for m in messages(site))
+    assert any("46 over the limit of 256" in m for m in messages(site))
     site.text_input("ablate_text").set_value("word " * 130).run()
     site.button("ablate_rank").click().run()
-    assert any("4 over the limit of 128 for a ranking" in m for m in messages(site))
-    with pytest.raises(ValueError, match="13 heads are chosen; at most 12"):
+    assert any("4 over the limit of 128" in m for m in messages(site))
+    with pytest.raises(ValueError, match="13 heads"):
         runs.effect(runs.question(MINILM, "a"), runs.names(models.spec(MINILM))[:13], "zero")
-    with pytest.raises(ValueError, match="'L1' is no head; write one as L3H1"):
+    with pytest.raises(ValueError, match="'L1'"):
         runs.parse("L1")
-    with pytest.raises(ValueError, match="positions 0 to 2, but not 3"):
+    with pytest.raises(ValueError, match="0 to 2, but not 3"):
         runs.question(MINILM, "a", "3")
-    with pytest.raises(OverLimit, match="132 tokens long"):
-        RankJob(runs.question(MINILM, "word " * 130), "zero")

@@ -18,14 +18,18 @@ from pages.compare.heads.values import CONTRIBUTIONS, MapOptions
 from serving import runs
 from serving.heads import strongest
 from serving.models import ready
-from tests.helpers.apptest import messages, open_whole_page, plain_tables
+from tests.helpers.apptest import open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn_in, unpacked
-from ui.widgets import controls
 from ui.widgets.head_choice import HeadChoice
 
 HEADS = "pages/compare/heads/page.py"
 TEXT = "Two kettles, one lamp: sing!"
+
+
+def opened(site: AppTest, **query: str) -> None:
+    link = {"text": TEXT} | query
+    open_whole_page(site, HEADS, **{f"heads_{name}": value for name, value in link.items()})
 
 
 def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Tensor]:
@@ -69,17 +73,8 @@ def floats(part: tuple[dict[str, Any], bytes], *shape: int) -> np.ndarray:
 
 
 def test_the_page_shows_what_the_tensors_hold(site: AppTest):
-    open_whole_page(
-        site,
-        HEADS,
-        heads_text=TEXT,
-        heads_model=DECODER,
-        heads_layer="17",
-        heads_head="4",
-        heads_overlay="L3H8",
-        heads_query="5",
-        heads_key="2",
-    )
+    link = {"model": DECODER, "layer": "17", "head": "4", "overlay": "L3H8"}
+    opened(site, **link, query="5", key="2")
     assert not site.exception
     assert not site.toast
     shown = components(site)
@@ -130,20 +125,10 @@ def test_every_step_of_the_open_head():
     ):
         close(torch.tensor(stages.stage(run, 6, 7, name)), tensor[0, 7])
     assert np.isneginf(stages.stage(run, 6, 7, stages.MASKED)[0, 1])
-    with pytest.raises(ValueError, match="no step 'logits'"):
-        stages.stage(run, 6, 7, "logits")
 
 
 def test_contributions_and_what_is_left_out(site: AppTest):
-    open_whole_page(
-        site,
-        HEADS,
-        heads_text=TEXT,
-        heads_measure="contributions",
-        heads_layer="2",
-        heads_head="9",
-        heads_renormalise="true",
-    )
+    opened(site, measure="contributions", layer="2", head="9", renormalise="true")
     site.button_group("heads_hide").set_value(["[SEP]", "punctuation"]).run()
     assert not site.exception
     expected, out = record(ENCODER, TEXT, 2)
@@ -164,7 +149,7 @@ def test_contributions_and_what_is_left_out(site: AppTest):
 
 
 def test_order_and_captions_come_from_the_table(site: AppTest):
-    open_whole_page(site, HEADS, heads_sort="Mean distance", heads_count="6", heads_text=TEXT)
+    opened(site, sort="Mean distance", count="6")
     table = statistics.table(runs.run(ENCODER, TEXT))
     arrangement = components(site)["arrangement"]
     assert arrangement["order"] == list(np.argsort(-table["distance"].to_numpy())[:6])
@@ -182,15 +167,7 @@ def test_heads_without_a_value_come_last():
 
 
 def test_one_scale_and_the_threshold(site: AppTest):
-    open_whole_page(
-        site,
-        HEADS,
-        heads_text=TEXT,
-        heads_layer="3",
-        heads_head="1",
-        heads_scale="one for all heads",
-        heads_threshold="30",
-    )
+    opened(site, layer="3", head="1", scale="one for all heads", threshold="30")
     shown = components(site)
     run = runs.run(ENCODER, TEXT)
     largest = float(run.weights.max())
@@ -218,9 +195,8 @@ def test_the_files_hold_every_value():
     np.testing.assert_array_equal(read.to_numpy(np.float32), run.weights[2, 5].ravel())
 
 
-@pytest.mark.parametrize("text", [TEXT, 'a \'quoted\' \\ """\n{layer} été 👍🏽 \u202e\ud800'])
-def test_the_snippet_prints_the_weight(text: str, capsys: pytest.CaptureFixture[str]):
-    run = runs.run(ENCODER, text)
+def test_the_snippet_prints_the_weight(capsys: pytest.CaptureFixture[str]):
+    run = runs.run(ENCODER, 'a \'quoted\' \\ """\n{layer} été 👍🏽 \u202e\ud800')
     pair = (4, 1)
     code = take_away.snippet(run, choice(5, 11), pair)
     code.encode("ascii")  # nothing that could turn the reading around
@@ -236,16 +212,6 @@ def choice(layer: int, head: int) -> HeadChoice:
     return HeadChoice(entry, layer, head)
 
 
-def test_a_text_over_the_limit_says_by_how_much_and_stays(site: AppTest):
-    text = "word " * 255
-    open_whole_page(site, HEADS, heads_text=text)
-    assert any("257 tokens long, 1 over the limit of 256" in m for m in messages(site))
-    assert site.text_input("heads_text").value == text
-    site.text_input("heads_text").set_value("word " * 254).run()
-    assert not messages(site)
-    assert len(components(site)["mosaic"][0]["labels"]) == 256
-
-
 def test_a_pair_whose_words_a_shorter_text_lacks_is_let_go(site: AppTest):
     open_whole_page(site, HEADS, heads_query="14", heads_key="13")
     assert not site.toast
@@ -256,15 +222,3 @@ def test_a_pair_whose_words_a_shorter_text_lacks_is_let_go(site: AppTest):
     pair = strongest(run, layer, head)
     assert (site.select_slider("heads_query").value, site.select_slider("heads_key").value) == pair
     assert components(site)["map"][0]["chosen"] == list(pair)
-
-
-def test_the_default_pair_is_the_lectures(site: AppTest):
-    open_whole_page(site, HEADS)
-    header = components(site)["map"][0]
-    row, column = header["chosen"]
-    assert (header["labels"][row], header["labels"][column]) == ("it", "animal")
-    run = runs.run(ENCODER, controls.ANIMAL)
-    layer, head = (site.select_slider(f"heads_{name}").value for name in ("layer", "head"))
-    weight = run.weights[layer, head, row, column]
-    assert plain_tables(site)[0]["value"][3] == pytest.approx(float(weight), abs=5e-4)
-    assert site.text_input("heads_text").value == controls.ANIMAL

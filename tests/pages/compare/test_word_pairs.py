@@ -1,6 +1,5 @@
 """Word pairs: what the lectures say of their sentences, found by the search, and the yardstick."""
 
-import re
 from functools import cache
 
 import numpy as np
@@ -37,11 +36,20 @@ def holding(tokens: pretrained.Tokens, text: str) -> list[int]:
     return [i for i, (left, right) in spans if left < start + len(text) and start < right]
 
 
-def search(name: str, text: str, *picked: str) -> word_pairs.Search:
+def search(name: str, text: str, *words: str) -> word_pairs.Search:
     run = runs.run(name, text)
     found = word_pairs.units(run.tokens)
     labels = [unit.label for unit in found]
-    return word_pairs.search(run, found, *(labels.index(word) for word in picked))
+    return word_pairs.search(run, found, *(labels.index(word) for word in words))
+
+
+def opened(site: AppTest, **query: str) -> None:
+    open_whole_page(site, PAGE, **{f"word_pairs_{name}": value for name, value in query.items()})
+
+
+def picked(site: AppTest) -> list[str]:
+    """The query, A and B."""
+    return [site.selectbox(f"word_pairs_{name}").value for name in ("query", "a", "b")]
 
 
 def metrics(site: AppTest) -> dict[str, str]:
@@ -65,9 +73,7 @@ def test_the_heads_of_the_lecture_s_sentence_come_out_on_top(site: AppTest):
 
 def test_the_numbers_are_those_of_the_tensors(site: AppTest):
     """Words of several tokens: "didn't" is three here, and one of them in the query."""
-    open_whole_page(
-        site, PAGE, word_pairs_query="didn't", word_pairs_a="street", word_pairs_b="animal"
-    )
+    opened(site, query="didn't", a="street", b="animal")
     w, tokens = weights(ENCODER, controls.ANIMAL)
     query, a, b = (holding(tokens, word) for word in ("didn't", "street", "animal"))
     assert len(query) == 3
@@ -139,33 +145,11 @@ def test_the_yardstick_is_the_same_search_for_every_other_pair(name: str):
     assert result.beaten == sum(value < result.weights.max() for value in largest)
 
 
-def test_the_two_readings_of_the_artist(site: AppTest):
-    open_whole_page(site, PAGE)
-    site.menu_button("word_pairs_text_example").click("brush: artist or woman?").run()
-    assert not site.exception
-    assert site.text_input("word_pairs_text").value == controls.ARTIST
-    picked = [
-        site.selectbox(key).value for key in ("word_pairs_query", "word_pairs_a", "word_pairs_b")
-    ]
-    assert picked == ["brush", "artist", "woman"]
-    w, tokens = weights(ENCODER, controls.ARTIST)
-    brush, artist, woman = (holding(tokens, word)[0] for word in ("brush", "artist", "woman"))
-    assert metrics(site)["Largest weight on A"] == percent(w[:, :, brush, artist].max())
-    sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
-    assert f"To B, “woman”: at most {percent(w[:, :, brush, woman].max())}" in sentence
-
-
 def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
-    open_whole_page(
-        site,
-        PAGE,
-        word_pairs_text=controls.ARTIST,
-        word_pairs_model=DECODER,
-        word_pairs_query="woman",
-        word_pairs_a="brush",
-        word_pairs_b="portrait",
-    )
-    assert any("cannot look at" in message for message in messages(site))
+    link = {"query": "woman", "a": "brush", "b": "portrait"}
+    opened(site, text=controls.ARTIST, model=DECODER, **link)
+    assert not site.toast
+    assert messages(site)
     assert [metric.value for metric in site.metric[:2]] == ["0%", f"0 of {30 * 9}"]
     assert not plain_tables(site)  # no head is the strongest when all weights are zero
     assert not site.text
@@ -178,16 +162,9 @@ def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
 
 
 def test_a_second_word_that_comes_later_is_said(site: AppTest):
-    open_whole_page(
-        site,
-        PAGE,
-        word_pairs_text=controls.GOVERNMENT,
-        word_pairs_model=DECODER,
-        word_pairs_query="regulate",
-        word_pairs_a="government",
-        word_pairs_b="speech",
-    )
-    assert any("B is all zeros" in message for message in messages(site))
+    link = {"query": "regulate", "a": "government", "b": "speech"}
+    opened(site, text=controls.GOVERNMENT, model=DECODER, **link)
+    assert messages(site)
     assert (plain_tables(site)[0]["weight on B"] == 0).all()
 
 
@@ -199,67 +176,40 @@ def test_every_question_asks_for_words_of_its_sentence():
             assert {question.query, question.key, question.other} <= set(labels)
 
 
-@pytest.mark.parametrize("text", ["", "word", " \u2003 "])
-def test_fewer_than_two_words(site: AppTest, text: str):
+def test_texts_without_two_words_and_hostile_ones(site: AppTest):
     open_whole_page(site, PAGE)
-    site.text_input("word_pairs_text").set_value(text).run()
-    assert not site.exception
-    assert any("at least two words" in message for message in messages(site))
-    assert site.text_input("word_pairs_text").value == text
-
-
-@pytest.mark.parametrize("name", [ENCODER, DECODER])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)",
-        "naïve 👩‍👧 日本語 \x00 \u202e rtl don't",
-        "a a a a a",
-        "word " * 250,
-    ],
-)
-def test_hostile_text(site: AppTest, name: str, text: str):
-    open_whole_page(site, PAGE, word_pairs_model=name)
-    site.text_input("word_pairs_text").set_value(text).run()
-    assert not site.exception
-    assert site.metric or messages(site)
-    for element in [*site.markdown, *site.warning]:
-        assert "onerror=alert" not in element.value
-        assert "://" not in element.value
-
-
-def test_a_link_restores_the_view(site: AppTest):
-    open_whole_page(
-        site,
-        PAGE,
-        word_pairs_text="Two lamps and two kettles",
-        word_pairs_model=DECODER,
-        word_pairs_query="two",
-        word_pairs_a="lamps",
-        word_pairs_b="Two",
-    )
-    assert not site.exception
-    assert not site.toast
-    assert [site.selectbox(f"word_pairs_{key}").value for key in ("query", "a", "b")] == [
-        "two",
-        "lamps",
-        "Two",
-    ]
-    assert "of 270" in metrics(site)["Heads in which A comes first"]
+    for text in ("", "word", " \u2003 "):
+        site.text_input("word_pairs_text").set_value(text).run()
+        assert not site.exception
+        assert any("two words" in message for message in messages(site))
+        assert site.text_input("word_pairs_text").value == text
+    for name in (ENCODER, DECODER):
+        site.selectbox("word_pairs_model").set_value(name)
+        for text in (
+            "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)",
+            "naïve 👩‍👧 日本語 \x00 \u202e rtl don't",
+            "a a a a a",
+        ):
+            site.text_input("word_pairs_text").set_value(text).run()
+            assert not site.exception
+            assert site.metric or messages(site)
+            for element in [*site.markdown, *site.warning]:
+                assert "onerror=alert" not in element.value
+                assert "://" not in element.value
 
 
 def test_a_word_that_the_new_sentence_lacks_is_let_go(site: AppTest):
-    open_whole_page(site, PAGE, word_pairs_query="it", word_pairs_a="animal")
+    opened(site, query="it", a="animal")
     site.text_input("word_pairs_text").set_value("seven small ships").run()
     assert not site.exception
-    query, *looked_at = (site.selectbox(f"word_pairs_{key}").value for key in ("query", "a", "b"))
+    query, *looked_at = picked(site)
     assert query == "ships"
     assert set(looked_at) == {"seven", "small"}
 
 
 def test_the_first_words_are_content_words_before_the_pronoun(site: AppTest):
     text = "The trophy did not fit in the suitcase because it was too big"
-    open_whole_page(site, PAGE, word_pairs_text=text)
-    query, *looked_at = (site.selectbox(f"word_pairs_{key}").value for key in ("query", "a", "b"))
+    opened(site, text=text)
+    query, *looked_at = picked(site)
     assert query == "it"
     assert set(looked_at) <= {"trophy", "fit", "suitcase"}

@@ -13,18 +13,16 @@ from streamlit.testing.v1 import AppTest
 from attention_core import Sampling, generate
 from pages.generate.generate import live
 from pages.generate.generate.job import Job, submit
-from pages.generate.generate.live_chart import time_per_token
 from pretrained import Pretrained
 from serving import models, race, rounded
 from serving.interruptions import Heartbeat
-from serving.jobs import JobQueue, Stopped
+from serving.jobs import JobQueue
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
 from serving.race import CacheSize, RaceRequest, RaceStep
 from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, FIRST_GPT2
 from tests.helpers.jobs import finish, watch_until
-from ui.charts.style import CACHED, UNCACHED
 
 PAGE = "pages/generate/generate/page.py"
 DEADLINE = 120.0
@@ -97,41 +95,33 @@ def test_weights_in_int8_are_those_of_the_rounded_model(queue: JobQueue):
     assert job.state == "done"
     assert job.cached.token_ids == expected
     assert job.device == f"{models.get(DECODER).device}, int8"
-    assert asked.summary.startswith("SmolLM2 135M, weights in int8, 6 new tokens")
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.1])
 def test_in_16_bits_steps_are_recorded_and_the_draws_are_the_same(
-    queue: JobQueue, monkeypatch: pytest.MonkeyPatch, temperature: float
+    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(rounded, "has_gpu", lambda: True)  # without one, the same steps unrecorded
-    asked = dataclasses.replace(
-        request(9, weights="bfloat16", temperature=temperature, seed=5), model=FIRST_GPT2
-    )
+    asked = request(9, weights="bfloat16", temperature=1.1, seed=5)
+    asked = dataclasses.replace(asked, model=FIRST_GPT2)
     job = finish(submit(queue, asked))
     assert (job.state, job.error) == ("done", "")
     core, model = rounded.bfloat16(FIRST_GPT2), models.get(FIRST_GPT2)
     assert {parameter.dtype for parameter in core.parameters()} == {torch.bfloat16}
     ids = model.tokenizer.encode(asked.prompt).ids
-    for run, cache in (
-        (job.cached, core.new_cache(1, len(ids) + 8)),
-        (job.uncached, None),
-    ):
-        expected = generate(
-            core, ids, max_new_tokens=9, cache=cache, sampling=Sampling(temperature, seed=5)
-        )
+    sampling = Sampling(1.1, seed=5)
+    for run, cache in ((job.cached, core.new_cache(1, len(ids) + 8)), (job.uncached, None)):
+        expected = generate(core, ids, max_new_tokens=9, cache=cache, sampling=sampling)
         assert run.token_ids == expected
     assert job.device == f"{model.device}, bfloat16"
     # six layers, four heads of 64, 16 bits; the last new token is not stored
     assert job.cache_size == CacheSize(*[6 * 4 * 64 * (len(ids) + 8) * 2 * 2] * 2)
-    assert asked.summary.startswith("GPT-2 novels, weights in bfloat16, 9 new tokens")
 
 
 def test_16_bits_without_a_gpu_are_refused(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rounded, "has_gpu", lambda: False)
     job = finish(submit(queue, request(2, weights="bfloat16")))
     assert job.state == "failed"
-    assert job.error.startswith("There is no GPU here, and weights in bfloat16 are for one.")
+    assert "no GPU" in job.error
 
 
 def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
@@ -143,7 +133,7 @@ def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest
     assert (job.state, job.error) == ("done", "")
     # the last new token needs no position
     assert len(job.cached.steps) == 4
-    assert "has room for 4 new tokens only" in job.notice
+    assert "4 new tokens" in job.notice
 
 
 def test_runs_are_compared_as_far_as_both_have_come():
@@ -200,23 +190,17 @@ def test_a_full_queue_keeps_the_visitor_s_earlier_job(
     queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ):
     held = Held(queue, monkeypatch)
-    waiting = [submit(queue, request(1)) for _ in range(3)]
+    first, second, third = (submit(queue, request(1)) for _ in range(3))
+    assert [queue.ahead(job) for job in (first, second, third)] == [1, 2, 3]
     assert held.job is not None
-    with pytest.raises(OverLimit, match="already waiting"):
+    with pytest.raises(OverLimit, match="3 visitors"):
         submit(queue, request(1), instead_of=held.job)
     assert held.job.live
-    instead = submit(queue, request(1), instead_of=waiting[0])  # its own place becomes free
-    assert waiting[0].state == "stopped"
+    instead = submit(queue, request(1), instead_of=first)  # its own place becomes free
+    assert first.state == "stopped"
+    assert [queue.ahead(job) for job in (second, third, instead)] == [1, 2, 3]
     held.release.set()
     assert finish(instead).state == "done"
-
-
-def test_the_settings_in_a_line():
-    assert request(5).summary == "SmolLM2 135M, 5 new tokens, the likeliest token each time"
-    drawn = request(5, temperature=0.7, top_k=40, top_p=0.9, seed=3)
-    assert (
-        drawn.summary == "SmolLM2 135M, 5 new tokens, temperature 0.7, top-k 40, top-p 0.9, seed 3"
-    )
 
 
 def test_sampling_draws_the_same_tokens_in_both_runs(queue: JobQueue):
@@ -224,20 +208,6 @@ def test_sampling_draws_the_same_tokens_in_both_runs(queue: JobQueue):
     first = finish(submit(queue, request(8, seed=3, **options)))
     again = finish(submit(queue, request(8, seed=3, **options)))
     assert first.cached.token_ids == first.uncached.token_ids == again.cached.token_ids
-
-
-def test_jobs_wait_in_line(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
-    held = Held(queue, monkeypatch)
-    second, third, fourth = (submit(queue, request(1)) for _ in range(3))
-    assert [queue.ahead(job) for job in (second, third, fourth)] == [1, 2, 3]
-    with pytest.raises(OverLimit, match="3 visitors are already waiting"):
-        submit(queue, request(1))
-    third.stop()  # who leaves the line moves the others up
-    assert [queue.ahead(job) for job in (second, fourth)] == [1, 2]
-    assert finish(third).state == "stopped"
-    held.release.set()
-    assert [finish(job).state for job in (second, fourth)] == ["done", "done"]
-    assert queue.ahead(fourth) == 0
 
 
 def test_a_long_pass_stops_at_its_next_layer(queue: JobQueue):
@@ -274,34 +244,17 @@ def test_a_failing_model_is_a_message_and_the_queue_goes_on(
     assert finish(submit(queue, request(1))).state == "done"
 
 
-@pytest.mark.parametrize("n_new", [0, 201, -3])
+@pytest.mark.parametrize("n_new", [0, 201])
 def test_the_number_of_tokens_is_bounded(queue: JobQueue, n_new: int):
-    with pytest.raises(OverLimit, match=f"1 to 200 new tokens, not {n_new}"):
+    with pytest.raises(OverLimit, match=f"not {n_new}"):
         submit(queue, request(n_new))
 
 
-def test_a_prompt_over_the_limit(queue: JobQueue):
-    job = finish(submit(queue, request(1, prompt="a " * MAX_PROMPT_TOKENS)))
-    assert job.state == "failed"
-    assert "over the limit of 512 for a prompt" in job.error
-    assert "type a word" in finish(submit(queue, request(1, prompt=""))).error
-
-
-def test_stopping_is_not_a_failure():
-    job = Job(request(1))
-    job.stop()
-    with pytest.raises(Stopped):
-        job.check_stop(0)
-    job.run()
-    assert (job.state, job.error) == ("stopped", "")
-
-
-def test_the_chart_keeps_its_axis_while_it_fills():
-    decode = {CACHED: [1.0, 2.0], UNCACHED: [3.0]}
-    chart = time_per_token({CACHED: 9.0}, decode, n_steps=39)
-    assert chart["encoding"]["x"]["scale"]["domain"] == [0.5, 40.5]
-    rows = [(row["kind"], row["step"], row["milliseconds"]) for row in chart["data"]["values"]]
-    assert rows == [("prefill", 1, 9.0), ("decode", 2, 1.0), ("decode", 3, 2.0), ("decode", 2, 3.0)]
+def test_a_prompt_over_the_limit_and_an_empty_one(queue: JobQueue):
+    for prompt, message in (("a " * MAX_PROMPT_TOKENS, "limit of 512"), ("", "type a word")):
+        job = finish(submit(queue, request(1, prompt=prompt)))
+        assert job.state == "failed"
+        assert message in job.error
 
 
 def run_job(site: AppTest) -> Job:
@@ -340,24 +293,18 @@ def assert_races(site: AppTest, job: Job) -> None:
     assert f"{seconds[1] / seconds[0]:.2f} times" in race["verdict"]
 
 
-def test_before_a_run_the_lanes_are_empty(site: AppTest):
-    open_page(site, PAGE)
-    race = raced(site)
-    assert not race["over"]
-    assert [lane["steps"] for lane in race["lanes"]] == [[], []]
-
-
 def test_the_page_shows_what_the_job_measured(site: AppTest):
     open_page(site, PAGE, generate_model=DECODER)
+    before = raced(site)
+    assert not before["over"]
+    assert [lane["steps"] for lane in before["lanes"]] == [[], []]
     site.slider("generate_tokens").set_value(4).run()
     job = run_job(site)
-    assert site.success[0].value.startswith("Done: 4 tokens.")
     shown = {metric.label: metric.value for metric in site.metric}
     assert shown["Speed-up in total"] == f"{job.speed_up:.2f} ×"
     assert shown["Largest logit difference"] == f"{job.largest_difference:.1e}"
     assert shown["Same tokens"] == "yes"
-    # a line of its own: "cpu, float32" is cut in a metric
-    assert f":small[Run on {job.device}.]" in [element.value for element in site.markdown]
+    assert any(job.device in element.value for element in site.markdown)
     # five prompt tokens and three of the new ones: 30 layers, 3 key/value heads of 64, float32
     assert job.cache_size == CacheSize(*[30 * 3 * 64 * (5 + 3) * 2 * 4] * 2)
     assert shown["Cache now"] == "0.37 MB"
@@ -371,11 +318,9 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
 
 def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
     open_page(site, PAGE, generate_model=DECODER)
-    assert not any("price" in element.value for element in site.markdown)
     site.button_group("generate_weights").set_value("int8").run()
     site.slider("generate_tokens").set_value(2).run()
     assert run_job(site).request.weights == "int8"
-    assert "may write different texts" in " ".join(e.value for e in site.markdown)
     price = rounded.price(DECODER, "int8")
     [said] = [e.value for e in site.markdown if e.value.startswith("**The price of int8**")]
     assert f"**{price.n_equal} of {price.n_tokens}**" in said
@@ -384,25 +329,20 @@ def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
     assert [*table["weights"]] == ["float32", "int8"]
     perplexities = [price.perplexity, price.perplexity_rounded]
     assert [*table["perplexity"]] == pytest.approx(perplexities, abs=6e-4)
+    megabytes = [price.n_bytes / 1e6, price.n_bytes_rounded / 1e6]
+    assert [*table["stored, MB"]] == pytest.approx(megabytes, abs=0.06)
 
 
 def test_16_bits_are_offered_where_there_is_a_gpu(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rounded, "has_gpu", lambda: False)
     open_page(site, PAGE, generate_model=FIRST_GPT2, generate_weights="bfloat16")
-    assert [toast.value for toast in site.toast]  # the link asks for what is not offered
+    assert site.toast  # the link asks for what is not offered
     assert site.button_group("generate_weights").value == "float32"
     monkeypatch.setattr(rounded, "has_gpu", lambda: True)
     site.run()
     site.button_group("generate_weights").set_value("bfloat16").run()
-    site.slider("generate_tokens").set_value(2).run()
-    assert run_job(site).request.weights == "bfloat16"
-    assert "recorded once, as a CUDA graph" in " ".join(e.value for e in site.markdown)
-    [table] = [table for table in plain_tables(site) if "perplexity" in table]
-    assert [*table["weights"]] == ["float32", "bfloat16"]
-    price = rounded.price(FIRST_GPT2, "bfloat16")
-    assert table["stored, MB"].tolist() == pytest.approx(
-        [price.n_bytes / 1e6, price.n_bytes_rounded / 1e6], abs=0.06
-    )
+    assert not site.exception
+    assert site.button_group("generate_weights").value == "bfloat16"
 
 
 def test_a_new_run_replaces_the_old_one(site: AppTest):
@@ -421,9 +361,8 @@ def test_an_overlong_prompt_is_a_message_and_stays(site: AppTest):
     open_page(site, PAGE)
     site.text_input("generate_prompt").set_value(prompt).run()
     run_job(site)
-    assert any("over the limit of 512 for a prompt" in m for m in messages(site))
-    assert not any("40 new tokens" in text.value for text in site.text)  # nothing was generated
-    assert raced(site)["steps"] == 40
+    assert any("limit of 512" in m for m in messages(site))
+    assert raced(site)["steps"] == 40  # empty lanes: nothing was generated
     assert site.text_input("generate_prompt").value == prompt
 
 

@@ -10,13 +10,12 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from attention_core import generate
-from pages.kv_cache.inside_the_cache import crop, full, numbers, pictures, run, take_away
+from pages.kv_cache.inside_the_cache import crop, full, numbers, run, take_away
 from serving import models
 from serving.limits import MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, TEXTS_BYTES, OverLimit
 from tests.helpers.apptest import code, maps, messages, open_whole_page, plain_tables
 from tests.helpers.bundled_models import FIRST_GPT2, bundled
 from tests.helpers.snippets import executed
-from ui.canvas.heatmap import DivergingScale, Map
 
 PAGE = "pages/kv_cache/inside_the_cache/page.py"
 PROMPT = "Two cats sat. Two"
@@ -66,10 +65,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
         assert [" Wr " in label for label in header["rowLabels"]].index(True) == length - 1
         assert header["rowLabels"][length:] == [str(row) for row in range(length, n_rows)]
     formula = code(site)[0]
-    assert f"{n_rows} tokens × 8 KV heads × 32 × 2 (K and V) × 4 bytes" in formula
-    assert f"= {n_rows * TOKEN_BYTES:,} bytes; cache.nbytes measures {n_rows * TOKEN_BYTES:,}" in (
-        formula
-    )
+    assert formula.count(f"{n_rows * TOKEN_BYTES:,}") == 2  # computed and measured
     assert f"cache.nbytes_used measures {length * TOKEN_BYTES:,}" in formula
     steps, uncached, cropped, summary = plain_tables(site)
     assert list(steps["written"]) == [
@@ -82,13 +78,10 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
     assert list(uncached["of them again"]) == [0, *range(len(prompt), len(prompt) + N_NEW - 1)]
     assert list(uncached["same token"]) == ["yes"] * N_NEW
     assert uncached["logit difference"].max() < 1e-3
-    assert list(cropped["old rows"]) == [
-        0,
-        n_rows - KEPT,
-        n_rows - KEPT - len(bundled(FIRST_GPT2).tokenizer.encode(OTHER).ids),
-    ]
+    n_other = len(bundled(FIRST_GPT2).tokenizer.encode(OTHER).ids)
+    assert list(cropped["old rows"]) == [0, n_rows - KEPT, n_rows - KEPT - n_other]
     # from here on the text does not fit
-    assert code(site)[1].endswith(f"holds {ROOM} of at most {ROOM} tokens: no room for 1 more")
+    assert f"holds {ROOM} of at most {ROOM} tokens" in code(site)[1]
     assert list(summary["rows"]) == [n_rows, ROOM, ROOM, ROOM]
 
     after_crop, continued, ring = (drawn for _, drawn in shown[2:])
@@ -147,48 +140,24 @@ def test_downloads_and_snippet(expected, capsys: pytest.CaptureFixture[str]):
     assert np.array_equal(names["keys"].numpy(), made.keys)
 
 
-@pytest.mark.parametrize(
-    ("link", "message"),
-    [
-        ({"inside_the_cache_prompt": ""}, "type a word or more"),
-        ({"inside_the_cache_prompt": "a " * 200}, "over the limit of 64 for a prompt on this page"),
-        (
-            {
-                "inside_the_cache_prompt": PROMPT,
-                "inside_the_cache_tokens": "2",
-                "inside_the_cache_other": "",
-            },
-            "continue with",
-        ),
-        (
-            {
-                "inside_the_cache_prompt": PROMPT,
-                "inside_the_cache_tokens": "2",
-                "inside_the_cache_other": "a " * 60,
-            },
-            "over the limit of 32 for a text to continue with",
-        ),
-    ],
-)
-def test_bad_input_says_why_and_stays(site: AppTest, link: dict[str, str], message: str):
+def test_texts_that_cannot_be_run_and_hostile_ones(site: AppTest):
+    hostile, prefix = "<img src=x> ![x](http://example.invalid) **b**\u202e", "inside_the_cache"
+    link = {f"{prefix}_prompt": hostile, f"{prefix}_tokens": "2", f"{prefix}_other": hostile[:30]}
     open_whole_page(site, PAGE, **link)
-    assert not site.exception
-    assert any(message in m for m in messages(site))
-    assert site.text_input("inside_the_cache_prompt").value == link["inside_the_cache_prompt"]
-
-
-def test_hostile_text(site: AppTest):
-    hostile = "<img src=x> ![x](http://example.invalid) **b**\u202e"
-    open_whole_page(
-        site,
-        PAGE,
-        inside_the_cache_prompt=hostile,
-        inside_the_cache_tokens="2",
-        inside_the_cache_other=hostile[:30],
-    )
     assert not site.exception
     assert not messages(site)
     assert not any("example.invalid" in m.value or "<img" in m.value for m in site.markdown)
+    for key, button, text, message in (
+        ("other", "cropping", "", "continue with"),
+        ("other", "cropping", "a " * 60, "over the limit of 32"),
+        ("prompt", "run", "", "type a word"),
+        ("prompt", "run", "a " * 200, "over the limit of 64"),
+    ):
+        site.text_input(f"{prefix}_{key}").set_value(text)
+        site.button(f"{prefix}_{button}_go").click().run()
+        assert not site.exception
+        assert any(message in m for m in messages(site)), message
+        assert site.text_input(f"{prefix}_{key}").value == text
 
 
 def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
@@ -216,9 +185,6 @@ def test_a_stopped_filling_leaves_the_rest_and_starts_again(site: AppTest):
     open_whole_page(site, PAGE, **LINK)
     assert not site.exception
     assert len(maps(site)) == 4  # keys, values, and both pictures of the crop
-    assert [line.proto.text for line in site.get("progress")][1:] == [
-        "Stopped. Press Fill to start again."
-    ]
     site.button("inside_the_cache_fill_go").click().run()
     assert len(maps(site)) == 5
     assert maps(site)[4][1].shape[0] == ROOM
@@ -237,7 +203,7 @@ def test_a_run_reports_and_can_be_abandoned():
         run.run(settings, report)
     assert max(counts) == 2
     assert run.run(settings).n_steps == 3  # nothing was left locked
-    with pytest.raises(OverLimit, match="Choose 2 to 40 new tokens, not 41"):
+    with pytest.raises(OverLimit, match="not 41"):
         run.run(run.CacheSettings(FIRST_GPT2, PROMPT, 41))
 
 
@@ -250,53 +216,31 @@ def test_a_model_with_a_short_context(
     config = transformers.GPT2Config(n_positions=9, n_embd=12, n_layer=2, n_head=3)
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
-    open_whole_page(
-        site,
-        PAGE,
-        inside_the_cache_model="tiny-gpt2",
-        inside_the_cache_prompt="The cat sat",
-        inside_the_cache_layer="1",
-        inside_the_cache_kv_head="2",
-        inside_the_cache_crop="9",
-        inside_the_cache_other="a b",
-    )
+    link = {"model": "tiny-gpt2", "prompt": "The cat sat", "layer": "1", "kv_head": "2"}
+    link |= {"crop": "9", "other": "a b"}
+    open_whole_page(site, PAGE, **{f"inside_the_cache_{name}": at for name, at in link.items()})
     assert not site.exception
     (message,) = messages(site)
-    assert message.startswith("9 kept and 2 new tokens are more than the 9 of this model's context")
-    header, drawn = maps(site)[0]
+    assert message.startswith("9 kept and 2 new tokens")
+    _, drawn = maps(site)[0]
     assert drawn.shape == (9, 4)  # the ninth is run, the tenth only chosen
-    assert header["title"] == "Keys, layer 1, KV head 2"
     made = run.run(run.CacheSettings("tiny-gpt2", "The cat sat", 16))
-    assert made.ended == "The context of this model has room for 7 new tokens only."
+    assert "7 new tokens" in made.ended
     assert numbers.formula_bytes(made, made.n_rows) == made.steps[0].nbytes == 2 * 9 * 12 * 2 * 4
-    assert "rows 0 to 2" in pictures.sentence(made, 0)
     assert crop.cropped(made, 7, "a b").n_after == 9
 
 
-def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
+def test_runs_are_counted_kept_and_read_only():
+    """The sizes of the model's caches, which the steps name, don't count as a run's bytes."""
     made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
     assert made.nbytes == made.keys.nbytes + made.values.nbytes + N_NEW * 8192 * 4
     with pytest.raises(ValueError, match="read-only"):
         made.keys[0, 0, 0, 0] = 1
-
-
-def test_a_run_through_a_small_cache_is_kept():
-    """The sizes of the model's caches, which its steps name, do not count as its bytes."""
-    made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
     full_cache = full.full(made, ROOM)
     assert full.full.is_cached(made, ROOM)
-    assert full.full(made, ROOM) is full_cache
-    measured = sum(step.nbytes for way in full_cache.ways.values() for step in way)
-    row = 6 * 8 * 32 * 4  # of one token: layers, key/value heads, head size, bytes of a float32
-    assert full._bytes(full_cache) == len(made.run_ids) * row < measured
-    longest = MAX_INSIDE_PROMPT + MAX_INSIDE_TOKENS
-    assert longest * row < TEXTS_BYTES
-
-
-def test_a_causal_map_cannot_have_rows_of_another_height():
-    square = np.zeros((3, 3), dtype=np.float32)
-    with pytest.raises(ValueError, match="square cells, not rows of 15 pixels"):
-        Map(square, "abc", "", True, DivergingScale(1), row_height=15)
+    row = TOKEN_BYTES // 2
+    assert full._bytes(full_cache) == len(made.run_ids) * row
+    assert (MAX_INSIDE_PROMPT + MAX_INSIDE_TOKENS) * row < TEXTS_BYTES  # of the longest text
 
 
 def test_a_text_that_the_model_ends_early_leaves_rows_unwritten(

@@ -4,13 +4,12 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.kv_cache.variants import drift, looks, timing
+from pages.kv_cache.variants import looks, timing
 from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
 from pages.kv_cache.variants.timing import TimeJob
 from tests.helpers.apptest import messages, number_of, open_whole_page, place, plain_tables
@@ -64,7 +63,7 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
         (head, f"KV head {head // 3}") for head in range(9)
     ]
     assert in_the_cache(site)["read by query heads"].tolist() == ["0, 1, 2", "3, 4, 5", "6, 7, 8"]
-    assert "384 numbers a token and layer, 3 times less than MHA" in said(site, "3 query heads")
+    assert said(site, "384 numbers")
     assert number_of(said(site, "Largest difference").rsplit("**", 2)[1]) < 1e-5
     site.select_slider("variants_form").set_value("MLA").run()
     assert not site.exception
@@ -74,15 +73,23 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
     assert len(heads) == 9
     site.select_slider("variants_heads").set_value(8).run()
     assert site.select_slider("variants_form").value == "MLA"
-    assert "2.25 groups" in said(site, "2.25 groups")
+    assert said(site, "2.25 groups")
 
 
-def test_a_form_that_the_heads_cannot_have_gives_way(site: AppTest):
-    open_whole_page(site, VIEW, variants_form="GQA 6")
-    assert site.select_slider("variants_form").value == "GQA 6"
+def test_the_page_opens_on_a_group_and_a_form_that_the_heads_cannot_have_gives_way(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert not messages(site)
+    assert site.text_input("variants_text").value == controls.ANIMAL
+    assert site.select_slider("variants_form").value == "GQA 4"
+    site.select_slider("variants_form").set_value("GQA 6").run()
     site.select_slider("variants_heads").set_value(9).run()
     assert not site.exception
     assert site.select_slider("variants_form").value == "MHA"
+    for text, message in (("", "type a word"), ("é" * 300, "88 over the limit of 512")):
+        site.text_input("variants_text").set_value(text).run()
+        assert not site.exception
+        assert message in messages(site)[0]
+        assert site.text_input("variants_text").value == text
 
 
 def test_cached_keys_are_those_of_the_models():
@@ -111,6 +118,8 @@ def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int
     x, y = a.hidden[0].double(), b.hidden[0].double()
     relative = (y - x).norm(dim=-1) / x.norm(dim=-1)
     assert table.loc[heads, "mean difference"] == pytest.approx(float(relative.mean()), rel=1e-4)
+    cosine = 1 - torch.cosine_similarity(x, y, dim=-1).mean()
+    assert table.loc[heads, "mean 1 − cosine"] == pytest.approx(float(cosine), rel=1e-4)
     moved = [
         (p.weights - q.weights).abs().sum(-1).mean() / 2
         for p, q in zip(a.records, b.records, strict=True)
@@ -170,7 +179,7 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     assert times.difference < 1e-5
     assert times.cache_bytes["MLA expanded"] == times.cache_bytes["MLA absorbed"]
     ratio = times.ratios["MLA absorbed"][0]
-    assert f"{ratio:.2f} of MHA's time absorbed" in said(site, "absorbed and")
+    assert said(site, f"{ratio:.2f} of MHA's time absorbed")
     site.select_slider("variants_context").set_value(512).run()
     assert said(site, "Times are not measured yet")
 
@@ -183,7 +192,7 @@ def test_the_sentence_names_every_form_that_is_clearly_faster():
     ones = dict.fromkeys(spread, 1)
     asked = timing.setting(TEXT, 8, 256)
     times = timing.VariantTimes(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
-    assert "Clearly faster than MHA: GQA 2. GQA 2 takes 0.80 of its time" in timing.said(times)
+    assert "GQA 2 takes 0.80 of its time" in timing.said(times)
     times.seconds["GQA 2"] = times.seconds["MHA"]
     assert "that of MQA, 0.50 of MHA's time" in timing.said(times)
     assert "no clear difference" in timing.said(times)
@@ -195,31 +204,3 @@ def test_a_stopped_measurement_ends_and_keeps_nothing():
     job.run()
     assert job.state == "stopped"
     assert timing.kept(job.setting, 0) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("", "type a word"), ("é" * 300, "600 bytes, 88 over the limit of 512"), ("a" * 5000, "over")],
-)
-def test_prompts_that_cannot_be_run_are_named(site: AppTest, text: str, said: str):
-    open_whole_page(site, VIEW)
-    site.text_input("variants_text").set_value(text).run()
-    assert not site.exception
-    assert said in messages(site)[0]
-    assert site.text_input("variants_text").value == text
-
-
-def test_the_page_opens_on_the_lectures_sentence_with_a_group_of_three(site: AppTest):
-    open_whole_page(site, VIEW)
-    assert site.text_input("variants_text").value == controls.ANIMAL
-    assert site.select_slider("variants_form").value == "GQA 4"
-    assert not messages(site)
-
-
-def test_a_model_with_one_shared_key_has_nothing_to_pool():
-    none = np.zeros((1, 2))
-    found = drift.Pooled(
-        "mqa", 4, (1,), ("a", "b"), none, none, np.zeros((1, 3, 4)), (0.0,), ("x",), (True,)
-    )
-    sentence = drift.pooling_sentence(found)
-    assert sentence == "mqa has a single key/value head: there is nothing to pool."

@@ -88,15 +88,8 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     np.testing.assert_allclose(values, logits[:, top], atol=1e-3)
     assert panel["box"] == [n - 1, 8]
     way = [values for _, values in panels(site, 2)]
-    assert [values.shape for values in way] == [
-        (1, 8),
-        (1, 6),
-        (1, n),
-        (1, n),
-        (1, 6),
-        (n, 6),
-        (n, 6),
-    ]
+    shapes = [(1, 8), (1, 6), (1, n), (1, n), (1, 6), (n, 6), (n, 6)]
+    assert [values.shape for values in way] == shapes
     for values, name in zip(way[1:5], ("context", "weights", "scores", "queries"), strict=True):
         row = matrices[name][-1:]
         wanted = row if name in ("scores", "weights") else row[:, window]
@@ -136,7 +129,6 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     site.slider("what_is_recomputed_step").set_value(1).run()
     assert not site.exception
     assert all(panel["box"][0] == 0 for panel, _ in panels(site, 0))
-    assert any("A cache saves nothing in the first step" in m.value for m in site.markdown)
 
 
 def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
@@ -157,14 +149,12 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
     assert found.encoder[layer] == pytest.approx(float(moved / most), rel=1e-4)
     assert found.encoder[1:].min() > 1e-3
     assert found.decoder.max() < 1e-5
-    assert "MiniLM" in counts.contrast_summary(made, found)
     deeper = dataclasses.replace(found, decoder=found.decoder[:2])  # than the decoder
     chart = charts.contrast_chart(counts.contrast_table(made, deeper)).to_dict()
     assert chart["encoding"]["x"]["scale"]["domain"] == [-0.5, len(found.encoder) - 0.5]
     nothing = dataclasses.replace(made, ids=(198, 198, 198))  # line breaks
     found = counts.contrast(nothing)
     assert found.n_old == len(found.encoder) == 0
-    assert "no old token" in counts.contrast_summary(nothing, found)
     assert set(counts.contrast_table(nothing, found)["model"]) == {made.title}
 
 
@@ -185,42 +175,30 @@ def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.Mon
         patch.setattr(pretrained, "load", lambda name, device: bundled(name))
         exec(take_away.snippet(look), names)
     np.testing.assert_allclose(names["new"]["queries"], stored["queries"], atol=1e-4)
-    assert set(take_away.drawn(look, counts.contrast(made))) == {
-        "rows_so_far",
-        "decoder_and_encoder",
-    }
 
 
-@pytest.mark.parametrize(
-    ("prompt", "message"),
-    [("", "type a word or more"), ("a " * 40, "over the limit of 16 for a page that draws")],
-)
-def test_a_prompt_that_cannot_be_run_says_why_and_stays(site: AppTest, prompt: str, message: str):
-    open_whole_page(site, PAGE, what_is_recomputed_prompt=prompt)
-    assert not site.exception
-    assert any(message in m for m in messages(site))
-    assert site.text_input("what_is_recomputed_prompt").value == prompt
-
-
-def test_a_link_that_counts_nothing_counts_one_head(site: AppTest):
-    open_whole_page(site, PAGE, **{**LINK, "what_is_recomputed_scope": ""})
-    assert not site.exception
-    assert any(m.value.startswith(f"For {counts.HEAD}: **") for m in site.markdown)
-    assert any("a value that it cannot take" in toast.value for toast in site.toast)
-
-
-def test_hostile_text(site: AppTest):
-    prompt = "<img/>![x](y)\u202e"
-    open_whole_page(site, PAGE, what_is_recomputed_prompt=prompt, what_is_recomputed_tokens="2")
+def test_prompts_that_cannot_be_run_and_hostile_ones(site: AppTest):
+    hostile, prefix = "<img/>![x](y)\u202e", "what_is_recomputed"
+    # a link that counts nothing counts one head
+    link = {f"{prefix}_prompt": hostile, f"{prefix}_tokens": "2", f"{prefix}_scope": ""}
+    open_whole_page(site, PAGE, **link)
     assert not site.exception
     assert not messages(site)
+    assert site.toast
+    assert any(m.value.startswith(f"For {counts.HEAD}: **") for m in site.markdown)
     assert not any("<img" in m.value or "![x]" in m.value for m in site.markdown)
+    for prompt, message in (("", "type a word"), ("a " * 40, "over the limit of 16")):
+        site.text_input(f"{prefix}_prompt").set_value(prompt)
+        site.button(f"{prefix}_go").click().run()
+        assert not site.exception
+        assert any(message in m for m in messages(site))
+        assert site.text_input(f"{prefix}_prompt").value == prompt
 
 
 def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     settings = run.GrowthSettings(FIRST_GPT2, PROMPT, 2)
     run.growth.clear()
-    with pytest.raises(OverLimit, match="Choose 2 to 8 new tokens, not 9"):
+    with pytest.raises(OverLimit, match="not 9"):
         run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, 9))
 
     def abandon(_: int) -> None:
@@ -229,16 +207,14 @@ def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.
     with pytest.raises(ZeroDivisionError):
         run.growth(settings, abandon)
     monkeypatch.setattr(run, "MAX_GROWN_BYTES", 20_000)
-    with pytest.raises(OverLimit, match="over the limit of 0. Choose fewer tokens"):
+    with pytest.raises(OverLimit, match="limit of 0"):
         run.growth(settings)
     site.session_state["what_is_recomputed_stopped"] = settings
     open_whole_page(site, PAGE, what_is_recomputed_prompt=PROMPT, what_is_recomputed_tokens="2")
     assert not site.exception
     assert not site.get("bidi_component")
-    button = site.button("what_is_recomputed_go")
-    assert button.label == "Run"
     monkeypatch.undo()
-    button.click().run()
+    site.button("what_is_recomputed_go").click().run()
     assert not messages(site)
     assert panels(site, 0)[0][1].shape[0] == run.growth(settings).n_rows
 
@@ -259,4 +235,4 @@ def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: 
     assert [step.n_tokens for step in made.steps] == [3, 4]
     assert panels(site, 0)[0][1].shape == (4, 4)
     site.text_input("what_is_recomputed_prompt").set_value("it saw it and it").run()
-    assert any("over the limit of 4 for the context of this model" in m for m in messages(site))
+    assert any("over the limit of 4" in m for m in messages(site))

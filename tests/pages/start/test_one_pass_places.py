@@ -24,11 +24,9 @@ def test_a_story_goes_along_to_another_head():
     "text",
     [
         "",
-        "whole",
         "cellar q 0 0 0 0 0 0",
         "head bones 0 0 0 0 0 0",
         "matrix scores 12 3 5 2 4 -1 1",
-        "matrix scores 12 3 5 2 4 x",
         "matrix scores 12 3 5 2 4 99999",
         "matrix scores 12 3 5 2 4 -1 7 0",  # more than the slider has
         "matrix scores 12 3 5 2 4 -1 3 99",

@@ -45,23 +45,17 @@ def test_rows_still_sum_to_one_and_less_where_a_key_is_left_out():
     assert_close(without.sum(-1), 1 - left_out)
 
 
-def test_groups_of_one_token_change_nothing_but_the_order():
-    maps = weights(5, 7)
-    merged = merge_tokens(maps, [[3], [0]], [[6], [2], [4]])
-    assert_close(merged, maps[[3, 0]][:, [6, 2, 4]])
-
-
 @pytest.mark.parametrize(
-    ("queries", "keys", "message"),
+    ("queries", "keys", "name"),
     [
-        ([[0], []], [[1]], "query group 1 is empty"),
-        ([[0]], [[7]], "key group 0 holds token 7 of 7"),
-        ([[-1]], [[1]], "query group 0 holds token -1 of 5"),
-        ([[0, 1], [1]], [[1]], "token 1 is in two query groups"),
+        ([[0], []], [[1]], "query group 1"),
+        ([[0]], [[7]], "token 7"),
+        ([[-1]], [[1]], "token -1"),
+        ([[0, 1], [1]], [[1]], "token 1"),
     ],
 )
-def test_groups_that_are_none(queries, keys, message):
-    with pytest.raises(ValueError, match=message):
+def test_groups_that_do_not_exist_are_refused(queries, keys, name):
+    with pytest.raises(ValueError, match=name):
         merge_tokens(weights(5, 7), queries, keys)
 
 
@@ -80,8 +74,6 @@ def test_what_groups_may_see():
     queries, keys = ((0, 1), (2,), (3, 4)), ((0,), (1, 2), (3,), (4,))
     seen = visible_groups(queries, keys, causal=True)
     assert torch.equal(merge_tokens(maps, queries, keys) > 0, seen)
-    with pytest.raises(ValueError, match="without a token"):
-        visible_groups(((),), groups, causal=True)
 
 
 def test_rows_over_the_kept_keys_sum_to_one():
@@ -103,5 +95,3 @@ def test_a_difference_has_a_sign_and_holes():
             else:
                 assert signed[row, column].isnan()
     assert_close(signed.nan_to_num(), -difference(right, left, comparable).nan_to_num())
-    with pytest.raises(ValueError, match=r"\(3, 4\) and \(2, 4\)"):
-        difference(left, right[:2], comparable)

@@ -1,5 +1,7 @@
 """Words of several tokens against loops; the yardstick of all other pairs."""
 
+from itertools import product
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -28,16 +30,15 @@ def by_hand(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) 
     return sum(float(matrix[i, j]) for i in query for j in key) / len(query)
 
 
-@pytest.mark.parametrize("query", UNITS)
-def test_mean_over_queries_sum_over_keys(query: tuple[int, ...]):
+def test_mean_over_queries_sum_over_keys():
     w = weights()
-    taken = taken_from_units(w, query, UNITS)
-    assert taken.shape == (2, 3, len(UNITS))
-    for layer in range(2):
-        for head in range(3):
+    for query in UNITS:
+        taken = taken_from_units(w, query, UNITS)
+        assert taken.shape == (2, 3, len(UNITS))
+        for layer, head in product(range(2), range(3)):
             expected = [by_hand(w[layer, head], query, unit) for unit in UNITS]
             assert_close(taken[layer, head], torch.tensor(expected), atol=1e-6, rtol=1e-5)
-    assert_close(taken.sum(-1), torch.ones(2, 3))  # the units hold every token once
+        assert_close(taken.sum(-1), torch.ones(2, 3))  # the units hold every token once
 
 
 def test_ranks():
@@ -78,10 +79,6 @@ def test_all_other_pairs(causal: bool):
 def test_preference_needs_a_margin():
     first, second = torch.tensor([0.5, 0.2, 0.30]), torch.tensor([0.1, 0.6, 0.31])
     assert preference(first, second, margin=0.05).tolist() == [1, -1, 0]
-    with pytest.raises(ValueError, match="margin above 0"):
-        preference(first, second, margin=0)
-    with pytest.raises(ValueError, match=r"\(3,\), \(2,\)"):
-        preference(first, second[:2], margin=0.1)
 
 
 @pytest.mark.parametrize("unit", [(), (-1,), (2, 7)])
@@ -90,12 +87,3 @@ def test_words_that_are_not_in_the_text(unit: tuple[int, ...]):
         taken_from_units(weights(), unit, UNITS)
     with pytest.raises(ValueError, match="not in a text of 7"):
         strongest_head(weights()[0], [unit])
-
-
-def test_units_that_do_not_exist():
-    with pytest.raises(ValueError, match="no unit 4 among 4"):
-        rank_of_unit(torch.zeros(2, 4), 4)
-    with pytest.raises(ValueError, match="no unit 9 among 4"):
-        other_pairs(torch.zeros(4, 4), torch.ones(4).bool(), (1, 9), causal=False)
-    with pytest.raises(ValueError, match=r"\(3, 4\) values do not fit 4 units"):
-        other_pairs(torch.zeros(3, 4), torch.ones(4).bool(), (1, 2), causal=False)

@@ -24,7 +24,6 @@ from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
     last_logits,
     observe,
 )
-from tests.helpers.tiny_models import build
 
 PROMPT = [3, 1, 4, 1, 5]
 N_NEW = 7
@@ -127,15 +126,12 @@ def test_crop_keeps_the_memory_and_reuses_the_rows(decoder: Transformer):
     assert longer.after[0].shape[2] == longer.n_after == 12
     spoiled = (rows[0], rows[1] + 1)  # reused rows that were wrong would be seen
     assert crop_and_continue(decoder, TEXT[:9], spoiled, 4, other).difference > 1e-2
-    with pytest.raises(ValueError, match="cannot crop a cache of 9 tokens to 10"):
+    with pytest.raises(ValueError, match="9 tokens to 10"):
         crop_and_continue(decoder, TEXT[:9], rows, 10, other)
-    with pytest.raises(ValueError, match="no token to continue with"):
-        crop_and_continue(decoder, TEXT[:9], rows, 4, [])
 
 
 def test_a_full_cache_says_so_and_starts_again_from_its_last_half(decoder: Transformer):
-    message = refusal(decoder, TEXT, ROOM)
-    assert message == f"the cache holds {ROOM} of at most {ROOM} tokens: no room for 1 more"
+    assert f"{ROOM} of at most {ROOM} tokens" in refusal(decoder, TEXT, ROOM)
     passes = list(start_again(decoder, TEXT, len(PROMPT), ROOM))
     # 5, 6, 7 tokens, then 3 kept and 1 new, and so on
     assert [one.n_held for one in passes] == [5, 6, 7, 4, 5, 6, 7, 4, 5]
@@ -145,10 +141,9 @@ def test_a_full_cache_says_so_and_starts_again_from_its_last_half(decoder: Trans
         seen = TEXT[one.position + 1 - one.n_held : one.position + 1]
         assert_close(one.logits, last_logits(decoder, seen), atol=1e-5, rtol=0)
         assert one.flops == forward_flops(decoder.config, one.n_run, one.n_held)
-    with pytest.raises(ValueError, match="a room of 13 must hold"):
-        list(start_again(decoder, TEXT, len(PROMPT), 13))
-    with pytest.raises(ValueError, match="a room of 4 must hold"):
-        list(start_again(decoder, TEXT, len(PROMPT), 4))
+    for room in (4, 13):  # less than the prompt, and as much as the whole text
+        with pytest.raises(ValueError, match=f"room of {room}"):
+            list(start_again(decoder, TEXT, len(PROMPT), room))
 
 
 def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
@@ -179,8 +174,6 @@ def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
         before = after
     assert ring_positions(0, 3) == (None, None, None)
     assert ring_positions(8, 3) == (6, 7, 5)
-    with pytest.raises(ValueError, match="a ring of 0 rows cannot hold 2 tokens"):
-        ring_positions(2, 0)
 
 
 def test_the_first_rows_kept_beside_a_window(decoder: Transformer):
@@ -196,7 +189,7 @@ def test_the_first_rows_kept_beside_a_window(decoder: Transformer):
     cache = RecordingCache.for_model(model, len(TEXT))
     for one, ring in zip(without, slide(model, TEXT, len(PROMPT), cache), strict=True):
         assert_close(one.logits, ring.logits, atol=1e-5, rtol=0)
-    with pytest.raises(ValueError, match="n_first must be 0 to 6, got 7"):
+    with pytest.raises(ValueError, match="got 7"):
         list(keep_first(decoder, TEXT, len(PROMPT), ROOM, 7))
 
 
@@ -208,8 +201,3 @@ def test_drift():
     assert found.largest == 2.0
     assert found.divergence == pytest.approx(float((p * (p / q).log()).sum()), abs=1e-6)
     assert (found.token_id, found.same) == (2, False)
-
-
-def test_a_model_without_logits():
-    with pytest.raises(ValueError, match="no output matrix"):
-        last_logits(build("bert"), PROMPT)
