@@ -238,7 +238,7 @@ def test_the_scores_are_those_of_the_table_of_heads():
     assert len(history_charts._COLOURS) == len(titles) == 6
 
 
-def test_the_files_to_take_away():
+def test_the_downloads():
     gpt2 = kept("gpt2-novels")
     arrays = history.arrays(gpt2, 1)
     np.testing.assert_array_equal(arrays["weights"][-1], gpt2.probes[1].weights(-1))
