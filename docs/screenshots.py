@@ -30,7 +30,7 @@ PAGES = (
     ("variants", "/variants", "[data-testid=stVegaLiteChart]"),
     ("calculator", "/calculator", "[data-testid=stVegaLiteChart]"),
     ("models", "/models", "[data-testid=stDataFrame] canvas"),
-    ("glossary", "/glossary", "li svg"),
+    ("glossary", "/glossary", ".glossary li"),
     ("exercise_sheet", "/exercise-sheet", ".sheet table"),
     ("why_attention", "/why-attention", "[data-testid=stVegaLiteChart]"),
     ("similarity", "/similarity", "figure.heatmap canvas"),
