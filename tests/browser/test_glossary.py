@@ -54,8 +54,8 @@ def test_a_term_is_explained_where_it_stands_and_in_its_entry(page: Page, site: 
     words = page.locator(".page-words")
     expect(words.get_by_text(sentence("softmax"))).to_be_visible()
     page.evaluate("window.loaded = true")
-    press(words.get_by_role("link", name="Learn it: Similarity").first, "Enter")
-    expect(page.get_by_role("heading", name="Similarity", level=1)).to_be_visible()
+    press(words.get_by_role("link", name="Learn it: Ladder").first, "Enter")
+    expect(page.get_by_role("heading", name="Ladder", level=1)).to_be_visible()
     assert page.evaluate("window.loaded")  # the site wasn't loaded again
 
 
