@@ -11,11 +11,11 @@ import numpy as np
 
 from pages.compare.ablate import ranking, runs
 from pages.compare.ablate.ranking import Ranking
-from pages.compare.ablate.runs import Effect, Question
+from pages.compare.ablate.runs import AblationTarget, Effect
 from ui.export import downloads
 
 
-def show(question: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
+def show(question: AblationTarget, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """The file, the code and the link."""
     ranked = ranking.kept(question, kind)
     downloads.panel(
@@ -34,7 +34,7 @@ def show(question: Question, changed: Effect, heads: Sequence[str], kind: str) -
 
 
 def arrays(
-    question: Question, changed: Effect, heads: Sequence[str], ranked: Ranking | None
+    question: AblationTarget, changed: Effect, heads: Sequence[str], ranked: Ranking | None
 ) -> dict[str, Any]:
     """Everything that was measured, under the names that the CSV files of the page use."""
     size, second = map(_key, ranking.measures(question))
@@ -60,7 +60,7 @@ def _key(name: str) -> str:
     return re.sub(r"\W+", "_", name.replace("1 −", "one minus")).strip("_")
 
 
-def snippet(question: Question, heads: Sequence[str], kind: str) -> str:
+def snippet(question: AblationTarget, heads: Sequence[str], kind: str) -> str:
     """Python that switches the same heads off and prints both numbers of the page."""
     measure = {
         "next": f"prediction_effects(logits_from(model.core), hidden[0], {question.position})",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pages.compare.heads import values
-from pages.compare.heads.values import Reading
+from pages.compare.heads.values import MapOptions
 from serving.runs import Run
 from ui.export import downloads
 from ui.widgets import head_pairs
@@ -27,7 +27,7 @@ print(weights[{query}, {key}])  # {query_label} -> {key_label}
 """
 
 
-def show(run: Run, choice: HeadChoice, reading: Reading, pair: tuple[int, int]) -> None:
+def show(run: Run, choice: HeadChoice, reading: MapOptions, pair: tuple[int, int]) -> None:
     """The files, the code and the link."""
     head = f"{run.model}_layer{choice.layer}_head{choice.head}"
     downloads.panel(
@@ -42,7 +42,7 @@ def show(run: Run, choice: HeadChoice, reading: Reading, pair: tuple[int, int]) 
     )
 
 
-def arrays(run: Run, reading: Reading) -> dict[str, Any]:
+def arrays(run: Run, reading: MapOptions) -> dict[str, Any]:
     """All arrays of the run, float32, with the tokens."""
     result: dict[str, Any] = {
         "weights": run.weights,
@@ -53,7 +53,7 @@ def arrays(run: Run, reading: Reading) -> dict[str, Any]:
         "token_ids": np.array(run.tokens.ids),
         "tokens": np.array(run.tokens.labels),
     }
-    if reading != Reading():
+    if reading != MapOptions():
         result["values_as_shown"] = values.values(run, reading)
         result["keys_left_out"] = np.array(reading.hidden, dtype=np.int64)
     return result

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pages.compare.side_by_side.comparison import WORDS, Comparison
+from pages.compare.side_by_side.comparison import WORDS, MapComparison
 from serving.runs import Run
 from ui.export import downloads
 from ui.widgets.head_choice import HeadChoice
@@ -42,7 +42,7 @@ RENORMALISE = "left, right = renormalised(left, seen), renormalised(right, seen)
 LARGEST = "print(left[{cell}], right[{cell}], signed[{cell}])  # the largest: {query} -> {key}\n"
 
 
-def show(runs: Runs, heads: Heads, comparison: Comparison, view: str, renormalise: bool) -> None:
+def show(runs: Runs, heads: Heads, comparison: MapComparison, view: str, renormalise: bool) -> None:
     """The file, the code and the link."""
     downloads.panel(
         "side_by_side",
@@ -58,7 +58,7 @@ def show(runs: Runs, heads: Heads, comparison: Comparison, view: str, renormalis
     )
 
 
-def arrays(runs: Runs, heads: Heads, comparison: Comparison) -> dict[str, Any]:
+def arrays(runs: Runs, heads: Heads, comparison: MapComparison) -> dict[str, Any]:
     """The tensors of both sides, and `left`, `right`, `difference` of the comparison."""
     tensors: dict[str, Any] = {
         "left": comparison.left,
@@ -76,7 +76,9 @@ def arrays(runs: Runs, heads: Heads, comparison: Comparison) -> dict[str, Any]:
     return tensors
 
 
-def snippet(runs: Runs, heads: Heads, comparison: Comparison, view: str, renormalise: bool) -> str:
+def snippet(
+    runs: Runs, heads: Heads, comparison: MapComparison, view: str, renormalise: bool
+) -> str:
     """Python that subtracts the same heads and prints the largest difference."""
     names = ["difference", "merge_tokens", *["renormalised"] * renormalise, "visible_groups"]
     sides = [

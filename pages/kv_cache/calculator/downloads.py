@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pages.kv_cache.calculator.setting import Setting
+from pages.kv_cache.calculator.setting import CacheScenario
 from ui.export import downloads
 
 
-def show(chosen: Setting) -> None:
+def show(chosen: CacheScenario) -> None:
     """The code and the link."""
     downloads.panel("calculator", snippet=snippet(chosen))
 
 
-def snippet(chosen: Setting) -> str:
+def snippet(chosen: CacheScenario) -> str:
     """Python that prints the cache's bytes."""
     model = chosen.model
     fields: Mapping[str, object] = {

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.inside_the_cache import numbers
-from pages.kv_cache.inside_the_cache.run import Run
+from pages.kv_cache.inside_the_cache.run import CacheRun
 from ui.export import downloads
 
 
-def show(run: Run, step: int) -> None:
+def show(run: CacheRun, step: int) -> None:
     """The files, the code and the link."""
     stem = f"{run.settings.model}_cache"
     downloads.panel(
@@ -25,12 +25,12 @@ def show(run: Run, step: int) -> None:
     )
 
 
-def every_step(run: Run) -> pd.DataFrame:
+def every_step(run: CacheRun) -> pd.DataFrame:
     """What each step did with the cache, and what it would have cost without it."""
     return numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
 
 
-def arrays(run: Run) -> dict[str, Any]:
+def arrays(run: CacheRun) -> dict[str, Any]:
     """The buffers, ids and logits of a run."""
     return {
         "keys": run.keys,
@@ -42,7 +42,7 @@ def arrays(run: Run) -> dict[str, Any]:
     }
 
 
-def snippet(run: Run, step: int) -> str:
+def snippet(run: CacheRun, step: int) -> str:
     """Python that makes the same run, from the repository's root."""
     settings = run.settings
     return "\n".join(

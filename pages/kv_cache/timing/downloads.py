@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from pages.kv_cache.timing.measured import Run
+from pages.kv_cache.timing.measured import TimingRun
 from pretrained.untrained import SHAPES
 from ui.export import downloads
 
 MAX_PROMPT = 200  # characters of it in every row of the file
 
 
-def show(name: str, run: Run) -> None:
+def show(name: str, run: TimingRun) -> None:
     """The file, the code and the link. name: of the run, such as "#2"."""
     downloads.panel(
         "timing",
@@ -23,7 +23,7 @@ def show(name: str, run: Run) -> None:
     )
 
 
-def snippet(run: Run) -> str:
+def snippet(run: TimingRun) -> str:
     """Python that times the core's generation with the same settings."""
     question = run.question
     device = f'device="{run.device.partition(",")[0]}"'  # times are those of the device

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from pages.kv_cache.what_is_recomputed import counts
-from pages.kv_cache.what_is_recomputed.pictures import View
+from pages.kv_cache.what_is_recomputed.pictures import StepView
 from ui.export import downloads
 
 
-def show(view: View, scope: str) -> None:
+def show(view: StepView, scope: str) -> None:
     """The files, the code and the link."""
     stem = f"{view.growth.settings.model}_recomputed"
     position = f"step{view.step_index + 1}_layer{view.layer}_head{view.head}"
@@ -26,7 +26,7 @@ def show(view: View, scope: str) -> None:
     )
 
 
-def arrays(view: View) -> dict[str, Any]:
+def arrays(view: StepView) -> dict[str, Any]:
     """The head's six matrices: `queries`, `cached_queries`, `before_queries`, and so on."""
     step, growth = view.step, view.growth
     tensors = {"token_ids": np.array(growth.ids[: step.n_tokens])}
@@ -39,7 +39,7 @@ def arrays(view: View) -> dict[str, Any]:
     return tensors
 
 
-def snippet(view: View) -> str:
+def snippet(view: StepView) -> str:
     """Python that prints how far the boxed parts moved."""
     settings, step_index = view.growth.settings, view.step_index
     lines = [
