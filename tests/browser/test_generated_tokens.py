@@ -71,7 +71,7 @@ def test_downloads_and_hostile_words(page: Page, site: Site):
     expect(page.get_by_text("3 tokens, one step each")).to_be_visible()
     expect(text(page)).to_contain_text("<")
     expect(page.get_by_test_id("stMain").locator("img")).to_have_count(0)
-    unfold(page, "Take it away")
+    unfold(page, "Download or share")
     for button, ending in (("All heads, float32 (NPZ)", ".npz"), ("All charts", ".zip")):
         with page.expect_download() as download:
             click(page.get_by_role("button", name=button))

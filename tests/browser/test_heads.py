@@ -3,14 +3,13 @@
 import io
 import re
 import urllib.parse
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
 from pages.compare.heads import statistics
@@ -32,7 +31,7 @@ from tests.helpers.browser import (
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention, bundled
 from tests.helpers.mosaic import cell_read, painted, read_head, tiles, value_read
-from tests.helpers.visitors import opened_offline, settled
+from tests.helpers.visitors import settled
 
 N_HEADS = {ENCODER: 12, DECODER: 9}
 
@@ -195,11 +194,11 @@ def test_256_tokens(page: Page, site: Site):
     expect(heatmap(page, ": weights")).to_be_visible()
 
 
-def test_pictures_and_files_to_take_away(page: Page, site: Site):
+def test_pictures_and_files_are_downloaded(page: Page, site: Site):
     figure = visit(page, site)
     assert download(figure, "PNG").path().read_bytes().startswith(b"\x89PNG")
     assert download(figure, "SVG").path().read_text(encoding="utf-8").count("<image") == 72
-    unfold(page, "Take it away")
+    unfold(page, "Download or share")
     with page.expect_download() as npz:
         click(page.get_by_role("button", name="All heads (NPZ)"))
     arrays = np.load(io.BytesIO(Path(npz.value.path()).read_bytes()))
@@ -208,33 +207,6 @@ def test_pictures_and_files_to_take_away(page: Page, site: Site):
     assert urllib.parse.parse_qs(urllib.parse.urlsplit(link.strip()).query)["heads_text"] == [
         SENTENCE
     ]
-
-
-@pytest.fixture
-def saved_page(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
-    """The offline page of a visit, opened from a file without a network."""
-    visit(page, site, heads_layer="1", heads_head="3")
-    unfold(page, "Take it away")
-    with page.expect_download() as file:
-        click(page.get_by_role("button", name="Page for offline use"))
-    context = browser.new_context(viewport={"width": 1000, "height": 900})
-    with opened_offline(context, file.value) as saved:
-        yield saved
-
-
-def test_the_offline_page_opens_every_head_and_asks_for_nothing(saved_page: Page):
-    figure = saved_page.locator("figure.mosaic")
-    expect(figure.locator(".scroll canvas")).to_have_attribute("data-painted", re.compile("."))
-    expect(heatmap(saved_page, "L1H3: weights")).to_be_visible()
-    matrix, n = weights_of(5, 4)
-    read_head(figure, 64, 7, 2, n, "L5H4")
-    shown, off = value_read(figure)
-    assert abs(shown - float(matrix[7, 2])) <= off
-    click_where_the_pointer_is(saved_page)
-    opened = heatmap(saved_page, "L5H4: weights")
-    expect(opened).to_be_visible()
-    text = read_cell(opened, 7, 2)
-    assert last_number(text) == pytest.approx(float(matrix[7, 2]), rel=1e-5)
 
 
 def test_definitions_stand_on_the_headings_of_the_table(page: Page, site: Site):

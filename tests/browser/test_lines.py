@@ -1,4 +1,4 @@
-"""Heads as lines in a browser, under the policy of a hosted site; pictures to take away."""
+"""Heads as lines in a browser, under the policy of a hosted site; pictures to download."""
 
 import io
 import re

@@ -462,7 +462,7 @@ def test_an_encoder_predicts_nothing_and_hides_nothing(page: Page, site: Site):
 def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     """The walk as one file, opened without a network; requests and complaints fail the test."""
     open_picture(page, site)
-    unfold(page, "Take it away")
+    unfold(page, "Download or share")
     with page.expect_download() as download:
         click(page.get_by_role("button", name="The walk as one HTML file"))
     context = browser.new_context(viewport=PROJECTOR, color_scheme="dark")

@@ -115,7 +115,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     expect(
         page.get_by_text(re.compile(r"For the whole model: [\d,]+ of [\d,]+ entries"))
     ).to_be_visible()
-    unfold(page, "Take it away")
+    unfold(page, "Download or share")
     with page.expect_download() as download:
         press(page.get_by_role("button", name="This head's matrices (NPZ)"), "Enter")
     assert download.value.suggested_filename.endswith("step4_layer4_head0.npz")

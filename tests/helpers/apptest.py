@@ -21,7 +21,7 @@ VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "pages").glob("*/
 
 
 # What a page sends when its visitor opens it: the keys of `folded`, without the page's name.
-FOLDED = ("link", "paths", "predict", "take_away")
+FOLDED = ("link", "paths", "predict", "downloads")
 
 
 def open_page(site: AppTest, view: str, *, folded: bool = False, **query: str) -> AppTest:

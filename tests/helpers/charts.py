@@ -7,7 +7,14 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import vl_convert
 from streamlit.testing.v1 import AppTest
+
+
+def svg(description: dict[str, Any]) -> str:
+    """The chart as Vega draws it."""
+    no_address: list[str] = []
+    return str(vl_convert.vegalite_to_svg(description, allowed_base_urls=no_address))
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,7 @@
 """Charts: one place for colours, kept descriptions, and texts that stay data."""
 
-import io
 import json
 import math
-import zipfile
-from functools import partial
 from xml.etree import ElementTree
 
 import altair as alt
@@ -13,12 +10,10 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.helpers.charts import drawn_charts
+from tests.helpers.charts import drawn_charts, svg
 from ui.charts import show
 from ui.charts.bars import bars, labelled
 from ui.charts.style import INK, PAPER
-from ui.charts.theme import on_white
-from ui.export import take_away
 
 DARK = {"ink": "#fafbfc", "paper": "#0a0b0c"}
 LIGHT = {"ink": "#1d2730", "paper": "#ffffff"}
@@ -43,12 +38,6 @@ def inks(table: pd.DataFrame) -> alt.LayerChart:
     return alt.layer(rule, text, data=table)
 
 
-def picture(build: partial) -> str:
-    file = take_away.pictures(lambda: {"a": build}, "a.zip")
-    with zipfile.ZipFile(io.BytesIO(file.make())) as files:
-        return files.read("a.svg").decode()
-
-
 def test_a_mark_in_the_colour_of_the_text_follows_the_theme():
     table = labelled(["one", "two"], [1.0, 2.0])
     dark, light = (show.specification(inks, table, **colours) for colours in (DARK, LIGHT))
@@ -57,11 +46,10 @@ def test_a_mark_in_the_colour_of_the_text_follows_the_theme():
         assert values == colours
         assert chart["config"]["axis"]["titleColor"] == colours["ink"]
     assert dark["layer"] == light["layer"]
-    ink, paper = on_white()
-    svg = ElementTree.fromstring(picture(partial(inks, table)))
-    rules = [e for e in svg.iter() if e.get("stroke") == ink]
+    drawn = ElementTree.fromstring(svg(light))
+    rules = [e for e in drawn.iter() if e.get("stroke") == LIGHT["ink"]]
     assert len(rules) == 2
-    assert {e.get("fill") for e in svg.iter() if e.text in ("one", "two")} == {paper}
+    assert {e.get("fill") for e in drawn.iter() if e.text in ("one", "two")} == {LIGHT["paper"]}
 
 
 def test_a_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPatch):
@@ -103,9 +91,7 @@ def test_labels_of_bars_are_never_read_as_anything_but_text(horizontal: bool):
     assert expression.endswith("[datum.value]")
     assert json.loads(expression.removesuffix("[datum.value]")) == HOSTILE
     if horizontal:  # upright labels are left out where they overlap
-        texts = "".join(
-            ElementTree.fromstring(picture(partial(bars, table, "how much"))).itertext()
-        )
+        texts = "".join(ElementTree.fromstring(svg(chart)).itertext())
         assert all(label.strip() in texts for label in HOSTILE)
 
 

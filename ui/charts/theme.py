@@ -15,11 +15,3 @@ def paper() -> str:
     """The background colour."""
     theme = st.context.theme.type or "light"
     return str(st.get_option(f"theme.{theme}.backgroundColor"))
-
-
-def on_white() -> tuple[str, str]:
-    """Text colour and background of the light theme: for pictures that leave the site."""
-    return (
-        str(st.get_option("theme.light.textColor")),
-        str(st.get_option("theme.light.backgroundColor")),
-    )

@@ -1,1 +1,1 @@
-"""What a visitor can take away: files and code."""
+"""What a visitor can download or copy: files and code."""

@@ -1,4 +1,4 @@
-"""Tables to take away: the numbers of a page as files."""
+"""Tables of a page: their height, and their CSV files."""
 
 from __future__ import annotations
 

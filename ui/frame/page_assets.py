@@ -15,7 +15,7 @@ from pathlib import Path
 import streamlit as st
 
 _FOLDER = Path(__file__).parent
-_IN_CLASS = ("zoom", "projector", "pictures", "one_picture", "embedding", "print")
+_IN_CLASS = ("projector", "pictures", "one_picture", "embedding", "print")
 _SCRIPTS = (
     *("color_scheme", "history"),
     *(f"in_class/{name}" for name in _IN_CLASS),

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.compare.ablate import effect, pickers, runs, sections, take_away
+from pages.compare.ablate import downloads, effect, pickers, runs, sections
 from serving import models
 from serving.heads import HeadId
 from ui.export import source
@@ -58,7 +58,7 @@ st.subheader("Every head, one at a time")
 sections.refused()
 sections.rank(question, heads, kind)
 
-take_away.show(question, changed, heads, kind)
+downloads.show(question, changed, heads, kind)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -4,7 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.compare.generated_tokens import charts, choices, run, sink, step, take_away
+from pages.compare.generated_tokens import charts, choices, downloads, run, sink, step
 from serving import models
 from ui.charts.show import show
 from ui.export import source, tables
@@ -123,7 +123,7 @@ if SINK in shown:
                 "Every layer (CSV)", layers, "sink_layers.csv", key="generated_tokens_layers_csv"
             )
 
-take_away.show(maps, step_index, measurements)
+downloads.show(maps, step_index)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -19,7 +19,7 @@ from ui.canvas.component import about
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.canvas.mosaic import Arrangement, arrange, mosaic, packing
 from ui.charts.show import show as show_chart
-from ui.export import tables, take_away
+from ui.export import downloads
 from ui.widgets import code_block, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
@@ -78,20 +78,11 @@ def show() -> None:
         table = history_numbers.table(kept, text, head)
         plain_table(table, "Scores and losses by step", {"step": "{:,}"}, most=400)
         name = f"{kept.name}_{head}_by_step"
-        take_away.buttons(
-            [
-                take_away.File(
-                    "This table (CSV)",
-                    partial(tables.csv, table),
-                    f"{name}.csv",
-                    "text/csv",
-                ),
-                take_away.arrays(
-                    "All heads at all steps (NPZ)",
-                    partial(arrays, kept, text),
-                    f"{kept.name}_history.npz",
-                ),
-            ],
+        downloads.buttons(
+            downloads.csv("This table", lambda: table, name),
+            downloads.npz(
+                "All heads at all steps", partial(arrays, kept, text), f"{kept.name}_history"
+            ),
             key="heads_history_save",
         )
 

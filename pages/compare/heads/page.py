@@ -4,15 +4,14 @@ import streamlit as st
 
 from pages.compare.heads import (
     choices,
+    downloads,
     history,
     numbers,
     open_head,
     stages,
     statistics,
-    take_away,
     values,
 )
-from pages.compare.heads.take_away import MOSAIC
 from serving import models, runs
 from ui.canvas.mosaic import Arrangement, arrange, mosaic
 from ui.export import source
@@ -24,6 +23,7 @@ from ui.widgets.pair import choose_pair
 from ui.widgets.parts import heading, parts
 from ui.widgets.settings import settings
 
+MOSAIC = "heads_mosaic"  # the key of the mosaic
 PAIR, LINES, NUMBERS = "One pair of tokens", "Lines from query to key", "All heads in numbers"
 PARTS = (PAIR, LINES, NUMBERS, *([history.TITLE] if history.offered() else []))
 
@@ -135,7 +135,7 @@ def pictures() -> None:
         heading(history.TITLE, shown)
         history.show()
 
-    take_away.show(take_away.View(run, choice, reading, drawing, arrangement), pair)
+    downloads.show(run, choice, reading, pair)
 
 
 pictures()

@@ -5,8 +5,8 @@ from functools import partial
 import streamlit as st
 
 from pages.compare.side_by_side import comparison as side_by_side
+from pages.compare.side_by_side import downloads, same_pair
 from pages.compare.side_by_side import reference as beside
-from pages.compare.side_by_side import same_pair, take_away
 from serving import models, runs
 from serving.limits import MAX_TEXT_CHARACTERS
 from ui.canvas.component import about
@@ -129,7 +129,6 @@ if comparison is not None and DIFFERENCE in shown:
         source.step(MERGING, "difference", "difference")
 if TABLES in shown:
     side_by_side.numbers([(which, run, choice) for which, _, run, choice in opened], comparison)
-references = []
 if REFERENCE in shown:
     st.subheader(REFERENCE)
     if linked(
@@ -138,11 +137,11 @@ if REFERENCE in shown:
         False,
         key="side_by_side_reference",
     ):
-        references = beside.show([(run.model, run.tokens.text) for _, _, run, _ in opened])
+        beside.show([(run.model, run.tokens.text) for _, _, run, _ in opened])
         source.step("pretrained/comparison.py", "largest_difference", "largest")
 
 if comparison is not None:
-    take_away.show(both_runs, (first, second), comparison, view, renormalise, references)
+    downloads.show(both_runs, (first, second), comparison, view, renormalise)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -87,9 +87,8 @@ def reference(name: str, text: str) -> Reference:
         return Reference(model.spec.title, len(tokens), compare(model.core, theirs, tokens.ids))
 
 
-def show(requests: Iterable[tuple[str, str]]) -> list[Reference]:
+def show(requests: Iterable[tuple[str, str]]) -> None:
     """The comparison of each different model and text: a sentence, a chart and a table."""
-    references = []
     columns = st.columns(2, gap="large")
     for place, ((name, text), column) in enumerate(
         zip(dict.fromkeys(requests), columns, strict=False)
@@ -108,5 +107,3 @@ def show(requests: Iterable[tuple[str, str]]) -> list[Reference]:
                 key=f"side_by_side_reference_{place}",
             )
             comparison.show_table()
-            references.append(comparison)
-    return references

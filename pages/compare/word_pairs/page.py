@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.compare.word_pairs import charts, questions, search, take_away
+from pages.compare.word_pairs import charts, downloads, questions, search
 from serving import models, runs
 from serving.heads import HeadId
 from ui.charts.show import show
@@ -131,7 +131,7 @@ if AGAINST in shown:
         yardstick = page_charts["yardstick"]
         show(yardstick.func, *yardstick.args, key="word_pairs_yardstick")
 
-take_away.show(run, result, table)
+downloads.show(run, result, table)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -212,7 +212,7 @@ def _data(job: Job) -> None:
         )
     ]
     table = pd.DataFrame(rows)
-    with st.expander("Every step, and the data to take away"):
+    with st.expander("Every step, and the data to download"):
         st.dataframe(table, hide_index=True, height=tables.height(table, 320))
         settings = table.assign(settings=job.request.summary, device=job.device)
         tables.download(

@@ -24,6 +24,7 @@ from pages.in_class.exercise_sheet.exercise import (
 )
 
 SIZE = 3  # numbers of a vector
+NUMBERED = tuple(str(position + 1) for position in range(SIZE))
 N_TOKENS = 4  # of the sentence, the first ones
 SIZES = (2, 3, 5, 6, 7, 8)  # d of the softmax: their roots go on for ever, so nothing ends in a 5
 MOST_DRAWS = 10_000
@@ -42,12 +43,10 @@ def scores(labels: Sequence[str], variant: int) -> Exercise:
     keys = tenths(numbers, len(labels), SIZE)
     q, k = (torch.tensor(rows, dtype=torch.float64) for rows in ([query], keys))
     products = attend(q, k, k).scores[0].tolist()
-    steps = []
-    for label, key, product in zip(labels, keys, products, strict=True):
-        pairs = list(zip(query, key, strict=True))
-        factors = " + ".join(f"{in_brackets(a, 1)} · {in_brackets(b, 1)}" for a, b in pairs)
-        terms = added([a * b for a, b in pairs], 2)
-        steps.append(f"q · k of {label}: {factors} = {terms} = {written(product, 2)}")
+    steps = [
+        f"q · k of {label}: {_dot_product(query, key, product, (1, 1))}"
+        for label, key, product in zip(labels, keys, products, strict=True)
+    ]
     printed = [rounded(product, 2) for product in products]
     best = [label for label, number in zip(labels, printed, strict=True) if number == max(printed)]
     which = (
@@ -55,7 +54,6 @@ def scores(labels: Sequence[str], variant: int) -> Exercise:
         if len(best) == 1
         else f"The largest score belongs to {' and '.join(best)}: these keys fit equally well."
     )
-    numbered = tuple(str(place + 1) for place in range(SIZE))
     return Exercise(
         "Scores: how well does a query fit each key?",
         (
@@ -64,10 +62,10 @@ def scores(labels: Sequence[str], variant: int) -> Exercise:
             "Calculate the dot product of the query with each key. Which key fits best?",
         ),
         (
-            Table("", numbered, ((f"query of {labels[-1]}", row(query, 1)),)),
+            Table("", NUMBERED, ((f"query of {labels[-1]}", row(query, 1)),)),
             Table(
                 "key of",
-                numbered,
+                NUMBERED,
                 tuple((label, row(key, 1)) for label, key in zip(labels, keys, strict=True)),
             ),
         ),
@@ -79,6 +77,10 @@ def scores(labels: Sequence[str], variant: int) -> Exercise:
 
 def softmax(labels: Sequence[str], variant: int) -> Exercise:
     """A row of scores, divided by the root of d, and its softmax; labels: of the tokens."""
+    import torch
+
+    from attention_core.attend import attention_weights
+
     numbers = chance("softmax", variant)
 
     def draw() -> tuple[int, list[float]]:
@@ -87,18 +89,15 @@ def softmax(labels: Sequence[str], variant: int) -> Exercise:
     size, row_of_scores = _draw(draw, lambda drawn: _is_the_same_by_hand(drawn[1], drawn[0]))
     root = math.sqrt(size)
     scaled = [rounded(score / root, 2) for score in row_of_scores]
-    powers = [rounded(math.exp(value), 3) for value in scaled]
-    (weights,) = _weights([scaled], causal=False)
-    total = sum(powers)
-    steps = [f"√{size} = {root:.3f}"]
-    for label, score, value, power, weight in zip(
-        labels, row_of_scores, scaled, powers, weights, strict=True
-    ):
-        steps.append(
-            f"{label}: {written(score, 2)} / {root:.3f} = {written(value, 2)}; "
-            f"e to the power of {written(value, 2)} = {power:.3f}; "
-            f"{power:.3f} / {total:.3f} = {weight:.2f}"
+    powers = _powers(scaled)
+    weights = attention_weights(torch.tensor(scaled, dtype=torch.float64)).tolist()
+    steps = [
+        f"{label}: {written(score, 2)} / {root:.3f} = {written(value, 2)}; "
+        f"e to the power of {written(value, 2)} = {power:.3f}; {quotient}"
+        for label, score, value, power, quotient in zip(
+            labels, row_of_scores, scaled, powers, _quotients(powers, weights), strict=True
         )
+    ]
     return Exercise(
         "Softmax: from scores to weights",
         (
@@ -120,9 +119,9 @@ def softmax(labels: Sequence[str], variant: int) -> Exercise:
         ),
         2,
         (
-            *steps[:1],
-            f"The sum of the powers: {added(powers, 3)} = {total:.3f}",
-            *steps[1:],
+            f"√{size} = {root:.3f}",
+            f"The sum of the powers: {added(powers, 3)} = {sum(powers):.3f}",
+            *steps,
             f"All weights together: {added([rounded(w, 2) for w in weights], 2)} = "
             f"{sum(rounded(w, 2) for w in weights):.2f}",
         ),
@@ -133,7 +132,7 @@ def mask(labels: Sequence[str], variant: int) -> Exercise:
     """The causal mask on a table of scores, and the weights of each row; labels: of the tokens."""
     import torch
 
-    from attention_core.attend import mask_scores
+    from attention_core.attend import attention_weights, mask_scores
     from attention_core.masks import causal_mask
 
     numbers = chance("mask", variant)
@@ -143,23 +142,19 @@ def mask(labels: Sequence[str], variant: int) -> Exercise:
         lambda drawn: all(_is_the_same_by_hand(drawn[place][: place + 1], 1) for place in range(n)),
     )
     scores = torch.tensor(table, dtype=torch.float64)
-    masked = mask_scores(scores, causal_mask(n, n)).tolist()
-    weights = _weights(table, causal=True)
-    steps = ["A token sees itself and what stands before it. All other scores become −∞."]
-    for label, values, shares in zip(labels, masked, weights, strict=True):
-        seen = [value for value in values if value != -math.inf]
-        powers = [rounded(math.exp(value), 3) for value in seen]
-        total = sum(powers)
-        quotients = ", ".join(
-            f"{power:.3f} / {total:.3f} = {share:.2f}"
-            for power, share in zip(powers, shares[: len(seen)], strict=True)
-        )
-        sum_of_powers = f" = {total:.3f}" if len(powers) > 1 else ""
-        steps.append(f"Row of {label}: powers {added(powers, 3)}{sum_of_powers}; {quotients}")
+    causal = causal_mask(n, n)
+    masked = mask_scores(scores, causal)
+    weights = attention_weights(masked, causal).tolist()
     asked = [
-        [("−∞" if value == -math.inf else written(value, 1)) for value in values]
-        for values in masked
+        tuple("−∞" if value == -math.inf else written(value, 1) for value in values)
+        for values in masked.tolist()
     ]
+    steps = ["A token sees itself and what stands before it. All other scores become −∞."]
+    for n_seen, (label, values, shares) in enumerate(zip(labels, table, weights, strict=True), 1):
+        powers = _powers(values[:n_seen])
+        sum_of_powers = f" = {sum(powers):.3f}" if n_seen > 1 else ""
+        quotients = ", ".join(_quotients(powers, shares[:n_seen]))
+        steps.append(f"Row of {label}: powers {added(powers, 3)}{sum_of_powers}; {quotients}")
     return Exercise(
         "The causal mask",
         (
@@ -170,7 +165,7 @@ def mask(labels: Sequence[str], variant: int) -> Exercise:
         ),
         (_square("scores", labels, [row(values, 1) for values in table]),),
         (
-            _square("masked scores", labels, [tuple(cells) for cells in asked]),
+            _square("masked scores", labels, asked),
             _square("weights", labels, [row(shares, 2) for shares in weights]),
         ),
         2,
@@ -194,14 +189,10 @@ def context(labels: Sequence[str], variant: int) -> Exercise:
     k = torch.tensor(weights, dtype=torch.float64).log()[:, None]
     record = attend(torch.ones(1, 1, dtype=torch.float64), k, v, scale=1.0)
     vector = record.context[0].tolist()
-    steps = []
-    for place in range(SIZE):
-        column = [value[place] for value in values]
-        pairs = list(zip(weights, column, strict=True))
-        factors = " + ".join(f"{weight:.2f} · {in_brackets(value, 1)}" for weight, value in pairs)
-        terms = added([weight * value for weight, value in pairs], 3)
-        steps.append(f"Number {place + 1}: {factors} = {terms} = {written(vector[place], 3)}")
-    numbered = tuple(str(place + 1) for place in range(SIZE))
+    steps = [
+        f"Number {number}: {_dot_product(weights, column, total, (2, 1))}"
+        for number, column, total in zip(NUMBERED, zip(*values, strict=True), vector, strict=True)
+    ]
     return Exercise(
         "The context vector",
         (
@@ -212,14 +203,14 @@ def context(labels: Sequence[str], variant: int) -> Exercise:
         (
             Table(
                 "value of",
-                ("weight", *numbered),
+                ("weight", *NUMBERED),
                 tuple(
                     (label, (f"{weight:.2f}", *row(value, 1)))
                     for label, weight, value in zip(labels, weights, values, strict=True)
                 ),
             ),
         ),
-        (Table("", numbered, (("context vector", row(vector, 3)),)),),
+        (Table("", NUMBERED, (("context vector", row(vector, 3)),)),),
         4,
         tuple(steps),
     )
@@ -229,18 +220,30 @@ def _square(corner: str, labels: Sequence[str], rows: Sequence[tuple[str, ...]])
     return Table(corner, tuple(labels), tuple(zip(labels, rows, strict=True)))
 
 
-def _weights(table: Sequence[Sequence[float]], *, causal: bool) -> list[list[float]]:
-    """The softmax of each row of divided scores by the core, behind the mask if causal."""
-    import torch
+def _dot_product(
+    first: Sequence[float], second: Sequence[float], total: float, places: tuple[int, int]
+) -> str:
+    """How a dot product is calculated by hand. places: decimals of the factors."""
+    pairs = list(zip(first, second, strict=True))
+    factors = " + ".join(
+        f"{in_brackets(a, places[0])} · {in_brackets(b, places[1])}" for a, b in pairs
+    )
+    terms = added([a * b for a, b in pairs], sum(places))
+    return f"{factors} = {terms} = {written(total, sum(places))}"
 
-    from attention_core.attend import attention_weights, mask_scores
-    from attention_core.masks import causal_mask
 
-    scores = torch.tensor(table, dtype=torch.float64)
-    if causal:
-        mask = causal_mask(len(table), len(table))
-        return attention_weights(mask_scores(scores, mask), mask).tolist()
-    return attention_weights(scores).tolist()
+def _powers(scores: Sequence[float]) -> list[float]:
+    """E to the power of each score, as it is printed."""
+    return [rounded(math.exp(score), 3) for score in scores]
+
+
+def _quotients(powers: Sequence[float], weights: Sequence[float]) -> list[str]:
+    """How each weight of a row is calculated by hand."""
+    total = sum(powers)
+    return [
+        f"{power:.3f} / {total:.3f} = {weight:.2f}"
+        for power, weight in zip(powers, weights, strict=True)
+    ]
 
 
 def _draw(draw: Callable[[], Drawn], suits: Callable[[Drawn], bool]) -> Drawn:
@@ -255,22 +258,17 @@ def _draw(draw: Callable[[], Drawn], suits: Callable[[Drawn], bool]) -> Drawn:
 def _is_the_same_by_hand(row_of_scores: Sequence[float], size: int) -> bool:
     """Whether the printed weights are the same however a student rounds, and add up to 1."""
     root = math.sqrt(size)
-    scaled = [rounded(score / root, 2) for score in row_of_scores]
-    ways = [
-        scaled,  # rounded as it is printed
-        [score / root for score in row_of_scores],  # nothing rounded
-    ]
-    powers = [rounded(math.exp(value), 3) for value in scaled]
-    by_hand = [f"{power / sum(powers):.2f}" for power in powers]
-    same_root = all(
-        rounded(score / rounded(root, 3), 2) == value
-        for score, value in zip(row_of_scores, scaled, strict=True)
+    exact = [score / root for score in row_of_scores]
+    scaled = [rounded(value, 2) for value in exact]
+    by_hand = _shares(_powers(scaled))
+    return (
+        [rounded(score / rounded(root, 3), 2) for score in row_of_scores] == scaled
+        and _shares(list(map(math.exp, scaled))) == by_hand
+        and _shares(list(map(math.exp, exact))) == by_hand
+        and sum(round(100 * float(share)) for share in by_hand) == 100
     )
-    printed = [[f"{weight:.2f}" for weight in _softmax(way)] for way in ways]
-    hundredths = sum(round(100 * float(text)) for text in by_hand)
-    return same_root and all(texts == by_hand for texts in printed) and hundredths == 100
 
 
-def _softmax(values: Sequence[float]) -> list[float]:
-    powers = [math.exp(value) for value in values]
-    return [power / sum(powers) for power in powers]
+def _shares(powers: Sequence[float]) -> list[str]:
+    """Each power as a share of their sum, as it is printed."""
+    return [f"{power / sum(powers):.2f}" for power in powers]

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.in_class.exercise_sheet import sheet
 from serving import models
-from ui.export import take_away
+from ui.export import downloads
 from ui.widgets import controls, messages
 from ui.widgets.folded import folded
 from ui.widgets.linked import linked
@@ -53,8 +53,8 @@ if not printed.exercises:
 
 with right:
     st.html(PRINT)
-    take_away.buttons(
-        [take_away.File("Save", partial(sheet.document, printed), sheet.FILE, "text/html")],
+    downloads.buttons(
+        downloads.File("Save", partial(sheet.document, printed), sheet.FILE, "text/html"),
         key="exercise_sheet_save",
     )
 st.html(sheet.STYLE)
@@ -67,4 +67,4 @@ st.markdown(
     "those of the model. All solutions are computed from the numbers that are printed: a student "
     "who calculates by hand gets the same digits.]"
 )
-folded("A link to this sheet", "exercise_sheet_link", take_away.link, "exercise_sheet")
+folded("A link to this sheet", "exercise_sheet_link", downloads.link, "exercise_sheet")

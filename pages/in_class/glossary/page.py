@@ -1,9 +1,13 @@
-"""Glossary: every term of the site, said in a sentence or two, with a picture and its lesson."""
+"""Glossary: every term of the site in a sentence or two, with the lesson that teaches it."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
 
 import streamlit as st
 
-from pages.in_class.glossary import cards
-from ui.frame.glossary.terms import glossary
+from serving import parameters
+from ui.frame.glossary.terms import Term, glossary
 from ui.frame.sections import TITLES
 from ui.widgets import messages
 from ui.widgets.linked import linked
@@ -12,6 +16,23 @@ from ui.widgets.visit import page_view
 
 MAX_CHARACTERS = 60  # of what is searched for
 OPENED = "glossary_opened"  # in the session: the term of the address that was opened last, and when
+
+
+def cards(terms: Sequence[Term], opened: Term | None) -> str:
+    """The HTML of these terms. opened: the one that the address names, which comes first."""
+    first = sorted(terms, key=lambda term: term != opened)
+    return f'<ul class="glossary">{"".join(_card(term, term == opened) for term in first)}</ul>'
+
+
+def _card(term: Term, is_opened: bool) -> str:
+    name, title = escape(term.name), escape(TITLES[term.page])
+    return (
+        f"<li class={'opened' if is_opened else 'term'}>"
+        f"<h2>{name}</h2><p>{escape(term.sentence)}</p>"
+        f'<a href="{parameters.address(term.page)}" data-inside '
+        f'aria-label="{name}: learn it on the page {title}">{title}</a></li>'
+    )
+
 
 words = glossary(frozenset(TITLES))
 wanted = st.query_params.get("term", "")
@@ -22,9 +43,8 @@ if opened and st.session_state.get(OPENED) != (page_view().number, wanted):
 
 st.title("Glossary")
 st.markdown(
-    f"The {len(words.terms)} words of these pages, each in a sentence or two. On other pages they "
-    "are underlined with dots: point at one, or tap it. :small[In a picture of a matrix a stronger "
-    "cell is a larger number, and a hollow one is below 0.]"
+    f"The {len(words.terms)} terms of these pages, each in a sentence or two. Other pages "
+    "underline them with dots: click or tap one to read its definition."
 )
 text = linked(
     st.text_input,
@@ -46,4 +66,5 @@ else:
     chosen = parts("glossary_part", words.parts)
     shown = tuple(term for term in words.terms if term.part in chosen)
 if shown:
-    cards.show(shown, opened.name if opened else "", key="glossary_cards")
+    st.html(Path(__file__).with_name("cards.css"))
+    st.html(cards(shown, opened))

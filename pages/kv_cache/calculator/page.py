@@ -5,10 +5,10 @@ import streamlit as st
 from pages.kv_cache.calculator import (
     charts,
     controls,
+    downloads,
     numbers,
     sentences,
     setting,
-    take_away,
 )
 from ui.charts.show import show
 from ui.export import source, tables
@@ -151,4 +151,4 @@ with st.expander("The code that computes the cache"):
     formula = "kv_cache_bytes" if chosen.model.latent_size is None else "mla_cache_bytes"
     source.step("attention_core/costs/formulas.py", formula, "bytes")
 
-take_away.show(chosen, everything, family)
+downloads.show(chosen)

@@ -3,10 +3,10 @@
 import streamlit as st
 
 from pages.kv_cache.inside_the_cache import (
+    downloads,
     pictures,
     run,
     sections,
-    take_away,
 )
 from serving import models
 from serving.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
@@ -97,11 +97,10 @@ if sections.STEPS in shown:
     sections.every_step(recorded, step_index)
 if sections.CROP in shown:
     sections.cropped(recorded, layer, head)
-filled = sections.filled(recorded, layer, head) if sections.FULL in shown else None
+if sections.FULL in shown:
+    sections.filled(recorded, layer, head)
 
-take_away.show(
-    recorded, step_index, filled, st.session_state.get("inside_the_cache_full_step", 1) - 1
-)
+downloads.show(recorded, step_index)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -98,13 +98,13 @@ def cropped(run: CacheRun, layer: int, head: int) -> None:
         )
 
 
-def filled(run: CacheRun, layer: int, head: int) -> Full | None:
+def filled(run: CacheRun, layer: int, head: int) -> None:
     """The section on a full cache: its error message, and three ways to go on, measured."""
     st.header(FULL)
     if run.n_steps < 2:
         why = run.ended or "Ask for more new tokens to fill a cache."
         st.markdown(f"This run has a single step, so its cache is never full. {why}")
-        return None
+        return
     with run_form("inside_the_cache_fill", "inside_the_cache_room", verb=FILL):
         room = pictures.between(
             "Room in the cache, tokens",
@@ -126,10 +126,9 @@ def filled(run: CacheRun, layer: int, head: int) -> Full | None:
         )
     except models.LOAD_ERRORS as error:
         messages.problem(error)
-        return None
+        return
     if full_cache is not None:
         _ways(run, full_cache, layer, head)
-    return full_cache
 
 
 def _ways(run: CacheRun, full_cache: Full, layer: int, head: int) -> None:

@@ -219,7 +219,7 @@ class TimingRun:
         return pd.concat(parts, ignore_index=True)
 
     def file(self, max_prompt: int) -> pd.DataFrame:
-        """`steps` with the settings in every row, to take away; the prompt's first characters."""
+        """The table to download: `steps`, with settings and the start of the prompt in each row."""
         return self.steps().assign(
             model=self.question.model,
             prompt=self.question.prompt[:max_prompt],

@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import streamlit as st
 
-from pages.kv_cache.timing import charts, findings, stored
+from pages.kv_cache.timing import charts, downloads, findings, stored
 from pages.kv_cache.timing.measured import TimingRun
-from pages.kv_cache.timing.take_away import code, files
 from serving import interruptions
 from serving.timing.subjects import TimingRequest
 from ui.charts.show import show as show_chart
-from ui.export import tables, take_away
+from ui.export import tables
 from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
@@ -152,9 +151,4 @@ def _everything(number: int, compared: dict[str, TimingRun]) -> None:
         st.subheader("Runs of this visit")
         st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
         st.dataframe(findings.listing(runs), hide_index=True)
-    take_away.panel(
-        files(_name(number), compared, bool(st.session_state["timing_log"])),
-        code(run),
-        prefix="timing",
-        note="The file holds every step of every repeat.",
-    )
+    downloads.show(_name(number), run)

@@ -171,7 +171,7 @@ def pooling_sentence(pooling: Pooled) -> str:
     return f"{line} {prediction}; the divergence is {pooling.divergence[last]:.2f} nats."
 
 
-def show_averaged(name: str, text: str) -> Pooled:
+def show_averaged(name: str, text: str) -> None:
     """The drift of one model: a sentence, the chart, the table, every token, the code."""
     st.markdown(
         "A grouped model can begin as a multi-head one: average the key and value matrices of each "
@@ -182,7 +182,7 @@ def show_averaged(name: str, text: str) -> Pooled:
         pooling = pooled(name, text)
     st.text(pooling_sentence(pooling))
     if len(pooling.groups) == 1:
-        return pooling
+        return
     left, right = st.columns(2, gap="large")
     with left:
         show_chart(charts.drifts, pooling.rows, key="variants_drift")
@@ -207,7 +207,6 @@ def show_averaged(name: str, text: str) -> Pooled:
         "mean_of_groups",
         "group means",
     )
-    return pooling
 
 
 def grouped_entry(chosen: CatalogEntry) -> CatalogEntry | None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.kv_cache.variants import drift, looks, sections, take_away, timing_view
+from pages.kv_cache.variants import downloads, drift, looks, sections, timing_view
 from serving import models
 from ui.export import source
 from ui.widgets import controls, messages
@@ -72,7 +72,6 @@ if LATENTS in shown:
         source.step(LATENT, "LatentAttention._expanded", *expanded)
     with right:
         source.step(LATENT, "LatentAttention._absorbed", "queries", "keys")
-pooled = None
 if drift.AVERAGED in shown or TRAINED in shown:
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -81,7 +80,7 @@ if drift.AVERAGED in shown or TRAINED in shown:
     entry = controls.model(drift.MODEL, None, prefer="encoder")
     try:
         if drift.AVERAGED in shown:
-            pooled = drift.show_averaged(entry.spec.name, text)
+            drift.show_averaged(entry.spec.name, text)
         grouped = drift.grouped_entry(entry)
         if TRAINED in shown and grouped is not None:
             if drift.AVERAGED in shown:
@@ -90,7 +89,7 @@ if drift.AVERAGED in shown or TRAINED in shown:
     except models.LOAD_ERRORS as error:
         messages.problem(error)
 
-take_away.show(ladder, name, pooled, text)
+downloads.show(ladder, text)
 
 with st.expander("How to read this"):
     st.markdown(

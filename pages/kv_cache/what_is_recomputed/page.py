@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.kv_cache.what_is_recomputed import counts, pictures, run, sections, take_away
+from pages.kv_cache.what_is_recomputed import counts, downloads, pictures, run, sections
 from serving import models
 from serving.limits import MAX_GROWN_TOKENS, MIN_GROWN_TOKENS
 from ui.canvas.tensors import tensors
@@ -93,9 +93,10 @@ if sections.QUERIES in shown:
     sections.queries(view, tall)
 if sections.STEPS in shown:
     sections.all_steps(view)
-contrast = sections.encoder(growth) if sections.ENCODER in shown else None
+if sections.ENCODER in shown:
+    sections.encoder(growth)
 
-take_away.show(view, scope, contrast)
+downloads.show(view, scope)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -98,10 +98,9 @@ def all_steps(view: pictures.StepView) -> None:
     plain_table(totals[list(counts.TOTALS_SHOWN)], "Every step so far")
 
 
-def encoder(growth: run.Growth) -> counts.Contrast | None:
-    """What a new token changes in an encoder and in a decoder; None where a model is missing."""
+def encoder(growth: run.Growth) -> None:
+    """What a new token changes in an encoder and in a decoder."""
     st.subheader("Why an encoder cannot do this")
-    contrast = None
     try:
         contrast = counts.contrast(growth)
     except models.LOAD_ERRORS as error:
@@ -115,4 +114,3 @@ def encoder(growth: run.Growth) -> counts.Contrast | None:
             tables.download(
                 "Both models (CSV)", numbers, "old_rows.csv", key="what_is_recomputed_old_csv"
             )
-    return contrast

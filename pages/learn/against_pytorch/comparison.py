@@ -199,7 +199,7 @@ class HeadCountTimes:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """Every single measurement: the data to take away."""
+        """Every single measurement, for the download."""
         return pd.DataFrame(
             [
                 {

@@ -99,7 +99,7 @@ else:
         "sum (the Frobenius norm). Share: divided by the mean over all words (1, dashed, if all "
         "are equal).]"
     )
-    with st.expander("The numbers, and the data to take away"):
+    with st.expander("The numbers, and the data to download"):
         rows = tables.height(reach.table, 280)
         st.dataframe(reach.table, hide_index=True, height=rows)
         tables.download("Download (CSV)", reach.table, "why_attention.csv", key="why_attention_csv")

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from pages.start.one_pass import answers, sections, story, tables, take_away, writing
+from pages.start.one_pass import answers, downloads, sections, story, tables, writing
 from pages.start.one_pass.places import led, open_there
 from pages.start.one_pass.questions import questions
 from pages.start.one_pass.walk import opened_at
@@ -128,7 +128,7 @@ with st.expander("The picture as tables"):
         plain_table(likeliest, "The likeliest next words", {"logit": "{:.4g}"})
         plain_table(tables.shares(passed), "Shares in the logit of the likeliest", most=388)
 
-take_away.show(passed, opened_head, off, place, choice)
+downloads.show(passed, opened_head, off, place, choice)
 head_links(choice, text, here="start/one_pass", pair=TokenPair(passed.run.tokens, query, key))
 
 with st.expander("How to read this"):

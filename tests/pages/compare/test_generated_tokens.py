@@ -1,18 +1,16 @@
 """The page "Generated tokens": what it shows equals tensors computed without the page's code."""
 
-import io
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
 from attention_core import generate
-from pages.compare.generated_tokens import run, sink, step, take_away
+from pages.compare.generated_tokens import downloads, run, sink, step
 from serving import models
 from serving.limits import OverLimit
 from tests.helpers.apptest import messages, open_whole_page
@@ -108,11 +106,11 @@ def test_downloads_and_snippet_are_the_picture(expected, capsys: pytest.CaptureF
     made = run.generation(run.SamplingSettings(DECODER, PROMPT, N_NEW, 0.0, 0))
     assert made.trace.ids == tuple(ids)
     shown = step.show(made, step.HeadView(step.ONE, LAYER, HEAD, False))
-    rows = pd.read_csv(io.BytesIO(take_away._csv(shown)), keep_default_na=False)
+    rows = step.all_rows(shown)
     assert len(rows) == sum(n_prompt + i for i in range(N_NEW))
     read = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
     np.testing.assert_allclose(rows["weight"], read, atol=1e-5)
-    stored = take_away.arrays(made)
+    stored = downloads.arrays(made)
     assert stored["weights"].dtype == np.float32
     np.testing.assert_allclose(stored["weights"], weights.numpy(), atol=1e-5)
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids

@@ -1,6 +1,5 @@
-"""The Heads page: every head, one opened, and the files to take away."""
+"""The Heads page: every head, one opened, and its downloads."""
 
-import io
 import json
 import zlib
 from functools import partial
@@ -13,7 +12,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from attention_core import AttentionRecord
-from pages.compare.heads import choices, stages, statistics, take_away, values
+from pages.compare.heads import choices, downloads, stages, statistics, values
 from pages.compare.heads.values import CONTRIBUTIONS, MapOptions
 from serving import runs
 from serving.heads import strongest
@@ -21,6 +20,7 @@ from serving.models import ready
 from tests.helpers.apptest import open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.drawn_tensors import drawn_in, unpacked
+from ui.widgets import head_pairs
 from ui.widgets.head_choice import HeadChoice
 
 HEADS = "pages/compare/heads/page.py"
@@ -180,17 +180,17 @@ def test_one_scale_and_the_threshold(site: AppTest):
 
 def test_the_files_hold_every_value():
     run = runs.run(ENCODER, TEXT)
-    plain = take_away.arrays(run, MapOptions())
+    plain = downloads.arrays(run, MapOptions())
     np.testing.assert_array_equal(plain["weights"], run.weights)
     assert plain["weights"].dtype == np.float32
     np.testing.assert_array_equal(plain["tokens"], run.tokens.labels)
     assert "values_as_shown" not in plain
     reading = MapOptions(CONTRIBUTIONS, hidden=(0, 2))
-    changed = take_away.arrays(run, reading)
+    changed = downloads.arrays(run, reading)
     np.testing.assert_array_equal(changed["weights"], run.weights)
     np.testing.assert_array_equal(changed["values_as_shown"], values.values(run, reading))
     np.testing.assert_array_equal(changed["keys_left_out"], [0, 2])
-    table = pd.read_csv(io.BytesIO(take_away.head_csv(run, choice(2, 5))))
+    table = head_pairs.pairs(run, choice(2, 5))
     read = table.set_index(["query position", "key position"])["weight"].sort_index()
     np.testing.assert_array_equal(read.to_numpy(np.float32), run.weights[2, 5].ravel())
 
@@ -198,7 +198,7 @@ def test_the_files_hold_every_value():
 def test_the_snippet_prints_the_weight(capsys: pytest.CaptureFixture[str]):
     run = runs.run(ENCODER, 'a \'quoted\' \\ """\n{layer} été 👍🏽 \u202e\ud800')
     pair = (4, 1)
-    code = take_away.snippet(run, choice(5, 11), pair)
+    code = downloads.snippet(run, choice(5, 11), pair)
     code.encode("ascii")  # nothing that could turn the reading around
     exec(compile(code, "snippet", "exec"), {})
     printed = capsys.readouterr().out

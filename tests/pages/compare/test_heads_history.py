@@ -188,7 +188,7 @@ def test_the_words_on_learning_from_the_context():
     assert "not split" in history_numbers.notice(kept("bert-novels"), 0)
 
 
-def test_the_files_to_take_away():
+def test_the_downloads():
     gpt2 = kept("gpt2-novels")
     arrays = history.arrays(gpt2, 1)
     np.testing.assert_array_equal(arrays["weights"][-1], gpt2.probes[1].weights(-1))

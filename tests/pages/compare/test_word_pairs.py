@@ -8,7 +8,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 import pretrained
-from pages.compare.word_pairs import questions, take_away
+from pages.compare.word_pairs import downloads, questions
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
@@ -107,7 +107,7 @@ def test_the_rank_counts_words_as_the_file_says(name: str):
     """From the file alone, by its rule; "didn't" and "[SEP]" are several tokens, and one."""
     result = search(name, controls.ANIMAL, "tired", "animal", "street")
     run = runs.run(name, controls.ANIMAL)
-    file = take_away.arrays(run, result)
+    file = downloads.arrays(run, result)
     assert len(file["word_of_token"]) == len(run.tokens) > len(file["words"])
     table = word_pairs.table(result)
     for _, row in table.iterrows():

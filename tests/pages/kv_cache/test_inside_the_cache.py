@@ -1,16 +1,14 @@
 """The page "Inside the cache": what it shows equals tensors computed without the page's code."""
 
-import io
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
 from attention_core import generate
-from pages.kv_cache.inside_the_cache import crop, full, numbers, run, take_away
+from pages.kv_cache.inside_the_cache import crop, downloads, full, numbers, run
 from serving import models
 from serving.limits import MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, TEXTS_BYTES, OverLimit
 from tests.helpers.apptest import code, maps, messages, open_whole_page, plain_tables
@@ -129,14 +127,14 @@ def test_what_each_way_costs_and_how_far_it_is_off(expected):
 def test_downloads_and_snippet(expected, capsys: pytest.CaptureFixture[str]):
     prompt, new, keys, values, logits = expected
     made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
-    stored = take_away.arrays(made)
+    stored = downloads.arrays(made)
     np.testing.assert_allclose(stored["keys"][LAYER, HEAD], keys, atol=1e-4)
     np.testing.assert_allclose(stored["values"][LAYER, HEAD], values, atol=1e-4)
     np.testing.assert_allclose(stored["logits"], logits[len(prompt) - 1 :].numpy(), atol=1e-3)
     assert [*stored["prompt_ids"], *stored["new_ids"]] == prompt + new
-    table = pd.read_csv(io.BytesIO(take_away._csv(made)), keep_default_na=False)
+    table = downloads.every_step(made)
     assert len(table) == N_NEW
-    names, _ = executed(take_away.snippet(made, STEP), capsys)
+    names, _ = executed(downloads.snippet(made, STEP), capsys)
     assert np.array_equal(names["keys"].numpy(), made.keys)
 
 

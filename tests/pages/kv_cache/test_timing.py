@@ -1,21 +1,19 @@
 """Timing: what follows from the measured steps, and the page that shows it."""
 
-import io
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from attention_core.costs.step_times import fit_step_times
 from pages.kv_cache.timing import (
     charts,
+    downloads,
     findings,
     results,
     stored,
-    take_away,
 )
 from pages.kv_cache.timing.job import TimingJob
 from pages.kv_cache.timing.measured import TimingRun, TimingSeries
@@ -172,15 +170,14 @@ def test_the_page_shows_what_the_job_measured_and_compares(
 
     run = second.run_so_far()
     assert run is not None
-    csv, _ = take_away.files("#2", {"#2": run}, False)
-    table = pd.read_csv(io.BytesIO(csv.make()))
+    table = run.file(downloads.MAX_PROMPT)
     assert len(table) == 2 * 2 * 16
     assert set(table["prompt"]) == {"A linked text"}
     mine = table[(table["contender"] == CORE_CACHED) & (table["repeat"] == 1)]
     assert mine["milliseconds"].tolist() == pytest.approx(
         [1e3 * s.seconds for s in second.recorder.steps[CORE_CACHED][1]]
     )
-    names, _ = executed(take_away.code(run), capsys)
+    names, _ = executed(downloads.snippet(run), capsys)
     for name, key in ((CORE_CACHED, "cached"), (CORE_UNCACHED, "uncached")):
         made = [[step.token_id for step in repeat] for repeat in names["steps"][key]]
         assert made == run.series[name].token_ids.tolist()

@@ -1,12 +1,10 @@
 """The page "What is recomputed": what it shows equals tensors computed without the page's code."""
 
 import dataclasses
-import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -14,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 import pretrained
 from attention_core import generate
 from attention_core.costs.formulas import forward_flops
-from pages.kv_cache.what_is_recomputed import charts, counts, pictures, run, take_away
+from pages.kv_cache.what_is_recomputed import charts, counts, downloads, pictures, run
 from serving.limits import OverLimit
 from tests.helpers import drawn_tensors
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
@@ -162,18 +160,18 @@ def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.Mon
     ids, n_prompt, now, _ = expected
     made = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
     look = pictures.StepView(made, STEP - 1, LAYER, HEAD, COLUMN)
-    stored = take_away.arrays(look)
+    stored = downloads.arrays(look)
     assert list(stored["token_ids"]) == ids[:-1]
     for name, matrix in head_of(now).items():
         np.testing.assert_allclose(stored[name], matrix, atol=1e-4, rtol=1e-5)
     assert stored["cached_queries"].shape == (1, 32)
     assert stored["before_scores"].shape == (n_prompt + 1, n_prompt + 1)
-    rows = pd.read_csv(io.BytesIO(take_away._csv(look, counts.HEAD)))
+    rows = counts.step_table(look, counts.HEAD)
     assert list(rows["matrix"]) == [*NAMES, "sum"]
     names: dict[str, Any] = {}
     with monkeypatch.context() as patch:  # the same weights, loaded before
         patch.setattr(pretrained, "load", lambda name, device: bundled(name))
-        exec(take_away.snippet(look), names)
+        exec(downloads.snippet(look), names)
     np.testing.assert_allclose(names["new"]["queries"], stored["queries"], atol=1e-4)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pages.start.one_pass import offline, take_away
+from pages.start.one_pass import downloads, offline
 from pages.start.one_pass.offline import Walk
 from pages.start.one_pass.story import STEPS
 from serving import models
@@ -103,7 +103,7 @@ def test_of_a_long_text_it_holds_one_head_a_layer_and_those_that_were_opened(
 
 def test_the_arrays_are_the_tensors_of_the_pass():
     passed = one_pass(DECODER, TEXT)
-    arrays = take_away.arrays(passed, open_head(passed.run, 2, 1))
+    arrays = downloads.arrays(passed, open_head(passed.run, 2, 1))
     np.testing.assert_array_equal(arrays["weights"][2, 1], arrays["head_weights"])
     norms = np.linalg.norm(arrays["states"], axis=-1)
     np.testing.assert_allclose(norms, passed.state_norms, rtol=1e-5)
@@ -113,5 +113,5 @@ def test_the_arrays_are_the_tensors_of_the_pass():
 
 def test_the_code_runs_and_prints_the_weights(capsys: pytest.CaptureFixture[str]):
     given = walk(text='Grey "geese" {fly}\'')
-    _, printed = executed(take_away.snippet(given.passed, (), given.choice), capsys)
+    _, printed = executed(downloads.snippet(given.passed, (), given.choice), capsys)
     assert str(open_head(given.passed.run, 2, 1).weights) in printed

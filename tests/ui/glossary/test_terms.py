@@ -18,7 +18,6 @@ part = "Words"
 spellings = ["losses"]
 sentence = "One number that says how badly the model guessed."
 page = "learn/block"
-picture = { draw = "table" }
 """
 
 

@@ -62,7 +62,7 @@ export default function (component) {
     return `“${isolated(label)}”: ${said}`;
   }
 
-  // ---- the picture to take away
+  // ---- the picture to download
 
   function outline(
     /** @type {Pen} */ context,

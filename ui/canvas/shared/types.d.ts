@@ -8,16 +8,6 @@ interface StreamlitComponent {
     setTriggerValue(name: string, value: unknown): void;
 }
 
-/** In an offline page: a function for each script that returns what the script exports. */
-declare const FACTORIES: (() => (component: OfflineComponent) => (() => void) | undefined)[];
-
-/** What such a page hands to a component. */
-type OfflineComponent = Omit<StreamlitComponent, "data"> & {
-    data: unknown;
-    key: string;
-    name: string;
-};
-
 /** In a walk as one file: what the script of the picture exports, its elements and its styles. */
 declare const exported: (component: StreamlitComponent) => unknown;
 declare const PICTURE_HTML: string;

@@ -1,1 +1,1 @@
-"""The glossary: its terms, their pictures, and how the browser gets both."""
+"""The glossary: its terms, and how the browser gets them."""

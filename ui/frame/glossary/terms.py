@@ -8,7 +8,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 FILE = Path(__file__).with_name("terms.toml")
 MAX_WORDS = 30  # of a sentence
@@ -19,7 +18,7 @@ class Term:
     """One term of the glossary.
 
     spellings: all ways to write it, its name among them, in lower case. page: the folder of the
-    page that teaches it ("learn/scaling"). picture: how it is drawn, see `pictures.py`.
+    page that teaches it ("learn/scaling").
     """
 
     name: str
@@ -27,7 +26,6 @@ class Term:
     spellings: tuple[str, ...]
     sentence: str
     page: str
-    picture: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -80,9 +78,7 @@ def read(text: str, pages: Collection[str]) -> Glossary:
             raise ValueError(f"the sentence of {name} has {n_words} words, {MAX_WORDS} at most")
         if not sentence.endswith("."):
             raise ValueError(f"the sentence of {name} ends without a full stop: {sentence}")
-        terms.append(
-            Term(name, entry["part"], spellings, sentence, entry["page"], entry["picture"])
-        )
+        terms.append(Term(name, entry["part"], spellings, sentence, entry["page"]))
     terms.sort(key=lambda term: term.name.lower())
     return Glossary(tuple(terms), tuple(map(str.lower, written["passed_over"])), parts)
 

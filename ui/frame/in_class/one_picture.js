@@ -2,9 +2,6 @@
 // `?embed=true&picture=<name>`: one picture of a page alone, for the pages of a course. What is around
 // it is hidden before anything is painted, by its name, and so stays hidden whatever runs again.
 {
-  const SMALLEST = 0.4; // of its own size: a smaller frame cuts it off
-  const EDGE = 4; // pixels below it
-  const MOST_GROWTHS = 20; // and no more: a picture may get higher and lower for ever
   const query = new URLSearchParams(location.search);
   const name = query.get("picture");
   if (query.get("embed") === "true" && name !== null) {
@@ -32,20 +29,6 @@
       if (part.textContent !== text) part.textContent = text; // what is written is observed too
     };
 
-    /** A frame that is too low gets the whole picture, smaller; some pictures get higher with it. */
-    const fit = (/** @type {HTMLElement} */ picture) => {
-      const room = innerHeight - below.offsetHeight,
-        needed = picture.getBoundingClientRect().bottom + EDGE,
-        fitting = Math.min(1, Math.max(SMALLEST, (documentZoom.factor * room) / needed));
-      const isOther = Math.abs(fitting - documentZoom.factor) > 0.01;
-      if (room <= 0 || !picture.offsetHeight || !isOther) return;
-      if (fitting < documentZoom.factor || growths++ < MOST_GROWTHS) documentZoom.set(fitting);
-    };
-    const sizes = new ResizeObserver(([{ target }]) => fit(/** @type {HTMLElement} */ (target)));
-    /** @type {Element | null} */
-    let observed = null;
-    let growths = 0;
-
     const tell = () => {
       const page = document.querySelector(".stMain h1")?.textContent ?? "";
       say(link, nameOfPage(page));
@@ -58,11 +41,6 @@
         root.dataset.picture = "";
         say(says, titleOfPicture(picture));
         say(facts, end instanceof HTMLElement ? (end.dataset.facts ?? "") : "");
-        if (picture !== observed) {
-          sizes.disconnect();
-          sizes.observe(picture);
-          observed = picture;
-        }
       } else if (end && document.querySelector("[data-test-script-state=notRunning]")) {
         root.dataset.picture = "missing";
         say(says, `This page shows no picture called “${name.slice(0, 80)}” with these settings.`);

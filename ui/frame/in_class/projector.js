@@ -1,8 +1,7 @@
 // @ts-check
-// `?view=clean`: a page as a room sees it, larger and without what is around it (in_class.css). The
-// address says so before anything is painted, and goes on saying so when controls or links change it.
+// `?view=clean`: the page alone, with larger text (in_class.css). The address is read before the first
+// paint, and keeps the parameter when controls or links change it.
 {
-  const LARGER = 1.3; // 16 pixels become 21
   const root = document.documentElement;
   const isClean = () => root.dataset.view === "clean";
 
@@ -11,7 +10,6 @@
     if (clean === isClean()) return;
     if (clean) root.dataset.view = "clean";
     else delete root.dataset.view;
-    documentZoom.set(clean ? LARGER : 1);
   };
   const asTheAddressSays = () => show(new URLSearchParams(location.search).get("view") === "clean");
   asTheAddressSays();

@@ -1,4 +1,4 @@
-"""The page "Inside the cache" to take away: charts, tables, both buffers, its code."""
+"""Downloads of the page "Inside the cache": its table, both buffers, its code."""
 
 from __future__ import annotations
 
@@ -6,49 +6,28 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from pages.kv_cache.inside_the_cache import charts, full, numbers
-from pages.kv_cache.inside_the_cache.full import Full
+from pages.kv_cache.inside_the_cache import numbers
 from pages.kv_cache.inside_the_cache.run import CacheRun
-from ui.export import tables, take_away
-from ui.export.take_away import File
+from ui.export import downloads
 
 
-def show(run: CacheRun, step: int, full_cache: Full | None, ring_step: int) -> None:
-    """The buttons that save files, the code, and the link to this page.
-
-    step, ring_step: the steps, from 0, that the charts mark with a line.
-    """
+def show(run: CacheRun, step: int) -> None:
+    """The files, the code and the link."""
     stem = f"{run.settings.model}_cache"
-    take_away.panel(
-        [
-            take_away.pictures(
-                partial(drawn, run, step, full_cache, ring_step), f"{stem}_charts.zip"
-            ),
-            File("Every step (CSV)", partial(_csv, run), f"{stem}.csv", "text/csv"),
-            take_away.arrays("Both buffers, float32 (NPZ)", partial(arrays, run), f"{stem}.npz"),
-        ],
-        snippet(run, step),
-        prefix="inside_the_cache",
+    downloads.panel(
+        "inside_the_cache",
+        downloads.csv("Every step", partial(every_step, run), stem),
+        downloads.npz("Both buffers, float32", partial(arrays, run), stem),
+        snippet=snippet(run, step),
         note="The NPZ holds the whole buffers and the uncached logits of every step.",
     )
 
 
-def drawn(run: CacheRun, step: int, full_cache: Full | None, ring_step: int) -> take_away.Charts:
-    """The charts of the page by the names of their files."""
-    pictures = {
-        "bytes": partial(charts.bytes_chart, numbers.bytes_held(run), step),
-        "logit_difference": partial(charts.difference_chart, numbers.logit_differences(run), step),
-    }
-    if full_cache is not None:
-        table, last = full.table(run, full_cache), full.last_fitting(run, full_cache)
-        pictures["full_cache"] = partial(charts.drift_chart, table, last, ring_step)
-    return pictures
-
-
-def _csv(run: CacheRun) -> bytes:
-    table = numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
-    return tables.csv(table)
+def every_step(run: CacheRun) -> pd.DataFrame:
+    """What each step did with the cache, and what it would have cost without it."""
+    return numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
 
 
 def arrays(run: CacheRun) -> dict[str, Any]:

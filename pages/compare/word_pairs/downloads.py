@@ -1,4 +1,4 @@
-"""The page "Word pairs" to take away: its charts, every number of the search, and its code."""
+"""Downloads of the page "Word pairs": every number of the search, and its code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pages.compare.word_pairs import charts
 from pages.compare.word_pairs.search import Search, units
 from serving.runs import Run
-from ui.export import tables, take_away
+from ui.export import downloads
 
 SNIPPET = """\
 import torch
@@ -32,18 +31,13 @@ print(float(taken[..., 1].max()))  # the largest weight on B
 
 
 def show(run: Run, result: Search, table: pd.DataFrame) -> None:
-    """Files, the code and the link. table: what the page lists of every head."""
+    """The files, the code and the link. table: what the page lists of every head."""
     stem = f"{run.model}_word_pair"
-    take_away.panel(
-        [
-            take_away.File(
-                "All heads (CSV)", partial(tables.csv, table), f"{stem}.csv", "text/csv"
-            ),
-            take_away.pictures(partial(charts.charts, result), f"{stem}_charts.zip"),
-            take_away.arrays("Every number (NPZ)", partial(arrays, run, result), f"{stem}.npz"),
-        ],
-        snippet(run, result),
-        prefix="word_pairs",
+    downloads.panel(
+        "word_pairs",
+        downloads.csv("All heads", lambda: table, stem),
+        downloads.npz("Every number", partial(arrays, run, result), stem),
+        snippet=snippet(run, result),
         note="The NPZ holds what every head gives to A and B, its contributions and the rank of A "
         "among words (layers × heads), the largest weight of each other pair, the weights of all "
         "tokens (float32), and which word each token belongs to. The rank counts words, not "

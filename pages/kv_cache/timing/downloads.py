@@ -1,45 +1,29 @@
-"""The page "Timing" to take away: every step as a file, the charts, and the code."""
+"""Downloads of the page "Timing": every step, and its code."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from pages.kv_cache.timing import charts
 from pages.kv_cache.timing.measured import TimingRun
 from pretrained.untrained import SHAPES
-from ui.export import tables
-from ui.export.take_away import Charts, File, pictures
+from ui.export import downloads
 
 MAX_PROMPT = 200  # characters of it in every row of the file
 
 
-def files(name: str, compared: dict[str, TimingRun], logarithmic: bool) -> list[File]:
-    """Every step of a run, and the charts as they are shown, both made on a click."""
-    return [
-        File(
-            "Every step (CSV)",
-            partial(_csv, compared[name]),
-            f"timing_run_{name.removeprefix('#')}.csv",
-            "text/csv",
+def show(name: str, run: TimingRun) -> None:
+    """The file, the code and the link. name: of the run, such as "#2"."""
+    downloads.panel(
+        "timing",
+        downloads.csv(
+            "Every step", partial(run.file, MAX_PROMPT), f"timing_run_{name.removeprefix('#')}"
         ),
-        pictures(partial(drawn, compared, logarithmic), "timing_charts.zip"),
-    ]
+        snippet=snippet(run),
+        note="The file holds every step of every repeat.",
+    )
 
 
-def _csv(run: TimingRun) -> bytes:
-    return tables.csv(run.file(MAX_PROMPT))
-
-
-def drawn(compared: dict[str, TimingRun], logarithmic: bool) -> Charts:
-    """The charts of the page by the names of their files."""
-    points, fits = charts.median_steps(compared), charts.fitted_steps(compared)
-    return {
-        "time_per_token": partial(charts.per_token, points, fits, logarithmic),
-        "total_time": partial(charts.cumulated, charts.totals(compared)),
-    }
-
-
-def code(run: TimingRun) -> str:
+def snippet(run: TimingRun) -> str:
     """Python that times the core's generation with the same settings."""
     question = run.question
     device = f'device="{run.device.partition(",")[0]}"'  # times are those of the device

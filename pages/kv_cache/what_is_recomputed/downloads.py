@@ -1,4 +1,4 @@
-"""The page "What is recomputed" to take away: charts, counts, the matrices shown, its code."""
+"""Downloads of the page "What is recomputed": counts, the matrices shown, its code."""
 
 from __future__ import annotations
 
@@ -7,49 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from pages.kv_cache.what_is_recomputed import charts, counts
-from pages.kv_cache.what_is_recomputed.counts import Contrast
+from pages.kv_cache.what_is_recomputed import counts
 from pages.kv_cache.what_is_recomputed.pictures import StepView
-from ui.export import tables, take_away
-from ui.export.take_away import File
+from ui.export import downloads
 
 
-def show(view: StepView, scope: str, contrast: Contrast | None) -> None:
-    """The buttons that save files, the code, and the link to this page."""
-    growth = view.growth
-    stem = f"{growth.settings.model}_recomputed"
-    place = f"step{view.step_index + 1}_layer{view.layer}_head{view.head}"
-    take_away.panel(
-        [
-            take_away.pictures(partial(drawn, view, contrast), f"{stem}_charts.zip"),
-            File(
-                "Counts of this step (CSV)", partial(_csv, view, scope), f"{stem}.csv", "text/csv"
-            ),
-            take_away.arrays(
-                "This head's matrices (NPZ)", partial(arrays, view), f"{stem}_{place}.npz"
-            ),
-        ],
-        snippet(view),
-        prefix="what_is_recomputed",
+def show(view: StepView, scope: str) -> None:
+    """The files, the code and the link."""
+    stem = f"{view.growth.settings.model}_recomputed"
+    position = f"step{view.step_index + 1}_layer{view.layer}_head{view.head}"
+    downloads.panel(
+        "what_is_recomputed",
+        downloads.csv("Counts of this step", partial(counts.step_table, view, scope), stem),
+        downloads.npz("This head's matrices", partial(arrays, view), f"{stem}_{position}"),
+        snippet=snippet(view),
         note="The NPZ holds every column of the head: this step without a cache, with it, and the "
         "step before. All steps have a CSV of their own above.",
     )
-
-
-def drawn(view: StepView, contrast: Contrast | None) -> take_away.Charts:
-    """The charts of the page by the names of their files."""
-    rows = charts.rows_so_far(counts.totals(view.growth))
-    pictures: dict[str, partial[Any]] = {
-        "rows_so_far": partial(charts.totals_chart, rows, view.step_index)
-    }
-    if contrast is not None:
-        table = counts.contrast_table(view.growth, contrast)
-        pictures["decoder_and_encoder"] = partial(charts.contrast_chart, table)
-    return pictures
-
-
-def _csv(view: StepView, scope: str) -> bytes:
-    return tables.csv(counts.step_table(view, scope))
 
 
 def arrays(view: StepView) -> dict[str, Any]:

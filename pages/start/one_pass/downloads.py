@@ -1,4 +1,4 @@
-"""One pass to take away: the walk as one file, its tensors, the code that makes them, a link."""
+"""Downloads of the page "One pass": the walk as one file, its tensors, its code."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pages.start.one_pass.places import Place, written
 from pages.start.one_pass.story import STEPS
 from serving.one_pass import OnePass, OpenHead
 from ui.canvas.component import about
-from ui.export import take_away
-from ui.export.take_away import File
+from ui.export import downloads
+from ui.export.downloads import File
 from ui.widgets import code_block
 from ui.widgets.folded import folded
 from ui.widgets.head_choice import HeadChoice
@@ -42,17 +42,15 @@ def show(
     """Files, the code and the link, folded. `head`: the open one, and `choice` its name."""
     walk = Walk(passed, off, place, choice, _visited(passed, choice), dict(about()))
     tensors = partial(arrays, passed, head)
-    folded(take_away.TITLE, "one_pass_take_away", _parts, walk, tensors)
+    folded(downloads.TITLE, "one_pass_downloads", _parts, walk, tensors)
 
 
 def _parts(walk: Walk, tensors: Callable[[], dict[str, Any]]) -> None:
     name = f"{walk.passed.run.model}_one_pass"
     page = partial(offline.page, walk)
-    take_away.buttons(
-        [
-            File("The walk as one HTML file", page, f"{name}.html", "text/html"),
-            take_away.arrays("The tensors (NPZ)", tensors, f"{name}.npz"),
-        ],
+    downloads.buttons(
+        File("The walk as one HTML file", page, f"{name}.html", "text/html"),
+        downloads.npz("The tensors", tensors, name),
         key="one_pass_save",
     )
     st.markdown(
@@ -60,7 +58,7 @@ def _parts(walk: Walk, tensors: Callable[[], dict[str, Any]]) -> None:
         "story too; only switching parts off needs the model, and stays here. The NPZ file holds "
         "the tensors of the whole pass and every step of the open head.]"
     )
-    take_away.snippet(snippet(walk.passed, walk.off, walk.choice))
+    downloads.code(snippet(walk.passed, walk.off, walk.choice))
     st.markdown("A link to this view:")
     code_block.plain(_link(walk.place))
 
@@ -75,7 +73,7 @@ def _visited(passed: OnePass, choice: HeadChoice) -> frozenset[tuple[int, int]]:
 
 def _link(place: Place | None) -> str:
     """The address of the page with the place in the picture."""
-    url = take_away.url("one_pass")
+    url = downloads.url("one_pass")
     if place is None:
         return url
     at = urllib.parse.urlencode({"one_pass_at": written(place)})

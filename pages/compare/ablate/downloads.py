@@ -1,4 +1,4 @@
-"""The page "Ablate" to take away: its charts, every number behind them, and its code."""
+"""Downloads of the page "Ablate": every number behind its charts, and its code."""
 
 from __future__ import annotations
 
@@ -9,59 +9,28 @@ from typing import Any
 
 import numpy as np
 
-from pages.compare.ablate import charts, effect, live_grid, ranking, runs
+from pages.compare.ablate import ranking, runs
 from pages.compare.ablate.ranking import Ranking
 from pages.compare.ablate.runs import AblationTarget, Effect
-from ui.charts.bars import bars
-from ui.export import take_away
+from ui.export import downloads
 
 
 def show(question: AblationTarget, changed: Effect, heads: Sequence[str], kind: str) -> None:
-    """Buttons, the code and the link."""
+    """The file, the code and the link."""
     ranked = ranking.kept(question, kind)
-    stem = f"{question.model}_ablation"
-    take_away.panel(
-        [
-            take_away.pictures(
-                partial(drawn, question, changed, heads, ranked), f"{stem}_charts.zip"
-            ),
-            take_away.arrays(
-                "Every number (NPZ)",
-                partial(arrays, question, changed, heads, ranked),
-                f"{stem}.npz",
-            ),
-        ],
-        snippet(question, heads, kind),
-        prefix="ablate",
+    downloads.panel(
+        "ablate",
+        downloads.npz(
+            "Every number",
+            partial(arrays, question, changed, heads, ranked),
+            f"{question.model}_ablation",
+        ),
+        snippet=snippet(question, heads, kind),
         note="The NPZ file holds what changed: the log-probabilities of the whole vocabulary "
         "before and after (log_p; the CSV has p, the probabilities), or how far each hidden state "
         "moved. The ranking of the heads (layers × "
         "heads) is in it once it is complete. All numbers are float32.",
     )
-
-
-def drawn(
-    question: AblationTarget,
-    changed: Effect,
-    heads: Sequence[str],
-    ranked: Ranking | None,
-) -> take_away.Charts:
-    """The chart of what changes, and the ranking if there is one."""
-    pictures: dict[str, partial[Any]] = {}
-    if question.position is None:
-        table = effect.states_table(question, changed)
-        orientation = effect.turned_orientation(table)
-        pictures["states"] = partial(bars, effect.turned(table), effect.TURNED, **orientation)
-    else:
-        table = charts.before_and_after(effect.predictions_table(question, changed))
-        pictures["predictions"] = partial(charts.predictions, table)
-    if ranked is not None:
-        off = [runs.parse(head) for head in heads]
-        names = ranking.measures(question)
-        pictures["ranking"] = partial(
-            live_grid.grid, ranked.sizes, ranked.seconds, off, names, pick=False
-        )
-    return pictures
 
 
 def arrays(

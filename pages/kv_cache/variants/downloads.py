@@ -1,31 +1,21 @@
-"""The page "Variants" to take away: its charts, arrays, code and link."""
+"""Downloads of the page "Variants": its arrays and its code."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from pages.kv_cache.variants import charts
-from pages.kv_cache.variants.drift import Pooled
 from pages.kv_cache.variants.looks import FEED_FORWARD, LAYERS, SEED, WIDTH, Ladder
-from ui.export import take_away
+from ui.export import downloads
 
 
-def show(ladder: Ladder, form: str, pooled: Pooled | None, text: str) -> None:
-    """Files, Python that prints the same numbers, and the address."""
-    files = [
-        take_away.pictures(partial(drawn, ladder, form, pooled), "variants_charts.zip"),
-        take_away.arrays("What layer 0 caches (NPZ)", partial(_arrays, ladder), "variants.npz"),
-    ]
-    take_away.panel(files, code(ladder.n_heads, text), prefix="variants")
-
-
-def drawn(ladder: Ladder, form: str, pooled: Pooled | None) -> take_away.Charts:
-    """The charts of the page by the names of their files; pooled: None where it failed."""
-    pictures = {"cache_bytes": partial(charts.cache_sizes, charts.sizes(ladder), form)}
-    if pooled is not None:
-        pictures["drift"] = partial(charts.drifts, pooled.rows)
-    return pictures
+def show(ladder: Ladder, text: str) -> None:
+    """The file, the code and the link."""
+    downloads.panel(
+        "variants",
+        downloads.npz("What layer 0 caches", partial(_arrays, ladder), "variants"),
+        snippet=snippet(ladder.n_heads, text),
+    )
 
 
 def _arrays(ladder: Ladder) -> dict[str, Any]:
@@ -36,7 +26,7 @@ def _arrays(ladder: Ladder) -> dict[str, Any]:
     }
 
 
-def code(n_heads: int, text: str) -> str:
+def snippet(n_heads: int, text: str) -> str:
     """Python that fills every cache and prints its bytes."""
     return (
         "import torch\n\n"

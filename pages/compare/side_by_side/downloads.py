@@ -1,18 +1,15 @@
-"""The page "Side by side" to take away: the arrays behind both maps, charts, its code."""
+"""Downloads of the page "Side by side": the arrays behind both maps, and its code."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pages.compare.side_by_side import charts
 from pages.compare.side_by_side.comparison import WORDS, MapComparison
-from pages.compare.side_by_side.reference import Reference
 from serving.runs import Run
-from ui.export import take_away
+from ui.export import downloads
 from ui.widgets.head_choice import HeadChoice
 
 Runs = tuple[Run, Run]
@@ -45,42 +42,20 @@ RENORMALISE = "left, right = renormalised(left, seen), renormalised(right, seen)
 LARGEST = "print(left[{cell}], right[{cell}], signed[{cell}])  # the largest: {query} -> {key}\n"
 
 
-def show(
-    runs: Runs,
-    heads: Heads,
-    comparison: MapComparison,
-    view: str,
-    renormalise: bool,
-    references: Sequence[Reference],
-) -> None:
-    """Buttons, the code and the link."""
-    files = [
-        take_away.arrays(
-            "Both heads and their difference (NPZ)",
+def show(runs: Runs, heads: Heads, comparison: MapComparison, view: str, renormalise: bool) -> None:
+    """The file, the code and the link."""
+    downloads.panel(
+        "side_by_side",
+        downloads.npz(
+            "Both heads and their difference",
             partial(arrays, runs, heads, comparison),
-            "side_by_side.npz",
-        )
-    ]
-    if references:
-        files.append(take_away.pictures(partial(drawn, references), "side_by_side_charts.zip"))
-    take_away.panel(
-        files,
-        snippet(runs, heads, comparison, view, renormalise),
-        prefix="side_by_side",
+            "side_by_side",
+        ),
+        snippet=snippet(runs, heads, comparison, view, renormalise),
         note="The NPZ holds the weights of both heads over tokens, both maps as drawn, and what "
         "was subtracted over shared units, float32; NaN where nothing can be compared. Each map "
         "has its own PNG and SVG buttons, each table its CSV above.",
     )
-
-
-def drawn(references: Sequence[Reference]) -> take_away.Charts:
-    """The charts of our core beside transformers."""
-    return {
-        f"core_beside_transformers_{place}": partial(
-            charts.differences, charts.long_table(reference.table), reference.differences.largest
-        )
-        for place, reference in enumerate(references, start=1)
-    }
 
 
 def arrays(runs: Runs, heads: Heads, comparison: MapComparison) -> dict[str, Any]:

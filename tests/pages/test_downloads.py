@@ -1,39 +1,26 @@
-"""Pages to take away: files, code that is run, and links, held against what the pages show."""
+"""Downloads of pages: files, code that is run, and links, compared with what the pages show."""
 
 import gc
-import io
-import subprocess
-import threading
 import urllib.parse
 import weakref
-import zipfile
-from collections.abc import Callable
-from functools import partial
-from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.compare.ablate import downloads as ablation
 from pages.compare.ablate import effect as effects
 from pages.compare.ablate import pickers, ranking, runs
-from pages.compare.ablate import take_away as ablation
-from pages.compare.generated_tokens import run, step
-from pages.compare.generated_tokens import take_away as generated
-from pages.compare.side_by_side import comparison, reference
-from pages.compare.side_by_side import take_away as side_by_side_files
-from pages.compare.word_pairs import charts as word_pairs_charts
+from pages.compare.side_by_side import comparison
+from pages.compare.side_by_side import downloads as side_by_side_files
+from pages.compare.word_pairs import downloads as word_pairs_files
 from pages.compare.word_pairs import search
-from pages.compare.word_pairs import take_away as word_pairs_files
 from serving import models
 from serving import runs as attention
 from tests.helpers.apptest import FRAME, SIDE, code, open_page, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.small_bert import save_bert
 from tests.helpers.snippets import executed
-from ui.charts.bars import bars, labelled
-from ui.export import chart_files, take_away
 from ui.widgets.head_choice import HeadChoice
 
 HOSTILE = 'Kettles sing: \'one\' \\ """ {layer} </script><img src=x> été 👍🏽 \u202e lamps'
@@ -122,114 +109,11 @@ def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_
     assert stored[f"{names_of_both[0]}_of_each_head"].shape == (2, 3)
 
 
-def ablated(text: str) -> take_away.Charts:
-    asked = runs.question(DECODER, text)
-    effect = runs.effect(asked, ["L3H1"], "zero")
-    ranked = ranking.Ranking(np.ones((30, 9), "f4"), np.zeros((30, 9), "f4"))
-    return ablation.drawn(asked, effect, ["L3H1"], ranked)
-
-
-def turned(text: str) -> take_away.Charts:
-    asked = runs.question(ENCODER, text)
-    effect = runs.effect(asked, ["L3H1"], "zero")
-    return ablation.drawn(asked, effect, ["L3H1"], None)
-
-
-def searched(text: str) -> take_away.Charts:
-    _, result = found_words(text)
-    return word_pairs_charts.charts(result)
-
-
-def traced(text: str) -> take_away.Charts:
-    made = run.generation(run.SamplingSettings(DECODER, text, 2, 0.0, 0))
-    shown = step.show(made, step.HeadView(step.ONE, 17, 5, False))
-    return generated.drawn(shown, 1, None)
-
-
-def beside(text: str) -> take_away.Charts:
-    return side_by_side_files.drawn([reference.reference(ENCODER, text)])
-
-
-@pytest.mark.parametrize(
-    ("charts", "names"),
-    [
-        (ablated, {"predictions", "ranking"}),
-        (turned, {"states"}),
-        (searched, {"heads_A", "heads_B", "a_or_b", "yardstick"}),
-        (traced, {"step_2"}),
-        (beside, {"core_beside_transformers_1"}),
-    ],
-)
-def test_charts_are_saved_as_svg_and_png(
-    charts: Callable[[str], take_away.Charts], names: set[str]
-):
-    file = take_away.pictures(partial(charts, HOSTILE), "charts.zip")
-    with zipfile.ZipFile(io.BytesIO(file.make())) as files:
-        assert set(files.namelist()) == {f"{n}.{end}" for n in names for end in ("svg", "png")}
-        for name in names:
-            svg = ElementTree.fromstring(files.read(f"{name}.svg"))
-            tags = {element.tag.rpartition("}")[2] for element in svg.iter()}
-            assert tags <= {
-                "svg",
-                "g",
-                "path",
-                "text",
-                "rect",
-                "line",
-                "defs",
-                "clipPath",
-                "linearGradient",
-                "stop",
-            }
-            links = [e for e in svg.iter() if any("href" in attribute for attribute in e.attrib)]
-            assert links == []
-            assert svg[0].get("fill") == "#ffffff"
-            fills = {text.get("fill") for text in svg.iter("{http://www.w3.org/2000/svg}text")}
-            assert fills <= {"#1d2730", "#ffffff"}  # white on dark cells only
-            assert "#1d2730" in fills
-            assert files.read(f"{name}.png").startswith(b"\x89PNG")
-
-
-def test_a_saved_chart_says_what_it_is_about(monkeypatch: pytest.MonkeyPatch):
-    facts = {"model": "Model One", "name": "one", "sentence": HOSTILE}
-    monkeypatch.setattr(take_away, "about", lambda: facts)
-    charts = {"how_much": partial(bars, labelled("ab", [1, 2]), "size")}
-    file = take_away.pictures(lambda: charts, "c.zip")
-    monkeypatch.undo()  # the files are made later, when the page may show something else
-    with zipfile.ZipFile(io.BytesIO(file.make())) as files:
-        assert set(files.namelist()) == {"one-how_much.svg", "one-how_much.png"}
-        said = "".join(ElementTree.fromstring(files.read("one-how_much.svg")).itertext())
-    assert "how much" in said
-    assert "Model: Model One" in said
-    assert "".join(f"Sentence: {HOSTILE}".split()) in "".join(said.split())
-    assert "token" in said  # the axis of the bars
-
-
-def drawn(text: str, **more: Any) -> dict[str, Any]:
-    return {"title": {"text": text}, "data": {"values": [{"a": text}]}, "mark": "bar",
-            "encoding": {"y": {"field": "a", "type": "nominal"}}, **more}  # fmt: skip
-
-
-def test_no_text_and_no_address_gets_out_of_a_chart():
-    # some of these characters end the process that draws them
-    text = "<script>alert(1)</script>&'\" \x00 \x0b \ud800 \ufffe"
-    with zipfile.ZipFile(io.BytesIO(chart_files.archive({"a": drawn(text)}))) as files:
-        svg = ElementTree.fromstring(files.read("a.svg"))
-    said = "".join(svg.itertext())
-    assert said.count("<script>alert(1)</script>&'\"") == 2  # title and axis
-    assert not [element for element in svg.iter() if element.tag.endswith("script")]
-    for data in ({"url": "file:///etc/passwd"}, {"url": "http://127.0.0.1:9/"}):
-        with pytest.raises(ValueError, match="may not load anything"):
-            chart_files.archive({"a": drawn("a", data=data)})
-    with pytest.raises(ValueError, match="no pictures of a: "):
-        chart_files.archive({"a": drawn("a", mark="nothing")})
-
-
 def test_nothing_is_made_before_a_click():
     def page() -> None:
         import pandas as pd
 
-        from ui.export import tables, take_away
+        from ui.export import downloads, tables
 
         class Unwritten(pd.DataFrame):
             def to_csv(self, **options: object) -> str:  # type: ignore[override]
@@ -238,12 +122,17 @@ def test_nothing_is_made_before_a_click():
         def fail() -> dict[str, object]:
             raise RuntimeError("made without a click")
 
-        files = [take_away.arrays("a", fail, "a.npz"), take_away.pictures(fail, "b.zip")]
-        take_away.panel(files, "print(1)", prefix="p", note="what it is")
+        downloads.panel(
+            "p",
+            downloads.csv("a", Unwritten, "a"),
+            downloads.npz("b", fail, "b"),
+            snippet="print(1)",
+            note="what it is",
+        )
         tables.download("c", Unwritten(), "c.csv", key="c")
 
     site = AppTest.from_function(page)
-    site.session_state["p_take_away_opened"] = True
+    site.session_state["p_downloads_opened"] = True
     site.run()
     assert not site.exception
     assert len(site.get("download_button")) == 3
@@ -309,25 +198,3 @@ def test_an_open_page_and_its_files_hold_no_recorded_pass(site: AppTest, view: s
     attention.forward.clear()
     gc.collect()
     assert tensors() is None
-
-
-def test_files_with_pictures_wait_for_each_other_and_not_without_end(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    monkeypatch.setattr(chart_files, "_in_line", threading.BoundedSemaphore(1))
-    began, go_on = threading.Event(), threading.Event()
-
-    def slow(_: bytes) -> subprocess.CompletedProcess[bytes]:
-        began.set()
-        go_on.wait(60)
-        return subprocess.CompletedProcess([], 0, b"an archive")
-
-    monkeypatch.setattr(chart_files, "_converter", slow)
-    first = threading.Thread(target=chart_files.archive, args=({},))
-    first.start()
-    assert began.wait(60)
-    with pytest.raises(ValueError, match="try again later"):
-        chart_files.archive({})
-    go_on.set()
-    first.join(60)
-    assert chart_files.archive({}) == b"an archive"

@@ -1,0 +1,44 @@
+"""Downloads of the page "Generated tokens": rows, every array of the run, its code."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pages.compare.generated_tokens import step
+from pages.compare.generated_tokens.run import Generation
+from pages.compare.generated_tokens.step import HeadMaps
+from ui.export import downloads
+
+
+def show(maps: HeadMaps, step_index: int) -> None:
+    """The files, the code and the link."""
+    generation = maps.generation
+    stem = f"{generation.settings.model}_generated"
+    layer, head = maps.view.place
+    which = "mean" if layer is None else f"layer{layer}" + ("" if head is None else f"_head{head}")
+    downloads.panel(
+        "generated_tokens",
+        downloads.csv("Rows of this head", partial(step.all_rows, maps), f"{stem}_{which}"),
+        downloads.npz("All heads, float32", partial(arrays, generation), stem),
+        snippet=step.snippet(maps, step_index),
+        note="The NPZ holds the weights of all heads, the lengths ‖v W_O‖, and the "
+        "log-probabilities of every step. The map has its own PNG and SVG buttons.",
+    )
+
+
+def arrays(generation: Generation) -> dict[str, Any]:
+    """The arrays of `Trace` under its own names, ids and labels beside them."""
+    trace = generation.trace
+    return {
+        "weights": trace.weights.numpy(),
+        "value_norms": trace.value_norms.numpy(),
+        "prompt_ids": np.array(trace.prompt),
+        "new_ids": np.array(trace.new),
+        "logprobs": np.array(trace.logprobs, dtype=np.float32),
+        "alternative_ids": trace.alternative_ids.numpy(),
+        "alternative_logprobs": trace.alternative_logprobs.numpy(),
+        "labels": np.array(generation.labels),
+    }

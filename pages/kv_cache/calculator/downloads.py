@@ -1,0 +1,42 @@
+"""The code of the page "Calculator", and its link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pages.kv_cache.calculator.setting import CacheScenario
+from ui.export import downloads
+
+
+def show(chosen: CacheScenario) -> None:
+    """The code and the link."""
+    downloads.panel("calculator", snippet=snippet(chosen))
+
+
+def snippet(chosen: CacheScenario) -> str:
+    """Python that prints the cache's bytes."""
+    model = chosen.model
+    fields: Mapping[str, object] = {
+        name: getattr(model, name)
+        for name in (
+            "n_layers",
+            "n_heads",
+            "n_kv_heads",
+            "head_size",
+            "d_model",
+            "n_parameters",
+            "context_length",
+            "window",
+            "n_global_layers",
+            "latent_size",
+            "rope_size",
+        )
+    }
+    given = ",\n".join(f"    {name}={value!r}" for name, value in fields.items() if value)
+    return (
+        "from attention_core.costs.serving import cache_bytes\n"
+        "from attention_core.costs.public_models import PublicModel\n\n"
+        f'model = PublicModel(\n    name="model", family="", source="",\n{given},\n)\n'
+        f"print(cache_bytes(model, {chosen.n_tokens}, batch_size={chosen.batch}, "
+        f"bytes_per_value={chosen.bytes_per_value}))"
+    )

@@ -1,0 +1,33 @@
+"""Pages as one HTML file: their script, and the colors of both themes."""
+
+import pytest
+import streamlit as st
+
+from ui.export import html_file
+
+
+def test_what_a_component_exports_becomes_a_constant():
+    js = 'const text = "</SCRIPT><!-- <script>";\nexport default function () { return text; }\n'
+    body = html_file.exported(js)
+    assert "const exported = function () { return text; }" in body
+    assert "<" not in body
+
+
+@pytest.mark.parametrize(
+    "js",
+    [
+        "function a() {}",
+        "export default 1\nexport const a = 1",
+        "import a from 'b'\nexport default a",
+        "export { a as default }",
+    ],
+)
+def test_a_script_that_cannot_stand_alone_is_refused(js: str):
+    with pytest.raises(ValueError, match="one default export and no imports"):
+        html_file.exported(js)
+
+
+def test_the_page_has_the_colors_of_both_themes():
+    light, dark = html_file.themes(st.get_option).split("prefers-color-scheme: dark")
+    assert "--st-background-color: #ffffff;" in light
+    assert "--st-background-color: #0b0e12;" in dark
