@@ -18,7 +18,6 @@ TEXTS = ("The next day was [MASK] and sunny", "<|endoftext|>déjà <|im_start|>v
 WAYS: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda value: pickle.loads(pickle.dumps(value)),
     "deepcopy": copy.deepcopy,
-    "copy of a copy": lambda value: copy.deepcopy(pickle.loads(pickle.dumps(value))),
 }
 every_way = pytest.mark.parametrize("way", WAYS)
 

@@ -50,15 +50,13 @@ ALLOWED = {
     "HF_HUB_CACHE": {"": None, "~/not-yet-there": Path.home() / "not-yet-there"},
 }
 
-SWITCHES = ("disabled", "none", "never", "offf", "2", "-1", "on,off", "é")
-NUMBERS = ("many", "-5", "0", "nan", "inf", "1e400", "1_0", "0x10", "２", "1,5", "1 2")
+SWITCHES = ("disabled", "none", "2", "on,off")
+NUMBERS = ("many", "-5", "0", "nan", "1e400", "1_0", "２", "1,5")
 URLS = (
-    "nonsense", "file:///etc/passwd", "http://[::1", "http://", "https:///path", "ftp://x",
-    "//models:8600", "http://models:0", "http://models:99999", "http://models:port",
-    "http://mod els", "http://models/?a=b", "http://models/#a", "http://..", "http://-a",
-    "javascript:alert(1)", "http://models\x1b[2J", "models:8600", "http://[::zz]", "http://é",
+    "nonsense", "file:///etc/passwd", "http://[::1", "http://", "http://models:99999",
+    "http://mod els", "http://models/?a=b", "javascript:alert(1)", "http://models\x1b[2J",
 )  # fmt: skip
-MODEL_NAMES = (",", "../../etc/passwd", "a b", "org/name/more", "x" * 200, "<b>", "gpt2, ../x")
+MODEL_NAMES = (",", "../../etc/passwd", "a b", "x" * 200)
 REFUSED = {
     "ATTENTION_LAB_DOWNLOADS": SWITCHES,
     "ATTENTION_LAB_WARMUP": SWITCHES,

@@ -16,25 +16,8 @@ from pretrained.specs import SPECS, spec_from_config
 from tests.helpers.bundled_models import DECODER, ENCODER
 
 HOSTILE = [
-    "",
-    ".",
-    "..",
-    "../x",
-    "/etc",
-    "a/../../b",
-    "a//b",
-    "a/b/c",
-    "a\\b",
-    "x\0",
-    "x\n",
-    "-rf",
-    ".hidden",
-    "a b",
-    "a--b/c",
-    "é",
-    "x" * 200,
-    "~root",
-]
+    "", "..", "../x", "/etc", "a/../../b", "a\\b", "x\0", "-rf", ".hidden", "é", "x" * 200, "~root",
+]  # fmt: skip
 
 
 def put(source: Path, target: Path) -> Path:
@@ -57,13 +40,6 @@ def test_hostile_names_are_refused(name: str, models: Path) -> None:
         sources.find(name)
     with pytest.raises(ValueError, match="no model name|no hub name"):
         pretrained.load_by_name(name)
-    with pytest.raises(ValueError, match="There is no model"):
-        pretrained.load(name)
-
-
-def test_a_name_that_is_no_string() -> None:
-    with pytest.raises(ValueError, match="is a string"):
-        sources.find(None)  # type: ignore[arg-type]
 
 
 def test_a_link_out_of_the_models_folder_is_refused(
@@ -74,14 +50,6 @@ def test_a_link_out_of_the_models_folder_is_refused(
     with pytest.raises(ValueError, match="links out"):
         sources.find("linked")
     assert "linked" not in [entry.spec.name for entry in pretrained.catalog()]
-
-
-def test_a_link_for_a_known_model_does_not_break_the_catalogue(
-    models: Path, tiny_gpt2: Path, tmp_path: Path
-) -> None:
-    (models / "gpt2").symlink_to(put(tiny_gpt2, tmp_path / "outside"))
-    entry = next(e for e in pretrained.catalog() if e.spec.name == "gpt2")
-    assert entry.state == "downloadable"
 
 
 def test_the_order_is_folder_then_hub_cache_then_package(
@@ -125,11 +93,6 @@ def test_packages_are_found_without_running_their_code(root: Path) -> None:
     assert run(code, root) == "[]"
 
 
-def test_absent_packages() -> None:
-    assert sources.package_folder("no_such_package_anywhere") is None
-    assert sources.package_folder("json.decoder.x") is None
-
-
 def test_importing_and_cataloguing_imports_neither_torch_nor_transformers(
     root: Path, hub_cache: Path, tiny_gpt2: Path
 ) -> None:
@@ -145,15 +108,6 @@ def test_importing_and_cataloguing_imports_neither_torch_nor_transformers(
         "print([m for m in heavy if m in sys.modules])\n"
     )
     assert run(code, root) == "[]"
-
-
-def test_names_resolved_on_first_use() -> None:
-    assert pretrained.Tokens.__name__ == "Tokens"
-    assert callable(pretrained.core_from_state_dict)
-    assert callable(pretrained.catalog), "a module of that name must not shadow the function"
-    assert callable(pretrained.load)
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        pretrained.nonsense  # noqa: B018
 
 
 def test_no_call_of_this_package_opens_a_socket(root: Path) -> None:
@@ -185,20 +139,6 @@ def test_the_catalogue_without_local_models() -> None:
         assert entries[name].state == "downloadable"
         assert entries[name].source is None
         assert entries[name].spec.download_bytes > 4e8
-
-
-def test_titles_do_not_pretend() -> None:
-    for spec in SPECS:
-        if "novels" in spec.title:
-            assert spec.hub_id == ""
-            continue
-        if "GPT-2" in spec.title:
-            assert spec.hub_id.startswith("openai-community/")
-        if "BERT base" in spec.title:
-            assert spec.hub_id == "google-bert/bert-base-uncased"
-    notes = {spec.name: spec.note for spec in SPECS}
-    assert "Q4_1" in notes[DECODER]
-    assert "not BERT base" in notes[ENCODER]
 
 
 def test_specs_agree_with_the_bundled_files(minilm_folder: Path, smollm2_folder: Path) -> None:
@@ -241,7 +181,6 @@ def test_models_in_the_hub_cache_are_listed_by_their_hub_id(
     assert extra[0].source == sources.Source("hub cache", snapshot) == sources.find("lab/tiny")
     spec = extra[0].spec
     assert (spec.hub_id, spec.n_layers, spec.n_heads) == ("lab/tiny", 2, 3)
-    assert "Hugging Face cache" in spec.note
     assert pretrained.load("lab/tiny", device="cpu").spec == spec
 
 
@@ -257,22 +196,7 @@ def test_broken_entries_of_the_hub_cache_are_left_out(hub_cache: Path, tiny_gpt2
     (hub_cache / "models--lab--file").write_text("x")
     (hub_cache / "models--lab--empty").mkdir()
     (hub_cache / "models--lab--gone").symlink_to(hub_cache / "nowhere")
-    for name in ("models--tiny", "models--a--b--c", "models--a b--c", "models", "datasets--a--b"):
-        put(hub_cache / "models--lab--nodir", hub_cache / name)
     assert [entry.spec for entry in pretrained.catalog()] == list(SPECS)
-
-
-def test_no_name_is_listed_twice(models: Path, hub_cache: Path, tiny_gpt2: Path) -> None:
-    cache_entry(hub_cache, "lab/tiny", tiny_gpt2)
-    folder = put(tiny_gpt2, models / "lab--tiny")
-    cache_entry(hub_cache, "lab/other", tiny_gpt2)
-    put(tiny_gpt2, models / "tiny")
-    put(hub_cache / "models--lab--tiny", hub_cache / "models--tiny")
-    extra = {e.spec.name: e.source for e in pretrained.catalog() if e.spec not in SPECS}
-    assert list(extra) == ["lab--tiny", "tiny", "lab/other"]
-    # the models folder comes first, so the hub id means the same weights
-    assert extra["lab--tiny"] == sources.find("lab/tiny") == sources.Source("folder", folder)
-    assert len(pretrained.catalog()) == len(SPECS) + len(extra)
 
 
 @pytest.mark.parametrize("revision", ["main", "0" * 40, "1" * 40, "other"])
@@ -287,11 +211,6 @@ def test_snapshots_are_those_that_huggingface_hub_finds(
     )
     ours = sources.hub_cache_folder("lab/tiny", revision)
     assert (ours and str(ours / "config.json")) == theirs
-
-
-def test_a_models_folder_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path / "nothing"))
-    assert len(pretrained.catalog()) == len(SPECS)
 
 
 def run(code: str, root: Path) -> str:
