@@ -17,10 +17,6 @@ SENTENCES = (NO_TOKEN, "over the limit of 5,000. Shorten", "over the limit of 25
 LEFT_OUT = {"Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp", "Zs"}
 
 
-def test_there_are_a_hundred():
-    assert 2 * len(set(HOSTILE_PROMPTS)) >= 100
-
-
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_each_is_a_recorded_pass_of_its_text_or_a_sentence(name: str):
     passes, refused, sentences = 0, list[str](), set[str]()

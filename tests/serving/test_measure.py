@@ -52,12 +52,3 @@ def test_measurements_take_turns():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(ask, range(4)))
     assert together == [1, 1, 1, 1]
-
-
-def test_an_error_is_not_kept_and_lets_the_next_one_measure():
-    def fail() -> int:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        measure.kept("page", measure.FIRST, fail)
-    assert measure.kept("page", measure.FIRST, lambda: 3).value == 3
