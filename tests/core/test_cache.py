@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import KVCache, SlidingCache, Transformer, kv_cache_bytes
+from attention_core import KVCache, SlidingCache, Transformer
 from tests.helpers.tiny_models import build
 
 BATCH, LENGTH = 2, 23
@@ -64,26 +64,6 @@ def test_crop_and_continue(decoder: Transformer, batch: int):
     assert_close(continued, decoder(ids).logits[:, 9:], atol=1e-5, rtol=1e-5)
 
 
-def test_rows_of_a_batch_do_not_meet(decoder: Transformer):
-    ids = tokens(decoder, batch=3)
-    together = run(decoder, ids, decoder.new_cache(3, LENGTH), [9, 1, 1, LENGTH - 11])
-    for row in range(3):
-        alone = run(decoder, ids[row : row + 1], decoder.new_cache(1, LENGTH), [LENGTH])
-        assert_close(together[row : row + 1], alone, atol=1e-5, rtol=1e-5)
-
-
-def test_padding_behind_a_cache(decoder: Transformer):
-    """Row 1 ends early; its padding must not change the logits of its real tokens."""
-    ids, real = tokens(decoder), torch.ones(BATCH, LENGTH, dtype=torch.long)
-    real[1, 15:] = 0
-    cache = decoder.new_cache(BATCH, LENGTH)
-    first = decoder(ids[:, :12], cache=cache, attention_mask=real[:, :12]).logits
-    second = decoder(ids[:, 12:], cache=cache, attention_mask=real).logits
-    alone = decoder(ids[1:, :15]).logits
-    joined = torch.cat((first, second), dim=1)
-    assert_close(joined[1:, :15], alone, atol=1e-5, rtol=1e-5)
-
-
 def test_the_record_shows_new_queries_against_all_keys(decoder: Transformer):
     ids, config = tokens(decoder), decoder.config
     cache = decoder.new_cache(BATCH, LENGTH)
@@ -113,35 +93,6 @@ def test_a_record_outlives_the_cache_it_was_made_with(decoder: Transformer):
             value = getattr(record, field.name)
             if isinstance(value, torch.Tensor):
                 assert torch.equal(value, getattr(copied, field.name)), field.name
-
-
-def test_bytes_equal_the_formula(decoder: Transformer):
-    config = decoder.config
-    cache = decoder.new_cache(BATCH, 17)
-    sizes = {
-        "n_layers": config.n_layers,
-        "n_kv_heads": config.kv_heads,
-        "head_size": config.d_head,
-        "batch_size": BATCH,
-        "bytes_per_value": 4,
-    }
-    assert cache.nbytes == kv_cache_bytes(n_tokens=17, **sizes)
-    decoder(tokens(decoder, 5), cache=cache)
-    assert cache.nbytes_used == kv_cache_bytes(n_tokens=5, **sizes)
-    k, v = cache.layer(1)
-    assert k.shape == v.shape == (BATCH, config.kv_heads, 5, config.d_head)
-
-
-def test_key_and_value_sizes_may_differ():
-    cache = KVCache(2, 3, 11, key_shape=(1, 5), value_shape=(1, 7), dtype=torch.float16)
-    assert cache.nbytes == 2 * 3 * 11 * (5 + 7) * 2
-    new = torch.ones(3, 1, 4, 5).half(), torch.ones(3, 1, 4, 7).half()
-    k, v = cache.update(0, *new)
-    assert k.shape == (3, 1, 4, 5)
-    assert v.shape == (3, 1, 4, 7)
-    assert cache.length == 0  # rows count once the last layer has its own
-    cache.update(1, *new)
-    assert cache.length == 4
 
 
 def test_overflow_and_misfits_name_the_numbers(decoder: Transformer):

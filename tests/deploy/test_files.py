@@ -10,11 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from prometheus_client import generate_latest
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 
 from deploy.proxy.program import haproxy
-from serving import metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(sys.executable).parent
@@ -133,16 +131,3 @@ def test_only_the_proxy_of_the_composition_is_believed_who_asks():
     assert "127.0.0.1" in trusted
     assert [str(address) for address in inside if str(address) in trusted] == [proxy]
     assert "203.0.113.9" not in trusted
-
-
-def test_the_dashboard_asks_for_numbers_that_the_site_has():
-    asked = set(
-        re.findall(
-            r"\b(attention_lab_\w+|process_\w+)", read("deploy/dashboard/attention_lab.json")
-        )
-    )
-    text = generate_latest(metrics.REGISTRY).decode()
-    had = set(re.findall(r"^# TYPE (\w+)", text, re.M))
-    endings = ("", "_bucket", "_total")
-    assert [name for name in asked if not any(name.removesuffix(e) in had for e in endings)] == []
-    assert len(asked) > 6

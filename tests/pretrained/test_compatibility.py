@@ -129,18 +129,3 @@ def test_a_folder_that_does_not_load_is_not_said_to(
     assert not compatibility.of_name("mine").loads
     with pytest.raises(ValueError, match=r"\w"):
         pretrained.load("mine", device="cpu")
-
-
-def test_a_folder_and_a_name_that_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    config, build = SMALL["gpt2"]
-    build(config).save_pretrained(tmp_path / "mine")
-    save_tokenizer(tmp_path / "mine")
-    answer = compatibility.of_name(" mine ")
-    assert answer.loads
-    (tmp_path / "mine" / "model.safetensors").unlink()
-    assert "model.safetensors" in compatibility.of_name("mine").obstacles[0]
-    for name in ("some/model", "../mine", "/etc", "<b>"):
-        with pytest.raises(ValueError, match=r"config\.json|is no"):
-            compatibility.of_name(name)

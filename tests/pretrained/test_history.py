@@ -47,11 +47,6 @@ def file_of(tmp_path, **changes):
     return path
 
 
-def with_losses(tmp_path, few, many) -> History:
-    changes = {"loss_after_40": np.array(few, "f4"), "loss_after_200": np.array(many, "f4")}
-    return read(file_of(tmp_path, **changes), "gpt2-novels")
-
-
 def test_a_file_comes_back(tmp_path):
     found = read(file_of(tmp_path), "gpt2-novels")
     assert (found.n_layers, found.n_heads, found.causal) == (L, H, True)
@@ -65,21 +60,6 @@ def test_a_file_comes_back(tmp_path):
         assert weights[place] == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="read-only"):
         found.said_twice[0] = 1
-
-
-@pytest.mark.parametrize(
-    ("few", "many", "expected"),
-    [
-        ([5, 5, 5], [5, 4.8, 4.7], 1),
-        ([5, 5, 5], [4.8, 5, 4.8], 2),  # the first one does not last
-        ([5, 5, 5], [4.8, 4.8, 4.8], 0),
-        ([5, 5, 5], [5, 4.8, 4.95], None),
-        ([5, 5, 5], [np.nan, np.nan, 4.8], 2),
-        ([np.nan] * 3, [np.nan] * 3, None),
-    ],
-)
-def test_where_learning_from_the_context_begins(tmp_path, few, many, expected):
-    assert with_losses(tmp_path, few, many).learns_from_context == expected
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 import threading
 from pathlib import Path
@@ -14,7 +13,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import pretrained
-from pretrained.load import quiet_transformers
 from pretrained.untrained import untrained
 from tests.helpers.bundled_models import ENCODER
 
@@ -52,37 +50,6 @@ def test_dtypes(dtype: str | torch.dtype) -> None:
 def test_dtypes_that_are_none(dtype: str | torch.dtype) -> None:
     with pytest.raises(ValueError, match="float32, float16, bfloat16"):
         pretrained.load(ENCODER, dtype=dtype)
-
-
-def test_two_threads_leave_the_verbosity_of_transformers_as_it_was() -> None:
-    from transformers.utils import logging as transformers_logging
-
-    def settings() -> tuple[int, bool]:
-        return transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
-
-    before = settings()
-    assert before[0] != logging.ERROR
-    first_inside, second_inside, first_left = (threading.Event() for _ in range(3))
-
-    def first() -> None:
-        with quiet_transformers():
-            first_inside.set()
-            second_inside.wait(0.3)  # in vain: the second thread has to wait its turn
-        first_left.set()
-
-    def second() -> None:
-        first_inside.wait(5)
-        with quiet_transformers():
-            second_inside.set()
-            first_left.wait(5)
-
-    threads = [threading.Thread(target=first), threading.Thread(target=second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
-    assert second_inside.is_set()
-    assert settings() == before
 
 
 # the first does not exist, "meta" holds no numbers, and no machine has a 99th GPU
@@ -170,12 +137,6 @@ def test_an_unusable_local_folder_says_why(models: Path, tiny_gpt2: Path) -> Non
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(ValueError, match="cannot be used: .*pickled"):
         pretrained.load("mine")
-
-
-def test_a_folder_that_pretends_to_be_another_model(models: Path, tiny_gpt2: Path) -> None:
-    copy(tiny_gpt2, models / "gpt2")
-    with pytest.raises(ValueError, match=r"GPT-2 \(124M\) holds another model: gpt2 with 2 layers"):
-        pretrained.load("gpt2")
 
 
 def test_a_tokenizer_larger_than_the_model(

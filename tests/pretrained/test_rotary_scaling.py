@@ -264,13 +264,6 @@ def test_scalings_that_cannot_be(table: dict[str, Any], message: str):
         assert not compatibility.of_config(fields).loads
 
 
-@pytest.mark.parametrize("value", [[], 0, "", [1]])
-def test_what_is_no_table(value: object):
-    for option in ("rope_scaling", "rope_parameters"):
-        with pytest.raises(ValueError, match=option):
-            transformer_config(LLAMA | {option: value})
-
-
 @pytest.mark.parametrize("n_tokens", [5, TRAINED, 3 * TRAINED])
 def test_the_reference_is_asked_in_its_own_words(n_tokens: int):
     for name, scaling in scalings(3.0, TRAINED).items():

@@ -9,11 +9,9 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 
 from pretrained import sealed_folder
 from tests.helpers.until import until
@@ -106,14 +104,6 @@ def test_damage_is_noticed_and_repaired(cache: Path, build: Builder, damage) -> 
     assert not list(cache.glob(".key.*"))
 
 
-def test_what_a_killed_process_left_is_removed(cache: Path, build: Builder) -> None:
-    left = cache / ".key.abc123"
-    left.mkdir(parents=True)
-    (left / "big.bin").write_bytes(b"half")
-    sealed_folder.sealed_folder("key", build)
-    assert not left.exists()
-
-
 def test_a_process_that_is_killed_while_it_builds_leaves_nothing_that_counts(
     cache: Path, build: Builder, root: Path
 ) -> None:
@@ -140,16 +130,6 @@ def test_a_process_that_is_killed_while_it_builds_leaves_nothing_that_counts(
     folder = sealed_folder.sealed_folder("key", build)  # does not wait for the dead one's lock
     assert sealed_folder.is_sound(folder)
     assert sorted(file.name for file in cache.iterdir()) == ["key", "key.lock"]
-
-
-def test_a_failing_build_leaves_nothing(cache: Path) -> None:
-    def fail(folder: Path) -> None:
-        (folder / "big.bin").write_bytes(b"half")
-        raise ValueError("the source is damaged")
-
-    with pytest.raises(ValueError, match="damaged"):
-        sealed_folder.sealed_folder("key", fail)
-    assert [file.name for file in cache.iterdir() if file.suffix != ".lock"] == []
 
 
 @pytest.mark.parametrize("kind", ["below a file", "read-only"])
@@ -218,15 +198,6 @@ def test_a_disk_that_is_really_full(cache: Path, tmp_path: Path, root: Path, roo
         assert said == "built True True"
         assert in_temporary.startswith("attention-lab-")
     assert list(temporary.iterdir()) == []  # once the process has ended
-
-
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("ATTENTION_LAB_CACHE", "~/x")
-    assert sealed_folder.cache_root() == Path.home() / "x"
-    monkeypatch.delenv("ATTENTION_LAB_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert sealed_folder.cache_root() == tmp_path / "attention-lab"
 
 
 # Builds a folder in a temporary place, prints its name, and waits for the end of its input.
@@ -314,18 +285,3 @@ def test_a_build_that_ends_too_late_leaves_nothing(
     assert len(calls) == 1
     assert [file.name for file in cache.glob("*")] == ["key.lock"] * (place == "the cache")
     assert list(temporary.iterdir()) == []
-
-
-@pytest.mark.parametrize("is_held", [True, False])
-def test_a_half_filled_folder_of_the_cache_is_stale_if_nobody_fills_it(
-    cache: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
-) -> None:
-    monkeypatch.setenv("ATTENTION_LAB_CACHE", str(cache))
-    key = "smollm2-135m-instruct-v1-0123456789abcdef"
-    half, other = cache / f".{key}.abc_123x", cache / ".config.abc"
-    for folder in (half, other):
-        folder.mkdir(parents=True)
-    with FileLock(cache / f"{key}.lock") if is_held else nullcontext():
-        sealed_folder.remove_stale()
-        assert half.exists() == is_held
-    assert other.exists()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pretrained import settings, sources
+from pretrained import settings
 
 GB = 1_000_000_000
 
@@ -130,15 +130,3 @@ def test_the_site_reads_no_variable_of_its_own_that_is_not_checked(root: Path):
     assert set(re.findall(r"ATTENTION_LAB_[A-Z_]+\b", code)) <= set(BY_NAME)
     reads = [f for f in files if re.search(r"environ[^}\n]*ATTENTION_LAB", f.read_text("utf-8"))]
     assert reads == []
-
-
-def test_a_folder_of_models_that_is_taken_away_later_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    folder = tmp_path / "models"
-    folder.mkdir()
-    monkeypatch.setenv("ATTENTION_LAB_MODELS", str(folder))
-    settings.check()
-    assert sources.models_root() == folder
-    folder.rmdir()
-    assert sources.models_root() is None

@@ -121,26 +121,6 @@ def test_eight_threads_compute_a_value_once_and_others_do_not_wait_for_it():
     assert sorted(computed) == ["quick", "slow"]
 
 
-def test_many_threads_keep_to_the_limit():
-    within = Cache(50)
-    functions = [counted(within)[0] for _ in range(3)]
-    started = threading.Barrier(6)
-    most: list[int] = []
-
-    def request(worker: int) -> None:
-        started.wait(10)
-        for number in range(60):
-            value = functions[(worker + number) % 3]
-            size = 1 + (worker * 7 + number * 5) % 13
-            assert len(value(f"{worker} {number % 20}", size)) in range(1, 14)
-            most.append(within.nbytes)
-
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(request, range(6)))
-    assert 0 < max(most) <= 50
-    assert within.nbytes == sum(value.nbytes for value in functions)
-
-
 def test_an_error_is_not_cached_and_those_who_waited_compute_themselves():
     started = threading.Barrier(2)
     computed: list[int] = []

@@ -114,22 +114,6 @@ def test_nothing_else_computes_next_to_exclusive_work(pool: ThreadPoolExecutor):
     assert order == ["timed", "later"]
 
 
-def test_a_lone_computation_has_all_cores_and_several_share_them(pool: ThreadPoolExecutor):
-    go_on, together = threading.Event(), threading.Barrier(3)
-
-    def computation(wait: Callable[[], object]) -> int:
-        with compute.slot():
-            wait()
-            return torch.get_num_threads()
-
-    first = _queue(pool, computation, lambda: go_on.wait(SECONDS))
-    others = [_queue(pool, computation, lambda: together.wait(SECONDS)) for _ in range(3)]
-    assert compute.held_seconds() > 0
-    go_on.set()
-    assert first.result(SECONDS) == 3
-    assert _all(others) == [1, 1, 1]
-
-
 @on_one_core_and_on_several
 def test_a_page_goes_between_two_steps_of_a_job(pool: ThreadPoolExecutor):
     order: list[str] = []
@@ -216,3 +200,19 @@ def test_no_deadlock_when_a_page_in_a_slot_needs_what_another_thread_computes(
         assert run.weights.shape[2:] == (8, 8)
         assert len(compute._running) == 1
     assert other.result(SECONDS).tensors is run.tensors
+
+
+def test_a_lone_computation_has_all_cores_and_several_share_them(pool: ThreadPoolExecutor):
+    go_on, together = threading.Event(), threading.Barrier(3)
+
+    def computation(wait: Callable[[], object]) -> int:
+        with compute.slot():
+            wait()
+            return torch.get_num_threads()
+
+    first = _queue(pool, computation, lambda: go_on.wait(SECONDS))
+    others = [_queue(pool, computation, lambda: together.wait(SECONDS)) for _ in range(3)]
+    assert compute.held_seconds() > 0
+    go_on.set()
+    assert first.result(SECONDS) == 3
+    assert _all(others) == [1, 1, 1]

@@ -52,22 +52,6 @@ def test_only_missed_beats_count(gaps: list[float], still: float):
     assert heartbeat.beat() == pytest.approx(still, abs=0.01)
 
 
-def test_a_step_is_told_from_the_time_between_steps():
-    clock = Clock()
-    heartbeat = Heartbeat(clock)
-
-    def steps() -> Iterator[int]:
-        for number, seconds in enumerate((0.5, 8.0, 0.5)):
-            clock.now += seconds
-            yield number
-
-    found = []
-    for number, still in heartbeat.watched(steps()):
-        found.append((number, round(still)))
-        clock.now += 30.0  # others have their turns, or the process stands still: nothing is timed
-    assert found == [(0, 0), (1, 8), (2, 0)]
-
-
 LOOP = """
 import time
 from serving.interruptions import Heartbeat

@@ -73,6 +73,18 @@ def test_first_jobs_of_all_come_before_the_second_of_anybody(line: Line):
     assert line.go() == ["a1", "b1", "c1", "a2", "b2"]
 
 
+def test_the_job_that_runs_is_its_visitors_first(line: Line):
+    for name, owner in (("second", "somebody"), ("b1", "b"), ("c1", "c")):
+        line.put(name, owner)
+    assert line.go() == ["b1", "c1", "second"]
+
+
+def test_who_is_not_known_again_stands_in_line_as_ever(line: Line):
+    for name in ("1", "2", "3", "4"):
+        line.put(name, None)
+    assert line.go() == ["1", "2", "3", "4"]
+
+
 def test_one_visitor_with_many_tabs_leaves_room_for_others(line: Line):
     for number in range(MAX_WAITING_OF_A_VISITOR):
         line.put(f"a{number}", "a")
@@ -142,6 +154,19 @@ def test_pages_go_before_jobs():
     finish(job)
     assert ranks == [max(mine, NICENESS)]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == mine
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there does a thread have a rank")
+def test_where_a_rank_is_refused_jobs_run_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refuse)
+    done = list[str]()
+    queue, job = JobQueue(), Named("job", done)
+    queue.put(job)
+    finish(job)
+    assert done == ["job"]
 
 
 def test_a_page_computes_before_a_job_that_asked_earlier():

@@ -170,16 +170,6 @@ def test_no_text_forges_a_record_or_reaches_the_terminal_or_floods_the_log(
 
 
 @pytest.mark.usefixtures("_as_it_was")
-def test_an_ordinary_record_is_as_it_was(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv(log.VARIABLE, raising=False)
-    record = logging.LogRecord("a", logging.INFO, "a.py", 1, "read %s, “%d %%”", ("é", 3), None)
-    handler = logging.StreamHandler()
-    before = handler.format(record)
-    log.start()
-    assert handler.format(record) == before == "read é, “3 %”"
-
-
-@pytest.mark.usefixtures("_as_it_was")
 def test_a_line_of_an_access_log_is_safe(monkeypatch: pytest.MonkeyPatch):
     """The formatter of uvicorn takes a record's arguments apart."""
     monkeypatch.delenv(log.VARIABLE, raising=False)
@@ -195,10 +185,3 @@ def test_a_line_of_an_access_log_is_safe(monkeypatch: pytest.MonkeyPatch):
     assert all(line.isprintable() for line in text.split("\n"))
     assert all(line.startswith("    ") for line in text.split("\n")[1:])
     assert len(text) <= log.MAX_RECORD + 100
-
-
-def test_a_value_in_a_json_line_is_short_and_plain(stream: io.StringIO):
-    log.event("tried", place="\x7f\u202e" + "x" * 100_000)
-    [line] = lines(stream, event="tried")
-    assert line["place"].isprintable()
-    assert len(line["place"]) < 2 * log.MAX_FACT

@@ -3,12 +3,10 @@
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from streamlit.testing.v1 import AppTest
 
 from serving import metrics
 from serving.jobs import JobQueue, Work
 from serving.step_times import StepTime
-from tests.helpers.apptest import FRAME, open_page
 from tests.helpers.counts import counted
 from tests.helpers.jobs import finish
 
@@ -43,12 +41,6 @@ def finish_failing(queue: JobQueue) -> Failing:
     job = Failing()
     queue.put(job)
     return finish(job)
-
-
-def test_a_run_of_a_page_is_counted_through_the_frame():
-    before = counted("page_run_seconds_count", page="calculator")
-    open_page(AppTest.from_file(FRAME, default_timeout=60), "pages/kv_cache/calculator/page.py")
-    assert counted("page_run_seconds_count", page="calculator") == before + 1
 
 
 def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from serving import first_models, models
+from serving import models
 from serving.limits import OverLimit
 from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2
 from tests.helpers.hollow_models import hollow_model
@@ -42,21 +42,6 @@ def test_a_page_shows_first_what_there_is_room_for(room_for_a_megabyte: Path):
     hollow_model(room_for_a_megabyte / "small", 1_000)
     assert models.preferred("decoder") == "small"
     assert models.too_large_message("small", 4_000) == ""
-
-
-def test_whoever_runs_the_site_may_say_which_comes_first(
-    room_for_a_megabyte: Path, monkeypatch: pytest.MonkeyPatch
-):
-    for name in ("gpt2", "small", "other"):
-        hollow_model(room_for_a_megabyte / name, 1_000)
-    hollow_model(room_for_a_megabyte / "giant", 10_000_000)
-    assert models.preferred("decoder") == models.preferred("gpt2") == "gpt2"
-    encoder = models.preferred("encoder")
-    monkeypatch.setenv(first_models.VARIABLE, "giant, not-here,small ,other")
-    assert models.preferred("decoder") == models.preferred("gpt2") == "small"
-    assert models.preferred("encoder") == encoder  # none of those is one
-    monkeypatch.setenv(first_models.VARIABLE, "")
-    assert models.preferred("decoder") == "gpt2"
 
 
 @pytest.mark.parametrize("name", [FIRST_GPT2, FIRST_BERT])

@@ -7,7 +7,7 @@ import pytest
 
 from pretrained import Tokens
 from serving.limits import MAX_TEXT_CHARACTERS, OverLimit
-from serving.prompts import check_choice, prepare
+from serving.prompts import prepare
 
 
 class Words:
@@ -46,11 +46,3 @@ def test_new_tokens_as_many_as_there_is_room_for(asked: int, room: int):
 def test_what_does_not_fit(text: str, limit: int, options: dict[str, int], message: str):
     with pytest.raises(OverLimit, match=message):
         prepare(model(7), text, limit, "a test", **options)
-
-
-def test_a_number_of_tokens_that_is_not_offered():
-    check_choice(2, 2, 8)
-    check_choice(8, 2, 8)
-    for wrong in (1, 9):
-        with pytest.raises(OverLimit, match=f"2 to 8.*{wrong}"):
-            check_choice(wrong, 2, 8)

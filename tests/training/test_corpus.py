@@ -1,12 +1,10 @@
 """Books, their split, and the vocabulary that is cut to them."""
 
-import tarfile
-
 import numpy as np
 import pytest
 from tokenizers import pre_tokenizers
 
-from training.corpus import HELD_OUT, encode, encoded, read_books, split, unwrapped
+from training.corpus import HELD_OUT, encode, encoded, split, unwrapped
 from training.vocabulary import END, MASK, cut, special_ids
 
 LONG = "This line is as long as the lines of a wrapped book are, and it"
@@ -20,17 +18,6 @@ def test_lines_are_joined_up_to_the_end_of_a_paragraph():
         f"TITLE\n{LONG} goes on.\n{LONG} "
     )
     assert unwrapped(f"{LONG}\n\nNext.") == f"{LONG}\nNext.\n"
-
-
-def test_an_archive_and_a_folder_hold_the_same_books(tmp_path):
-    folder = tmp_path / "books"
-    folder.mkdir()
-    (folder / "Author_Book_1900.txt").write_bytes("\ufeffé\n".encode())
-    with tarfile.open(tmp_path / "books.tar.xz", "w:xz") as archive:
-        archive.add(folder, "corpus")
-    assert (
-        read_books(folder) == read_books(tmp_path / "books.tar.xz") == {"Author_Book_1900": "é\n"}
-    )
 
 
 def test_no_book_is_in_both_parts():

@@ -90,13 +90,6 @@ def test_a_small_run_learns_more_than_frequencies(tmp_path):
     assert stored.keys() == run.model.state_dict().keys()
 
 
-def test_a_time_limit(tmp_path):
-    run = started("gpt2", tmp_path)
-    run.train(seconds=0)
-    assert run.step == 0
-    assert not run.done
-
-
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_quicker_attention_is_the_cores(kind):
     model = LanguageModel(MODELS[kind], dropout=0.5).eval()
@@ -126,18 +119,6 @@ def test_the_loss_in_one_piece():
         results.append((loss.detach(), a.grad, b.grad))
     for ours, theirs in zip(*results, strict=True):
         assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
-
-
-def test_lengths_and_snapshots():
-    how = little("bert", steps=24)
-    assert [how.length_at(step) for step in (0, 11, 12, 23)] == [16, 16, 80, 80]
-    assert how.length == 80
-    steps = snapshot_steps(4600)
-    assert len(steps) == 12
-    assert steps[0] == 0
-    assert steps[-1] == 4600
-    ratios = [later / earlier for earlier, later in zip(steps[1:], steps[2:], strict=False)]
-    assert max(ratios) / min(ratios) < 1.05
 
 
 @pytest.mark.parametrize(

@@ -7,51 +7,15 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-import pytest
 
 from ui.canvas import (
-    chips,
     component,
-    forming,
-    heatmap,
-    lines,
-    mosaic,
-    one_pass,
-    race,
-    shaded,
     tensors,
 )
-from ui.canvas.component import Canvas, described, pack
+from ui.canvas.component import described, pack
 from ui.charts import style
 
 FOLDER = Path(component.__file__).parent
-CANVASES: dict[str, Canvas] = {
-    "chips": chips._canvas,
-    "forming": forming._canvas,
-    "heatmap": heatmap.canvas,
-    "lines": lines.canvas,
-    "mosaic": mosaic.canvas,
-    "one_pass": one_pass.canvas,
-    "race": race._canvas,
-    "shaded": shaded._canvas,
-    "tensors": tensors._canvas,
-}
-FUNCTION = re.compile(r"^ *(?:async )?function (\w+)", re.MULTILINE)
-
-
-@pytest.mark.parametrize("name", CANVASES)
-def test_a_drawing_has_the_shared_texts_before_its_own(name: str):
-    canvas = CANVASES[name]
-    own = "".join(
-        (FOLDER / name / f"{part}.js").read_text(encoding="utf-8") for part in (*canvas.parts, name)
-    )
-    shared = "".join(
-        file.read_text(encoding="utf-8") for file in sorted((FOLDER / "shared").glob("*.js"))
-    )
-    # comments are left out and no code with them; what is defined is defined once
-    assert FUNCTION.findall(canvas.js) == FUNCTION.findall(shared + own)
-    top = re.findall(r"^(?:const|function|class) (\w+)", shared + own, re.MULTILINE)
-    assert len(set(top)) == len(top)
 
 
 def test_numbers_are_packed_by_their_kind_and_aligned():

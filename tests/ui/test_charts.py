@@ -14,12 +14,9 @@ import pytest
 
 from ui.charts import show
 from ui.charts.bars import bars, labelled
-from ui.charts.style import INK, PAPER
-from ui.charts.theme import on_white
 from ui.export import take_away
 
 DARK = {"ink": "#fafbfc", "paper": "#0a0b0c"}
-LIGHT = {"ink": "#1d2730", "paper": "#ffffff"}
 HOSTILE = [
     "a[0].b",
     '"]; alert(1); ["',
@@ -30,32 +27,10 @@ HOSTILE = [
 ]
 
 
-def inks(table: pd.DataFrame) -> alt.LayerChart:
-    """Marks in the colours of text and background."""
-    rule = alt.Chart().mark_rule(color=INK).encode(alt.Y("value:Q"))
-    text = alt.Chart().mark_text(color=PAPER).encode(alt.Y("value:Q"), alt.Text("label:N"))
-    return alt.layer(rule, text, data=table)
-
-
 def picture(build: partial) -> str:
     file = take_away.pictures(lambda: {"a": build}, "a.zip")
     with zipfile.ZipFile(io.BytesIO(file.make())) as files:
         return files.read("a.svg").decode()
-
-
-def test_a_mark_in_the_colour_of_the_text_follows_the_theme():
-    table = labelled(["one", "two"], [1.0, 2.0])
-    dark, light = (show.specification(inks, table, **colours) for colours in (DARK, LIGHT))
-    for colours, chart in ((DARK, dark), (LIGHT, light)):
-        values = {entry["name"]: entry["value"] for entry in chart["config"]["params"]}
-        assert values == colours
-        assert chart["config"]["axis"]["titleColor"] == colours["ink"]
-    assert dark["layer"] == light["layer"]
-    ink, paper = on_white()
-    svg = ElementTree.fromstring(picture(partial(inks, table)))
-    rules = [e for e in svg.iter() if e.get("stroke") == ink]
-    assert len(rules) == 2
-    assert {e.get("fill") for e in svg.iter() if e.text in ("one", "two")} == {paper}
 
 
 def test_a_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPatch):

@@ -52,23 +52,3 @@ def test_a_job_that_ends_while_it_is_drawn_is_drawn_once_more():
     site.run()
     assert site.session_state.drawn == [True, False]
     assert site.text[0].value == "over"
-
-
-def test_the_page_runs_again_when_a_job_ends_before_it_is_drawn():
-    def ending() -> None:
-
-        from serving.jobs import Work
-        from ui.widgets import job_view
-
-        job = st.session_state.setdefault("job", Work())
-        live = job.live
-        job.finished.set()  # between the page's look at it and the drawing
-        st.session_state.runs = st.session_state.get("runs", 0) + 1
-        st.session_state.drawn = []
-        job_view.follow(
-            job, lambda _, was_live: st.session_state.drawn.append(was_live), live=live, every=60.0
-        )
-
-    site = AppTest.from_function(ending).run()
-    assert not site.exception
-    assert (site.session_state.runs, site.session_state.drawn) == (2, [False])

@@ -1,10 +1,9 @@
 """Heads as lines, and the scripts that drawn components share: what reaches the browser."""
 
 import numpy as np
-import pytest
 
 from tests.helpers.drawn_tensors import unpacked
-from ui.canvas.lines import MAX_HEADS, MAX_TOKENS, pack
+from ui.canvas.lines import pack
 
 
 def unpack(data: bytes) -> tuple[dict, np.ndarray]:
@@ -23,18 +22,3 @@ def test_every_value_arrives_as_its_float32():
     assert header["causal"] is True
     assert header["value"] == "weight"
     assert header["largest"] == np.nanmax(weights)
-
-
-@pytest.mark.parametrize(
-    ("shape", "names", "labels", "message"),
-    [
-        ((3, 5), ["a"], "abcde", "2"),
-        ((2, 3, 5), ["a", "a"], "abcde", "names"),
-        ((2, 3, 5), ["a", "b"], "abcd", "3.*5.*4"),
-        ((MAX_HEADS + 1, 2, 2), range(MAX_HEADS + 1), "ab", "13"),
-        ((1, 2, MAX_TOKENS + 1), ["a"], "x" * (MAX_TOKENS + 1), "257"),
-    ],
-)
-def test_what_does_not_fit_is_refused(shape, names, labels, message):
-    with pytest.raises(ValueError, match=message):
-        pack(np.zeros(shape), names, labels, title="t", causal=False)

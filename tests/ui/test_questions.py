@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ui.widgets.questions import MOST_ANSWERS, MOST_CHARACTERS, Question, read
+from ui.widgets.questions import MOST_ANSWERS, MOST_CHARACTERS, read
 
 KEPT = {"masking_quiz_1": ("How many?", "three"), "scaling_quiz_3": ("Why?", "<b>so</b>")}
 
@@ -26,9 +26,3 @@ def test_what_was_kept_is_read():
 )
 def test_anything_else_is_no_answer(text: str):
     assert read(text) == {}
-
-
-def test_a_question_needs_a_wrong_choice_and_no_choice_twice():
-    for wrong in ((), ("yes",), ("no", "no")):
-        with pytest.raises(ValueError, match="not distinct"):
-            Question("Is it?", "yes", wrong, "It is.")

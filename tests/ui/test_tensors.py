@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.helpers.drawn_tensors import unpacked
-from ui.canvas.tensors import MAX_CELLS, Made, Panel, pack, tensors
+from ui.canvas.tensors import Made, Panel, pack
 
 
 def test_every_part_arrives_aligned_and_exact():
@@ -52,22 +52,6 @@ def test_how_numbers_were_made_arrives_behind_them():
         Panel("y", np.zeros((2, 4)), ("token", "column"), made=made)
 
 
-def test_a_growing_tensor_says_what_is_there_and_what_is_boxed():
-    panel = Panel(
-        "p",
-        np.zeros((4, 5)),
-        ("token", "column"),
-        filled=(3, 5),
-        box=(2, 5),
-        box_note="computed before",
-    )
-    data = pack([panel])
-    (header,) = unpacked(data)[0]["panels"]
-    assert (header["there"], header["box"]) == ([3, 5], [2, 5])
-    assert header["boxNote"] == "computed before"
-    assert Panel("v", np.zeros(5), ("column",), box=(1, 5)).box == (1, 5)  # a vector is one row
-
-
 @pytest.mark.parametrize(
     ("options", "numbers"),
     [
@@ -85,9 +69,3 @@ def test_what_cannot_be_drawn_is_refused(options: dict, numbers: str):
     given = {"values": np.zeros((2, 3)), "axes": ("token", "column"), **options}
     with pytest.raises(ValueError, match=numbers):
         Panel("p", **given)
-
-
-def test_too_many_cells_are_refused():
-    panel = Panel("p", np.zeros((MAX_CELLS + 1, 1)), ("token", "column"))
-    with pytest.raises(ValueError, match=f"{MAX_CELLS + 1} cells"):
-        tensors([panel], key="k")

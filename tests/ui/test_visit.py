@@ -1,17 +1,15 @@
 """Choices travel to the next page, the address takes precedence, what doesn't fit is kept."""
 
 import re
-from dataclasses import replace
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from ui.widgets.visit import Visit, VisitPart, WordPair, find_pair, model_or_own, pair_parts
+from ui.widgets.visit import Visit, WordPair, find_pair, pair_parts
 
 
 def page() -> None:
-    import streamlit as st
 
     from ui.widgets.linked import linked
     from ui.widgets.visit import open_page
@@ -46,12 +44,6 @@ def go(site: AppTest, name: str, **address: str) -> AppTest:
 def shown(site: AppTest) -> tuple[str, int]:
     assert not site.exception
     return site.text_area[0].value, site.select_slider[0].value
-
-
-def test_every_page_has_its_own_defaults_until_something_is_chosen():
-    site = visitor()
-    assert shown(site) == ("of first", 2)
-    assert shown(go(site, "second")) == ("of second", 2)
 
 
 def test_what_was_chosen_goes_along_and_back():
@@ -116,13 +108,6 @@ def test_an_address_wins_and_becomes_the_visitor_s_choice():
     assert shown(go(site, "third")) == ("linked", 5)
 
 
-def test_a_head_is_chosen_together_with_the_layer_next_to_it():
-    site = visitor()
-    site.select_slider[1].set_value(5).run()
-    go(site, "third")
-    assert [slider.value for slider in site.select_slider] == [2, 5]
-
-
 TEXT = "The animal it"
 SPANS = {0: (0, 0), 1: (0, 3), 2: (4, 10), 3: (11, 13), 4: (13, 13)}  # [CLS] The animal it [SEP]
 WITH_SPACES = {0: (0, 3), 1: (3, 10), 2: (10, 13)}
@@ -164,8 +149,6 @@ def test_in_another_text_a_chosen_pair_stays_at_its_words(text: str, pair: tuple
 def pair_page() -> None:
     import re
 
-    import streamlit as st
-
     from ui.widgets.linked import linked
     from ui.widgets.visit import current, pair_parts, revalidate
 
@@ -192,20 +175,3 @@ def test_only_a_pair_that_was_chosen_stays_in_another_text():
     site.text_input[0].set_value("!").run()
     assert [slider.value for slider in site.select_slider] == [0, 0]
     assert "A cat saw it" in site.text[0].value
-
-
-def test_a_choice_of_one_page_returns_there_and_does_not_choose_a_model(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    def part(visit: Visit) -> VisitPart:
-        monkeypatch.setattr(st, "session_state", {"visit": visit})
-        return model_or_own("of", ["a", "b"])
-
-    assert part(Visit()).prefill is None
-    chosen = part(Visit()).choose(Visit(), "b")
-    assert chosen.model == "b"
-    example = part(chosen).choose(chosen, "the example")
-    assert example.model == "b"
-    assert part(replace(example, model="a")).prefill == "the example"
-    back = part(example).choose(example, "b")
-    assert part(replace(back, model="a")).prefill == "a"

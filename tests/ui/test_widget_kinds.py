@@ -44,12 +44,3 @@ def test_a_value_is_read_if_it_has_the_kind_of_its_widget(kind: str):
         else:
             with pytest.raises(KeyError):
                 found["widget"]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_widget_can_be_cleared_and_set_again(kind: str):
-    cleared = states(kind, None)
-    assert cleared["widget"] == ("read", None)
-    again = states(kind, kind).states["widget"]
-    cleared["widget"] = again
-    assert cleared["widget"][0] == "read"

@@ -61,19 +61,6 @@ def test_not_ready_without_a_model_that_should_be_there(warm_up: Callable[..., t
     assert "bert-base and gpt2" in answer.json()["reason"]
 
 
-def test_what_was_not_loaded_is_tried_again_for_whoever_asks(
-    warm_up: Callable[..., threading.Event], monkeypatch: pytest.MonkeyPatch
-):
-    outcomes = [["gpt2"], ["gpt2"], []]
-    monkeypatch.setattr(warmup, "TRY_AGAIN_SECONDS", 0.0)
-    warm_up(lambda: outcomes.pop(0)).set()
-    warmup.start()
-    warmup._threads[0].join()
-    assert client.get("/readyz").status_code == 503
-    until(lambda: client.get("/readyz").status_code == 200, seconds=10, every=0.01)
-    assert outcomes == []
-
-
 def test_not_ready_while_one_pass_holds_all_others_up(monkeypatch: pytest.MonkeyPatch):
     assert client.get("/readyz").status_code == 200
     monkeypatch.setattr(health, "STUCK_SECONDS", 0.0)
@@ -109,3 +96,16 @@ def test_not_ready_while_a_job_goes_on_that_was_stopped(monkeypatch: pytest.Monk
     job.release.set()
     assert answer.status_code == 503
     assert "tried" in answer.json()["reason"]
+
+
+def test_what_was_not_loaded_is_tried_again_for_whoever_asks(
+    warm_up: Callable[..., threading.Event], monkeypatch: pytest.MonkeyPatch
+):
+    outcomes = [["gpt2"], ["gpt2"], []]
+    monkeypatch.setattr(warmup, "TRY_AGAIN_SECONDS", 0.0)
+    warm_up(lambda: outcomes.pop(0)).set()
+    warmup.start()
+    warmup._threads[0].join()
+    assert client.get("/readyz").status_code == 503
+    until(lambda: client.get("/readyz").status_code == 200, seconds=10, every=0.01)
+    assert outcomes == []

@@ -75,15 +75,6 @@ def echoed(socket, message: bytes = HEARTBEAT) -> bool:
     return socket.receive_bytes() == message
 
 
-def test_full_buckets_are_forgotten(clock: Clock):
-    limiter = RateLimiter(1, 2, clock)
-    for number in range(1_000):
-        limiter.delay(number)
-        clock.now += 0.5
-    assert len(limiter) == 2
-    assert [limiter.delay(999) for _ in range(3)] == pytest.approx([0, 0.5, 1.5])
-
-
 @pytest.mark.parametrize(
     ("message", "per_second", "burst"),
     [
@@ -188,3 +179,12 @@ def test_uploads_are_refused(method: str, clock: Clock):
     site = TestClient(app(clock))
     response = site.request(method, "/_stcore/upload_file/session/file", content=b"x" * 1_000)
     assert response.status_code == 403
+
+
+def test_full_buckets_are_forgotten(clock: Clock):
+    limiter = RateLimiter(1, 2, clock)
+    for number in range(1_000):
+        limiter.delay(number)
+        clock.now += 0.5
+    assert len(limiter) == 2
+    assert [limiter.delay(999) for _ in range(3)] == pytest.approx([0, 0.5, 1.5])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from attention_core import AttentionRecord, Hooks, Transformer
+from attention_core import AttentionRecord, Transformer
 from attention_core.model.block import LayerRecord
 from tests.helpers.attention_variants import LATENT, enlarged
 from tests.helpers.tiny_models import TINY
@@ -76,16 +76,3 @@ def tensors_of(record: LayerRecord | AttentionRecord) -> list[Tensor]:
     values = [getattr(record, field.name) for field in fields(record)]
     inner = [tensors_of(value) for value in values if isinstance(value, AttentionRecord)]
     return [value for value in values if isinstance(value, Tensor)] + sum(inner, [])
-
-
-def test_hooks_hear_of_every_layer_in_order(model: Transformer):
-    heard: list[str] = []
-
-    def edit(layer: int, record: AttentionRecord) -> AttentionRecord:
-        heard.append(f"heads of {layer}")
-        return record
-
-    hooks = Hooks(before_layer=lambda layer: heard.append(f"before {layer}"), edit_heads=edit)
-    model(some_ids(model), hooks=hooks)
-    layers = range(model.config.n_layers)
-    assert heard == [text for n in layers for text in (f"before {n}", f"heads of {n}")]

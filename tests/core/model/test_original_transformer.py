@@ -13,8 +13,6 @@ from attention_core.attention import MultiHeadAttention
 from attention_core.costs.parameters import on_paper, parameters_by_part
 from attention_core.model.block import Block
 from attention_core.model.original_transformer import (
-    ATTENTION_NORMED,
-    CROSS_HEADS,
     HEADS,
     HIDDEN,
     MLP_NORMED,
@@ -133,15 +131,6 @@ def test_the_steps_of_a_layer_are_the_layer(name: str):
         assert steps[HIDDEN].shape[-1] == model.config.d_ff
 
 
-def test_cross_attention_reads_as_many_keys_as_the_encoder_has_tokens():
-    ours, _ = decoder_pair()
-    x, memory = inputs()
-    steps = ours.steps(x, memory)
-    assert steps[CROSS_HEADS].shape == (B, H, T, C // H)
-    assert ours.cross.record(steps[ATTENTION_NORMED], memory=memory).weights.shape == (B, H, T, S)
-    assert list(steps)[-1] == MLP_NORMED
-
-
 def test_sinusoids_by_hand():
     table = sinusoids(4, 6)
     assert_close(table[0], torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]))
@@ -179,20 +168,6 @@ def test_only_masks_and_positions_see_the_order(name: str, how: str):
         assert found[part].difference > 1e-2 * found[part].largest, part
 
 
-def test_where_the_tokens_are_everything_else_is():
-    """On the device of numbers without values, which refuses any other device as a GPU would."""
-    with torch.device("meta"):
-        model, ids = Transformer(TINY["gpt2"]), torch.zeros(7, dtype=torch.long)
-        whole, rows = EncoderDecoder(CONFIG).bfloat16(), torch.zeros(B, S, dtype=torch.long)
-    found = exchanges(
-        model.blocks[0], ids, reordered(7, "rotated"), lambda x, _: model.embed(x, None).entering
-    )
-    assert found["attention, causal mask"].function_first.is_meta
-    logits = whole(rows, rows[:, :T])
-    assert logits.is_meta
-    assert logits.dtype == torch.bfloat16
-
-
 def test_the_order_of_a_causal_head_by_hand():
     """Two tokens whose keys are all equal: the second row is the mean of both values."""
     values = torch.tensor([[1.0], [3.0]])
@@ -205,18 +180,6 @@ def test_the_order_of_a_causal_head_by_hand():
     assert found.order_first.flatten().tolist() == [3.0, 2.0]
     assert found.difference == 1.0
     assert found.largest == 2.0
-
-
-def test_orders():
-    assert reordered(4, "reversed") == [3, 2, 1, 0]
-    assert reordered(4, "rotated") == [1, 2, 3, 0]
-    assert sorted(reordered(9, "shuffled", 5)) == list(range(9))
-    assert reordered(9, "shuffled", 5) == reordered(9, "shuffled", 5)
-    assert reordered(9, "shuffled", 5) != reordered(9, "shuffled", 6)
-    with pytest.raises(ValueError, match="upside down"):
-        reordered(4, "upside down")
-    with pytest.raises(ValueError, match="3 tokens must hold each once"):
-        exchange(lambda x: x, torch.zeros(3, 2), [0, 0, 1])
 
 
 @pytest.mark.parametrize("name", TINY)

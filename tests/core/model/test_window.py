@@ -11,10 +11,7 @@ from attention_core import (
     Transformer,
     TransformerConfig,
     causal_mask,
-    kv_cache_bytes,
 )
-from attention_core.generation import stream
-from pages.compare.generated_tokens.experiment.trace import trace
 from tests.helpers.attention_variants import (
     HEADS,
     LENGTH,
@@ -155,57 +152,6 @@ def test_a_ring_keeps_the_last_rows_in_their_order(model: Transformer):
             for kept, rows in zip(ring.layer(layer), whole.layer(layer), strict=True):
                 assert_close(kept, rows[:, :, -WINDOW:], atol=1e-6, rtol=1e-5)
             assert_close(records[layer].k, whole.layer(layer)[0][:, :, -n_keys:])
-
-
-def test_bytes_of_a_ring(model: Transformer):
-    config = model.config
-    sizes = {
-        "n_layers": config.n_layers,
-        "n_kv_heads": config.kv_heads,
-        "head_size": config.d_head,
-        "batch_size": 2,
-        "bytes_per_value": 4,
-        "window": WINDOW,
-    }
-    cache = model.new_cache(2, LENGTH)
-    assert cache.nbytes == kv_cache_bytes(n_tokens=LENGTH, **sizes)
-    for n_tokens, chunk in ((4, 4), (11, 7), (12, 1)):
-        model(tokens(model)[:, :chunk], cache=cache)
-        assert cache.length == n_tokens
-        assert cache.nbytes_used == kv_cache_bytes(n_tokens=n_tokens, **sizes)
-    short = model.new_cache(2, 3)
-    assert short.nbytes == kv_cache_bytes(n_tokens=3, **sizes)
-    model(tokens(model)[:, :3], cache=short)
-    with pytest.raises(ValueError, match="holds 3 of at most 3 tokens: no room for 1 more"):
-        model(tokens(model)[:, :1], cache=short)
-
-
-def test_padding_behind_a_ring(model: Transformer):
-    ids, real = tokens(model), torch.ones(2, LENGTH, dtype=torch.long)
-    real[1, 15:] = 0
-    cache = model.new_cache(2, LENGTH)
-    parts = [
-        model(ids[:, a:b], cache=cache, attention_mask=real[:, :b]).logits
-        for a, b in ((0, 12), (12, 13), (13, LENGTH))
-    ]
-    alone = model(ids[1:, :15]).logits
-    assert_close(torch.cat(parts, dim=1)[1:, :15], alone, atol=1e-5, rtol=1e-5)
-
-
-def test_generation_and_its_trace_see_the_window():
-    model = windowed("llama")
-    prompt = tokens(model)[0, :9].tolist()
-    plain = list(stream(model, prompt, max_new_tokens=8))
-    cached = list(stream(model, prompt, max_new_tokens=8, cache=model.new_cache(1, 16)))
-    assert [step.token_id for step in plain] == [step.token_id for step in cached]
-    assert [step.n_keys for step in plain] == [step.n_keys for step in cached]
-    for one, other in zip(plain, cached, strict=True):
-        assert_close(one.logits, other.logits, atol=1e-5, rtol=1e-5)
-    assert cached[-1].flops == cached[-2].flops  # the window is full: no key more
-    traced = trace(model, prompt, max_new_tokens=8)
-    whole = model(torch.tensor([prompt + list(traced.new)[:-1]]), record=True)
-    for layer, record in enumerate(whole.records):
-        assert_close(traced.weights[layer], record.weights[0], atol=1e-5, rtol=0)
 
 
 def test_windows_that_do_not_fit():

@@ -163,14 +163,6 @@ def test_what_cannot_be_compiled_says_why():
         Decoder(model.to("meta"), 9, compile_step=True)
 
 
-def test_a_hook_may_end_it_between_two_steps():
-    calls: list[int] = []
-    decoder = Decoder(random_model(GPT2), 23)
-    steps = decoder.stream(PROMPT, max_new_tokens=3, hooks=Hooks(before_layer=calls.append))
-    assert [step.kind for step in steps] == ["prefill", "decode", "decode"]
-    assert calls == [0, 1, 2, 0, 0]
-
-
 @pytest.mark.parametrize("device", DEVICES)
 def test_its_memory_is_given_back_at_once(device: str):
     """Not when Python next looks for unused objects that refer to each other."""

@@ -119,22 +119,6 @@ def test_rows_end_at_their_stop_tokens_and_the_others_go_on(name: str):
         assert stopped == [ids[:end] for ids, end in zip(free, ends, strict=True)]
 
 
-def test_generation_ends_with_the_last_row(decoder: Transformer):
-    """No pass runs after every row has met a stop token."""
-    free = generate_batch(decoder, PROMPTS, max_new_tokens=3)
-    stops = {ids[0] for ids in free}
-    [steps] = stream_batch(decoder, PROMPTS, max_new_tokens=3, stop_ids=stops)
-    assert [step.token_id for step in steps if step is not None] == [ids[0] for ids in free]
-
-
-def test_one_prompt_and_equal_lengths(decoder: Transformer):
-    for prompts in ([PROMPTS[2]], [PROMPTS[0], PROMPTS[3], PROMPTS[0]]):
-        expected = [generate(decoder, prompt, max_new_tokens=6) for prompt in prompts]
-        assert generate_batch(decoder, prompts, max_new_tokens=6) == expected
-        tensors = tuple(torch.tensor([prompt]) for prompt in prompts)
-        assert generate_batch(decoder, tensors, max_new_tokens=6) == expected
-
-
 def test_the_last_position_of_the_context_is_used(decoder: Transformer):
     """The longest row fills the context to its end."""
     n_new = decoder.config.context_length - len(PROMPTS[0]) + 1

@@ -199,32 +199,11 @@ def test_byte_limit(
     assert not any(path.endswith(".safetensors") for path in fake_hub.requested)
 
 
-def test_unknown_repository_is_a_sentence(fake_hub: FakeHub) -> None:
-    download = hub.start_download("lab/nothing")
-    assert download.wait(60) == "failed"
-    assert "no such" in download.error
-
-
 def test_no_hub_is_noticed(closed_port: str, hub_cache: Path) -> None:
     assert hub.hub_reachable() is False
     download = hub.start_download("openai-community/gpt2")
     assert download.wait(60) == "failed"
     assert "cannot be reached" in download.error
-
-
-def test_nobody_waits_for_a_hub_that_accepts_but_never_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        answers: list[bool] = []
-        ask = threading.Thread(
-            target=lambda: answers.append(hub.hub_reachable(timeout=0.3)), daemon=True
-        )
-        ask.start()
-        ask.join(60)
-        assert answers == [False]
 
 
 def test_downloads_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,24 +237,6 @@ def test_prefetch_takes_what_is_missing_and_reports_what_is_unknown(
     assert downloads["no-such-model"].state == "failed"
     assert "No model named" in downloads["no-such-model"].error
     assert downloads["openai-community/gpt2"].wait(60) == "done"
-
-
-def test_the_command_line_downloads_what_is_named(
-    fake_hub: FakeHub,
-    hub_cache: Path,
-    gpt2_files: dict[str, bytes],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    from pretrained.__main__ import main
-
-    fake_hub.repositories["lab/tiny"] = gpt2_files
-    assert main(["list"]) == 0
-    assert not fake_hub.requested  # nothing but `download` asks the hub
-    assert main(["download", "lab/tiny"]) == 0
-    assert sources.find("lab/tiny") is not None
-    assert main(["download", "lab/absent", "gpt2"]) == 1
-    assert "lab/absent" in capsys.readouterr().err
-    assert sources.find("gpt2") is None
 
 
 @pytest.mark.usefixtures("bundled_weights")
@@ -318,3 +279,18 @@ def test_choose_takes_the_shards_and_nothing_else() -> None:
         fetch.choose({"config.json": 1, "model.safetensors": None})
     with pytest.raises(fetch.Refused, match="MB"):
         fetch.choose({"config.json": 10**9, "model.safetensors": 1})
+
+
+def test_nobody_waits_for_a_hub_that_accepts_but_never_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        answers: list[bool] = []
+        ask = threading.Thread(
+            target=lambda: answers.append(hub.hub_reachable(timeout=0.3)), daemon=True
+        )
+        ask.start()
+        ask.join(60)
+        assert answers == [False]

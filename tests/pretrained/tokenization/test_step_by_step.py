@@ -9,14 +9,11 @@ import pytest
 from tokenizers import Tokenizer as FastTokenizer
 from tokenizers import decoders, models, pre_tokenizers
 
-import pretrained
 from pretrained.tokenization import gpt2 as gpt2_bpe
 from pretrained.tokenization.bpe import FastBpe
-from pretrained.tokenization.choose import for_source
 from pretrained.tokenization.gpt2 import Gpt2Bpe
 from pretrained.tokenization.step_by_step import match_steps, merge_steps
 from pretrained.tokenization.wordpiece import WordPiece
-from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.texts import TEXTS
 
 PROSE = (
@@ -140,11 +137,3 @@ def test_a_vocabulary_of_pieces_has_no_byte_steps():
     tokenizer.decoder = decoders.Fuse()
     with pytest.raises(ValueError, match="byte-level"):
         FastBpe(tokenizer).words("ab")
-
-
-@pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_a_tokenizer_without_the_weights(name: str):
-    source = pretrained.find(name)
-    assert source is not None
-    text = "The next day is bright and sunny"
-    assert for_source(source.path).encode(text) == pretrained.load(name).tokenizer.encode(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from pretrained.tokenization.tokens import (
     Tokenizer,
     clean,
     printable,
-    text_labels,
 )
 from pretrained.tokenization.wordpiece import WordPiece
 from tests.helpers.texts import TEXTS
@@ -116,19 +114,6 @@ def test_spans_are_inside_the_text_and_in_order(tokenizer: Tokenizer, text: str)
     assert starts == sorted(starts)
 
 
-def test_random_unicode(byte_level: Gpt2Bpe | FastBpe, minilm: WordPiece) -> None:
-    pick = random.Random(3)
-    ranges = [(0x20, 0x7F), (0xA0, 0x250), (0x300, 0x370), (0x4E00, 0x4F00), (0x1F300, 0x1F700)]
-    for _ in range(150):
-        chars = [chr(pick.randrange(*pick.choice(ranges))) for _ in range(pick.randrange(40))]
-        text = "".join(chars)
-        tokens = byte_level.encode(text)
-        assert byte_level.decode(tokens.ids) == text
-        covered = {c for start, end in tokens.spans for c in range(start, end)}
-        assert covered == set(range(len(text)))
-        assert minilm.encode(text).ids[0] == minilm.cls_id
-
-
 def test_typed_special_tokens_are_ordinary_text_for_decoders(gpt2: Gpt2Bpe) -> None:
     tokens = gpt2.encode("a<|endoftext|>b")
     assert gpt2.end_ids == {50256}
@@ -207,30 +192,15 @@ def test_lone_surrogates_do_not_raise(tokenizer: Tokenizer) -> None:
     assert tokens.text == "a\ufffdb" == clean("a\ud800b")
 
 
-def test_a_label_is_the_plain_word() -> None:
-    def labels(*pieces: str | bytes) -> tuple[str, ...]:
-        return text_labels(pieces)
-
-    assert labels("The", " animal", " the", " the") == ("The", "animal", "the", "the₂")
-    assert labels("the", " the", b" cat", b"the") == ("the", "the₂", "cat", "the₃")
-    assert labels(" ", "\n", "\t", " \n", "  a") == ("␣", "⏎", "⇥", "␣⏎", "␣␣a")
-    assert labels("ing", "##ing", b" \xf0\x9f") == ("ing", "##ing", "<F0><9F>")
-    assert labels("New York") == ("New York",)
-
-
 @pytest.mark.parametrize(
     ("piece", "label"),
     [
         (" the", "␣the"),
-        ("\n\n", "⏎⏎"),
-        ("\t", "⇥"),
         ("\x00", "\\x00"),
         ("\u200d", "\\u{200d}"),
         ("\u0301", "◌\u0301"),
-        ("##ing", "##ing"),
         ("", "∅"),
         ("x" * 99, "x" * 23 + "…"),
-        (b" the", "␣the"),
         (" é".encode(), "␣é"),
         (b" \xf0\x9f", "␣<F0><9F>"),
         (b"\xa9a", "<A9>a"),
@@ -275,17 +245,6 @@ def test_a_changed_vocabulary_does_not_pass_for_gpt2s(gpt2_files: Path) -> None:
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
     (gpt2_files / "vocab.json").write_text(json.dumps(vocabulary))
     assert isinstance(for_folder(gpt2_files, {"model_type": "gpt2"}), FastBpe)
-
-
-def test_gpt2_without_the_package_uses_the_folder_and_checks_it(
-    gpt2_files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpt2_bpe, "package_folder", lambda package: None)
-    assert gpt2_bpe.gpt2(gpt2_files).encode("The").ids == (464,)
-    with (gpt2_files / "merges.txt").open("a") as file:
-        file.write("x y\n")
-    with pytest.raises(ValueError, match=r"requirements-weights\.txt"):
-        gpt2_bpe.gpt2(gpt2_files)
 
 
 @pytest.mark.parametrize("model_type", ["gpt2", "llama", "bert"])

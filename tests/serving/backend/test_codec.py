@@ -1,12 +1,10 @@
 """The format of answers: events come out as they went in, and malformed answers are rejected."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import fields
 
 import pytest
 import torch
-from safetensors.torch import save
 from torch.testing import assert_close
 
 from serving.backend import codec
@@ -95,13 +93,6 @@ def test_an_answer_that_breaks_off_is_rejected():
 def test_malformed_answers_are_rejected(data: bytes):
     with pytest.raises(ServerUnavailable):
         list(codec.decode(iter([data, END])))
-
-
-def test_tensors_of_other_names_are_rejected():
-    tensors = save({"other": torch.zeros(2)})
-    line = {"event": "Recording", "scale": 1.0, "tensor_bytes": len(tensors)}
-    with pytest.raises(ServerUnavailable):
-        list(codec.decode(iter([json.dumps(line).encode(), b"\n", tensors, END])))
 
 
 def test_no_more_is_read_than_the_limits_allow():

@@ -14,7 +14,7 @@ import pytest
 import uvicorn
 from torch.testing import assert_close
 
-from serving import compute, models, race, recording, runs
+from serving import compute, models, race, recording
 from serving.backend import client, codec, router, service
 from serving.backend.codec import END, Event, ServerUnavailable
 from serving.jobs import Stopped, Work
@@ -124,16 +124,6 @@ def test_a_recorded_pass_is_the_same(name: str):
 
 
 @pytest.mark.usefixtures("site")
-def test_the_run_of_a_page_comes_from_the_server(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(
-        service.HANDLERS, "record", lambda *_: iter([recording.record(models.get(ENCODER), [5])])
-    )
-    with runs.forward.disabled():
-        run = runs.run(ENCODER, TEXT)
-    assert run.tensors.weights.shape[2:] == (1, 1)
-
-
-@pytest.mark.usefixtures("site")
 @pytest.mark.parametrize(
     "request_of",
     [Request(DECODER, "Once", 5, 0.9, 40, 0.95, 3), Request(DECODER, "A", 3, weights="int8")],
@@ -142,21 +132,6 @@ def test_a_race_is_the_same(request_of: Request):
     expected = without_times(race.race(request_of, never))
     assert without_times(router.race(request_of, never)) == expected
     assert len(expected) == request_of.max_new_tokens + 2
-
-
-@pytest.mark.usefixtures("site")
-def test_a_measurement_is_the_same():
-    received, expected = (
-        list(measure(QUESTION, never)) for measure in (router.measure, measurement.measure)
-    )
-    assert [type(event) for event in received] == [type(event) for event in expected]
-    assert received[0] == expected[0]
-    steps, expected_steps = (
-        [(e.repeat, e.name, e.step.token_id, e.step.flops) for e in events if isinstance(e, Timed)]
-        for events in (received, expected)
-    )
-    assert steps == expected_steps
-    assert len(steps) == 2 * QUESTION.repeats * QUESTION.n_new
 
 
 @pytest.mark.usefixtures("site")
@@ -183,14 +158,6 @@ def test_errors_are_the_same():
 def test_malformed_requests_are_rejected(address: str, content: bytes, status: int):
     assert httpx2.post(f"{address}/record", content=content).status_code == status
     assert httpx2.post(f"{address}/nothing", content=b"{}").status_code == 404
-
-
-@pytest.mark.parametrize("path", service.HANDLERS)
-@pytest.mark.parametrize("fields", [{}, {"model": "../weights", "token_ids": [5], "prompt": 7}])
-def test_a_request_without_its_fields_ends_with_an_error(address: str, path: str, fields: dict):
-    answer = httpx2.post(f"{address}/{path}", json=fields)
-    with pytest.raises((ValueError, codec.ServerBusy)):
-        list(codec.decode(iter([answer.content])))
 
 
 def test_a_stuck_computation_ends_the_heartbeats(address: str, monkeypatch: pytest.MonkeyPatch):
@@ -285,16 +252,6 @@ def test_a_site_does_the_work_of_a_busy_server(one_slot: threading.BoundedSemaph
     assert router.outage_notice() == ""
 
 
-@pytest.mark.usefixtures("site")
-def test_a_site_does_the_work_of_a_server_without_the_weights(monkeypatch: pytest.MonkeyPatch):
-    def missing(*_: object) -> Iterator[Event]:
-        raise LookupError("The weights are not on this machine")
-
-    monkeypatch.setitem(service.HANDLERS, "record", missing)
-    check_record()
-    assert router.outage_notice() == ""
-
-
 def test_a_site_computes_without_its_server_and_says_so(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(SERVE_URL, f"http://127.0.0.1:{free_port()}")
     check_record()
@@ -320,15 +277,6 @@ def test_a_malformed_answer_leaves_the_work_to_the_site(
     assert router.outage_notice() != ""
 
 
-@pytest.mark.parametrize("rest", [[], [b"<html>\n"], [codec.encode_error(OSError("no file"))]])
-def test_half_an_answer_ends_with_a_message(monkeypatch: pytest.MonkeyPatch, rest: list[bytes]):
-    answer_with(monkeypatch, codec.encode(Begun("cpu")), *rest)
-    job = Work()
-    job.work = lambda: list(router.race(REQUEST, never))  # type: ignore[method-assign]
-    job.run()
-    assert (job.state, job.error) == ("failed", router.BROKE_OFF)
-
-
 def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch):
     port = free_port()
     command = [sys.executable, "-m", "uvicorn", "serving.backend.service:app", f"--port={port}"]
@@ -348,3 +296,27 @@ def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch):
         server.wait()
     assert router.outage_notice() != ""
     assert isinstance(list(router.race(REQUEST, never))[-1], Ended)  # the visitor presses again
+
+
+@pytest.mark.parametrize("rest", [[], [b"<html>\n"], [codec.encode_error(OSError("no file"))]])
+def test_half_an_answer_ends_with_a_message(monkeypatch: pytest.MonkeyPatch, rest: list[bytes]):
+    answer_with(monkeypatch, codec.encode(Begun("cpu")), *rest)
+    job = Work()
+    job.work = lambda: list(router.race(REQUEST, never))  # type: ignore[method-assign]
+    job.run()
+    assert (job.state, job.error) == ("failed", router.BROKE_OFF)
+
+
+@pytest.mark.usefixtures("site")
+def test_a_measurement_is_the_same():
+    received, expected = (
+        list(measure(QUESTION, never)) for measure in (router.measure, measurement.measure)
+    )
+    assert [type(event) for event in received] == [type(event) for event in expected]
+    assert received[0] == expected[0]
+    steps, expected_steps = (
+        [(e.repeat, e.name, e.step.token_id, e.step.flops) for e in events if isinstance(e, Timed)]
+        for events in (received, expected)
+    )
+    assert steps == expected_steps
+    assert len(steps) == 2 * QUESTION.repeats * QUESTION.n_new
