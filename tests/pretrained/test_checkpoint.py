@@ -93,7 +93,7 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
 
 def test_no_weights(tmp_path: Path) -> None:
     write_config(tmp_path, GPT2)
-    with pytest.raises(ValueError, match=r"holds no model\.safetensors"):
+    with pytest.raises(ValueError, match=r"model\.safetensors"):
         checkpoint.read_state(tmp_path)
     assert not checkpoint.is_complete(tmp_path)
 

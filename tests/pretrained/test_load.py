@@ -146,5 +146,5 @@ def test_a_tokenizer_larger_than_the_model(
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "vocab_size": 40_000}))
     shutil.copy(smollm2_folder / "tokenizer.json", folder)
-    with pytest.raises(ValueError, match="49152 tokens, the model only 40000"):
+    with pytest.raises(ValueError, match="49152.*40000"):
         pretrained.load("mine")

@@ -157,7 +157,7 @@ def test_every_key_is_accounted_for():
     missing = {k: v for k, v in state.items() if k != "transformer.h.1.ln_2.bias"}
     with pytest.raises(ValueError, match=r"no weight 'h\.1\.ln_2\.bias'"):
         core_from_state_dict(config, missing)
-    with pytest.raises(ValueError, match=r"1 weights .* no place .* 'h\.1\.attn\.extra'"):
+    with pytest.raises(ValueError, match=r"1.*'h\.1\.attn\.extra'"):
         core_from_state_dict(config, state | {"transformer.h.1.attn.extra": torch.ones(2)})
     wrong = state | {"transformer.h.0.ln_1.bias": torch.ones(5)}
     with pytest.raises(ValueError, match=r"blocks\.0\.attention_norm\.bias .*\(24,\).*\(5,\)"):

@@ -97,7 +97,7 @@ def test_a_pass_is_abandoned_between_two_layers(reference):
 def test_what_cannot_run_is_refused_before_anything_runs(n_prompt, n_new):
     model = _gpt2()
     config = core_from_reference(model).config
-    with pytest.raises(ValueError, match=f"{n_prompt} tokens with {n_new} new ones"):
+    with pytest.raises(ValueError, match=f"{n_prompt}.*{n_new}"):
         reference_steps(model, config, range(n_prompt), max_new_tokens=n_new, cached=True)
 
 
