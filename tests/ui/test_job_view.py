@@ -3,11 +3,11 @@
 The page of these tests is a function, so its jobs come from its own module.
 """
 
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 
 def page() -> None:
+    import streamlit as st
 
     from serving.jobs import Work
     from ui.widgets import job_view

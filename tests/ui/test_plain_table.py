@@ -4,13 +4,13 @@ import pandas as pd
 from streamlit.testing.v1 import AppTest
 
 from tests.helpers.apptest import plain_tables
-from ui.widgets.plain_table import plain_table
 
 HOSTILE = '</td></table><img src=x onerror="alert(1)"> [a](http://b.c) $x$ `y` &amp;'
 
 
 def body(table: pd.DataFrame, **options: object) -> str:
     def page(table, options):
+        from ui.widgets.plain_table import plain_table
 
         plain_table(table, '"><img src=y>', **options)
 

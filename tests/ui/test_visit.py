@@ -3,13 +3,13 @@
 import re
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from ui.widgets.visit import Visit, WordPair, find_pair, pair_parts
 
 
 def page() -> None:
+    import streamlit as st
 
     from ui.widgets.linked import linked
     from ui.widgets.visit import open_page
@@ -148,6 +148,8 @@ def test_in_another_text_a_chosen_pair_stays_at_its_words(text: str, pair: tuple
 
 def pair_page() -> None:
     import re
+
+    import streamlit as st
 
     from ui.widgets.linked import linked
     from ui.widgets.visit import current, pair_parts, revalidate
