@@ -9,9 +9,11 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from pretrained import sealed_folder
 from tests.helpers.until import until
@@ -285,3 +287,18 @@ def test_a_build_that_ends_too_late_leaves_nothing(
     assert len(calls) == 1
     assert [file.name for file in cache.glob("*")] == ["key.lock"] * (place == "the cache")
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_half_filled_folder_of_the_cache_is_stale_if_nobody_fills_it(
+    cache: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
+) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_CACHE", str(cache))
+    key = "smollm2-135m-instruct-v1-0123456789abcdef"
+    half, other = cache / f".{key}.abc_123x", cache / ".config.abc"
+    for folder in (half, other):
+        folder.mkdir(parents=True)
+    with FileLock(cache / f"{key}.lock") if is_held else nullcontext():
+        sealed_folder.remove_stale()
+        assert half.exists() == is_held
+    assert other.exists()

@@ -114,3 +114,9 @@ def test_a_message_holds_no_more_widgets_than_pages_have(n_widgets: int, is_allo
     for number in range(n_widgets):
         made.rerun_script.widget_states.widgets.add(id=f"$$ID-{number}-any", bool_value=True)
     assert passes(made) == is_allowed
+
+
+@pytest.mark.parametrize("scheme", ["<b>", "light\n"])
+def test_a_color_scheme_that_no_browser_has_is_dropped(scheme: str):
+    path = "rerun_script", "context_info", "color_scheme"
+    assert not passes(with_text(path, scheme)[0])
