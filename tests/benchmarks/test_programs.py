@@ -7,7 +7,7 @@ import torch
 from transformers import GPT2Config
 
 from benchmarks import decode, decode_gpu, information_flow, kv_cache, one_row
-from benchmarks.runs import Run
+from benchmarks.runs import GenerationRun
 from tests.helpers.tiny_models import build
 
 TINY = GPT2Config(vocab_size=211, n_positions=32, n_embd=32, n_layer=2, n_head=4)
@@ -39,15 +39,18 @@ def test_a_program_runs_through(name: str):
 
 
 def test_runs_of_different_tokens_are_not_compared():
-    runs = {"core cached": [Run([*range(20)], 1.0)], "core uncached": [Run([7] * 20, 1.0)]}
+    runs = {
+        "core cached": [GenerationRun([*range(20)], 1.0)],
+        "core uncached": [GenerationRun([7] * 20, 1.0)],
+    }
     with pytest.raises(RuntimeError, match="token 0"):
         decode.check_tokens(runs, 20)
 
 
 def test_kv_cache_judges_known_times():
     """0.1 s a cached step; 0.01 s more with every step without: ratios and exponents by hand."""
-    cached = kv_cache.Series([[0.1] * 512], [[1] * 512])
-    uncached = kv_cache.Series([[0.01 * n for n in range(1, 513)]], [[1] * 512])
+    cached = kv_cache.StepSeries([[0.1] * 512], [[1] * 512])
+    uncached = kv_cache.StepSeries([[0.01 * n for n in range(1, 513)]], [[1] * 512])
     series = {"core cached": cached, "core uncached": uncached}
     lines = kv_cache.ratios(series, [100, 512])
     # 0.01 * 100 * 101 / 2 over 10, and 0.01 * 512 * 513 / 2 over 51.2

@@ -88,7 +88,7 @@ def test_a_folder_by_its_path(
     for path in paths:
         model = pretrained.load(path, device="cpu")
         assert (model.name, model.spec.title, model.folder) == ("mine", "mine", folder)
-        assert model.source == pretrained.Source("folder", folder)
+        assert model.source == pretrained.WeightsSource("folder", folder)
     monkeypatch.chdir("/")  # the reference is read later, from the same place
     ids = torch.tensor([model.tokenizer.encode("The next day").ids])
     torch.testing.assert_close(

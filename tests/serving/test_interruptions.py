@@ -15,7 +15,7 @@ from pages.generate.generate.job import Job
 from serving import race
 from serving.backend import router as backend
 from serving.interruptions import Heartbeat
-from serving.race import CacheSize, Event, RaceStep, Request
+from serving.race import CacheSize, Event, RaceRequest, RaceStep
 from serving.step_times import StepTime
 from serving.timing import measurement
 from tests.helpers.apptest import FRAME, GENERATE, ROOT, messages, open_page
@@ -102,7 +102,7 @@ def leaping(monkeypatch: pytest.MonkeyPatch, clock: Clock, at: int) -> Callable[
     return check_stop
 
 
-REQUEST = Request(FIRST_GPT2, "The next day is bright", 16)
+REQUEST = RaceRequest(FIRST_GPT2, "The next day is bright", 16)
 
 
 # the warm-up is not timed: 1 + 3 passes of 6 layers there, then 32

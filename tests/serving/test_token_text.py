@@ -9,7 +9,7 @@ from pretrained.tokenization import gpt2 as gpt2_bpe
 from pretrained.tokenization.tokens import Tokenizer
 from serving import models, token_text
 from serving.backend import router as backend
-from serving.race import CacheSize, Event, RaceStep, Request
+from serving.race import CacheSize, Event, RaceRequest, RaceStep
 from serving.step_times import StepTime
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled
 from tests.helpers.texts import TEXTS
@@ -52,7 +52,7 @@ def test_a_generation_shows_bytes_and_whole_characters(
 
     monkeypatch.setattr(models, "get", bundled)
     monkeypatch.setattr(backend, "race", race)
-    job = Job(Request(FIRST_GPT2, "Once", len(ids)))
+    job = Job(RaceRequest(FIRST_GPT2, "Once", len(ids)))
     job.work()
     assert list(job.pieces(job.cached)) == list(token_text.pieces(tokenizer, ids))
     assert job.text(job.cached) == text

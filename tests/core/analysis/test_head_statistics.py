@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from attention_core import Transformer, gpt2_config
 from attention_core.analysis.head_statistics import (
     STATISTICS,
-    TextAttention,
+    TextWeights,
     duplicate_score,
     induction_score,
     repeated_scores,
@@ -25,12 +25,12 @@ IDS = [1, 5, 8, 5, 8, 5, 5]
 SPECIAL = [True, False, False, False, False, False, True]
 
 
-def text(*, causal: bool, ids: list[int] = IDS, special: list[bool] = SPECIAL) -> TextAttention:
+def text(*, causal: bool, ids: list[int] = IDS, special: list[bool] = SPECIAL) -> TextWeights:
     generator = torch.Generator().manual_seed(3)
     scores = 2 * torch.randn(LAYERS, HEADS, len(ids), len(ids), generator=generator)
     if causal:
         scores.masked_fill_(~causal_mask(len(ids), len(ids)), -math.inf)
-    return TextAttention(scores.softmax(-1), torch.tensor(ids), torch.tensor(special), causal)
+    return TextWeights(scores.softmax(-1), torch.tensor(ids), torch.tensor(special), causal)
 
 
 def by_hand(name: str, w: list[list[float]], causal: bool) -> float:

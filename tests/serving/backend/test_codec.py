@@ -11,7 +11,7 @@ from serving.backend import codec
 from serving.backend.codec import END, HEARTBEAT, ServerBusy, ServerUnavailable
 from serving.limits import MAX_EVENT_BYTES, MAX_TENSOR_BYTES, OverLimit
 from serving.race import Begun, CacheSize, Ended, RaceStep
-from serving.recording import Recording, RunTensors
+from serving.recording import RecordedPass, RunTensors
 from serving.step_times import StepTime
 from serving.timing.measurement import Described, Doing, Timed, WarmedUp
 
@@ -27,10 +27,10 @@ EVENTS = [
 ]
 
 
-def recording(size: int = 4) -> Recording:
+def recording(size: int = 4) -> RecordedPass:
     names = [field.name for field in fields(RunTensors)]
     tensors = {name: torch.randn(2, 3, size).transpose(0, 2) for name in names}
-    return Recording(RunTensors(**tensors), 0.125)
+    return RecordedPass(RunTensors(**tensors), 0.125)
 
 
 def chunks(data: bytes, size: int) -> Iterator[bytes]:
@@ -48,7 +48,7 @@ def test_tensors_keep_every_bit(size: int):
     sent = recording()
     data = HEARTBEAT + codec.encode(sent) + codec.encode(Doing("")) + END
     _, received, _ = codec.decode(chunks(data, size))
-    assert isinstance(received, Recording)
+    assert isinstance(received, RecordedPass)
     assert received.scale == sent.scale
     assert_close(vars(received.tensors), vars(sent.tensors), rtol=0, atol=0)
 
