@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from serving import models
 from serving.limits import OverLimit
