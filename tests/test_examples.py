@@ -1,14 +1,13 @@
 """The first code that readers run: scripts of the documents, notebooks, docstring examples."""
 
 import doctest
+import importlib
 import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
-
-from attention_core import attention
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -63,6 +62,10 @@ def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
             exec("".join(cell["source"]), names)
 
 
-def test_the_example_of_the_attention_module():
-    found = doctest.testmod(attention, extraglobs={"torch": torch})
-    assert (found.failed, found.attempted > 3) == (0, True)
+@pytest.mark.usefixtures("bundled_weights")
+@pytest.mark.parametrize(
+    "module", ["attention_core.attention", "pretrained.load", "pretrained.export"]
+)
+def test_the_examples_of_a_module(module: str):
+    found = doctest.testmod(importlib.import_module(module), extraglobs={"torch": torch})
+    assert (found.failed, found.attempted > 0) == (0, True)

@@ -200,11 +200,7 @@ async def look_at_heads(server: Server, moment: str, folders: Path) -> None:
 
 @pytest.mark.parametrize(
     ("place", "moment"),
-    [
-        ("the cache", "while it converts"),
-        ("a temporary folder", "while it converts"),
-        ("a temporary folder", "afterwards"),
-    ],
+    [("the cache", "while it converts"), ("a temporary folder", "afterwards")],
 )
 def test_a_site_that_is_told_to_end_leaves_no_half_filled_and_no_temporary_folder(
     place: str, moment: str, tmp_path: Path

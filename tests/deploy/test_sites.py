@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import httpx2
@@ -19,12 +19,10 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from benchmarks.browser import free_port
-from deploy import processes, sites
+from deploy import sites
 from deploy.processes import Processes
 from deploy.proxy.program import COOKIE, configuration, haproxy
-from pretrained.specs import spec_of
-from serving import cores, first_models, gpu, memory, models
-from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2
+from serving import cores, first_models, memory
 from tests.helpers.until import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,21 +41,6 @@ def test_a_site_for_each_core_that_has_memory(n_cores, n_bytes, n_sites, monkeyp
     assert sites.count(n_cores, n_bytes) == 3
 
 
-def test_one_site_where_nobody_knows_the_gpu(monkeypatch):
-    monkeypatch.setattr(gpu, "memory_bytes", lambda: 0)
-    monkeypatch.delenv(sites.VARIABLE, raising=False)
-    assert sites.count(4, 16 * GB) == 1
-    monkeypatch.setenv(sites.VARIABLE, "3")  # whoever runs it knows
-    assert sites.count(4, 16 * GB) == 3
-
-
-@pytest.mark.parametrize("text", ["0", "-1", "65", "two", "1.5"])
-def test_a_number_that_is_none_is_named(text, monkeypatch):
-    monkeypatch.setenv(sites.VARIABLE, text)
-    with pytest.raises(ValueError, match=rf"ATTENTION_LAB_SITES is '{text}'; .* from 1 to 64"):
-        sites.count(2, GB)
-
-
 def test_the_sites_share_cores_and_memory(monkeypatch):
     monkeypatch.delenv(sites.HEAPS_VARIABLE, raising=False)
     monkeypatch.delenv(first_models.VARIABLE, raising=False)
@@ -74,49 +57,12 @@ def test_the_sites_share_cores_and_memory(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("n_cores", "with_gpu", "said", "first"),
-    [
-        (2, False, None, first_models.SMALL),
-        (7, False, "", first_models.SMALL),  # as compose.yaml passes on what nobody set
-        (8, False, None, ""),
-        (2, True, None, ""),
-        (2, False, "smollm2-135m-instruct", "smollm2-135m-instruct"),
-    ],
-)
-def test_a_small_machine_opens_its_pages_with_small_models(
-    n_cores, with_gpu, said, first, monkeypatch
-):
-    monkeypatch.setattr(gpu, "is_here", lambda: with_gpu)
-    if said is None:
-        monkeypatch.delenv(first_models.VARIABLE, raising=False)
-    else:
-        monkeypatch.setenv(first_models.VARIABLE, said)
-    assert sites.environment(2, n_cores, 9 * GB)[first_models.VARIABLE] == first
-
-
-def test_the_small_models_are_those_of_the_repository_and_what_was_fetched(monkeypatch):
-    monkeypatch.setenv(first_models.VARIABLE, first_models.SMALL)
-    assert {models.preferred(role) for role in ("decoder", "encoder")} == {FIRST_GPT2, FIRST_BERT}
-    assert all(spec_of(name) for name in first_models.SMALL.split(", "))
-
-
-@pytest.mark.parametrize(
     ("address", "port"),
-    [
-        ("192.0.2.1", 8501),
-        ("2001:db8::1", 8501),
-        ("no.such.host.invalid", 8501),
-        ("x" * 80, 8501),
-        ("127.0.0.1", 70_000),
-    ],
+    [("192.0.2.1", 8501), ("no.such.host.invalid", 8501), ("127.0.0.1", 70_000)],
 )
-@pytest.mark.parametrize("program", ["deploy.sites", "deploy.scale"])
-def test_an_address_that_is_not_of_this_machine_is_one_line(program: str, address: str, port: int):
-    command = [sys.executable, "-m", program, f"--address={address}", f"--port={port}"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    [line] = result.stderr.splitlines()
-    assert str(port) in line
-    assert result.returncode == 1
+def test_an_address_that_is_not_of_this_machine_is_named(address: str, port: int):
+    with pytest.raises(SystemExit, match=str(port)):
+        sites.check_address(address, port)
 
 
 def test_a_port_in_use_is_named():
@@ -138,35 +84,8 @@ def test_what_ends_again_and_again_is_not_started_for_ever(name, n_starts):
         until(lambda: bool(programs.ended()))
         sites.keep_up(programs, starts)
     until(lambda: bool(programs.ended()))
-    with pytest.raises(RuntimeError, match=f"the {name} ended with 7"):
+    with pytest.raises(RuntimeError, match=f"{name}.*7"):
         sites.keep_up(programs, starts)
-
-
-def test_a_site_that_ends_while_others_start_ends_only_itself():
-    programs = Processes()
-    programs.start("site 2", [sys.executable, "-c", "raise SystemExit(7)"])
-    until(lambda: programs.ended() == ["site 2"])
-    programs.check("site 1", "proxy")
-    with pytest.raises(RuntimeError, match="the site 2 ended with 7"):
-        programs.check()
-
-
-class Answer(BaseHTTPRequestHandler):
-    """A program that is ready."""
-
-    def do_GET(self):
-        self.send_response(204)
-        self.end_headers()
-
-
-def test_a_program_of_this_machine_is_asked_without_a_proxy(monkeypatch):
-    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port()}")  # nobody listens there
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
-    monkeypatch.setattr(processes, "READY_SECONDS", 10.0)
-    with HTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.handle_request).start()
-        Processes().wait_until(f"http://127.0.0.1:{server.server_port}/")
 
 
 @pytest.fixture(scope="module")
@@ -220,27 +139,6 @@ def test_who_comes_back_finds_the_same_site(program):
         assert COOKIE not in httpx2.get(address, cookies={COOKIE: first}).cookies  # no other one
 
 
-def test_whoever_sends_a_body_a_byte_now_and_then_is_told_that_it_is_over(program):
-    address, _ = program
-    host, _, port = address.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port)), timeout=60) as slow:
-        slow.sendall(b"POST /_stcore/health HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n")
-        slow.setblocking(False)
-        answer = b""
-
-        def is_over() -> bool:
-            nonlocal answer
-            with contextlib.suppress(BlockingIOError):
-                answer = slow.recv(1000)
-            if not answer:
-                with contextlib.suppress(OSError):
-                    slow.send(b"x")
-            return bool(answer)
-
-        until(is_over, seconds=40, every=0.5)  # the proxy gives up after ten
-    assert answer.startswith(b"HTTP/1.1 408 ")
-
-
 @pytest.mark.parametrize(
     ("header", "body", "status"),
     [
@@ -257,15 +155,6 @@ def test_a_large_body_is_refused_before_it_comes(program, header: str, body: byt
         assert visitor.recv(1000).startswith(b"HTTP/1.1 " + status)
 
 
-def test_in_a_frame_of_another_site_the_cookie_is_sent_too(program):
-    address, _ = program
-    plain = httpx2.get(address).headers["set-cookie"]
-    assert plain.endswith("SameSite=Lax")
-    secure = httpx2.get(address, headers={"X-Forwarded-Proto": "https"}).headers["set-cookie"]
-    assert secure.endswith("SameSite=None; Secure; Partitioned")
-    assert secure.split(";")[0] in (f"{COOKIE}=site-1", f"{COOKIE}=site-2")
-
-
 def test_the_numbers_of_each_site_are_there_for_whoever_has_the_token(program):
     address, started = program
     assert httpx2.get(f"{address}/metrics?site=1").status_code == 404
@@ -278,21 +167,6 @@ def test_the_numbers_of_each_site_are_there_for_whoever_has_the_token(program):
         begun[number] = float(line.split()[1])
     for number, seconds in begun.items():
         assert seconds == pytest.approx(process_of(started, number).create_time(), abs=0.02)
-
-
-def test_each_site_has_its_share_of_the_machine(program):
-    _, started = program
-    for number in (1, 2):
-        told = process_of(started, number).environ()
-        assert told[memory.VARIABLE] == "2.700"
-        assert int(told[cores.VARIABLE]) == max(1, cores.cores() // 2)
-
-
-def test_a_proxy_in_front_names_the_visitor_and_this_one_names_that_proxy():
-    text = configuration([9001])
-    assert "    server site-1 127.0.0.1:9001 cookie site-1\n" in text
-    assert "FIRST_SITE" not in text.partition("backend")[2]
-    assert '"%[req.fhdr(X-Forwarded-For)], %[src]"' in text
 
 
 def test_a_killed_site_is_started_again_and_its_visitors_go_to_another(program):
@@ -382,15 +256,3 @@ def answer_of(port: int, path: str) -> str:
     with contextlib.suppress(httpx2.HTTPError):
         return httpx2.get(f"http://127.0.0.1:{port}{path}").text
     return ""
-
-
-def test_every_backend_knows_every_site():
-    text = configuration([9001, 9002, 9003])
-    assert text.count("    server site-3 127.0.0.1:9003\n") == 1  # who lives
-    assert text.count("    server site-3 127.0.0.1:9003 cookie site-3\n") == 1  # who is ready
-    assert text.count("    use-server site-2 if { path /metrics } { url_param(site) 2 }\n") == 1
-    assert "SITE}" not in text
-
-
-def test_the_proxy_is_here():
-    assert haproxy() is not None

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { script } from "./shared_scripts.js";
 
-const { curveOf, along, thicknessOf, dotOf, radiusOf, edgeAt, middleOf, NEAR } = script(
+const { curveOf, along, edgeAt, middleOf, NEAR } = script(
   ["one_pass/layout.js", "one_pass/curves.js"],
-  ...["curveOf", "along", "thicknessOf", "dotOf", "radiusOf", "edgeAt", "middleOf", "NEAR"],
+  ...["curveOf", "along", "edgeAt", "middleOf", "NEAR"],
 );
 const TOKENS = 6,
   LAYERS = 3;
@@ -84,19 +84,4 @@ test("nothing is found where no curve is near, of a layer that is not there, and
   assert.equal(edgeAt(DESK, slab, [each], slab(2).x + 2 * NEAR, curve.to[1]), null);
   assert.equal(edgeAt(DESK, slab, [edge(LAYERS, 4, 1)], x, y), null);
   assert.equal(edgeAt(DESK, slab, [edge(1, 1, 1)], x, y), null);
-});
-
-test("a larger share is drawn thicker, and never as wide as a row", () => {
-  const of = (share) => thicknessOf(DESK, edge(0, 1, 0, share));
-  assert.ok(of(0.02) < of(0.1) && of(0.1) < of(0.5));
-  assert.ok(of(1) < DESK.pitch);
-});
-
-test("a dot lies on its token's line, behind its curves, and within its layer", () => {
-  const slab = slabsOf(DESK)(1),
-    [x, y] = dotOf(DESK, slab, 3);
-  assert.equal(y, middleOf(DESK, 3));
-  assert.ok(x > curveOf(DESK, slab, edge(1, 3, 0)).to[0]);
-  assert.ok(x + radiusOf(DESK, slab, 1) < slab.x + slab.w);
-  assert.ok(radiusOf(DESK, slab, 0.1) < radiusOf(DESK, slab, 0.8));
 });

@@ -2,14 +2,12 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { LETTER, shared } from "./shared_scripts.js";
 
-const { number, percent, unpack, unpackFloats, shorten, wrap, isolated } = shared(
+const { number, percent, unpackFloats, shorten } = shared(
   "number",
   "percent",
-  "unpack",
+
   "unpackFloats",
   "shorten",
-  "wrap",
-  "isolated",
 );
 const measure = { measureText: (text) => ({ width: LETTER * [...text].length }) };
 
@@ -52,12 +50,6 @@ test("numbers arrive exactly, wherever the bytes lie in a larger buffer", () => 
   }
 });
 
-test("a body of bytes needs no alignment", () => {
-  const text = Buffer.from('{"a":1}');
-  const data = Buffer.concat([Buffer.from([text.length, 0, 0, 0]), text, Buffer.from([7, 8, 9])]);
-  assert.deepEqual([...unpack(new Uint8Array(data)).body], [7, 8, 9]);
-});
-
 test("a label is cut to its room, between characters", () => {
   assert.equal(shorten(measure, "abcdef", 6 * LETTER), "abcdef");
   assert.equal(shorten(measure, "abcdef", 6 * LETTER - 1), "abcd…");
@@ -65,17 +57,6 @@ test("a label is cut to its room, between characters", () => {
   assert.equal(shorten(measure, "abcdefgh (b)", 5 * LETTER), "abcd…");
   assert.equal(shorten(measure, "😀😀😀😀", 3 * LETTER), "😀😀…");
   assert.equal(shorten(measure, "abc", 0), "a…"); // never nothing
-});
-
-test("a text is cut into lines between its words", () => {
-  assert.deepEqual(wrap(measure, "one two  three", 7 * LETTER), ["one two", "three"]);
-  assert.deepEqual(wrap(measure, "one two three", 100 * LETTER), ["one two three"]);
-  assert.deepEqual(wrap(measure, "unbreakable it is", 6 * LETTER), ["unbre…", "it is"]);
-  assert.deepEqual(wrap(measure, "", 10), []);
-});
-
-test("a label stands between marks of isolation", () => {
-  assert.equal(isolated("שלום"), "\u2068שלום\u2069");
 });
 
 test("a number has a real minus sign, and is a decimal unless it needs many zeros", () => {

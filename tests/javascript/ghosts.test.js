@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { script } from "./shared_scripts.js";
 
-const { sameText, sameWord, ghostOf } = script(
+const { sameWord, ghostOf } = script(
   "one_pass/ghosts.js",
-  "sameText",
+
   "sameWord",
   "ghostOf",
 );
@@ -20,22 +20,11 @@ const pass = (...tokens) => ({
 /** The label of the token that is selected in `now` after `selected` was in `before`. */
 const found = (now, before, selected) => now.labels[sameWord(now, before, selected)];
 
-test("a text is the same if all of its tokens are", () => {
-  assert.ok(sameText(pass("a", "cat"), pass("a", "cat")));
-  assert.ok(!sameText(pass("a", "cat"), pass("a", "dog")));
-  assert.ok(!sameText(pass("a", "cat"), pass("a", "cat", "sat")));
-});
-
 test("the same word stays selected in a longer, shorter or reordered text", () => {
   const before = pass("The", "cat", "sat", "down");
   assert.equal(found(pass("Then", "The", "cat", "ran", "off"), before, 1), "cat");
   assert.equal(found(pass("sat", "cat", "x"), before, 1), "cat");
   assert.equal(sameWord(pass("cat", "and", "cat₂", "x"), pass("cat", "cat₂", "x"), 1), 2);
-});
-
-test("a mark for a space, a count and a capital do not make it another word", () => {
-  assert.equal(found(pass("x", "Cat", "y"), pass("a", "␣cat", "b"), 1), "Cat");
-  assert.equal(found(pass("x", "cat", "y"), pass("cat", "a", "cat₂", "b"), 2), "cat");
 });
 
 test("without the same word one with the same role is selected, and without one the last", () => {

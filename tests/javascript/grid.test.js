@@ -16,15 +16,3 @@ test("every point of a cell's box is in that cell", () => {
     }
   }
 });
-
-test("no cell is beside the grid", () => {
-  const { x, y } = boxOf(grid, grid.rows, grid.columns);
-  for (const [px, py] of [
-    [grid.left - 0.1, grid.top + 1],
-    [grid.left + 1, grid.top - 0.1],
-    [x + 0.1, grid.top + 1],
-    [grid.left + 1, y + 0.1],
-  ]) {
-    assert.equal(cellAt(grid, px, py), null);
-  }
-});

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { script } from "./shared_scripts.js";
 
-const NAMES = ["PICTURE_NAME", "addressOfPage", "embeddingCode", "nameOfPage", "nameOfPicture"];
+const NAMES = ["PICTURE_NAME", "embeddingCode"];
 const pictures = script("../frame/in_class/pictures.js", ...NAMES);
 const ADDRESS =
   "https://lab.example.org/scaling?scaling_logits=1+2&view=clean&embed_options=dark_theme";
@@ -13,12 +13,6 @@ const read = (code, name) => {
   const escapes = { "&quot;": '"', "&lt;": "<", "&gt;": ">", "&amp;": "&" };
   return value.replaceAll(/&(?:quot|lt|gt|amp);/g, (escape) => escapes[escape]);
 };
-
-test("the whole page has the same parameters, but for how it is shown", () => {
-  const url = new URL(pictures.addressOfPage(`${ADDRESS}&embed=true&picture=x`));
-  assert.deepEqual([...url.searchParams], [["scaling_logits", "1 2"]]);
-  assert.equal(url.pathname, "/scaling");
-});
 
 test("the code has an address, a size and a title", () => {
   const code = pictures.embeddingCode(ADDRESS, "scaling_chart", "Scaling, a chart", 600.2, 412);
@@ -46,15 +40,4 @@ test("a name is one that can stand in a selector", () => {
     assert.ok(!pictures.PICTURE_NAME.test(name), name);
   for (const name of ["scaling_softmax_chart", "word_pairs_grid_A", "tokens_chips_GPT-2--BPE-"])
     assert.ok(pictures.PICTURE_NAME.test(name), name);
-});
-
-test("a drawing and a chart are named by their keys", () => {
-  const name = (...classList) => pictures.nameOfPicture({ classList });
-  assert.equal(name("stElementContainer", "st-key-heads_map"), "heads_map");
-  assert.equal(name("stVerticalBlock", "st-key-picture_scaling_chart"), "scaling_chart");
-});
-
-test("the link names the page", () => {
-  assert.equal(pictures.nameOfPage("Scaling"), "Attention Lab: Scaling");
-  assert.equal(pictures.nameOfPage("Attention Lab"), "Attention Lab");
 });

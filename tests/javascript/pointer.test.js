@@ -44,14 +44,6 @@ test("left and right go through the selected word's curves in the order of the l
   assert.deepEqual(press("ArrowRight", { level: "whole" }, { edges: [edge(0, 3, 1)] }), {});
 });
 
-test("in a layer left and right go to the next head, up and down to the next word", () => {
-  const at = (key, place) => press(key, { level: "layer", ...place }).place;
-  assert.deepEqual(at("ArrowRight", {}), { token: 2, head: 2 });
-  assert.deepEqual(at("ArrowRight", { head: HEADS - 1 }), { token: 2, head: HEADS - 1 });
-  assert.deepEqual(at("ArrowLeft", { head: 0 }), { token: 2, head: 0 });
-  assert.deepEqual(at("ArrowDown", {}), { token: 3, head: 1 });
-});
-
 test("in a matrix the arrows go from cell to cell, and stay within it", () => {
   const at = (key, place) => press(key, { level: "matrix", ...place }).place;
   assert.deepEqual(at("ArrowUp", {}), { row: 1, column: 2 });

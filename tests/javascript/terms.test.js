@@ -39,18 +39,8 @@ test("a word with a hyphen is another word, and the longer of two terms holds", 
   assert.deepEqual(marked("√d_k and √d, and d_k alone"), ["√d_k", "d_k"]);
 });
 
-test("a term may be broken by the end of a line", () => {
-  assert.deepEqual(marked("its head\n  size"), ["head\n  size"]);
-});
-
 test("phrases of another sense and what a visitor wrote are passed over", () => {
   assert.deepEqual(marked("sines and cosines; the cosine"), ["cosine"]);
   assert.deepEqual(marked("“\u2068token\u2069” looks at a token"), ["token"]);
   assert.equal(find("“\u2068token\u2069” looks at a token")[0].start, 21);
-});
-
-test("signs of a spelling are themselves", () => {
-  const odd = termFinder([{ name: "Odd", spellings: ["a.b*(c)"] }], []);
-  assert.equal(odd("axb a.b*(c)").length, 1);
-  assert.equal(odd("axbbc").length, 0);
 });

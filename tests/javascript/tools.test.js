@@ -26,8 +26,3 @@ test("a table of more rows than a page can bear says where all of them are", () 
   assert.equal(body.children.length, MOST_ROWS + 1);
   assert.match(texts(body).at(-1)[0], new RegExp(`${MOST_ROWS + 5} rows`));
 });
-
-test("a figure without numbers has an empty table", () => {
-  const [head, body] = tableOf([]).children;
-  assert.deepEqual([texts(head), texts(body)], [[[]], []]);
-});

@@ -92,11 +92,3 @@ test("the largest heads are named, largest first, and open what they read most",
   });
   assert.ok(named.slice(SPLIT).every(({ key }) => key === undefined));
 });
-
-test("a part without a share is left out", () => {
-  const map = passOf();
-  map.numbers.why_rest.values.fill(0);
-  const shown = summed(sharesOf(map, 0, -1));
-  assert.ok(shown.every(({ share }) => share !== 0));
-  assert.equal(shown.length, NAMED.heads + 1 + NAMED.networks + 1); // others are added up once each
-});

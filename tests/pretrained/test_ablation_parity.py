@@ -76,7 +76,7 @@ def test_a_masked_word_head_that_is_not_whole(models: Path, minilm_folder: Path)
         folder / "model.safetensors",
         {"format": "pt"},
     )
-    with pytest.raises(ValueError, match=r"no weight 'cls\.predictions\.transform\.dense\.bias'"):
+    with pytest.raises(ValueError, match=r"'cls\.predictions\.transform\.dense\.bias'"):
         masked_word_head(pretrained.load("tiny-bert", device="cpu"))
     state["cls.predictions.bias"] = torch.zeros(7)
     save_file(state, folder / "model.safetensors", {"format": "pt"})

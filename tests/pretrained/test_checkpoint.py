@@ -27,70 +27,35 @@ def write_shards(folder: Path, weight_map: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "names"),
     [
-        GPT2,
-        {"model_type": "bert"},
-        {"model_type": "bert", "architectures": ["BertForMaskedLM"]},
-        {"model_type": "llama", "architectures": ["LlamaForCausalLM"]},
-    ],
-)
-def test_supported_configurations(tmp_path: Path, config: dict[str, Any]) -> None:
-    write_config(tmp_path, config)
-    assert checkpoint.read_config(tmp_path) == config
-
-
-@pytest.mark.parametrize(
-    ("config", "sentence"),
-    [
-        ({"model_type": "t5"}, "'t5' is not supported"),
-        ({}, "model_type is missing; supported are bert, gpt2, llama"),
-        ({"model_type": ["gpt2"]}, "not supported"),
-        ({"model_type": {"a": 1}}, "not supported"),
-        ({"model_type": "gpt2", "architectures": ["EvilModel"]}, "EvilModel is not supported"),
-        ({"model_type": "gpt2", "architectures": "GPT2"}, "not a list"),
-        ({"model_type": "gpt2", "architectures": [1]}, "not a list"),
-        ({**GPT2, "auto_map": {"AutoModel": "evil.py"}}, "never run"),
+        ({"model_type": "t5"}, "'t5'"),
+        ({}, "model_type"),
+        ({"model_type": ["gpt2"]}, "gpt2"),
+        ({"model_type": "gpt2", "architectures": ["EvilModel"]}, "EvilModel"),
+        ({"model_type": "gpt2", "architectures": "GPT2"}, "list"),
+        ({**GPT2, "auto_map": {"AutoModel": "evil.py"}}, "auto_map|never run"),
         ({**GPT2, "quantization_config": {"bits": 4}}, "Quantised"),
         ({**GPT2, "activation_function": "relu"}, "activation_function='relu'"),
-        ({"model_type": "bert", "is_decoder": True}, "is_decoder=True"),
-        ({"model_type": "llama", "rope_scaling": {"rope_type": "longrope"}}, "='longrope'"),
-        ({"model_type": "llama", "rope_scaling": {"type": "su"}}, "rope_type='su'"),
-        ({"model_type": "llama", "rope_scaling": [1]}, "no table"),
-        ([GPT2], "no JSON object"),
+        ({"model_type": "llama", "rope_scaling": {"rope_type": "longrope"}}, "'longrope'"),
+        ({"model_type": "llama", "rope_scaling": {"type": "su"}}, "'su'"),
+        ([GPT2], "JSON object"),
     ],
 )
-def test_unsupported_configurations(tmp_path: Path, config: Any, sentence: str) -> None:
+def test_unsupported_configurations(tmp_path: Path, config: Any, names: str) -> None:
     write_config(tmp_path, config)
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=names):
         checkpoint.read_config(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("raw", "sentence"),
-    [
-        (b"{", "not valid JSON"),
-        (b"\xff\xfe\x00", "not valid JSON"),
-        (b"[" * 200_000, "not valid JSON"),
-        (b" " * (checkpoint.MAX_CONFIG_BYTES + 1), "larger than"),
-    ],
+    "raw", [None, b"{", b"\xff\xfe\x00", b"[" * 200_000, b" " * (checkpoint.MAX_CONFIG_BYTES + 1)]
 )
-def test_damaged_configurations(tmp_path: Path, raw: bytes, sentence: str) -> None:
-    (tmp_path / "config.json").write_bytes(raw)
-    with pytest.raises(ValueError, match=sentence):
+def test_damaged_configurations(tmp_path: Path, raw: bytes | None) -> None:
+    if raw is not None:
+        (tmp_path / "config.json").write_bytes(raw)
+    with pytest.raises(ValueError, match=r"config\.json"):
         checkpoint.read_config(tmp_path)
-
-
-def test_missing_configuration(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="cannot be read"):
-        checkpoint.read_config(tmp_path)
-
-
-def test_one_file(tmp_path: Path) -> None:
-    save_file({"a": torch.arange(6.0).view(2, 3)}, tmp_path / "model.safetensors")
-    state = checkpoint.read_state(tmp_path)
-    assert state["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert checkpoint.tensor_names(tmp_path) == {"a"}
 
 
 def test_shards(tmp_path: Path) -> None:
@@ -106,25 +71,9 @@ def test_shards(tmp_path: Path) -> None:
         checkpoint.read_state(tmp_path)
 
 
-def test_shards_that_repeat_a_tensor(tmp_path: Path) -> None:
-    write_shards(tmp_path, {"a": "x.safetensors", "b": "y.safetensors"})
-    save_file({"a": torch.zeros(1), "b": torch.zeros(1)}, tmp_path / "y.safetensors")
-    with pytest.raises(ValueError, match="repeats the tensor 'a'"):
-        checkpoint.read_state(tmp_path)
-
-
 @pytest.mark.parametrize(
     "name",
-    [
-        "../secret.safetensors",
-        "/etc/x.safetensors",
-        "a/b.safetensors",
-        "x.bin",
-        "..",
-        "",
-        7,
-        "a\0b",
-    ],
+    ["../secret.safetensors", "/etc/x.safetensors", "a/b.safetensors", "x.bin", "", 7, "a\0b"],
 )
 def test_an_index_cannot_leave_the_folder(tmp_path: Path, name: Any) -> None:
     folder = tmp_path / "model"
@@ -136,13 +85,6 @@ def test_an_index_cannot_leave_the_folder(tmp_path: Path, name: Any) -> None:
         checkpoint.read_state(folder)
 
 
-@pytest.mark.parametrize("index", [{}, {"weight_map": {}}, {"weight_map": ["a"]}])
-def test_an_index_without_a_map(tmp_path: Path, index: dict[str, Any]) -> None:
-    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ValueError, match="no 'weight_map'"):
-        checkpoint.weight_files(tmp_path)
-
-
 def test_pickles_are_not_opened(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x02 a pickle")
     with pytest.raises(ValueError, match="pickled weights.*save_pretrained"):
@@ -151,12 +93,12 @@ def test_pickles_are_not_opened(tmp_path: Path) -> None:
 
 def test_no_weights(tmp_path: Path) -> None:
     write_config(tmp_path, GPT2)
-    with pytest.raises(ValueError, match=r"holds no model\.safetensors"):
+    with pytest.raises(ValueError, match=r"model\.safetensors"):
         checkpoint.read_state(tmp_path)
     assert not checkpoint.is_complete(tmp_path)
 
 
-@pytest.mark.parametrize("keep", [0, 5, 40, -1])
+@pytest.mark.parametrize("keep", [0, 40, -1])
 def test_truncated_weights(tmp_path: Path, keep: int) -> None:
     file = tmp_path / "model.safetensors"
     save_file({"a": torch.zeros(50), "b": torch.zeros(50)}, file)
@@ -175,12 +117,6 @@ def write_header(file: Path, header: bytes) -> None:
     file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
 
 
-def test_a_header(tmp_path: Path) -> None:
-    file = tmp_path / "model.safetensors"
-    write_header(file, json.dumps({"__metadata__": {"format": "pt"}, "a": ENTRY}).encode())
-    assert checkpoint.read_header(file) == {"a": ENTRY}
-
-
 @pytest.mark.parametrize(
     "header",
     [
@@ -192,9 +128,8 @@ def test_a_header(tmp_path: Path) -> None:
         *(
             json.dumps({"a": {**ENTRY, key: value}}).encode()
             for key, value in [
-                ("dtype", 4), ("shape", "x"), ("shape", ["1"]), ("shape", [-1, 2]), ("shape", None),
-                ("data_offsets", 3), ("data_offsets", "ab"), ("data_offsets", [0, "8"]),
-                ("data_offsets", [8]), ("data_offsets", [0, 8, 8]), ("data_offsets", [False, 8]),
+                ("dtype", 4), ("shape", ["1"]), ("shape", [-1, 2]), ("shape", None),
+                ("data_offsets", "ab"), ("data_offsets", [8]), ("data_offsets", [False, 8]),
                 ("data_offsets", [9, 8]), ("data_offsets", [0, 8.0]), ("data_offsets", [0, 7]),
             ]
         ),
@@ -230,10 +165,8 @@ def test_tensors_that_do_not_fit_their_file(tmp_path: Path, header: dict[str, An
         dict(checkpoint.read_state(tmp_path))
 
 
-@pytest.mark.parametrize("dtype", ["I64", "U8", "BOOL"])
-def test_types_that_are_no_weights_are_read(tmp_path: Path, dtype: str) -> None:
-    """Masks and position numbers are stored in some; for weights the core refuses them by name."""
-    size = 8 if dtype == "I64" else 1
-    entry = {**ENTRY, "dtype": dtype, "shape": [8 // size]}
-    write_header(tmp_path / "model.safetensors", json.dumps({"a": entry}).encode())
-    assert checkpoint.read_state(tmp_path)["a"].nbytes == 8
+def test_shards_that_repeat_a_tensor(tmp_path: Path) -> None:
+    write_shards(tmp_path, {"a": "x.safetensors", "b": "y.safetensors"})
+    save_file({"a": torch.zeros(1), "b": torch.zeros(1)}, tmp_path / "y.safetensors")
+    with pytest.raises(ValueError, match="repeats the tensor 'a'"):
+        checkpoint.read_state(tmp_path)

@@ -1,6 +1,5 @@
 """No tensor of a checkpoint is dropped silently: it is used as transformers does, or refused."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -264,15 +263,11 @@ def test_a_live_model_without_numbers_or_with_two_types(family: str):
         core_from_reference(live)
 
 
-@pytest.mark.parametrize("shape", [(20,), (20, 20, 2), (20, 19), ()])
-@pytest.mark.parametrize(
-    "part", ["transform.dense.weight", "transform.dense.bias", "decoder.weight"]
-)
+@pytest.mark.parametrize("shape", [(20,), (20, 20, 2), ()])
+@pytest.mark.parametrize("part", ["transform.dense.weight", "decoder.weight"])
 def test_a_part_of_a_masked_word_head_of_another_shape(
     part: str, shape: tuple[int, ...], models: Path
 ):
-    if part.endswith("bias") and shape == (20,):
-        shape = (21,)
     folder = models / "mine"
     save_bert(folder)
     change_state(folder, lambda state: state.update({f"cls.predictions.{part}": torch.ones(shape)}))
@@ -316,8 +311,7 @@ def test_a_number_under_two_names(family: str, option: str, alias: str):
         core_from_state_dict(config | {alias: 2 * config[option]}, state)
 
 
-@pytest.mark.parametrize("text", ['{"n_head": 4, "n_head": 2}', '{"a": {"b": 1, "b": 1}}'])
-def test_a_key_that_is_stated_twice(text: str, tmp_path: Path):
-    with pytest.raises(ValueError, match="twice"):
-        checkpoint.json_object(text.encode(), 1000, "config.json")
-    assert json.loads(text)  # which Python reads, dropping the first value
+def test_a_key_that_is_stated_twice():
+    for text in ('{"n_head": 4, "n_head": 2}', '{"a": {"b": 1, "b": 1}}'):
+        with pytest.raises(ValueError, match="twice"):
+            checkpoint.json_object(text.encode(), 1000, "config.json")

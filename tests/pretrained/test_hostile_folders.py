@@ -124,7 +124,7 @@ def test_rotary_positions_that_turn_too_fast(theta: float, models: Path, tiny_ll
     config = json.loads((folder / "config.json").read_text())
     config["rope_parameters"] = {"rope_type": "default", "rope_theta": theta}
     (folder / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="rope_theta has to be at least 1"):
+    with pytest.raises(ValueError, match="rope_theta.*1"):
         pretrained.load("hostile", device="cpu")
 
 
@@ -139,7 +139,7 @@ def test_a_tokenizer_with_an_id_beyond_the_model(models: Path, tiny_llama: Path)
     value["added_tokens"].append(dict(value["added_tokens"][0], id=60_000, content="<far>"))
     value["model"]["vocab"]["<far>"] = 60_000
     (folder / "tokenizer.json").write_text(json.dumps(value))
-    with pytest.raises(ValueError, match="has 60001 tokens, the model only 49152"):
+    with pytest.raises(ValueError, match="60001.*49152"):
         pretrained.load("hostile", device="cpu")
 
 

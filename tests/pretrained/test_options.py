@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from pretrained import checkpoint
-from pretrained.weights import core_from_reference, transformer_config
+from pretrained.weights import core_from_reference
 from tests.helpers.checkpoints import CLASSES, our_logits, their_logits
 from tests.helpers.reference_models import TOLERANCE, enlarge
 from tests.helpers.small_bert import SPECIAL, WORDS
@@ -142,41 +142,3 @@ def test_a_kind_of_rotary_positions(kind: str, settings: dict[str, Any]):
     tokens = torch.randint(14, (2, core.config.context_length))  # beyond the trained length
     with torch.inference_mode():
         assert_close(core(tokens).logits, reference(tokens).logits, **TOLERANCE)
-
-
-def test_no_kind_of_rotary_positions_is_left_out():
-    assert TABLES.keys() == set(checkpoint.ROPE_KINDS)
-
-
-class Reads(dict[str, Any]):
-    """A configuration that remembers which of its settings were read."""
-
-    def __init__(self, fields: dict[str, Any], names: set[str]) -> None:
-        super().__init__(fields)
-        self.names = names
-
-    def get(self, key: str, default: Any = None) -> Any:
-        self.names.add(key)
-        return super().get(key, default)
-
-    def __getitem__(self, key: str) -> Any:
-        self.names.add(key)
-        return super().__getitem__(key)
-
-
-@pytest.mark.parametrize("family", SIZES)
-def test_nothing_is_read_that_is_not_compared(family: str):
-    """A setting that the core begins to read needs a comparison above."""
-    read: set[str] = set()
-    tables = TABLES if family == "llama" else {"default": [{}]}
-    for kind, rows in tables.items():
-        for settings in rows:
-            table = Reads({"rope_type": kind} | settings, read)
-            fields = SIZES[family] | {"model_type": family, "rope_parameters": table}
-            transformer_config(Reads(fields, read))
-    compared = checkpoint.OPTIONS[family].keys() | NUMBERS[family].keys()
-    compared |= {name for names in checkpoint.ALIASES[family] for name in names}
-    compared |= {name for rows in tables.values() for row in rows for name in row}
-    if family == "llama":
-        compared |= {"rope_parameters", "rope_scaling", "rope_type", "type"}
-    assert read <= compared | {"model_type"}

@@ -74,16 +74,6 @@ def test_steps_are_those_of_the_core_and_of_generate(reference, cached, attentio
     assert [step.token_id for step in steps] == made[0, len(PROMPT) :].tolist()
 
 
-def test_between_two_steps_the_model_is_as_it_was(reference):
-    config = core_from_reference(reference).config
-    steps = reference_steps(
-        reference, config, PROMPT, max_new_tokens=2, cached=True, before_layer=lambda layer: None
-    )
-    next(steps)
-    assert reference.config._attn_implementation == "eager"
-    assert not any(module._forward_pre_hooks for module in reference.modules())
-
-
 def test_a_pass_is_abandoned_between_two_layers(reference):
     config = core_from_reference(reference).config
     heard = []
@@ -107,7 +97,7 @@ def test_a_pass_is_abandoned_between_two_layers(reference):
 def test_what_cannot_run_is_refused_before_anything_runs(n_prompt, n_new):
     model = _gpt2()
     config = core_from_reference(model).config
-    with pytest.raises(ValueError, match=f"{n_prompt} tokens with {n_new} new ones"):
+    with pytest.raises(ValueError, match=f"{n_prompt}.*{n_new}"):
         reference_steps(model, config, range(n_prompt), max_new_tokens=n_new, cached=True)
 
 
@@ -121,32 +111,3 @@ def test_random_weights_are_the_same_every_time_and_leave_other_draws_alone():
     ids = torch.tensor([one.tokenizer.encode("The next day is bright").ids])
     assert torch.equal(one.core(ids).logits, other.core(ids).logits)
     assert_close(one.core(ids).logits, one.reference(ids).logits, atol=1e-5, rtol=1e-5)
-
-
-def test_tiny_random_weights_choose_varied_tokens():
-    model = untrained.untrained("random-tiny", device="cpu")
-    cache = model.core.new_cache(1, 40)
-    chosen = [s.token_id for s in stream(model.core, PROMPT, max_new_tokens=30, cache=cache)]
-    assert len(set(chosen)) > 10
-
-
-def test_an_unknown_shape_is_refused():
-    with pytest.raises(ValueError, match="random-gpt2-124m"):
-        untrained.untrained("gpt2")
-
-
-def test_the_124m_shape_is_gpt2_small():
-    from attention_core import PRESETS
-    from attention_core.model.transformer import Transformer
-
-    shape = untrained.SHAPES["random-gpt2-124m"]
-    preset = PRESETS["gpt2"]
-    assert (shape.n_layers, shape.n_heads, shape.width, shape.context_length) == (
-        preset.n_layers,
-        preset.n_heads,
-        preset.d_model,
-        preset.context_length,
-    )
-    with torch.device("meta"):
-        n_parameters = sum(p.numel() for p in Transformer(preset).parameters())
-    assert n_parameters == 124_439_808

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -47,21 +48,25 @@ def test_built_once(cache: Path, build: Builder) -> None:
     assert first == cache / "key"
     assert sealed_folder.sealed_folder("key", build) == first
     assert build.calls == 1
-    assert sorted(file.name for file in first.iterdir()) == [
-        "big.bin",
-        "manifest.json",
-        "small.json",
-    ]
+    names = {file.name for file in first.iterdir()}
+    assert names == {"big.bin", "manifest.json", "small.json"}
+    assert {file.stat().st_mode & 0o777 for file in first.iterdir()} == {0o644}
 
 
-def test_others_may_read_it(cache: Path) -> None:
-    def private(folder: Path) -> None:
-        (folder / "file").write_text("x")
-        (folder / "file").chmod(0o600)
+def test_two_that_need_it_at_once_build_it_once(cache: Path, build: Builder) -> None:
+    def slow(folder: Path) -> None:
+        build(folder)
+        inside.set()
+        assert go_on.wait(60)
 
-    folder = sealed_folder.sealed_folder("key", private)
-    assert {file.stat().st_mode & 0o777 for file in folder.iterdir()} == {0o644}
-    assert folder.stat().st_mode & 0o777 == 0o755
+    inside, go_on = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(sealed_folder.sealed_folder, "key", slow)
+        assert inside.wait(60)
+        second = pool.submit(sealed_folder.sealed_folder, "key", build)
+        go_on.set()
+        assert first.result() == second.result() == cache / "key"
+    assert build.calls == 1
 
 
 def flip_a_bit(folder: Path) -> None:
@@ -82,10 +87,6 @@ def remove(folder: Path) -> None:
     (folder / "small.json").unlink()
 
 
-def damage_manifest(folder: Path) -> None:
-    (folder / "manifest.json").write_text("{")
-
-
 def empty_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"files": {}}')
 
@@ -94,9 +95,7 @@ def odd_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"files": {"big.bin": 3}}')
 
 
-@pytest.mark.parametrize(
-    "damage", [flip_a_bit, cut, remove, damage_manifest, empty_manifest, odd_manifest]
-)
+@pytest.mark.parametrize("damage", [flip_a_bit, cut, remove, empty_manifest, odd_manifest])
 def test_damage_is_noticed_and_repaired(cache: Path, build: Builder, damage) -> None:
     folder = sealed_folder.sealed_folder("key", build)
     damage(folder)
@@ -105,29 +104,6 @@ def test_damage_is_noticed_and_repaired(cache: Path, build: Builder, damage) -> 
     assert build.calls == 2
     assert sealed_folder.is_sound(folder)
     assert not list(cache.glob(".key.*"))
-
-
-def test_a_changed_bit_is_noticed_by_another_process_whatever_the_time_says(
-    cache: Path, build: Builder, root: Path
-) -> None:
-    folder = sealed_folder.sealed_folder("key", build)
-    file = folder / "big.bin"
-    before = file.stat()
-    flip_a_bit(folder)
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    code = f"from pathlib import Path; from pretrained import sealed_folder; print(sealed_folder.is_sound(Path({str(folder)!r})))"  # noqa: E501
-    result = subprocess.run(
-        [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True
-    )
-    assert result.stdout.strip() == "False"
-
-
-def test_what_a_killed_process_left_is_removed(cache: Path, build: Builder) -> None:
-    left = cache / ".key.abc123"
-    left.mkdir(parents=True)
-    (left / "big.bin").write_bytes(b"half")
-    sealed_folder.sealed_folder("key", build)
-    assert not left.exists()
 
 
 def test_a_process_that_is_killed_while_it_builds_leaves_nothing_that_counts(
@@ -158,50 +134,20 @@ def test_a_process_that_is_killed_while_it_builds_leaves_nothing_that_counts(
     assert sorted(file.name for file in cache.iterdir()) == ["key", "key.lock"]
 
 
-def test_a_failing_build_leaves_nothing(cache: Path) -> None:
-    def fail(folder: Path) -> None:
-        (folder / "big.bin").write_bytes(b"half")
-        raise ValueError("the source is damaged")
-
-    with pytest.raises(ValueError, match="damaged"):
-        sealed_folder.sealed_folder("key", fail)
-    assert [file.name for file in cache.iterdir() if file.suffix != ".lock"] == []
-
-
-@pytest.mark.parametrize("kind", ["a file", "below a file", "read-only"])
+@pytest.mark.parametrize("kind", ["below a file", "read-only"])
 def test_a_cache_that_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Builder, kind: str
 ) -> None:
     # Root may write anywhere but over a file, and where the system itself says what there is.
     obstacle = tmp_path / "obstacle"
     obstacle.write_text("")
-    target = {
-        "a file": obstacle,
-        "below a file": obstacle / "deeper",
-        "read-only": Path("/proc/attention-lab"),
-    }[kind]
+    target = obstacle / "deeper" if kind == "below a file" else "/proc/attention-lab"
     monkeypatch.setenv("ATTENTION_LAB_CACHE", str(target))
     monkeypatch.setattr(sealed_folder, "_temporary", {})
     folder = sealed_folder.sealed_folder("key", build)
     assert sealed_folder.is_sound(folder)
     assert sealed_folder.sealed_folder("key", build) == folder
     assert build.calls == 1
-    shutil.rmtree(folder)
-
-
-def test_a_full_disk_while_building_falls_back(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sealed_folder, "_temporary", {})
-
-    def full(folder: Path) -> None:
-        if folder.parent == cache:
-            raise OSError(28, "No space left on device")
-        (folder / "x").write_text("x")
-
-    folder = sealed_folder.sealed_folder("key", full)
-    assert folder.parent != cache
-    assert (folder / "x").read_text() == "x"
     shutil.rmtree(folder)
 
 
@@ -256,47 +202,6 @@ def test_a_disk_that_is_really_full(cache: Path, tmp_path: Path, root: Path, roo
     assert list(temporary.iterdir()) == []  # once the process has ended
 
 
-def test_without_a_home_folder_it_is_built_in_a_temporary_place(
-    build: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_home() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.setattr(sealed_folder, "_temporary", {})
-    monkeypatch.setattr(sealed_folder, "cache_root", no_home)
-    folder = sealed_folder.sealed_folder("key", build)
-    assert sealed_folder.is_sound(folder)
-    shutil.rmtree(folder)
-
-
-def test_an_error_of_the_build_itself_is_not_taken_for_a_missing_home(cache: Path) -> None:
-    calls = []
-
-    def fail(folder: Path) -> None:
-        calls.append(folder)
-        raise RuntimeError("a defect")
-
-    with pytest.raises(RuntimeError, match="a defect"):
-        sealed_folder.sealed_folder("key", fail)
-    assert len(calls) == 1
-
-
-def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("ATTENTION_LAB_CACHE", "~/x")
-    assert sealed_folder.cache_root() == Path.home() / "x"
-    monkeypatch.delenv("ATTENTION_LAB_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert sealed_folder.cache_root() == tmp_path / "attention-lab"
-
-
-def test_the_manifest_lists_sizes_and_hashes(cache: Path, build: Builder) -> None:
-    folder = sealed_folder.sealed_folder("key", build)
-    files = json.loads((folder / "manifest.json").read_text())["files"]
-    assert files["big.bin"]["size"] == 10240
-    assert files["big.bin"]["sha256"] == sealed_folder.sha256(folder / "big.bin")
-
-
 # Builds a folder in a temporary place, prints its name, and waits for the end of its input.
 HOLDS = """
 import sys, threading
@@ -348,16 +253,6 @@ def test_only_folders_of_processes_that_are_gone_are_stale(
     assert (temporary / name).is_dir()
     sealed_folder.remove_stale()
     assert sorted(file.name for file in temporary.iterdir()) == sorted(others)
-
-
-def test_a_process_that_builds_removes_what_killed_ones_left(
-    temporary: Path, build: Builder
-) -> None:
-    stale = temporary / "attention-lab-0123456789abcdef"
-    stale.mkdir()
-    folder = sealed_folder.sealed_folder("key", build)
-    assert not stale.exists()
-    shutil.rmtree(folder)
 
 
 def test_a_process_that_is_about_to_end_removes_its_folders(temporary: Path, root: Path) -> None:

@@ -6,11 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
-from serving import cache, models, runs
 from serving.cache import Cache, CachedFunction, cached, size_of
 
 
@@ -40,17 +38,6 @@ def test_the_least_recently_used_is_evicted_first():
     assert not value.is_cached("a")
 
 
-def test_a_peek_counts_as_a_use_and_computes_nothing():
-    value, computed = counted(Cache(10))
-    assert value.peek("a") is None
-    assert computed == []
-    value("a", 4)
-    value("b", 4)
-    assert value.peek("a") == b"xxxx"
-    value("c", 4)
-    assert [value.is_cached(name) for name in "abc"] == [True, False, True]
-
-
 def test_functions_share_the_limit_and_keep_their_values_apart():
     within = Cache(20)
     (first, _), (second, computed) = counted(within), counted(within)
@@ -74,20 +61,6 @@ def test_a_value_over_the_limit_is_returned_and_evicts_nothing():
     assert value.nbytes == 4
 
 
-@pytest.mark.parametrize("sizes", [(0, 0, 50), (50, 50, 1), (51, 10**9, 49), (1, 2, 3, 5, 40, 50)])
-def test_the_limit_holds_for_values_of_any_size(sizes: tuple[int, ...]):
-    within = Cache(50)
-
-    @cached(key=lambda number, _: number, size=lambda size: size, cache=within)
-    def value(_: int, size: int) -> int:
-        return size
-
-    for number in range(40):
-        value(number, sizes[number % len(sizes)])
-        assert 0 <= within.nbytes <= 50
-        assert within.nbytes == value.nbytes
-
-
 def test_models_are_evicted_last():
     within = Cache(40)
     (trained, _), (values, _) = counted(within, evict_last=True), counted(within)
@@ -99,16 +72,6 @@ def test_models_are_evicted_last():
     assert not values.is_cached("a")
     values("c", 20)  # now the older model too
     assert [trained.is_cached(name) for name in ("new", "old")] == [True, False]
-
-
-def test_texts_evict_no_models():
-    assert cache.TEXTS.max_bytes + cache.MODELS.max_bytes == cache.TOTAL_BYTES
-    assert cache.memory_bytes() > cache.TOTAL_BYTES
-    assert cache.TEXTS.max_bytes <= cache.TOTAL_BYTES / 4
-    assert runs.forward._cache is cache.TEXTS
-    assert models.loaded._cache is models.reference._cache is cache.MODELS
-    assert models.loaded.evict_last
-    assert not models.reference.evict_last
 
 
 def test_an_evicted_value_is_told_to_release_its_memory():
@@ -158,26 +121,6 @@ def test_eight_threads_compute_a_value_once_and_others_do_not_wait_for_it():
     assert sorted(computed) == ["quick", "slow"]
 
 
-def test_many_threads_keep_to_the_limit():
-    within = Cache(50)
-    functions = [counted(within)[0] for _ in range(3)]
-    started = threading.Barrier(6)
-    most: list[int] = []
-
-    def request(worker: int) -> None:
-        started.wait(10)
-        for number in range(60):
-            value = functions[(worker + number) % 3]
-            size = 1 + (worker * 7 + number * 5) % 13
-            assert len(value(f"{worker} {number % 20}", size)) in range(1, 14)
-            most.append(within.nbytes)
-
-    with ThreadPoolExecutor(6) as pool:
-        list(pool.map(request, range(6)))
-    assert 0 < max(most) <= 50
-    assert within.nbytes == sum(value.nbytes for value in functions)
-
-
 def test_an_error_is_not_cached_and_those_who_waited_compute_themselves():
     started = threading.Barrier(2)
     computed: list[int] = []
@@ -216,28 +159,6 @@ def test_a_function_can_be_disabled_and_its_values_come_back():
     assert computed == ["a", "a", "a"]
 
 
-def test_a_cached_function_keeps_its_name_and_docstring():
-    @cached(key=lambda number: number, cache=Cache(10))
-    def half(number: int) -> float:
-        """Half of it."""
-        return number / 2
-
-    assert (half.__name__, half.__doc__) == ("half", "Half of it.")
-    assert half(3) == 1.5
-
-
-def test_the_functions_of_the_site_share_one_cache():
-    @cached(key=lambda: "")
-    def value() -> np.ndarray:
-        return np.zeros(1000, np.float32)
-
-    name = f"{__name__}.{value.__qualname__}"
-    value()
-    assert cache.nbytes_by_name()[name] == value.nbytes == 4000
-    value.clear()
-    assert name not in cache.nbytes_by_name()
-
-
 @dataclass
 class Pair:
     """Two parts of a value."""
@@ -271,9 +192,3 @@ def test_what_is_in_a_value_twice_counts_once():
     assert size_of(Pair(tensor, tensor)) == once
     assert size_of(Pair(tensor, tensor[10:])) == once
     assert size_of(Pair(tensor, torch.zeros(1000))) == once + 4000
-
-
-def test_a_frame_counts_its_strings():
-    short, long = (pd.DataFrame({"word": [letter * 1000 for letter in "ab"[:n]]}) for n in (1, 2))
-    assert size_of(short) > 1000
-    assert size_of(long) > size_of(short) + 1000

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from serving import compute, limits, runs
+from serving import compute, runs
 from serving.limits import OverLimit
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.until import until
@@ -68,21 +68,6 @@ def test_never_more_computations_than_slots(pool: ThreadPoolExecutor):
 
 
 @on_one_core_and_on_several
-def test_those_who_asked_first_are_first(pool: ThreadPoolExecutor):
-    order: list[int] = []
-
-    def computation(number: int) -> None:
-        with compute.slot(exclusive=True):
-            order.append(number)
-
-    with compute.slot():
-        futures = [_queue(pool, computation, number) for number in range(5)]
-        assert order == []
-    _all(futures)
-    assert order == [0, 1, 2, 3, 4]
-
-
-@on_one_core_and_on_several
 def test_pages_go_before_jobs_that_asked_just_before(
     pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ):
@@ -129,45 +114,6 @@ def test_nothing_else_computes_next_to_exclusive_work(pool: ThreadPoolExecutor):
     assert order == ["timed", "later"]
 
 
-def test_a_lone_computation_has_all_cores_and_several_share_them(pool: ThreadPoolExecutor):
-    go_on, together = threading.Event(), threading.Barrier(3)
-
-    def computation(wait: Callable[[], object]) -> int:
-        with compute.slot():
-            wait()
-            return torch.get_num_threads()
-
-    first = _queue(pool, computation, lambda: go_on.wait(SECONDS))
-    others = [_queue(pool, computation, lambda: together.wait(SECONDS)) for _ in range(3)]
-    assert compute.held_seconds() > 0
-    go_on.set()
-    assert first.result(SECONDS) == 3
-    assert _all(others) == [1, 1, 1]
-
-
-def test_with_one_slot_each_has_all_threads(
-    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(compute, "_n_slots", lambda: 1)  # a GPU
-
-    def computation() -> int:
-        with compute.slot():
-            return torch.get_num_threads()
-
-    with compute.slot():
-        futures = [_queue(pool, computation) for _ in range(2)]
-    assert _all(futures) == [3, 3]
-
-
-@on_one_core_and_on_several
-def test_a_slot_inside_a_slot_is_the_same_slot():
-    with compute.slot():
-        with compute.slot(exclusive=True):
-            assert compute.n_requests() == 1
-        assert compute.n_requests() == 1
-        assert list(compute.steps(range(3))) == [0, 1, 2]
-
-
 @on_one_core_and_on_several
 def test_a_page_goes_between_two_steps_of_a_job(pool: ThreadPoolExecutor):
     order: list[str] = []
@@ -189,22 +135,6 @@ def test_a_page_goes_between_two_steps_of_a_job(pool: ThreadPoolExecutor):
                 _all(pages)
             order.append(item)
     assert order == ["step 0", "page", "step 1", "step 2"]
-
-
-def test_short_steps_share_a_slot(monkeypatch: pytest.MonkeyPatch):
-    counts: list[str] = []
-    monkeypatch.setattr(compute.metrics, "waited", lambda *_: counts.append("slot"))
-
-    def items() -> Iterator[int]:
-        for number in range(5):
-            assert compute.n_requests() == 1
-            yield number
-
-    for item in compute.steps(items(), seconds=SECONDS):
-        assert compute.n_requests() == 0, "an item is handed on after its slot"
-        counts.append(str(item))
-    assert counts == ["slot", "0", "1", "2", "3", "4"]
-    assert list(compute.steps([])) == []
 
 
 def test_a_failure_gives_the_slot_back():
@@ -233,7 +163,7 @@ def test_waiting_is_announced_and_has_a_limit(
             pass
 
     with compute.slot(exclusive=True):
-        with pytest.raises(OverLimit, match=r"Try again in a minute\.$"):
+        with pytest.raises(OverLimit, match="minute"):
             pool.submit(page).result(SECONDS)
         assert compute.n_requests() == 1
     page()  # at once
@@ -272,5 +202,17 @@ def test_no_deadlock_when_a_page_in_a_slot_needs_what_another_thread_computes(
     assert other.result(SECONDS).tensors is run.tensors
 
 
-def test_the_limits_are_in_order():
-    assert 0 < limits.SILENT_WAIT_SECONDS < limits.LONGEST_WAIT_SECONDS < limits.STUCK_SECONDS
+def test_a_lone_computation_has_all_cores_and_several_share_them(pool: ThreadPoolExecutor):
+    go_on, together = threading.Event(), threading.Barrier(3)
+
+    def computation(wait: Callable[[], object]) -> int:
+        with compute.slot():
+            wait()
+            return torch.get_num_threads()
+
+    first = _queue(pool, computation, lambda: go_on.wait(SECONDS))
+    others = [_queue(pool, computation, lambda: together.wait(SECONDS)) for _ in range(3)]
+    assert compute.held_seconds() > 0
+    go_on.set()
+    assert first.result(SECONDS) == 3
+    assert _all(others) == [1, 1, 1]

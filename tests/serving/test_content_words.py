@@ -28,11 +28,6 @@ def test_a_token_has_the_role_of_its_word(name: str):
     assert tokens.labels[default_token(tokens)] == "it"
 
 
-def test_without_a_pronoun_the_last_content_word_is_looked_at():
-    tokens = encoded(DECODER, "The old lighthouse stands by the sea, and")
-    assert tokens.labels[default_token(tokens)] == "sea"
-
-
 @pytest.mark.parametrize(
     ("word", "found"),
     [("it", "it"), ("The", "The"), ("animal", "big"), ("tired", "big"), ("because", "because"),
@@ -44,17 +39,9 @@ def test_a_word_is_found_by_itself_or_by_its_role(word: str, found: str | None):
     assert (span and TROPHY[slice(*span)]) == found
 
 
-def test_of_several_the_one_with_the_same_number_is_found():
-    before, after = "the cat and the dog and the cow", "The bee, the ant"
-    second, third = before.index("the dog"), before.index("the cow")
-    assert same_word(before, (second, second + 3), after) == (9, 12)
-    assert same_word(before, (third, third + 3), after) == (9, 12)  # there is no third
-
-
 @pytest.mark.parametrize(
     ("name", "text", "pair"),
-    [(DECODER, ANIMAL, ("it", "animal")), (ENCODER, ANIMAL, ("it", "animal")),
-     (DECODER, TROPHY, ("it", "trophy")), (ENCODER, TROPHY, ("it", "trophy"))],
+    [(DECODER, TROPHY, ("it", "trophy")), (ENCODER, ANIMAL, ("it", "animal"))],
 )  # fmt: skip
 def test_the_first_head_shows_what_a_pronoun_looks_at(name: str, text: str, pair: tuple[str, str]):
     passed = run(name, text)
@@ -67,9 +54,7 @@ def test_the_first_head_shows_what_a_pronoun_looks_at(name: str, text: str, pair
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-@pytest.mark.parametrize(
-    "text", ["a", "!?", "it", "🙂🙂🙂", "<script>x</script>", "שלום עולם", "the the the", "1 + 1"]
-)
+@pytest.mark.parametrize("text", ["a", "!?", "it", "🙂🙂🙂", "the the the"])
 def test_every_text_has_a_head_and_a_pair(name: str, text: str):
     passed = run(name, text)
     head = first_head(passed)

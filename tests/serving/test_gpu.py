@@ -42,16 +42,11 @@ def test_it_is_that_of_the_smallest(driver: Driver):
     assert memory.memory_bytes() == 256 * MIB  # and so of the whole site
 
 
-@pytest.mark.parametrize("script", ["echo no devices were found; exit 9", "echo", "echo [N/A]"])
+@pytest.mark.parametrize("script", ["exit 9", "echo [N/A]"])
 def test_a_driver_that_does_not_tell(driver: Driver, script: str):
     driver(script)
     assert gpu.memory_bytes() == 0
     assert memory.memory_bytes() > 256 * MIB  # that of the machine
-
-
-def test_a_machine_without_the_driver_s_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    assert gpu.memory_bytes() == 0
 
 
 @pytest.mark.parametrize("lacking", ["device", "CUDA"])

@@ -12,18 +12,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.generate.generate.job import Job
-from pages.kv_cache.timing import stored
 from serving import race
 from serving.backend import router as backend
 from serving.interruptions import Heartbeat
 from serving.race import CacheSize, Event, RaceRequest, RaceStep
 from serving.step_times import StepTime
 from serving.timing import measurement
-from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, TimingRequest
 from tests.helpers.apptest import FRAME, GENERATE, ROOT, messages, open_page
 from tests.helpers.bundled_models import FIRST_GPT2
-
-TIMING = "pages/kv_cache/timing/page.py"
 
 
 class Clock:
@@ -54,22 +50,6 @@ def test_only_missed_beats_count(gaps: list[float], still: float):
         clock.now += gap
         heartbeat.beat()
     assert heartbeat.beat() == pytest.approx(still, abs=0.01)
-
-
-def test_a_step_is_told_from_the_time_between_steps():
-    clock = Clock()
-    heartbeat = Heartbeat(clock)
-
-    def steps() -> Iterator[int]:
-        for number, seconds in enumerate((0.5, 8.0, 0.5)):
-            clock.now += seconds
-            yield number
-
-    found = []
-    for number, still in heartbeat.watched(steps()):
-        found.append((number, round(still)))
-        clock.now += 30.0  # others have their turns, or the process stands still: nothing is timed
-    assert found == [(0, 0), (1, 8), (2, 0)]
 
 
 LOOP = """
@@ -123,7 +103,6 @@ def leaping(monkeypatch: pytest.MonkeyPatch, clock: Clock, at: int) -> Callable[
 
 
 REQUEST = RaceRequest(FIRST_GPT2, "The next day is bright", 16)
-QUESTION = TimingRequest(FIRST_GPT2, REQUEST.prompt, 16, 1, (CORE_CACHED, CORE_UNCACHED))
 
 
 # the warm-up is not timed: 1 + 3 passes of 6 layers there, then 32
@@ -135,16 +114,6 @@ def test_a_race_tells_where_it_stood_still(
     steps = [s for s in race.race(REQUEST, check_stop) if isinstance(s, RaceStep)]
     assert len(steps) == 16
     found = [round(one.stood_still) for s in steps for one in (s.cached, s.uncached)]
-    assert sorted(found) == [0] * 31 + [still]
-
-
-@pytest.mark.parametrize(("at", "still"), [(5, 0), (150, 8)])
-def test_a_measurement_tells_where_it_stood_still(
-    bundled_weights: None, monkeypatch: pytest.MonkeyPatch, at: int, still: int
-):
-    check_stop = leaping(monkeypatch, Clock(), at)
-    events = measurement.measure(QUESTION, check_stop)
-    found = [round(e.step.stood_still) for e in events if isinstance(e, measurement.Timed)]
     assert sorted(found) == [0] * 31 + [still]
 
 
@@ -172,16 +141,3 @@ def test_generate_reports_no_speed_up_of_such_a_run(
     found = {metric.label: metric.value for metric in site.metric}
     assert found["Speed-up in total"] == ("–" if still else "3.00 ×")
     assert any("about 8 s" in message for message in messages(site)) == bool(still)
-
-
-@pytest.mark.parametrize("still", [0.0, 8.0])
-def test_timing_reports_no_ratio_of_such_a_run(bundled_weights: None, still: float):
-    site = AppTest.from_file(FRAME, default_timeout=60)
-    site.session_state["timing_runs"] = {1: replace(stored.run(), stood_still=still)}
-    open_page(site, TIMING)
-    assert not site.exception
-    assert any("about 8 s" in message for message in messages(site)) == bool(still)
-    shown = [metric.value for metric in site.metric]
-    assert any("×" in value for value in shown) != bool(still)
-    written = " ".join(element.value for element in site.markdown)
-    assert ("times faster" in written) != bool(still)

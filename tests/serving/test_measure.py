@@ -1,8 +1,6 @@
 """Measurements run one at a time and are kept."""
 
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -30,34 +28,3 @@ def test_a_round_is_measured_once_for_all_and_a_fresh_one_anew():
     assert measure.FIRST not in rounds
     assert {measure.kept(("page", 4), round_, make).value for round_ in rounds} == {2, 3}
     assert measure.kept(("page", 5), measure.FIRST, make).value == 4
-
-
-def test_measurements_take_turns():
-    running: list[int] = []
-    together: list[int] = []
-    started = threading.Barrier(4)
-
-    def make() -> None:
-        running.append(1)
-        together.append(len(running))
-        never.wait(0.02)  # lets the other threads run
-        running.pop()
-
-    never = threading.Event()
-
-    def ask(number: int) -> None:
-        started.wait(10)
-        measure.kept(("page", number), measure.FIRST, make)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(ask, range(4)))
-    assert together == [1, 1, 1, 1]
-
-
-def test_an_error_is_not_kept_and_lets_the_next_one_measure():
-    def fail() -> int:
-        raise ValueError("no")
-
-    with pytest.raises(ValueError, match="no"):
-        measure.kept("page", measure.FIRST, fail)
-    assert measure.kept("page", measure.FIRST, lambda: 3).value == 3

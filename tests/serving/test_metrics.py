@@ -1,16 +1,12 @@
 """What is counted: by the names of pages and queues alone, and exactly, with many threads."""
 
-import threading
-
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from streamlit.testing.v1 import AppTest
 
-from serving import compute, metrics
+from serving import metrics
 from serving.jobs import JobQueue, Work
 from serving.step_times import StepTime
-from tests.helpers.apptest import FRAME, open_page
 from tests.helpers.counts import counted
 from tests.helpers.jobs import finish
 
@@ -30,11 +26,6 @@ def _pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metrics, "_pages", frozenset({"home", "heads", "calculator"}))
 
 
-def test_only_pages_of_the_table_of_contents_have_a_name():
-    names = [metrics.page_name(address) for address in ("", "heads", HOSTILE, "Heads", "heads/")]
-    assert names == ["home", "heads", "other", "other", "other"]
-
-
 def test_no_text_becomes_a_label():
     before = counted("page_run_seconds_count", page="other")
     with metrics.page_run(HOSTILE):
@@ -52,40 +43,6 @@ def finish_failing(queue: JobQueue) -> Failing:
     return finish(job)
 
 
-def test_a_run_of_a_page_is_counted_through_the_frame():
-    before = counted("page_run_seconds_count", page="calculator")
-    open_page(AppTest.from_file(FRAME, default_timeout=60), "pages/kv_cache/calculator/page.py")
-    assert counted("page_run_seconds_count", page="calculator") == before + 1
-
-
-def test_a_page_that_fails_is_timed_and_its_error_goes_on():
-    before = counted("page_run_seconds_count", page="heads")
-    with pytest.raises(ZeroDivisionError, match="by text"), metrics.page_run("heads"):
-        raise ZeroDivisionError("by text")
-    assert counted("page_run_seconds_count", page="heads") == before + 1
-
-
-def test_threads_lose_no_count():
-    before = counted("page_run_seconds_count", page="heads")
-    together = threading.Barrier(7)
-
-    def visit() -> None:
-        together.wait()
-        for _ in range(300):
-            with metrics.page_run("heads"), metrics.visit():
-                pass
-
-    threads = [threading.Thread(target=visit) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    together.wait()
-    generate_latest(metrics.REGISTRY)  # whoever reads meanwhile disturbs nobody
-    for thread in threads:
-        thread.join()
-    assert counted("page_run_seconds_count", page="heads") == before + 6 * 300
-    assert counted("open_visits") == 0
-
-
 def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():
     queue = JobQueue(name="of failing jobs")
     errors = {"kind": "ZeroDivisionError", "ended": "job"}
@@ -94,13 +51,6 @@ def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():
     assert counted("errors_total", **errors) == before + 1
     assert counted("jobs_total", queue="of failing jobs", state="failed") == 1
     assert counted("waiting_seconds_count", queue="of failing jobs") == 1
-
-
-def test_waiting_for_a_slot_is_counted():
-    before = counted("waiting_seconds_count", queue="compute")
-    assert list(compute.steps(range(3), seconds=0)) == [0, 1, 2]
-    # a fourth slot finds that there is nothing more
-    assert counted("waiting_seconds_count", queue="compute") == before + 4
 
 
 def test_tokens_and_their_seconds_are_counted_by_whether_a_cache_was_used():

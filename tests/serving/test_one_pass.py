@@ -60,13 +60,6 @@ def test_what_a_decoder_would_say_after_each_layer_is_what_transformers_says():
     assert len(passed.next_token.tokens) == len(passed.next_token.logits) == N_NEXT
 
 
-def test_an_encoder_says_no_next_token():
-    passed = one_pass(ENCODER, TEXT)
-    assert passed.guesses == ()
-    assert passed.guess_probabilities.shape == (0,)
-    assert passed.next_token is None
-
-
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_an_open_layer_is_the_recorded_one(name: str):
     passed, output = one_pass(name, TEXT), recorded(name)
@@ -121,21 +114,15 @@ def test_what_is_opened_holds_no_memory_beyond_its_own_numbers():
 
 
 def test_a_text_that_is_too_long_is_refused():
-    with pytest.raises(OverLimit, match=f"over the limit of {MAX_ONE_PASS_TOKENS}"):
+    with pytest.raises(OverLimit, match=str(MAX_ONE_PASS_TOKENS)):
         one_pass(ENCODER, "word " * (MAX_ONE_PASS_TOKENS + 1))
 
 
 def test_parts_are_read_from_a_text():
-    assert switched_off(" L3H1 mask  F2 L3H1 ", 4, 2) == ("F2", "L3H1", "mask")
-    assert switched_off("L3H1 L03H1 F1 F001", 4, 2) == ("F1", "L3H1")
+    assert switched_off(" L3H1 mask  F2 L03H1 ", 4, 2) == ("F2", "L3H1", "mask")
     assert switched_off("", 4, 2) == ()
-    for text, message in (
-        ("L4H0", "has no L4H0: its layers are 0 to 3, its heads 0 to 1"),
-        ("L0H2", "has no L0H2: its layers are 0 to 3"),
-        ("<b>", "“<b>” is no part that can be switched off"),
-        ("L٣H1", "“L٣H1” is no part that can"),  # a digit, but none that names a head
-    ):
-        with pytest.raises(ValueError, match=message):
+    for text in ("L4H0", "L0H2", "<b>", "L٣H1"):  # the last has a digit, but none of ours
+        with pytest.raises(ValueError, match=text):
             switched_off(text, 4, 2)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-import pretrained
-from serving import compute, models, one_pass, runs
+from serving import compute, models, runs
 from serving.cache import Cache, cached, size_of
 from serving.limits import OverLimit
 from tests.helpers.bundled_models import DECODER, ENCODER
@@ -66,24 +65,8 @@ def test_pages_share_a_run_and_each_has_its_own_limit():
     run = runs.run(DECODER, TEXT)
     assert runs.run(DECODER, TEXT, 12, "a small picture") is run
     assert runs.forward.nbytes == size_of(run.tensors)
-    with pytest.raises(OverLimit, match="over the limit of 2 for a small picture"):
+    with pytest.raises(OverLimit, match="2.*a small picture"):
         runs.run(DECODER, TEXT, 2, "a small picture")
-    with pytest.raises(ValueError, match="^nothing here$"):
-        runs.run(DECODER, "", empty="nothing here")
-
-
-def test_the_disk_is_asked_once_where_a_model_lies(monkeypatch: pytest.MonkeyPatch):
-    runs.run(ENCODER, TEXT)
-    asked: list[str] = []
-    find = pretrained.find
-
-    def counted(name: str) -> object:
-        asked.append(name)
-        return find(name)
-
-    monkeypatch.setattr(pretrained, "find", counted)
-    runs.run(ENCODER, TEXT)
-    assert asked == [ENCODER]
 
 
 @pytest.mark.parametrize("in_a_slot", [False, True])
@@ -112,12 +95,3 @@ def test_a_run_that_is_evicted_releases_its_memory(monkeypatch: pytest.MonkeyPat
     assert [run.recorded.tensors is None for run in (first, second, third)] == [True, False, False]
     assert first.tensors is runs.run(ENCODER, texts[0]).tensors
     assert second.recorded.tensors is None
-
-
-def test_a_run_with_a_part_off_is_recorded_anew_too():
-    run = one_pass.one_pass(DECODER, TEXT, ("F2", "L1H0")).run
-    before = run.weights.copy()
-    run.release()
-    one_pass._switched_run.clear()
-    np.testing.assert_array_equal(run.weights, before)
-    assert not run.tensors.mlp_norms[2].any()

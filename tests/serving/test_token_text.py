@@ -2,11 +2,8 @@
 
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
-from pages.compare.ablate.effect import predictions_table
-from pages.compare.ablate.runs import AblationTarget, Effect
 from pages.generate.generate.job import Job
 from pretrained.tokenization import gpt2 as gpt2_bpe
 from pretrained.tokenization.tokens import Tokenizer
@@ -17,22 +14,13 @@ from serving.step_times import StepTime
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled
 from tests.helpers.texts import TEXTS
 
-GROWING = [
-    "I like 🤗 pizza",
-    "“sentence“ and ‘another’",
-    "👩\u200d👩\u200d👧 family 🇩🇪 👍🏽",
-    "今日は良い天気です。한국어",
-    "cafe\u0301 ◌̈ naïve Ångström",
-    *TEXTS,
-]
-
 
 @pytest.fixture(params=["gpt2", FIRST_GPT2, DECODER, ENCODER])
 def tokenizer(request: pytest.FixtureRequest, bundled_weights: None) -> Tokenizer:
     return gpt2_bpe.gpt2() if request.param == "gpt2" else bundled(request.param).tokenizer
 
 
-@pytest.mark.parametrize("text", GROWING)
+@pytest.mark.parametrize("text", TEXTS)
 def test_tokens_of_a_growing_text(tokenizer: Tokenizer, text: str):
     ids = tokenizer.encode(text).ids
     pieces = token_text.pieces(tokenizer, ids)
@@ -50,7 +38,7 @@ def test_tokens_of_a_growing_text(tokenizer: Tokenizer, text: str):
             assert longer.startswith(shorter)
 
 
-@pytest.mark.parametrize("text", GROWING[:5])
+@pytest.mark.parametrize("text", ["I like 🤗 pizza", "👩\u200d👧 👍🏽 “é”"])
 def test_a_generation_shows_bytes_and_whole_characters(
     text: str, bundled_weights: None, monkeypatch: pytest.MonkeyPatch
 ):
@@ -71,16 +59,3 @@ def test_a_generation_shows_bytes_and_whole_characters(
     for n, end in enumerate(job.cached.ends, start=1):
         so_far = tokenizer.decode_bytes(ids[:n])
         assert text[:end] == so_far.decode("utf-8", "ignore")
-
-
-def test_predictions_of_ablate_show_bytes(bundled_weights: None, monkeypatch: pytest.MonkeyPatch):
-    tokenizer = bundled(FIRST_GPT2).tokenizer
-    tokens = tokenizer.encode("🤗 “")
-    monkeypatch.setattr(models, "get", bundled)
-    before = np.full(tokenizer.vocab_size, -20.0, np.float32)
-    before[[*tokens.ids]] = -1.0 - np.arange(len(tokens.ids))
-    question = AblationTarget(FIRST_GPT2, "GPT-2", tokens, "next", 0, tokens.ids)
-    table = predictions_table(question, Effect(0.0, 0.0, (), 0.0, before, before))
-    shown = dict(zip(table["id"], table["token"], strict=True))
-    assert [shown[i] for i in tokens.ids] == list(token_text.pieces(tokenizer, tokens.ids))
-    assert not table["token"].str.contains("\ufffd").any()

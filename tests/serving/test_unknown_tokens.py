@@ -29,9 +29,3 @@ def test_an_id_without_a_token_has_a_placeholder(tokenizer: Tokenizer):
     assert (pieces[0], pieces[-1]) == ("<unknown:290>", "<unknown:4363>")
     assert pieces[1:-2] == token_text.pieces(tokenizer, known)
     assert len(set(token_text.labels(tokenizer, [*ids, 4362]))) == len(ids) + 1
-
-
-def test_known_ids_read_as_their_tokenizer_reads_them(tokenizer: Tokenizer):
-    ids = tokenizer.encode("the artist painted").ids
-    assert token_text.decode(tokenizer, ids) == tokenizer.decode(ids)
-    assert token_text.decode(tokenizer, []) == ""

@@ -1,13 +1,11 @@
 """Books, their split, and the vocabulary that is cut to them."""
 
-import tarfile
-
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers import pre_tokenizers
 
-from training.corpus import HELD_OUT, encode, encoded, read_books, split, unwrapped
-from training.vocabulary import END, MASK, cut, save, special_ids
+from training.corpus import HELD_OUT, encode, encoded, split, unwrapped
+from training.vocabulary import END, MASK, cut, special_ids
 
 LONG = "This line is as long as the lines of a wrapped book are, and it"
 # GPT-2's spelling: Ġ is a space. "th" and "the" come from nobody's list but this one.
@@ -20,22 +18,6 @@ def test_lines_are_joined_up_to_the_end_of_a_paragraph():
         f"TITLE\n{LONG} goes on.\n{LONG} "
     )
     assert unwrapped(f"{LONG}\n\nNext.") == f"{LONG}\nNext.\n"
-
-
-def test_an_archive_and_a_folder_hold_the_same_books(tmp_path):
-    folder = tmp_path / "books"
-    folder.mkdir()
-    (folder / "Author_Book_1900.txt").write_bytes("\ufeffé\n".encode())
-    with tarfile.open(tmp_path / "books.tar.xz", "w:xz") as archive:
-        archive.add(folder, "corpus")
-    assert (
-        read_books(folder) == read_books(tmp_path / "books.tar.xz") == {"Author_Book_1900": "é\n"}
-    )
-
-
-def test_a_folder_without_books(tmp_path):
-    with pytest.raises(ValueError, match="holds no books"):
-        read_books(tmp_path)
 
 
 def test_no_book_is_in_both_parts():
@@ -61,20 +43,6 @@ def test_every_text_comes_back(text: str):
     tokenizer = cut(MERGES, [BOOK], size=300)
     ids = tokenizer.encode(text).ids
     assert tokenizer.decode(ids, skip_special_tokens=False) == text
-
-
-def test_a_vocabulary_without_room():
-    with pytest.raises(ValueError, match="at least 258, got 257"):
-        cut(MERGES, [BOOK], size=257)
-
-
-def test_a_tokenizer_without_a_mask(tmp_path):
-    tokenizer = cut(MERGES, [BOOK], size=300)
-    save(tokenizer, tmp_path / "tokenizer.json")
-    text = (tmp_path / "tokenizer.json").read_text("utf-8")
-    assert special_ids(Tokenizer.from_str(text)) == special_ids(tokenizer)
-    with pytest.raises(ValueError, match="no \\[MASK\\]"):
-        special_ids(Tokenizer.from_str(text.replace(MASK, "[other]")))
 
 
 def test_books_stand_one_after_the_other_and_are_kept(tmp_path):

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch.nn.functional import log_softmax
 
 from attention_core import Transformer, bert_config, gpt2_config
-from pretrained.history import LEVELS, History, read
+from pretrained.history import History, read
 from pretrained.tokenization.bpe import FastBpe
 from training import history
 from training.batches import windows
@@ -100,15 +100,6 @@ def test_weights_are_those_of_the_snapshot_within_the_rounding(kept, number):
         assert np.isnan(probe.scores[number, 1]).all() == found.causal
 
 
-def test_labels_and_what_the_text_lacks(kept):
-    _, _, found = kept
-    twice, once = found.probes
-    assert twice.labels[:2] == ("the", "␣")
-    assert "the₂" in twice.labels
-    assert not np.isnan(twice.scores[:, 3]).any()
-    assert len(once.labels) == len(set(once.labels)) == len(once.ids)
-
-
 def test_the_loss_on_held_out_books_is_the_run_s_own(kept):
     _, run, found = kept
     last = read_curve(run.folder)[-1]
@@ -151,33 +142,3 @@ def test_snapshots_that_another_run_left_behind_are_left_out(tmp_path):
         file.touch()
         os.utime(file, (written, written))
     assert list(history.snapshots(tmp_path)) == [0, 50, 124, 305]
-
-
-def test_a_folder_without_snapshots(tmp_path):
-    (tmp_path / "curve.csv").write_text("step,tokens\n")
-    how = Recipe(MODELS["gpt2"], 4, lengths=((0.0, 64),))
-    tokenizer = FastBpe(cut([], ["a"], size=258))
-    with pytest.raises(ValueError, match="0 snapshots and 0 lines"):
-        history.arrays(tmp_path, how, tokenizer, lambda *_: {})
-
-
-def test_codes_keep_the_largest_weight_and_zeros():
-    weights = np.array([[[1.0, 0.0], [0.25, 0.75]], [[0.5, 0.0], [0.1, 0.3]]], np.float32)
-    codes, largest = history.coded(weights)
-    assert largest.tolist() == [1.0, 0.5]
-    assert codes[0].tolist() == [[LEVELS, 0], [128, 221]]
-    assert codes[1, 0].tolist() == [LEVELS, 0]
-
-
-def test_a_long_curve_keeps_what_was_measured_and_a_hundred_points():
-    lines = [
-        {"step": str(20 * n), "train_loss": f"{9 / n:.4f}", "held_out_loss": "7" * (n % 10 == 0)}
-        for n in range(1, 281)
-    ]
-    kept = history.curve(lines)
-    assert 70 < len(kept["step"]) <= history.MAX_POINTS
-    assert (np.diff(kept["step"]) > 0).all()
-    assert kept["step"][[0, -1]].tolist() == [20, 5600]
-    assert np.isfinite(kept["held_out_loss"]).sum() == 28
-    assert (np.diff(kept["step"])[:5] == 20).all()  # closer together where the loss falls fast
-    np.testing.assert_allclose(kept["train_loss"], [9 / (s // 20) for s in kept["step"]], atol=1e-4)

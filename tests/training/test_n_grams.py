@@ -60,9 +60,9 @@ def test_unigrams_and_lengths():
 @pytest.mark.parametrize(
     ("ids", "discount", "message"),
     [
-        ([1, 2], 0.5, "at least 3 tokens, got 2"),
-        ([1, 2, 7], 0.5, "ids must be 0 to 6, got 1 to 7"),
-        ([1, 2, 3], 1.0, "between 0 and 1, got 1.0"),
+        ([1, 2], 0.5, "3.*2"),
+        ([1, 2, 7], 0.5, "0 to 6.*1 to 7"),
+        ([1, 2, 3], 1.0, r"1\.0"),
     ],
 )
 def test_what_cannot_be_counted(ids, discount, message):

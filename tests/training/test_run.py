@@ -1,7 +1,6 @@
 """A run learns, and one that was stopped goes on as if it had not been."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from training import run as run_module
 from training.corpus import Corpus
 from training.loss import losses
 from training.models import LanguageModel
-from training.recipe import Recipe, recipe, small
+from training.recipe import Recipe
 from training.run import PretrainingRun, read_curve, snapshot_steps
 
 V, MASK_ID, N_TOKENS = 53, 52, 51
@@ -93,13 +92,6 @@ def test_a_small_run_learns_more_than_frequencies(tmp_path):
     assert stored.keys() == run.model.state_dict().keys()
 
 
-def test_a_time_limit(tmp_path):
-    run = started("gpt2", tmp_path)
-    run.train(seconds=0)
-    assert run.step == 0
-    assert not run.done
-
-
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_quicker_attention_is_the_cores(kind):
     model = LanguageModel(MODELS[kind], dropout=0.5).eval()
@@ -131,45 +123,14 @@ def test_the_loss_in_one_piece():
         assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
-def test_the_rate_rises_and_falls():
-    how = little("gpt2", steps=100, warmup=10, last_rate=1e-4)
-    rates = [how.rate_at(step) for step in range(100)]
-    assert rates[0] == pytest.approx(1e-3)
-    assert max(rates) == rates[9] == rates[10] == 1e-2
-    assert all(later < earlier for earlier, later in zip(rates[10:], rates[11:], strict=False))
-    assert how.rate_at(100) == pytest.approx(1e-4)
-
-
-def test_lengths_and_snapshots():
-    how = little("bert", steps=24)
-    assert [how.length_at(step) for step in (0, 11, 12, 23)] == [16, 16, 80, 80]
-    assert how.length == 80
-    steps = snapshot_steps(4600)
-    assert len(steps) == 12
-    assert steps[0] == 0
-    assert steps[-1] == 4600
-    ratios = [later / earlier for earlier, later in zip(steps[1:], steps[2:], strict=False)]
-    assert max(ratios) / min(ratios) < 1.05
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"lengths": ((0.0, 96),)}, "texts of 96 tokens exceed the context of 80"),
-        ({"lengths": ((0.0, 50),)}, "240 tokens are no whole number of texts of 50"),
-        ({"tokens_per_step": 500}, "500 tokens a step are no whole number of parts of 240"),
+        ({"lengths": ((0.0, 96),)}, "96.*80"),
+        ({"lengths": ((0.0, 50),)}, "240.*50"),
+        ({"tokens_per_step": 500}, "500.*240"),
     ],
 )
 def test_recipes_that_do_not_fit(changes, message):
     with pytest.raises(ValueError, match=message):
         little("gpt2", **changes)
-
-
-def test_the_pair_differs_in_what_a_token_may_see():
-    gpt2, bert = recipe("gpt2").model, recipe("bert").model
-    for size in ("d_model", "n_layers", "n_heads", "d_ff", "vocab_size"):
-        assert getattr(gpt2, size) == getattr(bert, size)
-    assert gpt2.causal
-    assert not bert.causal
-    assert small(recipe("bert")).model.n_layers == 2
-    assert replace(small(recipe("bert")).model, causal=True).causal

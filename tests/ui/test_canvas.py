@@ -7,101 +7,15 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-import pytest
 
 from ui.canvas import (
-    chips,
     component,
-    forming,
-    heatmap,
-    lines,
-    mosaic,
-    one_pass,
-    race,
-    shaded,
     tensors,
 )
-from ui.canvas.component import Canvas, described, pack
+from ui.canvas.component import described, pack
 from ui.charts import style
 
 FOLDER = Path(component.__file__).parent
-CANVASES: dict[str, Canvas] = {
-    "chips": chips._canvas,
-    "forming": forming._canvas,
-    "heatmap": heatmap.canvas,
-    "lines": lines.canvas,
-    "mosaic": mosaic.canvas,
-    "one_pass": one_pass.canvas,
-    "race": race._canvas,
-    "shaded": shaded._canvas,
-    "tensors": tensors._canvas,
-}
-FUNCTION = re.compile(r"^ *(?:async )?function (\w+)", re.MULTILINE)
-
-
-def test_every_folder_of_a_drawing_is_tested_here():
-    assert set(CANVASES) | {"shared"} == {
-        folder.name for folder in FOLDER.iterdir() if folder.is_dir() and folder.name[0] != "_"
-    }
-
-
-@pytest.mark.parametrize("name", CANVASES)
-def test_a_drawing_has_the_shared_texts_before_its_own(name: str):
-    canvas = CANVASES[name]
-    own = "".join(
-        (FOLDER / name / f"{part}.js").read_text(encoding="utf-8") for part in (*canvas.parts, name)
-    )
-    shared = "".join(
-        file.read_text(encoding="utf-8") for file in sorted((FOLDER / "shared").glob("*.js"))
-    )
-    assert "class SvgContext" in canvas.js.partition("export default")[0]
-    # comments are left out and no code with them; what is defined is defined once
-    defined = FUNCTION.findall(canvas.js)
-    assert defined == FUNCTION.findall(shared + own)
-    top = re.findall(r"^(?:const|function|class) (\w+)", shared + own, re.MULTILINE)
-    assert len(set(top)) == len(top)
-    assert not re.search(r"^\s*(//|/\*\*[^/]*\*/$| )", canvas.js, re.MULTILINE)
-    styles = [*sorted((FOLDER / "shared").glob("*.css")), FOLDER / name / f"{name}.css"]
-    assert canvas.css == "".join(file.read_text(encoding="utf-8") for file in styles)
-    for kind in ("png", "svg", "csv"):
-        assert canvas.html.count(f'class="{kind}"') == 1
-
-
-@pytest.mark.parametrize("name", CANVASES)
-def test_a_drawing_says_when_it_has_its_height(name: str):
-    """Otherwise what stands below it would be hidden for seconds: see ui/frame/top_down.js."""
-    own = (FOLDER / name / f"{name}.js").read_text(encoding="utf-8")
-    assert "hasItsHeight(parentElement);" in own
-
-
-def test_only_comments_that_fill_lines_are_left_out():
-    text = """// one
-/**
- * @param {number} a
- */
-function f(a) {
-  // two
-  const url = "https://example.org"; // three
-  return /** @type {any} */ (
-    /** @type {number} */ (a) /
-    /** @type {number} */ (url)
-  );
-}
-/** four */
-f(1);
-"""
-    assert (
-        component._NOT_SENT.sub("", text)
-        == """function f(a) {
-const url = "https://example.org"; // three
-return /** @type {any} */ (
-/** @type {number} */ (a) /
-/** @type {number} */ (url)
-);
-}
-f(1);
-"""
-    )
 
 
 def test_numbers_are_packed_by_their_kind_and_aligned():
@@ -116,11 +30,6 @@ def test_numbers_are_packed_by_their_kind_and_aligned():
         )
         np.testing.assert_array_equal(np.frombuffer(data, "<i4", 3, 4 + length + 16), cells)
         assert len(data) == 4 + length + 4 * (4 + 3)
-
-
-def test_bytes_are_packed_as_they_are():
-    data = pack({"a": 1}, b"xyz")
-    assert data == b"\x08\0\0\0" + b'{"a": 1}' + b"xyz"
 
 
 def test_what_a_picture_is_about_stands_in_its_header():
@@ -159,29 +68,6 @@ def test_a_quantity_has_one_colour_in_drawings_and_charts():
     block = re.search(r"const HEAD_COLOURS = \[(.*?)\];", text, re.DOTALL)
     assert block is not None
     assert re.findall(r"#\w{6}", block[1]) == style.HEADS
-    # no other scale of weights is written down
-    others = [file for file in (FOLDER.parents[1] / "pages").rglob("*.py")]
-    assert not [file for file in others if "viridis" in file.read_text(encoding="utf-8")]
-
-
-def test_pages_and_drawings_have_one_scale_of_letters():
-    scale = (FOLDER / "shared" / "scale.css").read_text(encoding="utf-8")
-    sizes = dict(re.findall(r"--([\w-]+): ([\d.]+rem);", scale))
-    root = FOLDER.parents[1]
-    theme = tomllib.loads((root / ".streamlit" / "config.toml").read_text("utf-8"))["theme"]
-    assert theme["headingFontSizes"] == [sizes[f"heading-{level}"] for level in (1, 2, 3)]
-    assert theme["metricValueFontSize"] == sizes["heading-1"]
-    for file in [*FOLDER.rglob("*.css"), *(root / "ui" / "frame").rglob("*.css")]:
-        used = re.findall(r"font(?:-size)?: ([^;]+);", file.read_text(encoding="utf-8"))
-        for value in set(used) - {"inherit"}:
-            names = re.findall(r"var\(--((?:text|heading)-[\w-]+)\)", value)
-            assert len(names) == 1, (file.name, value)
-            assert names[0] in sizes, (file.name, value)
-    # a label of a drawing is as large as a note beside it: one rem is 16 pixels
-    fonts = (FOLDER / "shared" / "fonts.js").read_text(encoding="utf-8")
-    pixels = {name: 16 * float(sizes[f"text-{name}"][:-3]) for name in ("note", "fine", "reading")}
-    for constant, name in (("LABEL", "note"), ("HEADING", "reading")):
-        assert re.search(rf"\b{constant} = `(?:600 )?{pixels[name]:.0f}px ", fonts), constant
 
 
 def test_drawings_charts_and_theme_have_one_palette():
@@ -197,6 +83,3 @@ def test_drawings_charts_and_theme_have_one_palette():
     ]
     colours = [colour.lower() for colour in theme["chartCategoricalColors"]]
     assert set(drawn.values()) <= set(colours)
-    # nowhere else is a colour of the palette written down
-    others = [file for file in FOLDER.rglob("*.[cj]s*") if file.name != "colours.js"]
-    assert not [f for f in others if any(c in f.read_text("utf-8").lower() for c in drawn.values())]

@@ -10,11 +10,6 @@ from ui.canvas.chips import MAX_CHIPS, Chip, chips, pack
 def test_chips_are_packed_as_text_and_bounded():
     item = Chip("</script><b>", "d\u202e", quiet=True, line_after=True)
     packed = json.loads(pack([item], title="t", hint="h"))
-    assert packed == {
-        "title": "t",
-        "says": "A box is a token, in reading order. Colours only tell neighbours apart.",
-        "hint": "h",
-        "chips": [["</script><b>", "d\u202e", True, False, True]],
-    }
+    assert packed["chips"] == [["</script><b>", "d\u202e", True, False, True]]
     with pytest.raises(ValueError, match=f"{MAX_CHIPS + 1} chips"):
         chips([item] * (MAX_CHIPS + 1), title="t", key="k")

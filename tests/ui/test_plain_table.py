@@ -1,11 +1,9 @@
 """Plain tables show every cell as it is, numbers in the form asked for, whatever they hold."""
 
 import pandas as pd
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.helpers.apptest import plain_tables
-from ui.widgets.plain_table import plain_table
 
 HOSTILE = '</td></table><img src=x onerror="alert(1)"> [a](http://b.c) $x$ `y` &amp;'
 
@@ -43,25 +41,3 @@ def test_numbers_are_written_in_the_form_asked_for():
     assert "".join(cells) in written
     assert "max-height" not in written
     assert "max-height: 250px" in body(table, most=250)
-
-
-def test_where_there_is_no_number_stands_a_dash():
-    def page():
-        import pandas as pd
-
-        from ui.widgets.plain_table import plain_table
-
-        plain_table(pd.DataFrame({"loss": [float("nan"), -2.5]}), "losses")
-
-    [element] = AppTest.from_function(page).run().get("html")
-    for cell in ("–", "−2.5000"):
-        assert f'<td class="number">{cell}</td>' in element.proto.body
-
-
-def test_a_table_without_rows_has_its_headings():
-    assert "<tbody></tbody>" in body(pd.DataFrame({"a": [], "b": []}))
-
-
-def test_a_form_for_a_column_that_is_not_there_is_refused():
-    with pytest.raises(ValueError, match=r"no column \['c'\] in a table of \['a'\]"):
-        plain_table(pd.DataFrame({"a": [1]}), "numbers", {"c": "{}"})

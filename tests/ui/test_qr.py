@@ -30,5 +30,5 @@ def test_the_modules_are_those_of_the_link(link: str):
 
 
 def test_a_link_that_no_phone_would_read_is_refused():
-    with pytest.raises(OverLimit, match=r"1,001 characters.*1,000. Shorten"):
+    with pytest.raises(OverLimit, match="1,001.*1,000"):
         qr.png("h" * (MAX_QR_CHARACTERS + 1))

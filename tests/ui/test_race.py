@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from ui.canvas import race
 from ui.canvas.race import Lane
 
@@ -25,8 +23,3 @@ def test_what_the_browser_receives():
             {"name": "without", "text": "x", "steps": [[1, 125.0, 5]]},
         ],
     }
-
-
-def test_lists_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match="differ in length"):
-        Lane("with", "a", (1, 2), (0.5,), (5, 1))

@@ -1,15 +1,11 @@
 """Choices travel to the next page, the address takes precedence, what doesn't fit is kept."""
 
 import re
-from dataclasses import replace
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import ElementTree
 
-from tests.helpers.apptest import FRAME, open_page
-from ui.widgets.visit import Visit, VisitPart, WordPair, find_pair, model_or_own, pair_parts
+from ui.widgets.visit import Visit, WordPair, find_pair, pair_parts
 
 
 def page() -> None:
@@ -50,12 +46,6 @@ def shown(site: AppTest) -> tuple[str, int]:
     return site.text_area[0].value, site.select_slider[0].value
 
 
-def test_every_page_has_its_own_defaults_until_something_is_chosen():
-    site = visitor()
-    assert shown(site) == ("of first", 2)
-    assert shown(go(site, "second")) == ("of second", 2)
-
-
 def test_what_was_chosen_goes_along_and_back():
     site = visitor()
     site.text_area[0].set_value("mine").run()
@@ -71,21 +61,6 @@ def test_a_choice_goes_along_though_the_page_was_left_before_it_ran_again():
     site.select_slider[0].set_value(4)  # and at once, in the same run:
     go(site, "third")
     assert [slider.value for slider in site.select_slider] == [4, 1]
-
-
-@pytest.mark.usefixtures("bundled_weights")
-def test_a_text_travels_even_if_its_run_was_interrupted(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
-    site = open_page(AppTest.from_file(FRAME, default_timeout=60), "pages/learn/tokens/page.py")
-    with monkeypatch.context() as interrupted:  # at the first Streamlit call
-        interrupted.setattr(st, "set_page_config", lambda **_: st.stop())
-        site.text_area(key="tokens_text").set_value("typed, and gone at once").run()
-    site._tree = ElementTree()  # a browser doesn't send the widgets of the page it leaves
-    site._tree._runner = site
-    open_page(site, "pages/compare/heads/page.py")
-    assert site.text_input(key="heads_text").value == "typed, and gone at once"
 
 
 def leave(site: AppTest, name: str, **address: str) -> AppTest:
@@ -112,47 +87,11 @@ def test_a_choice_that_no_run_took_goes_along_in_the_address_of_the_page_that_is
     assert shown(leave(visitor(), "third", **address)) == third
 
 
-def test_a_widget_that_is_no_longer_on_the_page_chooses_nothing():
-    site = visitor(first_layer="5")
-    site.query_params.clear()  # its part was closed, and the address followed
-    assert shown(leave(site, "third"))[1] == 5
-
-
 def test_an_address_that_is_older_than_a_choice_of_the_page_changes_nothing():
     site = visitor(first_layer="5")
     site.session_state["first_layer"] = 7  # as a click on a picture does; the address follows
     site.run()
     assert shown(leave(site, "third", first_layer="5"))[1] == 7
-
-
-@pytest.mark.usefixtures("bundled_weights")
-def test_a_page_that_is_left_says_its_last_choice_in_its_address_though_the_session_holds_another(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    """After a run of a fragment Streamlit keeps what the widgets of a page that is left held."""
-    monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
-    heads, scaling = "pages/compare/heads/page.py", "pages/learn/scaling/page.py"
-    site = open_page(AppTest.from_file(FRAME, default_timeout=60), heads, heads_layer="4")
-    open_page(site, heads, heads_layer="5")  # the same page: what its widget holds is newer
-    assert site.select_slider(key="heads_layer").value == 4
-    part = "3. A real head without its scale"
-    open_page(site, scaling, heads_layer="3", scaling_part=part)
-    assert site.select_slider(key="scaling_layer").value == 3
-
-
-def test_a_layer_is_chosen_together_with_the_head_next_to_it():
-    site = visitor()
-    assert go(site, "third").select_slider[1].value == 3
-    go(site, "first").select_slider[0].set_value(4).run()
-    assert go(site, "third").select_slider[1].value == 1
-
-
-def test_a_page_that_was_opened_is_not_changed_again():
-    site = visitor()
-    site.select_slider[0].set_value(4).run()
-    go(site, "second")
-    site.select_slider[0].set_value(1).run()
-    assert shown(site.run()) == ("of second", 1)
 
 
 def test_what_a_page_cannot_take_waits_for_one_that_can():
@@ -167,13 +106,6 @@ def test_an_address_wins_and_becomes_the_visitor_s_choice():
     assert shown(site) == ("of first", 5)
     assert shown(go(site, "second", second_text="linked")) == ("linked", 5)
     assert shown(go(site, "third")) == ("linked", 5)
-
-
-def test_a_head_is_chosen_together_with_the_layer_next_to_it():
-    site = visitor()
-    site.select_slider[1].set_value(5).run()
-    go(site, "third")
-    assert [slider.value for slider in site.select_slider] == [2, 5]
 
 
 TEXT = "The animal it"
@@ -245,20 +177,3 @@ def test_only_a_pair_that_was_chosen_stays_in_another_text():
     site.text_input[0].set_value("!").run()
     assert [slider.value for slider in site.select_slider] == [0, 0]
     assert "A cat saw it" in site.text[0].value
-
-
-def test_a_choice_of_one_page_returns_there_and_does_not_choose_a_model(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    def part(visit: Visit) -> VisitPart:
-        monkeypatch.setattr(st, "session_state", {"visit": visit})
-        return model_or_own("of", ["a", "b"])
-
-    assert part(Visit()).prefill is None
-    chosen = part(Visit()).choose(Visit(), "b")
-    assert chosen.model == "b"
-    example = part(chosen).choose(chosen, "the example")
-    assert example.model == "b"
-    assert part(replace(example, model="a")).prefill == "the example"
-    back = part(example).choose(example, "b")
-    assert part(replace(back, model="a")).prefill == "a"

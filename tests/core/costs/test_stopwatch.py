@@ -12,11 +12,6 @@ def test_median_and_range():
     assert f"{samples:.1f}" == "2.5 (1.0..10.0)"
 
 
-def test_no_values_are_refused():
-    with pytest.raises(ValueError, match="at least 1"):
-        Samples(())
-
-
 def test_runs_take_turns_and_each_goes_first_equally_often():
     calls = []
     runs = {name: (lambda name=name: calls.append(name) or len(calls)) for name in "abc"}
@@ -26,18 +21,17 @@ def test_runs_take_turns_and_each_goes_first_equally_often():
     assert results == {"a": [4, 9, 11], "b": [5, 7, 12], "c": [6, 8, 10]}
 
 
-def test_at_least_one_repeat():
-    with pytest.raises(ValueError, match="repeats must be at least 1, got 0"):
-        interleave({"a": lambda: 1}, repeats=0)
-    with pytest.raises(ValueError, match="at least 1 run, got 0"):
-        interleave({}, repeats=3)
-
-
 def test_ratios_are_taken_within_a_round():
     # the second round was twice as slow for both: the ratio does not see it
     assert paired_ratio([3.0, 6.0], [1.0, 2.0]).values == (3.0, 3.0)
 
 
-def test_ratio_needs_pairs():
-    with pytest.raises(ValueError, match="shorter"):
-        paired_ratio([1.0, 2.0], [1.0])
+def test_nothing_to_time_is_refused():
+    for call in (
+        lambda: Samples(()),
+        lambda: interleave({"a": lambda: 1}, repeats=0),
+        lambda: interleave({}, repeats=3),
+        lambda: paired_ratio([1.0, 2.0], [1.0]),
+    ):
+        with pytest.raises(ValueError, match="at least 1|shorter"):
+            call()

@@ -30,8 +30,8 @@ def fail(*arguments: object) -> None:
     raise Failure
 
 
-@pytest.mark.parametrize("n_new", [1, 3, WINDOW + 2])
-@pytest.mark.parametrize("n_cached", [2, WINDOW, WINDOW + 4])
+@pytest.mark.parametrize("n_new", [1, WINDOW + 2])
+@pytest.mark.parametrize("n_cached", [2, WINDOW + 4])
 @pytest.mark.parametrize("window", [None, WINDOW])
 @pytest.mark.parametrize("where", ["before_layer", "edit_heads", "mlp", "final_norm"])
 @pytest.mark.parametrize("layer", [0, 1])

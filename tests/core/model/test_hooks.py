@@ -19,7 +19,6 @@ from tests.helpers.attention_variants import LATENT, enlarged
 from tests.helpers.tiny_models import TINY
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
-EXACT = {"atol": 0.0, "rtol": 0.0}
 CONFIGS = {**TINY, "window": replace(TINY["llama"], window=3), **LATENT}
 CAUSAL = [name for name, config in CONFIGS.items() if config.causal]
 # in the order in which attention computes them
@@ -108,33 +107,6 @@ def test_another_scale_is_another_softmax():
         assert_close(getattr(result, step), getattr(expected, step))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_weights_of_zero_silence_a_head_like_a_context_of_zero(name: str):
-    model = enlarged(CONFIGS[name])
-
-    def silence(step: str) -> Tensor:
-        def edit(layer: int, record: AttentionRecord) -> AttentionRecord:
-            changed = getattr(record, step).clone()
-            changed[:, layer + 1] = 0.0
-            return replace(record, **{step: changed})
-
-        return model(some_ids(model), hooks=Hooks(edit_heads=edit)).hidden
-
-    assert_close(silence("weights"), silence("context"), **CLOSE)
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_a_replaced_context_leaves_all_earlier_steps_bit_for_bit(name: str):
-    model = enlarged(CONFIGS[name])
-    ids = some_ids(model)
-    plain = model(ids, record=True).records[EDITED_LAYER]
-    with torch.inference_mode():
-        edited = model(ids, record=True, hooks=halve("context")).records[EDITED_LAYER]
-    for step in STEPS[:-1]:
-        assert_close(getattr(edited, step), getattr(plain, step), **EXACT)
-    assert_close(edited.context, plain.context * 0.5, **EXACT)
-
-
 @pytest.mark.parametrize("answer", ["none", "the same record", "equal steps"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_hook_that_changes_nothing_changes_no_bit(name: str, answer: str):
@@ -173,26 +145,9 @@ def replace_first_rows(step: str) -> Hooks:
     return Hooks(edit_heads=edit)
 
 
-@pytest.mark.parametrize("name", CAUSAL)
-def test_a_record_that_a_hook_keeps_outlives_the_cache(name: str):
-    model = enlarged(CONFIGS[name])
-    kept: list[AttentionRecord] = []
-    hooks = Hooks(edit_heads=lambda layer, record: kept.append(record))
-    cache = model.new_cache(2, 9)
-    model(some_ids(model), cache=cache, hooks=hooks)
-    before = [getattr(record, step).clone() for record in kept for step in STEPS]
-    for buffer in (*cache.buffers[0], *cache.buffers[1]):
-        buffer.fill_(torch.nan)
-    after = [getattr(record, step) for record in kept for step in STEPS]
-    assert all(map(torch.equal, before, after))
-
-
-# every way into a forward pass with hooks: a model with logits, ids and hooks go in
+# ways into a forward pass with hooks: a model with logits, ids and hooks go in
 ENTRIES: dict[str, Callable[[Transformer, Tensor, Any], Any]] = {
     "forward": lambda model, ids, hooks: model(ids, hooks=hooks),
-    "forward with a cache": lambda model, ids, hooks: model(
-        ids, cache=model.new_cache(2, 9), hooks=hooks
-    ),
     "resume": lambda model, ids, hooks: model.resume(
         torch.randn(2, 7, model.config.d_model), 0, hooks=hooks
     ),
@@ -200,69 +155,53 @@ ENTRIES: dict[str, Callable[[Transformer, Tensor, Any], Any]] = {
     "stream_batch": lambda model, ids, hooks: list(
         stream_batch(model, ids.tolist(), max_new_tokens=2, hooks=hooks)
     ),
+    "a decoder of one shape": lambda model, ids, hooks: list(
+        Decoder(model, 9).stream(ids[0], max_new_tokens=2, hooks=hooks)
+    ),
 }
 every_entry = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
 
 
 @every_entry
-@pytest.mark.parametrize("hooks", [print, {"edit_heads": print}, None, 5, "edit_heads"])
-def test_what_is_not_hooks_is_refused(entry: Callable[..., Any], hooks: object):
+def test_what_is_not_hooks_is_refused(entry: Callable[..., Any]):
     model = enlarged(TINY["gpt2"])
-    with pytest.raises(ValueError, match=rf"Hooks.*{type(hooks).__name__}"):
-        entry(model, some_ids(model), hooks)
-
-
-def test_a_decoder_of_one_shape_refuses_what_is_not_hooks():
     with pytest.raises(ValueError, match=r"Hooks.*dict"):
-        Decoder(enlarged(TINY["gpt2"]), 9).stream([1, 2], max_new_tokens=2, hooks={})
+        entry(model, some_ids(model), {"edit_heads": print})
 
 
 @pytest.mark.parametrize("name", ["before_layer", "edit_heads"])
-@pytest.mark.parametrize("hook", [5, "f", (print,)])
-def test_a_hook_that_cannot_be_called_is_refused(name: str, hook: Any):
+def test_a_hook_that_cannot_be_called_is_refused(name: str):
     with pytest.raises(ValueError, match=name):
-        Hooks(**{name: hook})
+        Hooks(**{name: 5})
 
 
 ANSWERS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
     "a tensor": (lambda r: r.context, "Tensor"),
-    "a number": (lambda r: 0, "int"),
-    "a pair": (lambda r: (r, None), "tuple"),
     "no context": (lambda r: replace(r, context=None), "context.*NoneType"),
-    "a list of scores": (lambda r: replace(r, scores=r.scores.tolist()), "scores.*list"),
     "weights of one head": (
         lambda r: replace(r, weights=r.weights[:, :1]),
         r"weights.*\(\d, 4, \d, \d\).*\(\d, 1, \d, \d\)",
     ),
-    "a longer context": (
-        lambda r: replace(r, context=torch.cat((r.context, r.context), -1)),
-        r"context.*\(\d, 4, \d, 6\).*\(\d, 4, \d, 12\)",
-    ),
     "keys of other tokens": (lambda r: replace(r, k=r.k[:, :, 1:]), r"\bk\b.*6\).*6\)"),
     "other numbers": (lambda r: replace(r, q=r.q.double()), "q .*float32.*float64"),
     "another device": (lambda r: replace(r, v=r.v.to("meta")), "v .*cpu.*meta"),
-    "a scale of zero": (lambda r: replace(r, scale=0.0), "scale .*0"),
     "a scale that is no number": (lambda r: replace(r, scale=math.nan), "scale .*nan"),
 }
 
 
-@every_entry
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_a_wrong_answer_of_a_hook_is_refused(entry: Callable[..., Any], answer: str):
+def test_a_wrong_answer_of_a_hook_is_refused(answer: str):
     model = enlarged(TINY["gpt2"])
     make, details = ANSWERS[answer]
     hooks = Hooks(edit_heads=lambda layer, record: make(record) if layer == 1 else None)
     with pytest.raises(ValueError, match=details) as error:
-        entry(model, some_ids(model), hooks)
+        model(some_ids(model), hooks=hooks)
     assert "layer 1" in str(error.value)
 
 
-@every_entry
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("inference", [False, True])
-def test_a_hook_that_writes_into_its_record_is_refused(
-    entry: Callable[..., Any], step: str, inference: bool
-):
+def test_a_hook_that_writes_into_its_record_is_refused(step: str, inference: bool):
     """It would change one step and leave those that were computed from it."""
     model = enlarged(TINY["gpt2"])
 
@@ -271,7 +210,7 @@ def test_a_hook_that_writes_into_its_record_is_refused(
             getattr(record, step)[:, 0] = 0.0
 
     with torch.inference_mode(inference), pytest.raises(ValueError, match=rf"{step}\b.*layer 1"):
-        entry(model, some_ids(model), Hooks(edit_heads=write))
+        model(some_ids(model), hooks=Hooks(edit_heads=write))
 
 
 @pytest.mark.parametrize("name", CAUSAL)

@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attention_core import KVCache, Transformer, generate, generate_batch, stream
-from attention_core.model.inputs import prompt_ids
+from attention_core import Transformer, generate, generate_batch, stream
 from attention_core.speed.decoder import Decoder
 from attention_core.speed.drafting import DraftedDecoder
 from tests.helpers.decoders import GPT2, random_model
@@ -33,52 +32,24 @@ def test_a_prompt_may_be_a_tensor(device: str, dtype: torch.dtype):
         assert generate(model, prompt, max_new_tokens=4, cache=cache) == expected
 
 
-def test_numbers_and_arrays_of_numpy_are_prompts():
-    assert prompt_ids([np.int64(3), np.int32(1)], 5) == [3, 1]
-    for dtype in (np.int64, np.uint16, np.int8):
-        row = np.array([3, 1], dtype=dtype)
-        assert prompt_ids(row, 5) == prompt_ids(row[None], 5) == [3, 1]  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("prompt", "message"),
     [
-        (
-            torch.ones(2, 5, dtype=torch.int64),
-            r"Tensor of shape torch.Size\(\[2, 5\]\) and .*int64",
-        ),
-        (torch.ones(1, 1, 5, dtype=torch.int64), r"Tensor of shape torch.Size\(\[1, 1, 5\]\)"),
-        (torch.tensor(3), r"Tensor of shape torch.Size\(\[\]\)"),
-        (torch.ones(5), "a token id must be a whole number, got 1.0"),
-        (torch.ones(5, dtype=torch.bool), "a token id must be a whole number, got True"),
-        (np.ones(5), "a token id must be a whole number, got 1.0"),
-        (np.ones((2, 5), dtype=np.int64), r"ndarray of shape \(2, 5\) and dtype int64"),
-        ("words", "got str"),
-        ({3, 4}, "got set"),
-        (None, "got NoneType"),
-        (7, "got int"),
+        (torch.ones(2, 5, dtype=torch.int64), r"\[2, 5\]"),
+        (torch.tensor(3), r"\[\]"),
+        (torch.ones(5), r"1\.0"),
+        (np.ones((2, 5), dtype=np.int64), r"\(2, 5\)"),
+        ("words", "str"),
+        (None, "NoneType"),
         ([], "no tokens"),
-        (torch.ones(0, dtype=torch.int64), "no tokens"),
-        (torch.ones(1, 0, dtype=torch.int64), "no tokens"),
-        ([3, 1.5], "a token id must be a whole number, got 1.5"),
-        ([3, True], "a token id must be a whole number, got True"),
-        ([3, None], "a token id must be a whole number, got None"),
-        ([PROMPT], r"a token id must be a whole number, got \[3, 1, 4, 1, 5\]"),
-        ([3, -1], "a token id must be at least 0, got -1"),
-        ([3, VOCABULARY], "a token id must be at most 82, got 83"),
-        (torch.tensor([3, VOCABULARY]), "a token id must be at most 82, got 83"),
+        ([3, True], "True"),
+        ([3, -1], "-1"),
+        ([3, VOCABULARY], "82.*83"),
     ],
 )
 def test_other_prompts_are_refused_before_anything_runs(prompt: object, message: str):
-    model = build("gpt2")
     with pytest.raises(ValueError, match=message):
-        stream(model, prompt, max_new_tokens=1)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True])
-def test_the_number_of_new_tokens(wrong: object):
-    with pytest.raises(ValueError, match="max_new_tokens must be"):
-        stream(build("gpt2"), PROMPT, max_new_tokens=wrong)  # type: ignore[arg-type]
+        stream(build("gpt2"), prompt, max_new_tokens=1)  # type: ignore[arg-type]
 
 
 IDS = torch.tensor([PROMPT])
@@ -87,18 +58,13 @@ IDS = torch.tensor([PROMPT])
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (IDS.float(), "token_ids must be a tensor of whole numbers .* got torch.float32"),
-        (IDS > 2, "got torch.bool"),
-        (IDS.short(), r"\(int64 or int32\), got torch.int16"),
-        (IDS.byte(), r"\(int64 or int32\), got torch.uint8"),
-        (IDS.numpy(), r"\(int64 or int32\), got ndarray"),
-        (PROMPT, "got list"),
-        (IDS[0], r"token_ids must be \(batch, tokens\) .* got shape \(5,\)"),
-        (IDS[None], r"got shape \(1, 1, 5\)"),
-        (IDS[:, :0], r"at least one token, got shape \(1, 0\)"),
-        (IDS[:0], r"at least one token, got shape \(0, 5\)"),
-        (IDS - 2, "token_ids must be between 0 and 82, got -1 to 3"),
-        (IDS + 78, "token_ids must be between 0 and 82, got 79 to 83"),
+        (IDS.float(), "token_ids.*float32"),
+        (IDS.short(), "int16"),
+        (PROMPT, "list"),
+        (IDS[0], r"\(5,\)"),
+        (IDS[:, :0], r"\(1, 0\)"),
+        (IDS - 2, "0 and 82.*-1 to 3"),
+        (IDS + 78, "0 and 82.*79 to 83"),
     ],
 )
 def test_ids_that_no_model_can_read(ids: Tensor, message: str):
@@ -138,13 +104,10 @@ SEGMENTS = torch.tensor([[0, 0, 1, 1, 1]])
 @pytest.mark.parametrize(
     ("name", "segments", "message"),
     [
-        ("gpt2", SEGMENTS, "a model without segments"),
-        ("bert", SEGMENTS - 1, "segment_ids must be between 0 and 1, got -1 to 0"),
-        ("bert", SEGMENTS + 1, "segment_ids must be between 0 and 1, got 1 to 2"),
-        ("bert", SEGMENTS.float(), "segment_ids must be a tensor of whole numbers .*float32"),
-        ("bert", SEGMENTS > 0, "got torch.bool"),
-        ("bert", SEGMENTS[:, 1:], r"segment_ids must be \(1, 5\) like token_ids, got \(1, 4\)"),
-        ("bert", SEGMENTS[0], r"segment_ids must be \(batch, tokens\)"),
+        ("gpt2", SEGMENTS, "segments"),
+        ("bert", SEGMENTS + 1, "segment_ids.*0 and 1.*1 to 2"),
+        ("bert", SEGMENTS.float(), "segment_ids.*float32"),
+        ("bert", SEGMENTS[:, 1:], r"segment_ids.*\(1, 5\).*\(1, 4\)"),
     ],
 )
 def test_segments_that_do_not_fit(name: str, segments: Tensor, message: str):
@@ -158,12 +121,10 @@ PLACES = torch.arange(5)[None]
 @pytest.mark.parametrize(
     ("places", "message"),
     [
-        (PLACES - 1, "positions must be between 0 and 40, got -1 to 3"),
-        (PLACES + 37, "positions must be between 0 and 40, got 37 to 41"),
-        (PLACES.float(), "positions must be a tensor of whole numbers .*float32"),
-        (PLACES[:, 1:], r"positions must be \(1, 5\) like token_ids, got \(1, 4\)"),
-        (PLACES[0], r"positions must be \(batch, tokens\)"),
-        ([[0, 1, 2, 3, 4]], "positions must be a tensor of whole numbers .*list"),
+        (PLACES - 1, "positions.*0 and 40.*-1 to 3"),
+        (PLACES + 37, "positions.*0 and 40.*37 to 41"),
+        (PLACES.float(), "positions.*float32"),
+        (PLACES[:, 1:], r"positions.*\(1, 5\).*\(1, 4\)"),
     ],
 )
 def test_positions_that_do_not_fit(places: Tensor, message: str):
@@ -184,32 +145,20 @@ def test_positions_of_every_row_are_its_own():
         assert (both[1] - both[0]).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("n_layers", [1, 2, 4])
+@pytest.mark.parametrize("n_layers", [2, 4])
 def test_a_cache_of_another_number_of_layers(n_layers: int):
     model = build("gpt2")
-    other = Transformer(replace(TINY["gpt2"], n_layers=n_layers))
-    cache = other.new_cache(1, 20)
-    message = f"a cache of {n_layers} layers does not fit a model of 3"
-    with pytest.raises(ValueError, match=message):
+    cache = Transformer(replace(TINY["gpt2"], n_layers=n_layers)).new_cache(1, 20)
+    with pytest.raises(ValueError, match=f"{n_layers} layers.*3"):
         model(IDS, cache=cache)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"{n_layers} layers.*3"):
         stream(model, PROMPT, max_new_tokens=2, cache=cache)
-
-
-@pytest.mark.parametrize("layer", [-1, 3, True])
-def test_a_cache_has_no_such_layer(layer: int):
-    cache = KVCache(3, 1, 9, key_shape=(2, 4))
-    rows = torch.zeros(1, 2, 5, 4)
-    with pytest.raises(ValueError, match=f"layer must be .*, got {layer}"):
-        cache.update(layer, rows, rows)
 
 
 MASK = torch.tensor([[0, 0, 1, 1, 1]])
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
-)
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64])
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_a_mask_of_any_whole_numbers(name: str, dtype: torch.dtype):
     model = build(name)
@@ -222,20 +171,12 @@ def test_a_mask_of_any_whole_numbers(name: str, dtype: torch.dtype):
 @pytest.mark.parametrize(
     ("mask", "message"),
     [
-        ((MASK - 1) * 1e9, r"got torch.float32 from -1000000000\.0 to 0\.0"),
-        ((MASK - 1) * torch.inf, "got torch.float32 from nan to nan"),
-        (MASK.half(), r"got torch.float16 from 0\.0 to 1\.0"),
-        (MASK.bfloat16(), r"got torch.bfloat16 from 0\.0 to 1\.0"),
-        (MASK.double() / 2, r"got torch.float64 from 0\.0 to 0\.5"),
-        (MASK.to(torch.complex64), "got torch.complex64"),
-        (MASK.to(torch.uint16), "got torch.uint16"),
-        (MASK - 1, "got torch.int64 from -1 to 0"),
-        (MASK * 2, "got torch.int64 from 0 to 2"),
-        (MASK.to(torch.uint8) * 255, "got torch.uint8 from 0 to 255"),
-        (MASK[:, 1:], r"\(batch, all keys\) = \(1, 5\), got \(1, 4\)"),
-        (MASK[0], r"= \(1, 5\), got \(5,\)"),
-        (MASK[:, None, None], r"= \(1, 5\), got \(1, 1, 1, 5\)"),
-        (MASK.tolist(), r"= \(1, 5\), got list"),
+        ((MASK - 1) * 1e9, r"float32.*-1000000000\.0"),
+        (MASK.half(), "float16"),
+        (MASK * 2, "0 to 2"),
+        (MASK[:, 1:], r"\(1, 5\).*\(1, 4\)"),
+        (MASK[:, None, None], r"\(1, 5\).*\(1, 1, 1, 5\)"),
+        (MASK.tolist(), "list"),
     ],
 )
 def test_masks_that_hide_something_else(mask: Tensor, message: str, n_cached: int):
@@ -283,11 +224,6 @@ def _stops_of_decoder(model: Transformer, stop_ids: object) -> list[int]:
     return Decoder(model, 20).generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
 
 
-def _stops_of_steps(model: Transformer, stop_ids: object) -> list[int]:
-    steps = Decoder(model, 20).stream(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
-    return [step.token_id for step in steps]
-
-
 def _stops_of_drafts(model: Transformer, stop_ids: object) -> list[int]:
     decoder = DraftedDecoder(model, model, 20)
     return decoder.generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
@@ -297,15 +233,12 @@ WAYS_TO_STOP = [
     _stops_of_stream,
     _stops_of_batch,
     _stops_of_decoder,
-    _stops_of_steps,
     _stops_of_drafts,
 ]
 
 
 @pytest.mark.parametrize("way", WAYS_TO_STOP)
-@pytest.mark.parametrize(
-    "form", [list, tuple, set, frozenset, dict.fromkeys, torch.tensor, np.array, np.int16]
-)
+@pytest.mark.parametrize("form", [list, frozenset, torch.tensor, np.array, np.int16])
 def test_stop_ids_are_any_collection_of_whole_numbers(way: Callable, form: Callable):
     model = random_model(GPT2)  # which writes more than one token
     whole = generate(model, PROMPT, max_new_tokens=9)
@@ -319,19 +252,13 @@ def test_stop_ids_are_any_collection_of_whole_numbers(way: Callable, form: Calla
 @pytest.mark.parametrize(
     ("stop_ids", "message"),
     [
-        (5, "stop_ids must be a list or a set of token ids, got 5"),
-        (None, "got None"),
-        ("5", "got '5'"),
-        (b"5", "got b'5'"),
-        (np.int64(5), "stop_ids must be .*, got .*5"),
-        (torch.tensor(5), r"got tensor\(5\)"),
-        ([torch.tensor(5)], r"a stop id must be a whole number, got tensor\(5\)"),
-        (torch.tensor([[5]]), r"a stop id must be a whole number, got \[5\]"),
-        (torch.tensor([5.0]), r"a stop id must be a whole number, got 5\.0"),
-        ([5, "7"], "a stop id must be a whole number, got '7'"),
-        ([True], "a stop id must be a whole number, got True"),
-        ([5, -1], "a stop id must be at least 0, got -1"),
-        (iter([5]), "stop_ids must be a list or a set of token ids"),
+        (5, "stop_ids.*5"),
+        (None, "None"),
+        ("5", "'5'"),
+        (torch.tensor([[5]]), r"\[5\]"),
+        ([5, -1], "-1"),
+        ([True], "True"),
+        (iter([5]), "stop_ids"),
     ],
 )
 def test_other_stop_ids_are_refused(way: Callable, stop_ids: object, message: str):

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from attention_core import Transformer
 from attention_core.model.block import LayerRecord
-from attention_core.model.original_transformer import DecoderLayer, original_config
 from attention_core.model.output import TransformerOutput
 from attention_core.speed.int8 import Int8Transformer
 from tests.helpers.attention_variants import LATENT, enlarged
@@ -150,11 +149,3 @@ def test_the_input_that_a_pre_hook_replaces_is_what_the_part_reads():
     block = model.blocks[1]
     assert torch.equal(layer.mlp_hidden, block.mlp.hidden(torch.zeros(B, T, model.config.d_model)))
     assert torch.equal(layer.mlp_reads, block.mlp_norm(layer.attention_sum))
-
-
-def test_a_hook_on_the_feed_forward_network_of_2017_fires():
-    config = original_config(d_model=12, n_heads=3, d_ff=20, n_layers=1)
-    layer, calls = DecoderLayer(config), list[Tensor]()
-    layer.mlp.register_forward_hook(lambda module, inputs, output: calls.append(output))
-    layer(torch.randn(B, T, 12), torch.randn(B, 5, 12))
-    assert [call.shape for call in calls] == [(B, T, 12)]

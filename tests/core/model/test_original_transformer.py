@@ -13,22 +13,15 @@ from attention_core.attention import MultiHeadAttention
 from attention_core.costs.parameters import on_paper, parameters_by_part
 from attention_core.model.block import Block
 from attention_core.model.original_transformer import (
-    ATTENTION_NORMED,
-    CONCATENATED,
-    CROSS_HEADS,
     HEADS,
     HIDDEN,
-    INPUT,
     MLP_NORMED,
     MLP_SUM,
     DecoderLayer,
     EncoderDecoder,
-    layer_input,
     layer_steps,
     original_config,
-    randomize,
     sinusoids,
-    word_vectors,
 )
 from tests.helpers.tiny_models import TINY, build
 
@@ -124,16 +117,6 @@ def test_the_whole_model_is_two_of_pytorch_s_stacks():
     assert_close(model(source, target), x @ model.embedding.t(), **CLOSE)
 
 
-def test_lecture_sizes():
-    """Eight heads of 64 give 512 columns again, and every layer T vectors of 512."""
-    layer = Block(original_config(), 0)
-    steps = layer_steps(layer.record(torch.randn(1, T, 512)), original_config())
-    assert steps[HEADS].shape == (1, 8, T, 64)
-    assert steps[CONCATENATED].shape == (1, T, 8 * 64) == (1, T, 512)
-    assert steps[HIDDEN].shape == (1, T, 2048)
-    assert steps[INPUT].shape == steps[MLP_NORMED].shape == (1, T, 512)
-
-
 @pytest.mark.parametrize("name", TINY)
 def test_the_steps_of_a_layer_are_the_layer(name: str):
     model = build(name)
@@ -148,46 +131,11 @@ def test_the_steps_of_a_layer_are_the_layer(name: str):
         assert steps[HIDDEN].shape[-1] == model.config.d_ff
 
 
-def test_concatenation_is_per_word():
-    ours, _ = encoder_pair()
-    x, _ = inputs()
-    steps = layer_steps(ours.record(x), CONFIG)
-    for word in range(T):
-        side_by_side = torch.cat([steps[HEADS][:, head, word] for head in range(H)], dim=-1)
-        assert_close(steps[CONCATENATED][:, word], side_by_side, atol=0, rtol=0)
-
-
-def test_cross_attention_reads_as_many_keys_as_the_encoder_has_tokens():
-    ours, _ = decoder_pair()
-    x, memory = inputs()
-    steps = ours.steps(x, memory)
-    assert steps[CROSS_HEADS].shape == (B, H, T, C // H)
-    assert ours.cross.record(steps[ATTENTION_NORMED], memory=memory).weights.shape == (B, H, T, S)
-    assert list(steps)[-1] == MLP_NORMED
-
-
-def test_post_norm_tokens_have_length_of_the_root_of_the_width():
-    layer = Block(CONFIG, 0)
-    randomize(layer, 0)
-    output = layer(layer_input(["a", "b", "a"], C)[None])
-    # mean 0 and variance 1 (up to eps) over C columns
-    assert_close(output.norm(dim=-1), torch.full((1, 3), math.sqrt(C)), atol=1e-3, rtol=0)
-
-
 def test_sinusoids_by_hand():
     table = sinusoids(4, 6)
     assert_close(table[0], torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]))
     assert table[3, 2].item() == pytest.approx(math.sin(3 / 10_000 ** (2 / 6)), abs=1e-6)
     assert table[3, 5].item() == pytest.approx(math.cos(3 / 10_000 ** (4 / 6)), abs=1e-6)
-    with pytest.raises(ValueError, match="even, got 5"):
-        sinusoids(4, 5)
-
-
-def test_equal_words_have_equal_vectors():
-    vectors = word_vectors(["the", "cat", "the", "\ud800"], 64)
-    assert_close(vectors[0], vectors[2], atol=0, rtol=0)
-    assert (vectors[0] - vectors[1]).norm() > 1
-    assert layer_input(["the", "the"], 64)[0].sub(layer_input(["the", "the"], 64)[1]).norm() > 1
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -220,20 +168,6 @@ def test_only_masks_and_positions_see_the_order(name: str, how: str):
         assert found[part].difference > 1e-2 * found[part].largest, part
 
 
-def test_where_the_tokens_are_everything_else_is():
-    """On the device of numbers without values, which refuses any other device as a GPU would."""
-    with torch.device("meta"):
-        model, ids = Transformer(TINY["gpt2"]), torch.zeros(7, dtype=torch.long)
-        whole, rows = EncoderDecoder(CONFIG).bfloat16(), torch.zeros(B, S, dtype=torch.long)
-    found = exchanges(
-        model.blocks[0], ids, reordered(7, "rotated"), lambda x, _: model.embed(x, None).entering
-    )
-    assert found["attention, causal mask"].function_first.is_meta
-    logits = whole(rows, rows[:, :T])
-    assert logits.is_meta
-    assert logits.dtype == torch.bfloat16
-
-
 def test_the_order_of_a_causal_head_by_hand():
     """Two tokens whose keys are all equal: the second row is the mean of both values."""
     values = torch.tensor([[1.0], [3.0]])
@@ -246,18 +180,6 @@ def test_the_order_of_a_causal_head_by_hand():
     assert found.order_first.flatten().tolist() == [3.0, 2.0]
     assert found.difference == 1.0
     assert found.largest == 2.0
-
-
-def test_orders():
-    assert reordered(4, "reversed") == [3, 2, 1, 0]
-    assert reordered(4, "rotated") == [1, 2, 3, 0]
-    assert sorted(reordered(9, "shuffled", 5)) == list(range(9))
-    assert reordered(9, "shuffled", 5) == reordered(9, "shuffled", 5)
-    assert reordered(9, "shuffled", 5) != reordered(9, "shuffled", 6)
-    with pytest.raises(ValueError, match="upside down"):
-        reordered(4, "upside down")
-    with pytest.raises(ValueError, match="3 tokens must hold each once"):
-        exchange(lambda x: x, torch.zeros(3, 2), [0, 0, 1])
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -69,31 +69,6 @@ def test_in_chunks_with_a_cache(name: str, sizes: list[int]):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
-def test_right_padding_and_holes_move_no_position(name: str):
-    model = build(name)
-    ids = torch.randint(79, (3, 9), generator=torch.Generator().manual_seed(4))
-    mask = torch.ones(3, 9, dtype=torch.long)
-    mask[0, 6:], mask[1, 3:5], mask[2, 1], mask[2, 8] = 0, 0, 0, 0
-    columns = torch.arange(9).expand(3, -1)
-    expected = model(ids, attention_mask=mask, positions=columns).hidden
-    assert_close(model(ids, attention_mask=mask).hidden, expected, atol=0, rtol=0)
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
-def test_positions_that_are_given_are_used(name: str):
-    """As for a first token that is hidden and keeps its position."""
-    model = build(name)
-    ids = torch.randint(79, (1, 7), generator=torch.Generator().manual_seed(4))
-    mask, columns = torch.ones(1, 7, dtype=torch.long), torch.arange(7)[None]
-    mask[0, 0] = 0
-    kept = model(ids, attention_mask=mask, positions=columns).hidden[:, 1:]
-    # the hidden token is put behind the others, where no causal query and no mask sees it
-    other_order = torch.cat((columns[:, 1:], columns[:, :1]), dim=1)
-    behind = model(ids[:, other_order[0]], attention_mask=mask.flip(1), positions=other_order)
-    assert_close(kept, behind.hidden[:, :-1], atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
 def test_a_row_of_padding_alone_sees_nothing(name: str):
     model = build(name)
     ids, mask = padded(79)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import PRESETS, Transformer, TransformerConfig, forward_flops, gpt2_config
+from attention_core import PRESETS, Transformer, forward_flops
 from attention_core.model.layers import Projection
 from tests.helpers.tiny_models import TINY, build
 
@@ -15,37 +15,11 @@ def tokens(model: Transformer, batch: int = 2, length: int = 11) -> torch.Tensor
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_record_adds_up(name: str):
-    model = build(name)
-    output = model(tokens(model), record=True)
-    config = model.config
-    assert len(output.hidden_states) == config.n_layers + 1
-    for layer, record in enumerate(output.records):
-        assert record.weights.shape == (2, config.n_heads, 11, 11)
-        assert_close(record.weights.sum(-1), torch.ones(2, config.n_heads, 11))
-        above = record.weights.triu(1)
-        assert bool((above == 0).all()) == config.causal
-        assert record.output is not None
-        if config.norm_order == "pre":
-            block, before = model.blocks[layer], output.hidden_states[layer]
-            middle = before + record.output
-            after = middle + block.mlp(block.mlp_norm(middle))
-            assert_close(output.hidden_states[layer + 1], after)
-
-
-@pytest.mark.parametrize("name", TINY)
 def test_recording_changes_nothing(name: str):
     model = build(name)
     plain, recorded = model(tokens(model)), model(tokens(model), record=True)
     assert plain.records == plain.hidden_states == ()
     assert_close(plain.hidden, recorded.hidden, atol=1e-5, rtol=1e-5)
-
-
-def test_only_the_last_row(decoder: Transformer):
-    ids = tokens(decoder)
-    last = decoder(ids, last_only=True).logits
-    assert last.shape == (2, 1, decoder.config.vocab_size)
-    assert_close(last, decoder(ids).logits[:, -1:], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -121,32 +95,3 @@ def test_flops_by_counting_the_matrix_products():
     attention = config.n_layers * config.n_heads * n_new * n_keys * config.d_head * 2 * 2
     vocabulary = 2 * config.d_model * config.vocab_size
     assert forward_flops(config, n_new, n_keys) == sum(counted) + attention + vocabulary
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"n_heads": 5}, r"d_model \(24\) must be divisible by n_heads \(5\)"),
-        ({"n_kv_heads": 3}, r"n_heads \(4\) must be divisible by n_kv_heads \(3\)"),
-        ({"positions": "rotary", "head_size": 7}, "even head size, got 7"),
-        ({"n_layers": 0}, "n_layers must be at least 1, got 0"),
-    ],
-)
-def test_configurations_that_do_not_fit(change: dict[str, object], message: str):
-    sizes = {"vocab_size": 9, "context_length": 8, "d_model": 24, "n_layers": 2, "n_heads": 4}
-    with pytest.raises(ValueError, match=message):
-        TransformerConfig(**({"d_ff": 7} | sizes | change))  # type: ignore[arg-type]
-
-
-def test_token_ids_that_do_not_fit():
-    model = Transformer(
-        gpt2_config(vocab_size=9, context_length=8, d_model=12, n_layers=1, n_heads=3)
-    )
-    with pytest.raises(
-        ValueError, match="0 cached \\+ 9 new tokens exceed the context length of 8"
-    ):
-        model(torch.zeros(1, 9, dtype=torch.long))
-    with pytest.raises(ValueError, match=r"got shape \(4,\)"):
-        model(torch.zeros(4, dtype=torch.long))
-    with pytest.raises(ValueError, match=r"\(2, 3\), got \(2, 4\)"):
-        model(torch.zeros(2, 3, dtype=torch.long), attention_mask=torch.ones(2, 4))

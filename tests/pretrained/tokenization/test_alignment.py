@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import unicodedata
 from pathlib import Path
 
@@ -29,7 +28,7 @@ TEXTS = [
     "a\x00b \ufeffbom \u2028 line",
     "[MASK] typed, <|endoftext|> too",
 ]
-PAIRS = list(itertools.permutations(["gpt2", "smollm2", "minilm"], 2))
+PAIRS = [("gpt2", "smollm2"), ("minilm", "gpt2"), ("smollm2", "minilm")]
 
 
 @pytest.fixture(scope="module")
@@ -101,19 +100,6 @@ def test_units_are_the_smallest(
             assert crossed or mark
 
 
-@pytest.mark.parametrize("name", ["gpt2", "smollm2", "minilm"])
-@pytest.mark.parametrize("text", TEXTS)
-def test_words_hold_every_token_once(
-    tokenizers: dict[str, Tokenizer], name: str, text: str
-) -> None:
-    tokens = tokenizers[name].encode(text)
-    groups = words(tokens)
-    assert [token for group in groups for token in group] == list(range(len(tokens)))
-    for group in groups:
-        if any(tokens.spans[n][0] == tokens.spans[n][1] for n in group):
-            assert len(group) == 1  # added by the tokenizer
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -133,12 +119,6 @@ def test_words_by_hand(
     tokens = tokenizers[name].encode(text)
     found = [label for label in group_labels(tokens, words(tokens)) if label[0] != "["]
     assert found == expected
-
-
-def test_flags_and_a_family_are_words_of_their_own(tokenizers: dict[str, Tokenizer]) -> None:
-    tokens = tokenizers["gpt2"].encode(f"{FAMILY} 🇩🇪🇫🇷")
-    spans = [(tokens.spans[group[0]][0], tokens.spans[group[-1]][1]) for group in words(tokens)]
-    assert [tokens.text[start:end].strip() for start, end in spans] == [FAMILY, "🇩🇪", "🇫🇷"]
 
 
 @pytest.mark.parametrize(
@@ -186,25 +166,6 @@ def test_units_by_hand(tokenizers: dict[str, Tokenizer]) -> None:
         alignment.unit_of("a", 9)
 
 
-def test_the_same_tokenizer_aligns_every_token_with_itself(
-    tokenizers: dict[str, Tokenizer],
-) -> None:
-    for text in TEXTS:
-        for name in ("minilm", "smollm2"):
-            tokens = tokenizers[name].encode(text)
-            alignment = aligned(tokens, tokens)
-            check_partition(alignment, tokens, tokens)
-            assert all(unit.a == unit.b for unit in alignment.units)
-            assert alignment.only_a == alignment.only_b == ()
-
-
-def test_white_space_without_a_partner(tokenizers: dict[str, Tokenizer]) -> None:
-    a, b = (tokenizers[name].encode("one\n\ntwo") for name in ("minilm", "gpt2"))
-    assert b.pieces[1] in ("\n\n", "\n")
-    assert (1,) in aligned(a, b).only_b
-    assert aligned_words(a, b).only_b == ()  # it belongs to the word behind it
-
-
 def test_two_sentences_align_by_their_common_words(tokenizers: dict[str, Tokenizer]) -> None:
     a = tokenizers["minilm"].encode("The animal didn't cross it because it was too tired")
     b = tokenizers["gpt2"].encode("the animal will cross because it was too wide")
@@ -223,22 +184,3 @@ def test_two_sentences_align_by_their_common_words(tokenizers: dict[str, Tokeniz
     gone = {label for group in alignment.only_a for label in group_labels(a, [group])}
     assert gone == {"[CLS]", "didn", "'", "t", "it", "tired", "[SEP]"}
     assert group_labels(b, alignment.only_b) == ("will", "wide")
-
-
-def test_two_sentences_of_one_encoder_share_its_added_tokens(
-    tokenizers: dict[str, Tokenizer],
-) -> None:
-    a, b = (tokenizers["minilm"].encode(text) for text in ("good tea", "bad tea, cold"))
-    units = [(unit.a, unit.b) for unit in aligned(a, b).units]
-    assert units == [((0,), (0,)), ((2,), (2,)), ((3,), (5,))]
-
-
-def test_a_token_that_holds_more_than_the_common_words_has_no_partner(
-    tokenizers: dict[str, Tokenizer],
-) -> None:
-    a = tokenizers["gpt2"].encode('so "yes."')
-    b = tokenizers["gpt2"].encode("so yes.")
-    assert a.pieces[-1] == '."'
-    alignment = aligned(a, b)
-    assert [unit.label_a for unit in alignment.units] == ["so", "yes"]
-    check_partition(alignment, a, b)

@@ -150,10 +150,6 @@ REFUSED = {
     ),
     "an added token beyond the vocabulary": (
         {"post_processor": template("b", [77])}, "token 77 .* vocabulary of 3"),
-    "the same in the older way": (
-        {"post_processor": {"type": "BertProcessing", "sep": ["b", 99], "cls": ["a", 0]}},
-        "token 99 .* vocabulary of 3",
-    ),
     "a token as long as a book": (
         {"model": {"type": "WordLevel", "vocab": {"a" * 2_001: 0}, "unk_token": "?"}},
         "2,001 characters",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,17 +11,13 @@ import numpy as np
 import pytest
 
 from pretrained.tokenization import gpt2 as gpt2_bpe
-from pretrained.tokenization.bpe import FastBpe, byte_alphabet
+from pretrained.tokenization.bpe import FastBpe
 from pretrained.tokenization.choose import for_folder
 from pretrained.tokenization.gpt2 import Gpt2Bpe
 from pretrained.tokenization.tokens import (
     Tokenizer,
-    Tokens,
-    byte_spans,
     clean,
-    plain,
     printable,
-    text_labels,
 )
 from pretrained.tokenization.wordpiece import WordPiece
 from tests.helpers.texts import TEXTS
@@ -111,32 +106,12 @@ def test_parts_of_a_character_are_labelled_by_their_bytes(
     assert byte_level.decode(tokens.ids[: parts[0] + 1]).endswith("\ufffd")
 
 
-def test_labels_of_an_emoji_in_gpt2(gpt2: Gpt2Bpe) -> None:
-    tokens = gpt2.encode("👍🏽 ok")
-    assert tokens.labels == ("<F0><9F><91>", "<8D>", "<F0><9F>", "<8F>", "<BD>", "ok")
-    assert tokens.spans == ((0, 1), (0, 1), (1, 2), (1, 2), (1, 2), (2, 5))
-
-
 @pytest.mark.parametrize("text", TEXTS)
 def test_spans_are_inside_the_text_and_in_order(tokenizer: Tokenizer, text: str) -> None:
     tokens = tokenizer.encode(text)
-    assert isinstance(tokenizer, Tokenizer)
     assert all(0 <= start <= end <= len(text) for start, end in tokens.spans)
     starts = [start for start, _ in tokens.spans]
     assert starts == sorted(starts)
-
-
-def test_random_unicode(byte_level: Gpt2Bpe | FastBpe, minilm: WordPiece) -> None:
-    pick = random.Random(3)
-    ranges = [(0x20, 0x7F), (0xA0, 0x250), (0x300, 0x370), (0x4E00, 0x4F00), (0x1F300, 0x1F700)]
-    for _ in range(150):
-        chars = [chr(pick.randrange(*pick.choice(ranges))) for _ in range(pick.randrange(40))]
-        text = "".join(chars)
-        tokens = byte_level.encode(text)
-        assert byte_level.decode(tokens.ids) == text
-        covered = {c for start, end in tokens.spans for c in range(start, end)}
-        assert covered == set(range(len(text)))
-        assert minilm.encode(text).ids[0] == minilm.cls_id
 
 
 def test_typed_special_tokens_are_ordinary_text_for_decoders(gpt2: Gpt2Bpe) -> None:
@@ -161,10 +136,6 @@ def test_bytes_that_smollm2_has_no_token_for_move_no_other_character(smollm2: Fa
     parts = [tokens.text[start:end] for start, end in tokens.spans]
     assert parts == ["ab", "\x12", "\x15", "cd", " the"]
     assert list(tokens.raw) == [part.encode() for part in parts]
-
-
-def test_smollm2_splits_numbers_into_digits(smollm2: FastBpe) -> None:
-    assert smollm2.encode("in 2023").pieces == ("in", " ", "2", "0", "2", "3")
 
 
 def test_a_typed_mask_stays_the_mask(minilm: WordPiece) -> None:
@@ -199,11 +170,6 @@ def test_wordpiece_spans_point_into_the_original_text(minilm: WordPiece) -> None
     assert "##ffa" in tokens.labels
 
 
-def test_the_file_of_a_sentence_encoder_neither_cuts_nor_pads(minilm: WordPiece) -> None:
-    assert len(minilm.encode("word " * 300)) == 302
-    assert len(minilm.encode("word")) == 3
-
-
 def test_vocab_txt_alone_gives_the_same_tokens(
     minilm: WordPiece, minilm_folder: Path, tmp_path: Path
 ) -> None:
@@ -214,7 +180,7 @@ def test_vocab_txt_alone_gives_the_same_tokens(
         assert alone.encode(text) == minilm.encode(text)
 
 
-@pytest.mark.parametrize("text", ["x" * 100_000, "ab " * 33_334, " " * 100_000, "日本" * 50_000])
+@pytest.mark.parametrize("text", ["x" * 100_000, " " * 100_000, "日本" * 50_000])
 def test_long_texts(tokenizer: Tokenizer, text: str) -> None:
     tokens = tokenizer.encode(text)
     assert len(set(tokens.labels)) == len(tokens)
@@ -226,64 +192,15 @@ def test_lone_surrogates_do_not_raise(tokenizer: Tokenizer) -> None:
     assert tokens.text == "a\ufffdb" == clean("a\ud800b")
 
 
-@pytest.mark.parametrize("wrong", [-1, 10**6])
-def test_ids_outside_the_vocabulary(tokenizer: Tokenizer, wrong: int) -> None:
-    with pytest.raises(ValueError, match="outside the vocabulary"):
-        tokenizer.decode([5, wrong])
-    with pytest.raises(ValueError, match="outside the vocabulary"):
-        tokenizer.decode_bytes([wrong])
-
-
-def test_tokens_checks_its_lengths() -> None:
-    with pytest.raises(ValueError, match="differ in length"):
-        Tokens("a", (1, 2), ("a",), ((0, 1),), (False,))
-    with pytest.raises(ValueError, match="differ in length"):
-        Tokens("a", (1,), ("a",), ((0, 1),), (False,), (b"a", b"b"))
-
-
-def test_labels_of_pieces_that_print_alike() -> None:
-    pieces = ("a", "a₂", "a", " ", "␣", " a", "␣a", "x" * 30, "x" * 31, " a")
-    n = len(pieces)
-    tokens = Tokens("", tuple(range(n)), pieces, ((0, 0),) * n, (False,) * n)
-    assert len(set(tokens.labels)) == n
-    assert tokens.labels[:3] == ("a", "a₂", "a₃")
-
-
-def test_a_label_is_the_plain_word() -> None:
-    def labels(*pieces: str | bytes) -> tuple[str, ...]:
-        return text_labels(pieces)
-
-    assert labels("The", " animal", " the", " the") == ("The", "animal", "the", "the₂")
-    assert labels("the", " the", b" cat", b"the") == ("the", "the₂", "cat", "the₃")
-    assert labels(" ", "\n", "\t", " \n", "  a") == ("␣", "⏎", "⇥", "␣⏎", "␣␣a")
-    assert labels("ing", "##ing", b" \xf0\x9f") == ("ing", "##ing", "<F0><9F>")
-    assert labels("New York") == ("New York",)
-
-
-def test_the_mark_of_a_space_tells_two_tokens_of_a_list_apart() -> None:
-    assert plain(("the", " the", " cat", " the")) == ("the", "␣the", "cat", "␣the")
-
-
-@pytest.mark.parametrize("text", ["the cat and the the", "The trophy did not fit in the suitcase"])
-def test_labels_of_a_text_differ_without_marks_of_spaces(tokenizer: Tokenizer, text: str) -> None:
-    tokens = tokenizer.encode(text)
-    assert len(set(tokens.labels)) == len(tokens)
-    assert "␣" not in "".join(tokens.labels)
-
-
 @pytest.mark.parametrize(
     ("piece", "label"),
     [
         (" the", "␣the"),
-        ("\n\n", "⏎⏎"),
-        ("\t", "⇥"),
         ("\x00", "\\x00"),
         ("\u200d", "\\u{200d}"),
         ("\u0301", "◌\u0301"),
-        ("##ing", "##ing"),
         ("", "∅"),
         ("x" * 99, "x" * 23 + "…"),
-        (b" the", "␣the"),
         (" é".encode(), "␣é"),
         (b" \xf0\x9f", "␣<F0><9F>"),
         (b"\xa9a", "<A9>a"),
@@ -293,16 +210,6 @@ def test_labels_of_a_text_differ_without_marks_of_spaces(tokenizer: Tokenizer, t
 )
 def test_printable(piece: str | bytes, label: str) -> None:
     assert printable(piece) == label
-
-
-def test_byte_spans_refuses_other_bytes() -> None:
-    with pytest.raises(ValueError, match="do not add up"):
-        byte_spans("ab", [b"a", b"c"])
-
-
-def test_the_byte_alphabet_spells_every_byte_once() -> None:
-    assert sorted(byte_alphabet().values()) == list(range(256))
-    assert byte_alphabet()["Ġ"] == ord(" ")
 
 
 # Which tokenizer a folder gets
@@ -340,36 +247,11 @@ def test_a_changed_vocabulary_does_not_pass_for_gpt2s(gpt2_files: Path) -> None:
     assert isinstance(for_folder(gpt2_files, {"model_type": "gpt2"}), FastBpe)
 
 
-def test_gpt2_without_the_package_uses_the_folder_and_checks_it(
-    gpt2_files: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpt2_bpe, "package_folder", lambda package: None)
-    assert gpt2_bpe.gpt2(gpt2_files).encode("The").ids == (464,)
-    with (gpt2_files / "merges.txt").open("a") as file:
-        file.write("x y\n")
-    with pytest.raises(ValueError, match=r"requirements-weights\.txt"):
-        gpt2_bpe.gpt2(gpt2_files)
-
-
-@pytest.mark.usefixtures("bundled_weights")
-def test_tiktoken_writes_no_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path / "cache"))
-    gpt2_bpe._gpt2_from.cache_clear()
-    gpt2_bpe.gpt2()
-    assert not (tmp_path / "cache").exists()
-
-
 @pytest.mark.parametrize("model_type", ["gpt2", "llama", "bert"])
 def test_damaged_tokenizer_files(model_type: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"model": 3}')
     with pytest.raises(ValueError, match="damaged"):
         for_folder(tmp_path, {"model_type": model_type, "vocab_size": 77})
-
-
-@pytest.mark.parametrize("model_type", ["llama", "bert"])
-def test_no_tokenizer_files(model_type: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds no tokenizer"):
-        for_folder(tmp_path, {"model_type": model_type})
 
 
 def test_a_begin_token_that_the_file_adds_has_an_empty_span(tmp_path: Path) -> None:
@@ -400,7 +282,7 @@ def test_a_begin_token_that_the_file_adds_has_an_empty_span(tmp_path: Path) -> N
     assert tokenizer.decode_bytes(tokens.ids[1:]) == " a bé".encode()
 
 
-NO_TEXTS = [5, None, b"..", 1.5, ["a", "b"], ("a",), object, Path("a")]
+NO_TEXTS = [5, None, b"..", ["a", "b"]]
 
 
 @pytest.mark.parametrize("text", NO_TEXTS, ids=repr)
@@ -410,7 +292,7 @@ def test_what_is_not_a_string_is_refused(tokenizer: Tokenizer, text: Any) -> Non
             method(text)
 
 
-NO_IDS = [5, None, "12", b"12", [1.5], [None], ["1"], [True], [[1]], [-1], [10**9], 1.5]
+NO_IDS = [5, None, "12", [1.5], [True], [[1]], [-1], [10**9]]
 
 
 @pytest.mark.parametrize("ids", NO_IDS, ids=repr)
