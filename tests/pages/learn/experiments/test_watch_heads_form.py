@@ -1,7 +1,5 @@
 """Watch heads form: the sequences, the two layers, and what is measured of them."""
 
-import math
-
 import pytest
 import torch
 
@@ -20,7 +18,6 @@ from pages.learn.watch_heads_form.experiment.sequences import (
 )
 from pages.learn.watch_heads_form.experiment.training import (
     HeadTraining,
-    induction_scores,
     repeat_losses,
 )
 
@@ -72,15 +69,6 @@ def test_the_probe_has_one_answer_and_an_unseen_distance():
     assert ids[start : start + n] == ids[start + n : start + 2 * n]
     others = ids[: start + n] + ids[start + 2 * n :]
     assert len(set(others)) == len(others)
-
-
-@pytest.mark.parametrize(
-    ("n_sequences", "distances", "message"),
-    [(0, (6,), "at least 1, got 0"), (2, (), r"got \(\)"), (2, (1, 6), "1, 6"), (2, (25,), "25")],
-)
-def test_what_cannot_be_drawn(n_sequences: int, distances: tuple[int, ...], message: str):
-    with pytest.raises(ValueError, match=message):
-        drawn(n_sequences, distances)
 
 
 def test_no_step_of_training_reads_an_unseen_distance(monkeypatch: pytest.MonkeyPatch):
@@ -138,18 +126,6 @@ def test_later_tokens_are_hidden_by_the_mask_alone(causal: bool):
     torch.testing.assert_close(masked[0][0, :6], masked[1][0, :6])
 
 
-@pytest.mark.parametrize("heads", [0, 3, 64])
-def test_heads_that_do_not_fit(heads: int):
-    with pytest.raises(ValueError, match=f"{heads} heads"):
-        Design(heads)
-
-
-@pytest.mark.parametrize("dropout", [-0.1, 1.0, math.nan])
-def test_a_dropout_that_leaves_nothing(dropout: float):
-    with pytest.raises(ValueError, match=str(dropout)):
-        Design(2, dropout=dropout)
-
-
 def test_scores_and_losses_are_those_of_a_loop_over_cells():
     run = HeadTraining(Design(2), 5)
     found = run.measure()
@@ -183,16 +159,6 @@ def test_scores_and_losses_are_those_of_a_loop_over_cells():
     with torch.no_grad():
         _, records = run.model(probe().ids)
     torch.testing.assert_close(found.maps[1], records[1].weights[0])
-
-
-def test_a_perfect_induction_head_scores_one():
-    repeats = drawn(4, (4, 6))
-    weights = torch.zeros(2, 4, 3, LENGTH, LENGTH)
-    for b, (n, begin, last) in enumerate(repeat_ends(repeats)):
-        for i in range(begin, last + 1):
-            weights[1, b, 2, i, i - n + 1] = 1.0
-    scores = induction_scores(weights, repeats)
-    assert scores.tolist() == [[0, 0, 0], [0, 0, 1]]
 
 
 def test_without_a_mask_the_answer_is_read():
