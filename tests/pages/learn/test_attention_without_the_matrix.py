@@ -94,7 +94,7 @@ def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int)
         assert f"Queries {row} to {min(row + 4, size) - 1}, keys {column} to" in says(site)
 
 
-@pytest.mark.parametrize("order", walked.ORDERS)
+@pytest.mark.parametrize("order", [walked.ORDERS[0], walked.ORDERS[-1]])
 def test_any_order_gives_the_output_of_torch(site: AppTest, order: str):
     real = Head(DECODER, 5, 2)
     view = settings(layer=5, head=2, order=order, queries=8, keys=2)

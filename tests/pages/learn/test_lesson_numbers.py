@@ -114,6 +114,6 @@ def test_two_heads_of_the_2017_layer_are_laid_side_by_side():
 
 
 def test_every_block_is_read_by_some_test():
-    texts = [file.read_text(encoding="utf-8") for file in HERE.glob("test_*.py")]
+    texts = [file.read_text(encoding="utf-8") for file in HERE.rglob("test_*.py")]
     missing = [name for name in NUMBERS if not any(name in text for text in texts)]
     assert [name for name in missing if name not in NOT_NUMBERS] == []

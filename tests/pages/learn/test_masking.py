@@ -28,7 +28,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return torch.softmax(torch.tensor(scores), -1).numpy()
 
 
-def test_the_article_s_masks(site: AppTest):
+def test_the_article_s_masks_and_dropout(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
     shown, block = panels(site), NUMBERS["001_masking"]
@@ -48,11 +48,8 @@ def test_the_article_s_masks(site: AppTest):
     # two softmaxes of the same scores in another order: float32 rounding
     assert 0 <= number_of(site.metric[0].value) < 1e-6
     assert described(site)["weights"]["rows"] == LABELS
-
-
-def test_zeroing_breaks_the_sums_and_dividing_repairs_them(site: AppTest):
-    open_whole_page(site, VIEW)
-    shown, table = panels(site), site.dataframe[0].value
+    # zeroing breaks the sums, and dividing repairs them
+    table = site.dataframe[0].value
     np.testing.assert_array_equal(
         shown["future set to 0"], np.where(triangle(9), shown["softmax over all"], 0)
     )
@@ -61,6 +58,13 @@ def test_zeroing_breaks_the_sums_and_dividing_repairs_them(site: AppTest):
     np.testing.assert_allclose(table["sum after zeroing"], sums, atol=1e-6)
     for name in ("renormalised", "−∞ before"):
         np.testing.assert_allclose(table[name], 1, atol=1e-6)
+    block = NUMBERS["001_dropout_seed123"]
+    np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
+    np.testing.assert_allclose(shown["after"], block["dropped"], **FOUR_DECIMALS)
+    np.testing.assert_array_equal(shown["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0)
+    np.testing.assert_allclose(shown["sums of the rows"][:, 0], shown["after"].sum(1), atol=1e-6)
+    kept = int((np.array(block["dropped"]) > 0).sum())
+    assert any(f"**{kept}** of 15" in e.value for e in site.markdown)
 
 
 def test_the_triangle_grows_token_by_token(site: AppTest):
@@ -97,17 +101,6 @@ def test_every_fill_and_what_it_lets_through(site: AppTest):
     assert totals == sorted(totals, reverse=True)
     assert totals[-1] == 0.0
     assert float(fill) == -math.inf
-
-
-def test_the_articles_dropout(site: AppTest):
-    open_whole_page(site, VIEW)
-    shown, block = panels(site), NUMBERS["001_dropout_seed123"]
-    np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
-    np.testing.assert_allclose(shown["after"], block["dropped"], **FOUR_DECIMALS)
-    np.testing.assert_array_equal(shown["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0)
-    np.testing.assert_allclose(shown["sums of the rows"][:, 0], shown["after"].sum(1), atol=1e-6)
-    kept = int((np.array(block["dropped"]) > 0).sum())
-    assert any(f"**{kept}** of 15" in e.value for e in site.markdown)
 
 
 def test_draw_again_is_another_seed_in_the_address(site: AppTest):

@@ -239,13 +239,6 @@ def test_what_training_keeps(site: AppTest, expected: Expected):
     assert largest == pytest.approx(float(before.abs().max()), rel=6e-3)
 
 
-def test_a_rate_that_is_too_large(site: AppTest):
-    open_page(site, VIEW, who_sets_the_weights_text=TEXT, who_sets_the_weights_rate="1.0")
-    assert "**rose**" in said(site, "The loss")
-    losses = chart(site, "step", "loss").rows["loss"]
-    assert losses.iloc[1] > losses.iloc[0]
-
-
 def test_the_model_of_all_visitors_stays_as_it_is_and_no_copy_is_kept():
     own = {name: tensor.clone() for name, tensor in bundled(FIRST_GPT2).core.state_dict().items()}
     run.run(run.Settings(FIRST_GPT2, "It never changes", 0.1, 2))

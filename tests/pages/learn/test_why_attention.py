@@ -133,27 +133,6 @@ def test_sentences_that_are_refused(site: AppTest, text: str, numbers: tuple[str
     assert len(drawn_charts(site)) == 2  # the sections that need no sentence stay
 
 
-def test_a_word_is_never_read_as_anything_but_text(site: AppTest):
-    open_whole_page(site, VIEW)
-    plain = drawn_charts(site)[0]
-    words = ["a:Q", "a[0].b", "datum.word", '"];alert(1);["', "\\u0022", "<img/src=x>", "count()"]
-    site.text_input("why_attention_text").set_value(" ".join(words)).run()
-    assert not site.exception
-    chart = drawn_charts(site)[0]
-    assert list(chart.rows["word"]) == 2 * words  # once for each network
-    assert [label.partition(" ")[0] for label in chart.rows["token"]] == 2 * list("0123456")
-    for layer, as_before in zip(
-        chart.description["layer"], plain.description["layer"], strict=True
-    ):
-        fields = {name: part.get("field") for name, part in _channels(layer)}
-        assert fields == {name: part.get("field") for name, part in _channels(as_before)}
-    assert not [word for word in words if word in str(chart.description)]
-
-
-def _channels(layer: dict) -> list[tuple[str, dict]]:
-    return [(name, part) for name, part in layer["encoding"].items() if isinstance(part, dict)]
-
-
 def test_times_are_measured_on_demand_only(site: AppTest):
     open_whole_page(site, VIEW)
     first = site.dataframe[1].value

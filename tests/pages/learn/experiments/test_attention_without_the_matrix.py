@@ -12,7 +12,6 @@ from attention_core import attend
 from attention_core.masks import causal_mask, padding_mask
 from pages.learn.attention_without_the_matrix.experiment import backward, memory
 from pages.learn.attention_without_the_matrix.experiment.tiles import (
-    Rows,
     attend_in_tiles,
     steps,
     tiles,
@@ -48,19 +47,6 @@ def test_a_random_tiling_in_a_random_order_is_torchs_attention(seed: int):
         found = attend_in_tiles(q, k, v, tile, mask=mask, order=order).output
         assert_close(found, of_torch(q, k, v, mask), atol=tolerance, rtol=0)
         assert_close(found, attend(q, k, v, mask=mask).context, atol=tolerance, rtol=0)
-
-
-def test_m_and_l_make_the_weights_of_attend():
-    q, k, v = tensors(torch.float64)
-    mask = causal_mask(T, S)
-    record = attend(q, k, v, mask=mask, scale=0.3)
-    rows = attend_in_tiles(q, k, v, (3, 4), mask=mask, scale=0.3)
-    assert_close(rows.m, record.scaled_scores.amax(-1), atol=1e-12, rtol=0)
-    assert_close(rows.m + rows.l.log(), record.scaled_scores.logsumexp(-1), atol=1e-12, rtol=0)
-    again = backward.weights_again(
-        q[1, 4], k[1, 2], Rows(rows.m[1, 4], rows.l[1, 4], rows.o[1, 4]), 0.3, mask
-    )
-    assert_close(again, record.weights[1, 4], atol=1e-12, rtol=0)
 
 
 def test_a_query_that_sees_no_key_gets_zeros_and_no_nan():

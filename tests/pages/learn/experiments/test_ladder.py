@@ -1,7 +1,5 @@
 """One rung at a time: the lectures' numbers, and every rung holds the one below it."""
 
-import math
-
 import pytest
 import torch
 from torch.testing import assert_close
@@ -25,7 +23,6 @@ from pages.learn.ladder.experiment.ladder import (
     projections,
     score_matrix,
 )
-from pages.learn.ladder.experiment.softmaxes import naive_softmax, stable_softmax, weights_by_sum
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 NUMBERS = LECTURE_NUMBERS
@@ -126,24 +123,3 @@ def test_what_does_not_fit_is_refused(x):
 
 
 # ---- scores to weights
-
-
-def test_weights_by_sum_of_the_lecture():
-    scores = lecture("002_simplified_self_attention", "scores")
-    expected = lecture("002_simplified_self_attention", "weights_by_sum_row2")
-    assert_close(weights_by_sum(scores)[1], expected, **FOUR_DECIMALS)
-    # a factor cancels, which it does not in a softmax
-    assert_close(weights_by_sum(scores * 50), weights_by_sum(scores))
-    assert not torch.allclose(stable_softmax(scores * 50), stable_softmax(scores), atol=0.1)
-
-
-def test_naive_and_stable_softmax_agree_with_torch_until_exp_overflows(x):
-    scores = x @ x.T
-    for softmax in (naive_softmax, stable_softmax):
-        assert_close(softmax(scores), torch.softmax(scores, dim=-1), atol=1e-6, rtol=0)
-    assert torch.isfinite(naive_softmax(torch.tensor([88.0, 80.0]))).all()
-    large = torch.tensor([89.0, 88.0, 1.0])
-    naive = naive_softmax(large)
-    assert math.isnan(naive[0])
-    assert naive[1:].tolist() == [0.0, 0.0]
-    assert_close(stable_softmax(large), torch.softmax(large, dim=-1))

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import Transformer, attend
+from attention_core import Transformer
 from attention_core.positions.scaling import (
     DynamicScaling,
     LinearScaling,
@@ -39,18 +39,6 @@ def test_without_positions_the_outputs_are_reordered_alike(name: str):
     assert without.function_first.shape == (5, model.config.d_model)
     assert_close(without.order_first, without.function_first, **CLOSE)
     assert in_two_orders(model, tokens, ORDER, positions=True).difference > 0.01
-
-
-@pytest.mark.parametrize("name", TINY)
-def test_the_outputs_are_those_of_attention_without_a_mask(name: str):
-    model, tokens = build(name), ids(5)
-    layer = model(tokens[None], record=True).layers[0]
-    q, k, v = layer.attention.q, layer.attention.k, layer.attention.v
-    context = attend(q, k, v).context.transpose(1, 2).flatten(2)
-    bias = model.blocks[0].attention.out.bias
-    expected = context @ model.out_weight(0) + (0 if bias is None else bias)
-    with_positions = in_two_orders(model, tokens, ORDER, positions=True)
-    assert_close(with_positions.function_first, expected[0, ORDER], **CLOSE)
 
 
 @pytest.mark.parametrize(

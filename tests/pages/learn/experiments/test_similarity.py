@@ -6,9 +6,7 @@ from torch.testing import assert_close
 
 from attention_core.lecture_inputs import JOURNEY
 from pages.learn.similarity.experiment.word_vectors import (
-    cosines_between,
     largest,
-    nearest_other,
     products,
     token_table,
 )
@@ -39,17 +37,6 @@ def test_the_largest_without_one(without: int):
     ranked = sorted(set(range(7)) - {without}, key=lambda place: -float(values[place]))
     assert largest(values, 3, without=without).tolist() == ranked[:3]
     assert largest(values, 6, without=without).tolist() == ranked
-
-
-def test_the_nearest_other_vector():
-    vectors = random(6, 5, seed=7)
-    cosines = [[float(torch.cosine_similarity(a, b, dim=0)) for b in vectors] for a in vectors]
-    assert_close(cosines_between(vectors), torch.tensor(cosines))
-    expected = [
-        max((place for place in range(6) if place != own), key=lambda place: row[place])
-        for own, row in enumerate(cosines)
-    ]
-    assert nearest_other(vectors).tolist() == expected
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -84,31 +84,6 @@ def test_latent_attention_has_no_matrices_of_a_head():
         weighed(model, 0, 0)
 
 
-@pytest.mark.parametrize("name", TINY)
-def test_four_ways_to_weigh_one_text(name: str):
-    model = build(name)
-    shown, config = weighed(model), model.config
-    layer = model(ids(model), record=True).layers[LAYER]
-    assert_close(shown.x, layer.attention_reads[0], atol=0, rtol=0)
-    record = layer.attention
-    assert_close(shown.head.weights, record.weights[0, HEAD], atol=1e-6, rtol=1e-5)
-    assert_close(shown.head.context, record.context[0, HEAD], atol=1e-6, rtol=1e-5)
-    kv_head = HEAD // (config.n_heads // config.kv_heads)
-    vectors = {"plain": shown.x, "scaled": shown.x, "same": record.k[0, kv_head]}
-    scales = {"plain": 1.0, "scaled": config.d_model**-0.5, "same": config.d_head**-0.5}
-    for way, of in vectors.items():
-        made = getattr(shown, way)
-        scores = torch.tensor([[float(torch.dot(a, b)) for b in of] for a in of])
-        assert_close(made.scores, scores, atol=1e-4, rtol=1e-5)
-        if config.causal:
-            scores = scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -math.inf)
-        expected = torch.softmax(scores * scales[way], dim=-1)
-        assert_close(made.weights, expected, atol=1e-4, rtol=1e-4)
-        assert asymmetry(made.scores) == pytest.approx(0.0, abs=1e-5)
-    assert_close(shown.plain.context, shown.plain.weights @ shown.x)
-    assert asymmetry(shown.head.scores) > 0.01
-
-
 @pytest.mark.parametrize("name", ["llama", "llama-tied"])
 def test_rotary_positions_alone_leave_the_scores_symmetric(name: str):
     """Whoever asks with W_k instead of W_q: what makes scores asymmetric is a second matrix."""

@@ -7,7 +7,6 @@ from torch.testing import assert_close
 
 from attention_core.lecture_inputs import JOURNEY
 from pages.learn.why_attention.experiment import (
-    against_equal_share,
     attention_layer,
     encoder,
     first_token_shares,
@@ -82,11 +81,6 @@ def test_influence_is_the_norm_of_the_jacobian(network: str):
     assert_close(influence(last, x, size), jacobian.norm(dim=(0, 2)))
     with torch.no_grad():  # a server's thread may have it switched off
         assert_close(influence(last, x, size), jacobian.norm(dim=(0, 2)))
-
-
-def test_shares_of_the_influence():
-    shares = against_equal_share(torch.tensor([1.0, 2.0, 3.0]))
-    assert_close(shares, torch.tensor([0.5, 1.0, 1.5]))
 
 
 def test_the_gru_forgets_its_first_token_and_attention_does_not():
