@@ -22,7 +22,6 @@ from tests.helpers.charts import drawn_charts
 from ui.widgets import controls
 
 VIEW = "pages/learn/attention_without_the_matrix/page.py"
-HOSTILE = "<b>**a**</b> ![i](http://example.invalid/) [x](javascript:1)"
 PREFIX = "attention_without_the_matrix"
 
 

@@ -15,7 +15,6 @@ from tests.helpers.lectures import LECTURE_NUMBERS
 from ui.charts.style import decades
 
 VIEW = "pages/learn/scaling/page.py"
-NUMBERS = LECTURE_NUMBERS
 
 
 def qk(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -34,7 +33,7 @@ def tables(site: AppTest) -> list:
 
 @pytest.mark.parametrize(
     ("example", "typed"),
-    list(zip(NUMBERS["001_softmax_scaling"], softmax.ARTICLE.values(), strict=True)),
+    list(zip(LECTURE_NUMBERS["001_softmax_scaling"], softmax.ARTICLE.values(), strict=True)),
 )
 def test_the_article_s_numbers(example: dict, typed: str):
     logits = softmax.parse(typed)

@@ -17,7 +17,6 @@ from ui.text.number_text import percent
 from ui.widgets import controls
 
 VIEW = "pages/learn/similarity/page.py"
-HOSTILE = "<b>**a**</b> ![i](http://example.invalid/) [x](javascript:1)"
 
 
 def says(site: AppTest) -> str:

@@ -15,7 +15,6 @@ from tests.helpers.charts import drawn_charts
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 VIEW = "pages/learn/why_attention/page.py"
-NUMBERS = LECTURE_NUMBERS
 TEXT = "a kite and a boat"
 
 
@@ -33,7 +32,7 @@ def test_the_notebook_s_weights_on_the_page(site: AppTest):
     )
     assert not site.exception
     table = site.dataframe[0].value
-    expected = NUMBERS["002_self_attention_v2_seed789"]["weights"][-1]
+    expected = LECTURE_NUMBERS["002_self_attention_v2_seed789"]["weights"][-1]
     np.testing.assert_allclose(table["attention: weight"], expected, atol=5e-5)
     assert site.text_input("why_attention_text").disabled
     assert metrics(site)["Numbers in the sentence"] == "6 × 3 = 18"

@@ -8,7 +8,6 @@ from attention_core.ladder import MultiHeadAttention
 from pages.learn.against_pytorch import experiment as against_pytorch
 
 BATCH, TOKENS, WIDTH, HEADS = 2, 7, 24, 4
-HEAD_SIZE = WIDTH // HEADS
 
 
 def case(*, causal: bool = True, qkv_bias: bool = True) -> tuple[MultiHeadAttention, torch.Tensor]:

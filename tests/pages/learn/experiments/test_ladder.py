@@ -1,4 +1,4 @@
-"""One rung at a time: the lectures' numbers, and every rung holds the one below it."""
+"""One rung at a time: every rung holds the one below it."""
 
 import pytest
 import torch
@@ -23,17 +23,10 @@ from pages.learn.ladder.experiment.ladder import (
     projections,
     score_matrix,
 )
-from tests.helpers.lectures import LECTURE_NUMBERS
 
-NUMBERS = LECTURE_NUMBERS
-FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0.0}
 # distinct sizes for everything
 T, D_IN, D_OUT, HEADS = 5, 7, 6, 3
 SETTINGS = RungSettings(d_out=D_OUT, n_heads=HEADS, dropout=0.3, seed=17, draw=4)
-
-
-def lecture(block: str, key: str) -> torch.Tensor:
-    return torch.tensor(NUMBERS[block][key])
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Ways to hide the future, against the article's numbers and against each other."""
+"""Ways to hide the future, against `attend`, and where the repair fails."""
 
 import math
 
@@ -8,10 +8,7 @@ from torch.testing import assert_close
 
 from attention_core import attend, causal_mask
 from pages.learn.masking.experiment.mask_orders import mask_ways
-from tests.helpers.lectures import LECTURE_NUMBERS
 
-BLOCK = LECTURE_NUMBERS["001_masking"]
-FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0.0}
 T, D = 6, 4
 
 

@@ -8,10 +8,6 @@ from pages.learn.masking.experiment.dropout_draws import (
     deviations,
     drop_seeded,
 )
-from tests.helpers.lectures import LECTURE_NUMBERS
-
-BLOCK = LECTURE_NUMBERS["001_dropout_seed123"]
-FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0.0}
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.9])

@@ -17,8 +17,6 @@ from pages.learn.scaling.experiment import (
 )
 from tests.helpers.lectures import LECTURE_NUMBERS
 
-NUMBERS = LECTURE_NUMBERS
-
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
@@ -65,7 +63,7 @@ def test_uniform_rows(n: int):
 
 
 def test_the_experiment_of_the_course():
-    block = NUMBERS["003_scaling_variance"]
+    block = LECTURE_NUMBERS["003_scaling_variance"]
     names = dict(zip(DIVISORS, ("no_scale", "sqrt_d_k", "d_k", "d_k_squared"), strict=True))
     results = scaling_sweep([block["d_k"]], n_draws=1000, n_tokens=10, seed=0)
     for name, (found,) in results.items():

@@ -1,4 +1,4 @@
-"""The translator of dates: its attention against torch's, its stored weights on unseen dates."""
+"""The translator of dates: its stored weights on unseen dates, and the texts that it reads."""
 
 import json
 import struct
@@ -24,8 +24,6 @@ from pages.learn.two_networks.experiment.model import (
     trained_translator,
 )
 from training.translator import accuracy, train
-
-B, T, S, H, C = 2, 5, 7, 3, 12
 
 
 def test_the_stored_weights_translate_dates_that_training_never_saw():
