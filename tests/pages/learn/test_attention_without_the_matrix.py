@@ -11,12 +11,7 @@ from streamlit.testing.v1 import AppTest
 from torch.nn.functional import scaled_dot_product_attention
 
 from pages.learn.attention_without_the_matrix import sections, walked
-from tests.helpers.apptest import (
-    maps,
-    number_of,
-    open_page,
-    plain_tables,
-)
+from tests.helpers.apptest import maps, number_of, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from ui.widgets import controls

@@ -221,12 +221,7 @@ def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
     site: AppTest, layer_of: str, step: int, function: str
 ):
     open_page(
-        site,
-        VIEW,
-        block_layer_of=layer_of,
-        block_layer="3",
-        block_text=TEXT,
-        block_step=str(step),
+        site, VIEW, block_layer_of=layer_of, block_layer="3", block_text=TEXT, block_step=str(step)
     )
     rows = chart(site)
     line, points = (rows[rows["series"] == name] for name in (bend.CURVE, bend.NUMBERS))

@@ -12,13 +12,7 @@ from attention_core import Sampling, generate, stream
 from pages.learn.cheaper_models import distillation, drafts, experts, rewards
 from serving import runs
 from serving.limits import MAX_CHEAPER_TOKENS, MAX_CONTINUATIONS, MAX_CONTINUED_TOKENS, OverLimit
-from tests.helpers.apptest import (
-    maps,
-    messages,
-    open_page,
-    open_whole_page,
-    plain_tables,
-)
+from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
 from tests.helpers.browser import plain
 from tests.helpers.bundled_models import ENCODER, FIRST_GPT2, bundled
 from tests.helpers.charts import drawn_charts

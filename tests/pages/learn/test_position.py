@@ -12,13 +12,7 @@ from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from pages.learn.position import orders, sections, turned
-from tests.helpers.apptest import (
-    messages,
-    open_page,
-    open_whole_page,
-    plain_tables,
-    python_numbers,
-)
+from tests.helpers.apptest import messages, open_page, open_whole_page, plain_tables, python_numbers
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import DrawnChart, drawn_charts
 from tests.helpers.drawn_tensors import drawings, panels, pictures

@@ -27,12 +27,7 @@ from serving import compute
 from serving.cache import size_of
 from serving.jobs import JobQueue
 from serving.limits import MAX_FORMING_STEPS
-from tests.helpers.apptest import (
-    messages,
-    open_page,
-    open_whole_page,
-    plain_tables,
-)
+from tests.helpers.apptest import messages, open_page, open_whole_page, plain_tables
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import drawings
 from tests.helpers.jobs import finish

@@ -15,13 +15,7 @@ from torch.nn.functional import cross_entropy
 from pages.learn.who_sets_the_weights import run, sections
 from serving import models
 from serving.limits import OverLimit
-from tests.helpers.apptest import (
-    maps,
-    messages,
-    open_page,
-    open_whole_page,
-    plain_tables,
-)
+from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled
 from tests.helpers.charts import DrawnChart, drawn_charts
 from ui.text.number_text import percent
@@ -280,10 +274,7 @@ def test_stopped_stays_stopped(site: AppTest):
     settings = run.Settings(FIRST_GPT2, TEXT + " again", RATE, 1)
     site.session_state["who_sets_the_weights_run_stopped"] = settings
     open_page(
-        site,
-        VIEW,
-        who_sets_the_weights_text=settings.text,
-        who_sets_the_weights_rate=str(RATE),
+        site, VIEW, who_sets_the_weights_text=settings.text, who_sets_the_weights_rate=str(RATE)
     )
     assert not drawn_charts(site)
     assert not run.run.is_cached(settings)

@@ -24,11 +24,7 @@ def metrics(site: AppTest) -> dict[str, str]:
 
 def test_the_notebook_s_weights_on_the_page(site: AppTest):
     open_whole_page(
-        site,
-        VIEW,
-        why_attention_notebook="true",
-        why_attention_state="2",
-        why_attention_seed="789",
+        site, VIEW, why_attention_notebook="true", why_attention_state="2", why_attention_seed="789"
     )
     assert not site.exception
     table = site.dataframe[0].value

@@ -11,11 +11,7 @@ from torch.testing import assert_close
 from attention_core import attend
 from attention_core.masks import causal_mask, padding_mask
 from pages.learn.attention_without_the_matrix.experiment import backward, memory
-from pages.learn.attention_without_the_matrix.experiment.tiles import (
-    attend_in_tiles,
-    steps,
-    tiles,
-)
+from pages.learn.attention_without_the_matrix.experiment.tiles import attend_in_tiles, steps, tiles
 
 B, H, H_KV, T, S, D, D_V = 2, 6, 3, 11, 13, 5, 7
 

@@ -41,10 +41,9 @@ def test_every_rung_contains_the_one_below(x, name, causal):
     rung = climb(name, x, settings)
     # the same products in another layout: rounding of float32 sums of 7 terms, no more
     assert rung.difference < 1e-5
-    assert rung.output.shape == {
-        SIMPLIFIED: (T, D_IN),
-        WRAPPER: (T, HEADS * D_OUT),
-    }.get(name, (T, D_OUT))
+    assert rung.output.shape == {SIMPLIFIED: (T, D_IN), WRAPPER: (T, HEADS * D_OUT)}.get(
+        name, (T, D_OUT)
+    )
 
 
 def test_the_check_can_fail(x):

@@ -4,10 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from pages.learn.masking.experiment.dropout_draws import (
-    deviations,
-    drop_seeded,
-)
+from pages.learn.masking.experiment.dropout_draws import deviations, drop_seeded
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.9])

@@ -8,20 +8,10 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import Transformer
-from attention_core.positions.scaling import (
-    DynamicScaling,
-    LinearScaling,
-    RopeScaling,
-    YarnScaling,
-)
+from attention_core.positions.scaling import DynamicScaling, LinearScaling, RopeScaling, YarnScaling
 from pages.learn.position.experiment import longer
 from pages.learn.position.experiment.order import in_two_orders
-from pages.learn.position.experiment.turned import (
-    before_turning,
-    pair_scores,
-    scores,
-    turned,
-)
+from pages.learn.position.experiment.turned import before_turning, pair_scores, scores, turned
 from tests.helpers.tiny_models import TINY, build
 
 CLOSE = {"atol": 1e-5, "rtol": 0.0}

@@ -8,15 +8,9 @@ from torch.testing import assert_close
 
 from attention_core.ladder import MultiHeadAttention
 from attention_core.seeding import seeded
-from pages.learn.shapes.experiment.mistakes import (
-    view_without_contiguous_error,
-)
+from pages.learn.shapes.experiment.mistakes import view_without_contiguous_error
 from pages.learn.shapes.experiment.named import ShapeStep
-from pages.learn.shapes.experiment.steps import (
-    layer_steps,
-    multi_head_steps,
-    random_embeddings,
-)
+from pages.learn.shapes.experiment.steps import layer_steps, multi_head_steps, random_embeddings
 from tests.helpers.lectures import LECTURE_NUMBERS
 from tests.helpers.tiny_models import TINY, build
 

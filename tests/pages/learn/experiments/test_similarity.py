@@ -5,11 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from attention_core.lecture_inputs import JOURNEY
-from pages.learn.similarity.experiment.word_vectors import (
-    largest,
-    products,
-    token_table,
-)
+from pages.learn.similarity.experiment.word_vectors import largest, products, token_table
 from tests.helpers.lectures import LECTURE_NUMBERS
 from tests.helpers.tiny_models import TINY, build
 

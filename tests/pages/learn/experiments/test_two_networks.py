@@ -19,10 +19,7 @@ from pages.learn.two_networks.experiment.dates import (
     read,
     write,
 )
-from pages.learn.two_networks.experiment.model import (
-    WEIGHTS,
-    trained_translator,
-)
+from pages.learn.two_networks.experiment.model import WEIGHTS, trained_translator
 from training.translator import accuracy, train
 
 

@@ -16,10 +16,7 @@ from pages.learn.watch_heads_form.experiment.sequences import (
     draw,
     probe,
 )
-from pages.learn.watch_heads_form.experiment.training import (
-    HeadTraining,
-    repeat_losses,
-)
+from pages.learn.watch_heads_form.experiment.training import HeadTraining, repeat_losses
 
 
 @pytest.fixture(autouse=True)
