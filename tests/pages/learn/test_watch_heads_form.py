@@ -297,7 +297,7 @@ def test_sentences_follow_the_numbers():
     )
     assert "4.25" in findings.learned(open_eyed)
     waiting = moments_of(Settings(n_heads=2), loss_trained=3.3)
-    assert "step" not in findings.dropped(waiting)
+    assert "at step" not in findings.dropped(waiting)
 
 
 def test_stored_runs_are_written_and_read_again():
