@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from pages.compare.heads.offline import Part, page
+from pages.compare.heads.offline import OfflineComponent, page
 from tests.helpers.browser import download, last_number, read_cell
 from tests.helpers.visitors import tell_when_settled
 from ui.canvas import heatmap, lines
@@ -37,22 +37,22 @@ def map_data(head: int) -> bytes:
     return heatmap.pack(heatmap.Map(weights(head), LABELS, title=title, causal=False, scale=scale))
 
 
-def parts() -> list[Part]:
+def parts() -> list[OfflineComponent]:
     buttons = "".join(f"<button value={head}>Open head {head}</button>" for head in range(3))
     heads = {head: map_data(head) for head in range(2)}
     line_data = lines.pack(
         np.stack([weights(0), weights(1)]), ["a", "b"], LABELS, title="Lines", causal=False
     )
     return [
-        Part(buttons, "", CHOOSER, {}),
-        Part.of(
+        OfflineComponent(buttons, "", CHOOSER, {}),
+        OfflineComponent.of(
             heatmap.canvas,
             heads[0],
             follows="open",
             variants=heads,
             missing="Head 2 is not in this file.",
         ),
-        Part.of(lines.canvas, line_data),
+        OfflineComponent.of(lines.canvas, line_data),
     ]
 
 
