@@ -1,5 +1,6 @@
 """The page "Block": its numbers against tensors computed without its code, extremes, links."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.learn.block import bend, orders, originals, parameters, prediction, sections, stream
 from serving import runs
 from serving.cache import size_of
-from serving.limits import MAX_TEXT_CHARACTERS
-from tests.helpers.apptest import code, messages, open_page, plain_tables
+from tests.helpers.apptest import code, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER, bundled
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import pictures
@@ -46,15 +46,8 @@ def run_of(name: str, text: str):
 def test_the_page_opens_on_the_lecture_s_layer(site: AppTest):
     open_page(site, VIEW, block_step="2")
     (table,) = plain_tables(site)
-    assert list(table["tensor"])[1:4] == [
-        "outputs of the heads",
-        "concatenated per word",
-        "out projection",
-    ]
-    assert table["shape"][1] == "8 heads × 5 tokens × 64 columns"
-    assert table["shape"][2] == "5 tokens × 512 head columns"
-    assert table["shape"][6] == "5 tokens × 2,048 hidden numbers"
-    assert "8 heads of 64" in site.text[-1].value
+    for step, sizes in ((1, ["8", "5", "64"]), (2, ["5", "512"]), (6, ["5", "2,048"])):
+        assert re.findall(r"[\d,]+", table["shape"][step]) == sizes
     (heads, values), (merged, side_by_side) = panels(site)
     assert heads["shape"] == [3, 5, 3]
     assert merged["columns"] == ["0", "1", "2", "64", "65", "66", "128", "129", "130"]
@@ -84,19 +77,20 @@ def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
         assert len(code(site)) == 1
 
 
-@pytest.mark.parametrize("heads", originals.HEADS_2017)
-@pytest.mark.parametrize("kind", [originals.ENCODER_2017, originals.DECODER_2017])
-def test_layers_of_2017_at_their_extremes(site: AppTest, kind: str, heads: int):
-    open_page(site, VIEW, block_layer_of=kind)
-    site.select_slider("block_heads").set_value(heads)
-    site.select_slider("block_hidden").set_value(512 if heads < 8 else 4096).run()
-    assert not site.exception
-    n_steps = 15 if kind == originals.DECODER_2017 else 10
-    assert len(plain_tables(site)[0]) == n_steps
-    for step in range(n_steps):
-        site.select_slider("block_step").set_value(step).run()
-        assert not site.exception
-        assert len(code(site)) == 1
+def test_layers_of_2017_at_their_extremes(site: AppTest):
+    open_page(site, VIEW)
+    for kind, n_steps, heads, hidden in (
+        (originals.ENCODER_2017, 10, originals.HEADS_2017[-1], 4096),
+        (originals.DECODER_2017, 15, originals.HEADS_2017[0], 512),
+    ):
+        site.selectbox("block_layer_of").set_value(kind)
+        site.select_slider("block_heads").set_value(heads)
+        site.select_slider("block_hidden").set_value(hidden).run()
+        assert len(plain_tables(site)[0]) == n_steps
+        for step in range(n_steps):
+            site.select_slider("block_step").set_value(step).run()
+            assert not site.exception
+            assert len(code(site)) == 1
     # the step that only the longer layer has becomes the last of the shorter one
     site.selectbox("block_layer_of").set_value(originals.ENCODER_2017).run()
     assert site.select_slider("block_step").value == 9
@@ -104,26 +98,28 @@ def test_layers_of_2017_at_their_extremes(site: AppTest, kind: str, heads: int):
 
 def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
     open_page(site, VIEW, block_layer_of=originals.DECODER_2017, block_text=TEXT)
-    assert plain_tables(site)[0]["shape"][0] == "4 tokens × width of 512"
-    assert "Its memory: 8 encoder tokens" in site.text[-1].value
+    assert plain_tables(site)[0]["shape"][0].startswith("4 tokens")
     site.select_slider("block_step").set_value(6).run()
     (_, queries), (memory, _), (_, heads) = panels(site)
     assert queries.shape == (4, 6)
     assert memory["rows"] == ["Nine", "grey", "geese", "fly", "over", "the"]
-    assert memory["shapeText"] == "8 tokens × width of 512; drawn: 6 × 6"
+    assert re.findall(r"\d+", memory["shapeText"]) == ["8", "512", "6", "6"]
     assert heads.shape == (2, 4, 6)
 
 
 def test_parts_seen_in_another_order(site: AppTest):
     section = {"block_section": sections.ORDER, "block_text": TEXT}
     open_page(site, VIEW, **section)
-    for choice in (originals.ENCODER_2017, originals.DECODER_2017, DECODER, ENCODER):
-        site.selectbox("block_layer_of").set_value(choice).run()
-        for how in orders.ORDERS:
-            site.selectbox("block_order").set_value(how).run()
-            assert not site.exception
-            table = frame(site)
-            assert list(table["order does not matter"]) == [True, True, True, False, False]
+    for choice, how in zip(
+        (originals.ENCODER_2017, originals.DECODER_2017, DECODER, ENCODER),
+        (*orders.ORDERS, "reversed"),
+        strict=True,
+    ):
+        site.selectbox("block_layer_of").set_value(choice)
+        site.selectbox("block_order").set_value(how).run()
+        assert not site.exception
+        table = frame(site)
+        assert list(table["order does not matter"]) == [True, True, True, False, False]
     (_, first), (_, second) = panels(site)
     assert first.shape == second.shape
     assert np.abs(first - second).max() > 1e-3  # with a causal mask, the part that opens
@@ -190,7 +186,7 @@ def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
     expected = middle.softmax(-1)
     assert table["its probability"][20] == pytest.approx(float(expected[best]), rel=1e-3)
     assert table["rank of the final token"][20] == 1 + int((expected > expected[best]).sum())
-    assert "first after 30 layers" in site.text[-1].value
+    assert "30 layers" in site.text[-1].value
 
 
 def test_the_next_token(site: AppTest):
@@ -210,53 +206,6 @@ def test_the_next_token(site: AppTest):
     assert gflop[0] == pytest.approx(5 * 2 * n_parameters / 1e9, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    "section", [sections.STEPS, sections.ORDER, sections.STREAM, sections.LENS, sections.NEXT]
-)
-def test_bad_texts_are_explained(site: AppTest, section: str):
-    choice = {"block_layer_of": DECODER} if section in (sections.STEPS, sections.ORDER) else {}
-    open_page(site, VIEW, block_section=section, **choice)
-    for text, says in (
-        ("", "type one or more"),
-        ("word " * 500, "over the limit of 128"),
-        ("<script>alert(1)</script> ![x](http://example.invalid/x.png)", ""),
-        ("\U0001f99c مرحبا \u202e", ""),
-        ("one", ""),
-    ):
-        site.text_input("block_text").set_value(text).run()
-        assert not site.exception
-        assert site.text_input("block_text").value == text
-        assert [says in message for message in messages(site)] == ([True] if says else [])
-    assert MAX_TEXT_CHARACTERS >= site.text_input("block_text").proto.max_chars > 0
-
-
-@pytest.mark.parametrize("text", ["", "   ", "word " * 500])
-def test_bad_texts_for_the_layers_of_2017(site: AppTest, text: str):
-    open_page(site, VIEW, block_text=text or " ")
-    site.text_input("block_text").set_value(text).run()
-    assert not site.exception
-    assert len(messages(site)) == 1
-
-
-@pytest.mark.parametrize("section", sections.READ)
-def test_every_section_is_short_and_restored_by_its_link(site: AppTest, section: str):
-    from tests.helpers.apptest import MAX_WORDS, words
-
-    open_page(site, VIEW, block_section=section)
-    assert not site.exception
-    assert site.selectbox("block_section").value == section
-    assert words(site) < MAX_WORDS
-
-
-@pytest.mark.parametrize("section", sections.READ)
-def test_without_weights_the_rest_still_works(site: AppTest, no_weights: None, section: str):
-    open_page(site, VIEW, block_section=section)
-    assert not site.exception
-    needs = section in (sections.STREAM, sections.LENS, sections.NEXT)
-    assert ["make run" in message for message in messages(site)] == ([True] if needs else [])
-    assert len(site.dataframe) + len(plain_tables(site)) == (not needs)
-
-
 def test_what_is_kept_is_bounded():
     runs.forward.clear()
     done = stream.run(ENCODER, TEXT)
@@ -272,12 +221,7 @@ def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
     site: AppTest, layer_of: str, step: int, function: str
 ):
     open_page(
-        site,
-        VIEW,
-        block_layer_of=layer_of,
-        block_layer="3",
-        block_text=TEXT,
-        block_step=str(step),
+        site, VIEW, block_layer_of=layer_of, block_layer="3", block_text=TEXT, block_step=str(step)
     )
     rows = chart(site)
     line, points = (rows[rows["series"] == name] for name in (bend.CURVE, bend.NUMBERS))
@@ -291,13 +235,12 @@ def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
             rtol=1e-5,
         )
     said = site.text[-1].value
-    assert said.startswith(f"{function}: of the ")
     assert len(points) == bend.MOST_SHOWN
     assert line["before"].min() <= points["before"].min() < 0 < points["before"].max()
     if layer_of != originals.ENCODER_2017:
         mlp = bundled(layer_of).core.blocks[3].mlp
         before = made_by(mlp.gate if mlp.gate is not None else mlp.up, layer_of, TEXT)[0, -1]
-        assert f"of the {len(before):,} numbers of" in said
+        assert f"{len(before):,} numbers" in said
         assert f"{int((before < 0).sum()):,} are below zero" in said
         drawn = torch.tensor(points["before"].to_numpy(), dtype=before.dtype)
         nearest = (before[None] - drawn[:, None]).abs().amin(dim=1)

@@ -11,14 +11,7 @@ from torch.testing import assert_close
 from attention_core import attend
 from attention_core.masks import causal_mask, padding_mask
 from pages.learn.attention_without_the_matrix.experiment import backward, memory
-from pages.learn.attention_without_the_matrix.experiment.tiles import (
-    Rows,
-    add_tile,
-    attend_in_tiles,
-    empty_rows,
-    steps,
-    tiles,
-)
+from pages.learn.attention_without_the_matrix.experiment.tiles import attend_in_tiles, steps, tiles
 
 B, H, H_KV, T, S, D, D_V = 2, 6, 3, 11, 13, 5, 7
 
@@ -52,19 +45,6 @@ def test_a_random_tiling_in_a_random_order_is_torchs_attention(seed: int):
         assert_close(found, attend(q, k, v, mask=mask).context, atol=tolerance, rtol=0)
 
 
-def test_m_and_l_make_the_weights_of_attend():
-    q, k, v = tensors(torch.float64)
-    mask = causal_mask(T, S)
-    record = attend(q, k, v, mask=mask, scale=0.3)
-    rows = attend_in_tiles(q, k, v, (3, 4), mask=mask, scale=0.3)
-    assert_close(rows.m, record.scaled_scores.amax(-1), atol=1e-12, rtol=0)
-    assert_close(rows.m + rows.l.log(), record.scaled_scores.logsumexp(-1), atol=1e-12, rtol=0)
-    again = backward.weights_again(
-        q[1, 4], k[1, 2], Rows(rows.m[1, 4], rows.l[1, 4], rows.o[1, 4]), 0.3, mask
-    )
-    assert_close(again, record.weights[1, 4], atol=1e-12, rtol=0)
-
-
 def test_a_query_that_sees_no_key_gets_zeros_and_no_nan():
     q, k, v = tensors(torch.float64)
     real = torch.ones(B, S)
@@ -75,32 +55,6 @@ def test_a_query_that_sees_no_key_gets_zeros_and_no_nan():
         rows = attend_in_tiles(q, k, v, tile, mask=mask)
         assert_close(rows.output, attend(q, k, v, mask=mask).context, atol=1e-12, rtol=0)
         assert rows.output[0].count_nonzero() == 0
-
-
-def test_a_tile_that_hides_every_key_of_some_rows():
-    """It is computed for its other rows; the hidden ones stay as they were."""
-    scores = torch.tensor([[-math.inf, -math.inf], [1.0, 2.0]])
-    v = torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, 3.0]])
-    rows, factor = add_tile(empty_rows(torch.zeros(2, 4), v), scores, v)
-    assert rows.m.tolist() == [-math.inf, 2.0]
-    assert rows.l[0] == 0
-    assert rows.o[0].count_nonzero() == 0
-    assert_close(rows.l[1], torch.tensor(1 + math.exp(-1)))
-    assert factor.tolist() == [0.0, 0.0]
-    again, factor = add_tile(rows, scores.flip(0), v)
-    assert again.m.tolist() == [2.0, 2.0]
-    assert factor.tolist() == [0.0, 1.0]
-    assert_close(again.o[1], rows.o[1])
-    assert_close(again.l[1], rows.l[1])
-
-
-def test_a_larger_maximum_makes_the_old_sums_smaller():
-    v = torch.tensor([[1.0], [10.0]])
-    rows, _ = add_tile(empty_rows(torch.zeros(1, 2), v), torch.tensor([[0.0]]), v[:1])
-    rows, factor = add_tile(rows, torch.tensor([[3.0]]), v[1:])
-    assert_close(factor, torch.tensor([math.exp(-3)]))
-    assert_close(rows.l, torch.tensor([1 + math.exp(-3)]))
-    assert_close(rows.o, torch.tensor([[10 + math.exp(-3)]]))
 
 
 def test_large_scores_do_not_overflow():
@@ -128,29 +82,6 @@ def test_the_steps_leave_out_what_the_mask_forbids():
         assert_close(step.factor, torch.exp(step.before.m - m))
     # rows of tiles that come later are untouched
     assert found[0].rows.m[4:].tolist() == [-math.inf] * (T - 4)
-
-
-@pytest.mark.parametrize(("order", "tile"), [([0, 0, 1, 2], (6, 7)), ([0, 1], (6, 7))])
-def test_an_order_without_a_tile_is_refused(order, tile):
-    q, k, v = tensors(torch.float64)
-    with pytest.raises(ValueError, match=r"does not hold 4 tiles once"):
-        attend_in_tiles(q, k, v, tile, order=order)
-
-
-def test_wrong_arguments_are_refused():
-    q, k, v = tensors(torch.float64)
-    with pytest.raises(ValueError, match="keys of a tile must be at least 1, got 0"):
-        attend_in_tiles(q, k, v, (2, 0))
-    with pytest.raises(ValueError, match="do not fit"):
-        attend_in_tiles(q, k[..., :4], v, (2, 2))
-    with pytest.raises(ValueError, match="do not fit"):
-        attend_in_tiles(q, k, v[:, :, 1:], (2, 2))
-    with pytest.raises(ValueError, match="scale"):
-        attend_in_tiles(q, k, v, (2, 2), scale=0.0)
-    q, k, v = (of[0, 0] for of in (q, k, v))
-    rows = attend_in_tiles(q, k, v, (2, 2))
-    with pytest.raises(ValueError, match=r"the gradient is \(11, 5\), the output \(11, 7\)"):
-        backward.gradients(q, k, v, rows, q, (2, 2), scale=1.0)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -205,12 +136,3 @@ def test_the_fast_memory_holds_a_tile_of_everything():
     held = [q[step.queries], k[step.keys], v[step.keys, :D], step.scores]
     held += [tile_rows.m, tile_rows.l, tile_rows.o]
     assert memory.fast_numbers(D, (4, 3)) == sum(of.numel() for of in held)
-
-
-@pytest.mark.parametrize("bad", [{"n_tokens": 0}, {"head_size": 0}, {"tile": (0, 1)}])
-def test_sizes_below_one_are_refused(bad):
-    arguments = {"n_tokens": 4, "head_size": 3, "tile": (2, 2)} | bad
-    with pytest.raises(ValueError, match="must be at least 1, got 0"):
-        memory.in_tiles(
-            arguments["n_tokens"], arguments["head_size"], arguments["tile"], causal=True
-        )

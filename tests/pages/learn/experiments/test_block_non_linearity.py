@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from attention_core.model.config import TransformerConfig
 from attention_core.model.layers import FeedForward
-from pages.learn.block.experiment import curve, non_linearity
+from pages.learn.block.experiment import non_linearity
 
 FUNCTIONS = {
     "gelu": torch.nn.GELU(),
@@ -42,10 +42,3 @@ def test_what_the_second_matrix_reads_is_what_the_function_gives(name: str, gate
     assert numbers.before.shape == (11,)
     times = torch.ones(11) if mlp.gate is None else mlp.up(x)
     assert_close(numbers.after * times, mlp.hidden(x), atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_curve_is_the_function(name: str):
-    x, y = curve(name, -4, 2, 13)
-    assert_close(x, torch.arange(13) / 2 - 4)
-    assert_close(y, FUNCTIONS[name](x), atol=1e-5, rtol=1e-5)

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, kl_div
+from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 from attention_core import Transformer, generate
@@ -30,7 +30,7 @@ def mlp_of(model: Transformer, layer: int) -> nn.Module:
 # ---- experts
 
 
-@pytest.mark.parametrize("n_experts", [1, 3, 8, 44])
+@pytest.mark.parametrize("n_experts", [3, 44])
 @pytest.mark.parametrize("sort", [False, True])
 def test_all_experts_add_up_to_the_output(decoder: Transformer, n_experts: int, sort: bool):
     record, down = record_of(decoder, 1), mlp_of(decoder, 1).down
@@ -49,21 +49,6 @@ def test_all_experts_add_up_to_the_output(decoder: Transformer, n_experts: int, 
     assert_close(
         experts.output_of(added, every, down.bias), record.mlp_output[0], atol=1e-5, rtol=1e-4
     )
-
-
-def test_a_contribution_is_a_sum_over_its_units(decoder: Transformer):
-    record, down = record_of(decoder, 0), mlp_of(decoder, 0).down.matrix
-    hidden, cut = record.mlp_hidden[0], experts.cut(torch.arange(len(down)), 5)
-    added = experts.contributions(hidden, down, cut)
-    by_hand = torch.zeros(down.shape[1])
-    for unit in cut[3].tolist():
-        by_hand += hidden[2, unit] * down[unit]
-    assert_close(added[2, 3], by_hand, atol=1e-5, rtol=1e-4)
-
-
-def test_units_are_sorted_by_the_token_for_which_they_write_most():
-    hidden = torch.tensor([[1.0, 0.0, -3.0, 0.5], [0.5, 2.0, 1.0, -4.0]])
-    assert experts.units_by_token(hidden).tolist() == [0, 2, 1, 3]
 
 
 def test_the_longest_contributions_are_kept():
@@ -95,13 +80,6 @@ def test_the_next_token_is_that_of_a_model_without_the_other_units(decoder: Tran
         assert_close(logits, expected(IDS).logits[0, -1], atol=1e-4, rtol=1e-4)
 
 
-def test_the_last_layer_goes_on_too(decoder: Transformer):
-    last = decoder.config.n_layers - 1
-    record = record_of(decoder, last)
-    logits = experts.logits_behind(decoder, last, record, record.mlp_output)
-    assert_close(logits, decoder(IDS).logits[0, -1], atol=1e-4, rtol=1e-4)
-
-
 def test_multiplications_of_the_matrices():
     config = TINY["llama"]
     mlp = mlp_of(build("llama"), 0)
@@ -113,59 +91,7 @@ def test_multiplications_of_the_matrices():
     assert plain == 2 * TINY["gpt2"].d_model * TINY["gpt2"].d_ff
 
 
-def test_what_experts_refuse():
-    units, added = torch.arange(6), torch.zeros(2, 3, 4)
-    with pytest.raises(ValueError, match="at most 6, got 7"):
-        experts.cut(units, 7)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        experts.kept(added, 0)
-    with pytest.raises(ValueError, match="at most 3, got 4"):
-        experts.kept(added, 4)
-    with pytest.raises(ValueError, match="at most 4, got 5"):
-        experts.multiplications(TINY["gpt2"], 4, 5)
-    model = build("bert")
-    record = record_of(model, 0)
-    with pytest.raises(ValueError, match="post-norm"):
-        experts.logits_behind(model, 0, record, record.mlp_output)
-
-
 # ---- drafts
-
-
-@pytest.mark.parametrize("ahead", [1, 2, 3])
-def test_ranks_are_places_in_the_sorted_vocabulary(decoder: Transformer, ahead: int):
-    logits, ids = decoder(IDS).logits[0], IDS[0]
-    expected = [
-        logits[t].argsort(descending=True).tolist().index(int(ids[t + ahead])) + 1
-        for t in range(len(ids) - ahead)
-    ]
-    assert drafts.ranks(logits, ids, ahead).tolist() == expected
-
-
-def test_a_short_text_has_no_token_so_far_ahead(decoder: Transformer):
-    logits, ids = decoder(IDS[:, :2]).logits[0], IDS[0, :2]
-    assert drafts.ranks(logits, ids, 2).tolist() == []
-    assert drafts.ranks(logits, ids, 5).tolist() == []
-    with pytest.raises(ValueError, match="2 rows of logits do not fit 7 tokens"):
-        drafts.ranks(logits, IDS[0], 1)
-    with pytest.raises(ValueError, match="ahead must be at least 1, got 0"):
-        drafts.ranks(logits, ids, 0)
-
-
-def test_expected_tokens_are_those_of_many_draws():
-    acceptance, n_drafted = 0.7, 4
-    draws = torch.rand(200_000, n_drafted, generator=torch.Generator().manual_seed(1))
-    accepted = (draws < acceptance).int().cumprod(dim=1).sum(dim=1)
-    expected = drafts.expected_tokens(acceptance, n_drafted)
-    assert expected == pytest.approx(float((accepted + 1).float().mean()), abs=0.02)
-    assert drafts.expected_tokens(0.5, 3) == 1.875
-    assert drafts.expected_tokens(0.0, 5) == 1.0
-    assert drafts.expected_tokens(1.0, 5) == 6.0
-    assert drafts.expected_tokens(0.3, 0) == 1.0
-    with pytest.raises(ValueError, match="0 to 1, got 1.5"):
-        drafts.expected_tokens(1.5, 3)
-    with pytest.raises(ValueError, match="at least 0, got -1"):
-        drafts.expected_tokens(0.5, -1)
 
 
 def test_the_first_layers_predict_as_the_logit_lens_does(decoder: Transformer):
@@ -189,7 +115,7 @@ def test_a_cache_changes_nothing_of_a_draft(decoder: Transformer, n_layers: int,
         assert cache.length == end
 
 
-@pytest.mark.parametrize("n_drafted", [1, 2, 5])
+@pytest.mark.parametrize("n_drafted", [1, 5])
 def test_a_checked_draft_writes_what_the_whole_model_writes(decoder: Transformer, n_drafted: int):
     """Whatever the draft is worth: with no layer, with some, and with all of them."""
     n_all = decoder.config.n_layers
@@ -208,16 +134,6 @@ def test_a_checked_draft_writes_what_the_whole_model_writes(decoder: Transformer
             assert list(checked.written) == alone[: len(checked.written)]
         assert checked.n_accepted == n_drafted  # all layers draft what they check
     assert min(n_kept) == 0
-
-
-def test_what_a_draft_refuses(decoder: Transformer):
-    n_all, room = decoder.config.n_layers, decoder.config.context_length
-    with pytest.raises(ValueError, match="n_drafted must be at least 1, got 0"):
-        drafts.draft(decoder, IDS[0], 1, 0)
-    with pytest.raises(ValueError, match=f"n_layers must be at most {n_all}, got {n_all + 1}"):
-        drafts.draft(decoder, IDS[0], n_all + 1, 2)
-    with pytest.raises(ValueError, match=f"the context holds {room}"):
-        drafts.draft(decoder, IDS[0], 1, room)
 
 
 # ---- rewards
@@ -245,30 +161,6 @@ def test_a_rule_marks_with_0_or_1(rule: str, text: str, word: str, expected: flo
 def test_tokens_that_come_twice():
     assert rewards.reward(rewards.NO_TOKEN_TWICE, (1, 2, 3), "") == 1
     assert rewards.reward(rewards.NO_TOKEN_TWICE, (1, 2, 1), "") == 0
-    with pytest.raises(ValueError, match="must be one of .* got 'beauty'"):
-        rewards.reward("beauty", (1,), "")
-
-
-def test_advantages_have_mean_0_and_deviation_1():
-    marks = torch.tensor([1.0, 0.0, 0.0, 1.0, 0.0])
-    expected = (marks - marks.mean()) / marks.std(unbiased=False)
-    assert rewards.advantages(marks.tolist()) == pytest.approx(expected.tolist())
-    for equal in (0.0, 1.0, 0.1):
-        assert rewards.advantages([equal] * 3) == [0.0] * 3
-    with pytest.raises(ValueError, match="got 0"):
-        rewards.advantages([])
-
-
-@pytest.mark.parametrize("advantage", [1.7, -0.6, 0.0])
-def test_the_gradient_is_that_of_autograd(decoder: Transformer, advantage: float):
-    logits = decoder(IDS).logits[0, -1].clone().requires_grad_()
-    token = 11
-    loss = advantage * cross_entropy(logits[None], torch.tensor([token]))
-    assert_close(rewards.token_loss(logits, token, advantage), loss)
-    (expected,) = torch.autograd.grad(loss, logits)
-    found = rewards.gradient(logits.detach(), token, advantage)
-    assert float((found - expected).abs().max()) < 1e-5
-    assert float(found.sum()) == pytest.approx(0, abs=1e-5)
 
 
 # ---- distillation
@@ -278,22 +170,6 @@ def two_logits(rows: int = 5, size: int = 30) -> tuple[torch.Tensor, torch.Tenso
     generator = torch.Generator().manual_seed(3)
     teacher, student = 2 * torch.randn(2, rows, size, generator=generator)
     return teacher, student
-
-
-@pytest.mark.parametrize("temperature", [1.0, 2.5])
-def test_the_divergence_is_that_of_torch(temperature: float):
-    teacher, student = two_logits()
-    logs = [(logits / temperature).log_softmax(-1) for logits in (student, teacher)]
-    expected = kl_div(*logs, log_target=True, reduction="none").sum(-1) / math.log(2)
-    assert_close(distillation.divergence_bits(teacher, student, temperature), expected)
-    assert_close(distillation.divergence_bits(teacher, teacher, temperature), torch.zeros(5))
-
-
-def test_the_entropy_is_that_of_torch():
-    teacher, _ = two_logits()
-    expected = torch.distributions.Categorical(logits=teacher).entropy() / math.log(2)
-    assert_close(distillation.entropy_bits(teacher), expected)
-    assert_close(distillation.entropy_bits(torch.zeros(2, 8)), torch.full((2,), 3.0))
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
@@ -309,12 +185,6 @@ def test_the_gradients_are_those_of_autograd(temperature: float):
     assert_close(distillation.hard_gradient(right, student), expected, atol=1e-5, rtol=1e-4)
 
 
-def test_pushes_are_counted_in_both_directions():
-    gradient = torch.tensor([[0.002, -0.002, 0.0009], [0.0, 0.0, -1.0]])
-    assert distillation.n_pushed(gradient).tolist() == [2, 1]
-    assert distillation.n_pushed(gradient, 0.1).tolist() == [0, 1]
-
-
 def test_the_costs_of_a_student_are_those_of_a_model_of_its_depth():
     config = TINY["llama-tied"]
     n_parameters, whole = distillation.costs(config, config.n_layers, 7)
@@ -326,14 +196,3 @@ def test_the_costs_of_a_student_are_those_of_a_model_of_its_depth():
         sum(p.numel() for p in block.parameters() if p.dim() == 2)
         + 2 * 7 * config.n_heads * config.d_head
     )
-
-
-def test_what_distillation_refuses():
-    teacher, student = two_logits()
-    for measure in (distillation.divergence_bits, distillation.soft_gradient):
-        with pytest.raises(ValueError, match="temperature must be a finite number, above 0, got 0"):
-            measure(teacher, student, 0)
-    with pytest.raises(ValueError, match="n_layers must be at most 2, got 3"):
-        distillation.costs(TINY["llama"], 3, 7)
-    with pytest.raises(ValueError, match="n_layers must be at least 1, got 0"):
-        distillation.costs(TINY["llama"], 0, 7)

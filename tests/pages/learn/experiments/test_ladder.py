@@ -1,6 +1,4 @@
-"""One rung at a time: the lectures' numbers, and every rung holds the one below it."""
-
-import math
+"""One rung at a time: every rung holds the one below it."""
 
 import pytest
 import torch
@@ -16,7 +14,6 @@ from pages.learn.ladder.experiment.ladder import (
     SIMPLIFIED,
     SPLITS,
     V1,
-    V2,
     WRAPPER,
     RungSettings,
     climb,
@@ -26,66 +23,15 @@ from pages.learn.ladder.experiment.ladder import (
     projections,
     score_matrix,
 )
-from pages.learn.ladder.experiment.softmaxes import naive_softmax, stable_softmax, weights_by_sum
-from tests.helpers.lectures import LECTURE_NUMBERS
 
-NUMBERS = LECTURE_NUMBERS
-FOUR_DECIMALS = {"atol": 5e-5, "rtol": 0.0}
 # distinct sizes for everything
 T, D_IN, D_OUT, HEADS = 5, 7, 6, 3
 SETTINGS = RungSettings(d_out=D_OUT, n_heads=HEADS, dropout=0.3, seed=17, draw=4)
 
 
-def lecture(block: str, key: str) -> torch.Tensor:
-    return torch.tensor(NUMBERS[block][key])
-
-
 @pytest.fixture
 def x() -> torch.Tensor:
     return torch.randn(T, D_IN, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.mark.parametrize(
-    ("name", "example", "block", "tensors"),
-    [
-        (SIMPLIFIED, JOURNEY, "002_simplified_self_attention", ("scores", "weights", "context")),
-        (V1, JOURNEY, "002_self_attention_v1_seed123", ("scores", "weights", "context")),
-        (V2, JOURNEY, "002_self_attention_v2_seed789", ("weights", "context")),
-        (V2, BOY, "001_simple_attention_seed123", ("context",)),
-    ],
-)
-def test_single_heads_of_the_lectures(name, example, block, tensors):
-    rung = climb(name, example.embeddings)
-    for tensor in tensors:
-        assert_close(getattr(rung.record, tensor), lecture(block, tensor), **FOUR_DECIMALS)
-    assert_close(rung.output, lecture(block, "context"), **FOUR_DECIMALS)
-    for matrix, values in rung.matrices.items():
-        stored = lecture(block, matrix)
-        assert_close(values, stored.T if name == V1 else stored, **FOUR_DECIMALS)
-
-
-def test_wrapper_of_the_lecture():
-    rung = climb(WRAPPER, BOY.embeddings, RungSettings(causal=False))
-    block = NUMBERS["001_multi_head_wrapper_seed123"]
-    assert_close(rung.output, torch.tensor(block["context"]), **FOUR_DECIMALS)
-    for number, head in enumerate(block["heads"]):
-        for matrix, values in head.items():
-            ours = rung.matrices[f"heads.{number}.{matrix}"]
-            assert_close(ours, torch.tensor(values), **FOUR_DECIMALS)
-
-
-@pytest.mark.parametrize(("key", "causal"), [("output", False), ("output_causal", True)])
-def test_weight_splits_of_the_lecture(key, causal):
-    rung = climb(SPLITS, BOY.embeddings, RungSettings(causal=causal))
-    block = "001_multi_head_fused_seed123"
-    assert_close(rung.output, lecture(block, key), **FOUR_DECIMALS)
-    w_key, w_query, w_value = lecture(block, "fused_weight_key_query_value").chunk(3)
-    assert_close(rung.matrices["W_key"], w_key, **FOUR_DECIMALS)
-    assert_close(rung.matrices["W_query"], w_query, **FOUR_DECIMALS)
-    assert_close(rung.matrices["W_value"], w_value, **FOUR_DECIMALS)
-    assert_close(
-        rung.matrices["out_proj.weight"], lecture(block, "out_proj_weight"), **FOUR_DECIMALS
-    )
 
 
 @pytest.mark.parametrize("name", RUNGS)
@@ -95,10 +41,9 @@ def test_every_rung_contains_the_one_below(x, name, causal):
     rung = climb(name, x, settings)
     # the same products in another layout: rounding of float32 sums of 7 terms, no more
     assert rung.difference < 1e-5
-    assert rung.output.shape == {
-        SIMPLIFIED: (T, D_IN),
-        WRAPPER: (T, HEADS * D_OUT),
-    }.get(name, (T, D_OUT))
+    assert rung.output.shape == {SIMPLIFIED: (T, D_IN), WRAPPER: (T, HEADS * D_OUT)}.get(
+        name, (T, D_OUT)
+    )
 
 
 def test_the_check_can_fail(x):
@@ -156,19 +101,6 @@ def test_the_global_stream_goes_on_as_if_nothing_was_drawn(x):
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_seeds_nest():
-    with seeded(3):
-        torch.rand(2)
-        expected = torch.rand(2)
-    with seeded(3):
-        torch.rand(2)
-        with seeded(4):
-            torch.rand(7)
-        assert torch.equal(torch.rand(2), expected)
-    with pytest.raises(ValueError, match="got -1"), seeded(-1):
-        pass
-
-
 def test_lecture_seeds():
     six, nine = JOURNEY.embeddings, BOY.embeddings
     assert [lecture_seed(name, six) for name in RUNGS[1:]] == [123, 789, 789, 789, 123, 123]
@@ -176,35 +108,10 @@ def test_lecture_seeds():
 
 
 def test_what_does_not_fit_is_refused(x):
-    with pytest.raises(ValueError, match="'v3' is not one of the rungs"):
-        climb("v3", x)
-    with pytest.raises(ValueError, match=r"got \(1, 5, 7\)"):
-        climb(V1, x[None])
-    with pytest.raises(ValueError, match=r"got \(0, 7\)"):
+    with pytest.raises(ValueError, match=r"\(0, 7\)"):
         climb(V1, x[:0])
-    with pytest.raises(ValueError, match=r"d_out \(5\) must be divisible by num_heads \(3\)"):
+    with pytest.raises(ValueError, match=r"\(5\).*\(3\)"):
         climb(SPLITS, x, RungSettings(d_out=5, n_heads=3))
 
 
 # ---- scores to weights
-
-
-def test_weights_by_sum_of_the_lecture():
-    scores = lecture("002_simplified_self_attention", "scores")
-    expected = lecture("002_simplified_self_attention", "weights_by_sum_row2")
-    assert_close(weights_by_sum(scores)[1], expected, **FOUR_DECIMALS)
-    # a factor cancels, which it does not in a softmax
-    assert_close(weights_by_sum(scores * 50), weights_by_sum(scores))
-    assert not torch.allclose(stable_softmax(scores * 50), stable_softmax(scores), atol=0.1)
-
-
-def test_naive_and_stable_softmax_agree_with_torch_until_exp_overflows(x):
-    scores = x @ x.T
-    for softmax in (naive_softmax, stable_softmax):
-        assert_close(softmax(scores), torch.softmax(scores, dim=-1), atol=1e-6, rtol=0)
-    assert torch.isfinite(naive_softmax(torch.tensor([88.0, 80.0]))).all()
-    large = torch.tensor([89.0, 88.0, 1.0])
-    naive = naive_softmax(large)
-    assert math.isnan(naive[0])
-    assert naive[1:].tolist() == [0.0, 0.0]
-    assert_close(stable_softmax(large), torch.softmax(large, dim=-1))

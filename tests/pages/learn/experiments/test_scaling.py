@@ -6,49 +6,20 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core import attend, causal_mask
 from pages.learn.scaling.experiment import (
     DIVISORS,
     entropy,
     jacobian_norm,
     scaling_sweep,
-    softmax_at,
     softmax_jacobian,
     softmax_of_shares,
     uniform_jacobian_norm,
-    weights_at_scale,
 )
 from tests.helpers.lectures import LECTURE_NUMBERS
-
-NUMBERS = LECTURE_NUMBERS
 
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-
-
-@pytest.mark.parametrize("example", NUMBERS["001_softmax_scaling"])
-def test_softmaxes_of_the_article(example: dict):
-    logits = torch.tensor(example["logits"])
-    expected = torch.tensor(example["softmax"])
-    assert_close(softmax_at(logits, 1.0), expected, atol=5e-6, rtol=0)
-    expected = torch.tensor(example["softmax_of_logits_over_sum"])
-    assert_close(softmax_of_shares(logits), expected, atol=5e-6, rtol=0)
-    # dividing by the sum is a temperature
-    assert_close(softmax_of_shares(logits), softmax_at(logits, float(logits.sum())))
-
-
-def test_temperature_evens_out_and_sharpens():
-    logits = random(7) * 3
-    largest = [float(softmax_at(logits, t).max()) for t in (0.1, 0.5, 1.0, 4.0, 64.0)]
-    assert largest == sorted(largest, reverse=True)
-    assert_close(softmax_at(logits, 1e6), torch.full((7,), 1 / 7), atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize("temperature", [0.0, -1.0, math.inf, math.nan])
-def test_temperature_must_be_positive(temperature: float):
-    with pytest.raises(ValueError, match="positive and finite"):
-        softmax_at(torch.zeros(3), temperature)
 
 
 def test_logits_that_add_up_to_zero_have_no_shares():
@@ -78,6 +49,12 @@ def test_norm_of_the_jacobian(size: float):
     assert_close(jacobian_norm(weights), expected, atol=1e-12, rtol=1e-4)
 
 
+def test_a_certain_row_has_no_entropy_and_no_gradient():
+    weights = torch.tensor([0.0, 1.0, 0.0])
+    assert float(entropy(weights)) == 0.0
+    assert float(jacobian_norm(weights)) == 0.0
+
+
 @pytest.mark.parametrize("n", [2, 3, 32])
 def test_uniform_rows(n: int):
     weights = torch.full((n,), 1 / n)
@@ -85,22 +62,8 @@ def test_uniform_rows(n: int):
     assert float(entropy(weights)) == pytest.approx(math.log(n), rel=1e-5)
 
 
-def test_a_certain_row_has_no_entropy_and_no_gradient():
-    weights = torch.tensor([0.0, 1.0, 0.0])
-    assert float(entropy(weights)) == 0.0
-    assert float(jacobian_norm(weights)) == 0.0
-    with pytest.raises(ValueError, match="at least 2"):
-        uniform_jacobian_norm(1)
-
-
-def test_entropy_is_that_of_torch():
-    weights = torch.softmax(random(4, 9) * 2, dim=-1)
-    expected = torch.distributions.Categorical(probs=weights).entropy()
-    assert_close(entropy(weights), expected, atol=1e-5, rtol=1e-5)
-
-
 def test_the_experiment_of_the_course():
-    block = NUMBERS["003_scaling_variance"]
+    block = LECTURE_NUMBERS["003_scaling_variance"]
     names = dict(zip(DIVISORS, ("no_scale", "sqrt_d_k", "d_k", "d_k_squared"), strict=True))
     results = scaling_sweep([block["d_k"]], n_draws=1000, n_tokens=10, seed=0)
     for name, (found,) in results.items():
@@ -141,33 +104,3 @@ def test_only_the_root_keeps_the_softmax_as_it_is():
     assert entropies["√d_k"][0] == pytest.approx(entropies["√d_k"][1], abs=0.1)
     for name in ("d_k", "d_k²"):
         assert entropies[name][1] == pytest.approx(math.log(32), abs=0.01)
-
-
-@pytest.mark.parametrize(
-    ("d_ks", "draws", "tokens", "message"),
-    [
-        ([], 5, 4, "growing"),
-        ([0, 2], 5, 4, "growing"),
-        ([4, 2], 5, 4, "growing"),
-        ([2, 2], 5, 4, "growing"),
-        ([2], 1, 4, "got 1 and 4"),
-        ([2], 5, 1, "got 5 and 1"),
-    ],
-)
-def test_sweeps_that_cannot_be(d_ks: list[int], draws: int, tokens: int, message: str):
-    with pytest.raises(ValueError, match=message):
-        scaling_sweep(d_ks, n_draws=draws, n_tokens=tokens, seed=0)
-
-
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("scale", [0.01, 1.0, 3.0])
-def test_a_head_at_a_scale_is_attend_with_it(causal: bool, scale: float):
-    q, k, v = random(6, 5), random(6, 5, seed=1), random(6, 3, seed=2)
-    mask = causal_mask(6, 6) if causal else None
-    expected = attend(q, k, v, mask=mask, scale=scale).attention
-    assert_close(weights_at_scale(q, k, scale, causal=causal), expected, atol=0, rtol=0)
-
-
-def test_a_scale_must_be_positive():
-    with pytest.raises(ValueError, match="got 0"):
-        weights_at_scale(random(3, 2), random(3, 2), 0.0, causal=False)

@@ -1,20 +1,15 @@
 """The softmax over each dimension, number by number, and what a mask still hides."""
 
-import math
-
-import pytest
 import torch
 from torch.testing import assert_close
 
 from attention_core import causal_mask
 from pages.learn.similarity.experiment.softmax_dims import (
-    DIMS,
     HEADS,
     KEYS,
     QUERIES,
     change_without_the_last,
     softmax_over,
-    sums,
 )
 from tests.helpers.lectures import LECTURE_NUMBERS
 
@@ -34,37 +29,6 @@ def test_the_notebook_takes_the_keys():
     assert_close(other, weights.T, atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("dim", DIMS)
-@pytest.mark.parametrize("masked", [True, False])
-def test_every_number(dim: int, masked: bool):
-    mask = causal_mask(T, T) if masked else None
-    weights = softmax_over(scores(), dim, mask)
-    for place in ((h, i, j) for h in range(H) for i in range(T) for j in range(T)):
-        _, i, j = place
-        if masked and j > i:
-            assert float(weights[place]) == 0.0
-            continue
-        line = [
-            tuple(n if axis == dim + 3 else place[axis] for axis in range(3))
-            for n in range(scores().shape[dim])
-        ]
-        seen = [cell for cell in line if not masked or cell[2] <= cell[1]]
-        total = sum(math.exp(float(scores()[cell])) for cell in seen)
-        assert float(weights[place]) == pytest.approx(
-            math.exp(float(scores()[place])) / total, abs=1e-6
-        )
-
-
-@pytest.mark.parametrize("dim", DIMS)
-def test_the_sums(dim: int):
-    weights = softmax_over(scores(), dim)
-    found = sums(weights)
-    assert [tuple(found[d].shape) for d in DIMS] == [(H, T), (H, T), (T, T)]
-    assert_close(found[dim], torch.ones_like(found[dim]))
-    others = [found[other] for other in DIMS if other != dim]
-    assert all(float((values - 1.0).abs().max()) > 0.1 for values in others)
-
-
 def test_only_over_the_queries_the_mask_lets_the_future_through():
     mask = causal_mask(T, T)
     # a processor may add up another number of columns in another order: the last bit of float32
@@ -76,14 +40,3 @@ def test_only_over_the_queries_the_mask_lets_the_future_through():
     ).abs()
     assert change_without_the_last(scores(), QUERIES, mask) == float(change.max()) > 0.1
     assert change_without_the_last(scores(), KEYS) > 0.0  # an encoder's rows see the last token
-
-
-@pytest.mark.parametrize(("dim", "shape"), [(0, (2, 3, 3)), (-4, (2, 3, 3)), (-1, (3, 3))])
-def test_dims_that_are_none(dim: int, shape: tuple[int, ...]):
-    with pytest.raises(ValueError, match=f"got {dim} of "):
-        softmax_over(torch.zeros(shape), dim)
-
-
-def test_a_single_token_has_none_before_it():
-    with pytest.raises(ValueError, match="the last one of 1"):
-        change_without_the_last(torch.zeros(2, 1, 1), KEYS)

@@ -1,7 +1,5 @@
 """Watch heads form: the sequences, the two layers, and what is measured of them."""
 
-import math
-
 import pytest
 import torch
 
@@ -18,11 +16,7 @@ from pages.learn.watch_heads_form.experiment.sequences import (
     draw,
     probe,
 )
-from pages.learn.watch_heads_form.experiment.training import (
-    HeadTraining,
-    induction_scores,
-    repeat_losses,
-)
+from pages.learn.watch_heads_form.experiment.training import HeadTraining, repeat_losses
 
 
 @pytest.fixture(autouse=True)
@@ -74,15 +68,6 @@ def test_the_probe_has_one_answer_and_an_unseen_distance():
     assert len(set(others)) == len(others)
 
 
-@pytest.mark.parametrize(
-    ("n_sequences", "distances", "message"),
-    [(0, (6,), "at least 1, got 0"), (2, (), r"got \(\)"), (2, (1, 6), "1, 6"), (2, (25,), "25")],
-)
-def test_what_cannot_be_drawn(n_sequences: int, distances: tuple[int, ...], message: str):
-    with pytest.raises(ValueError, match=message):
-        drawn(n_sequences, distances)
-
-
 def test_no_step_of_training_reads_an_unseen_distance(monkeypatch: pytest.MonkeyPatch):
     seen: list[Repeats] = []
 
@@ -101,6 +86,8 @@ def test_no_step_of_training_reads_an_unseen_distance(monkeypatch: pytest.Monkey
     # what is measured there is at unseen distances alone
     assert set(run._unseen.distances.tolist()) <= set(UNSEEN_DISTANCES)
     assert not set(TRAINED_DISTANCES + ONE_DISTANCE) & set(UNSEEN_DISTANCES)
+    trap = HeadTraining(Design(2), 3, distances=ONE_DISTANCE)
+    assert set(trap._trained.distances.tolist()) == set(ONE_DISTANCE)
     with pytest.raises(ValueError, match=r"\[9, 21\] are kept for the test"):
         HeadTraining(Design(2), 3, distances=(8, 9, 21))
 
@@ -138,18 +125,6 @@ def test_later_tokens_are_hidden_by_the_mask_alone(causal: bool):
     torch.testing.assert_close(masked[0][0, :6], masked[1][0, :6])
 
 
-@pytest.mark.parametrize("heads", [0, 3, 64])
-def test_heads_that_do_not_fit(heads: int):
-    with pytest.raises(ValueError, match=f"{heads} heads"):
-        Design(heads)
-
-
-@pytest.mark.parametrize("dropout", [-0.1, 1.0, math.nan])
-def test_a_dropout_that_leaves_nothing(dropout: float):
-    with pytest.raises(ValueError, match=str(dropout)):
-        Design(2, dropout=dropout)
-
-
 def test_scores_and_losses_are_those_of_a_loop_over_cells():
     run = HeadTraining(Design(2), 5)
     found = run.measure()
@@ -185,35 +160,15 @@ def test_scores_and_losses_are_those_of_a_loop_over_cells():
     torch.testing.assert_close(found.maps[1], records[1].weights[0])
 
 
-def test_a_perfect_induction_head_scores_one():
-    repeats = drawn(4, (4, 6))
-    weights = torch.zeros(2, 4, 3, LENGTH, LENGTH)
-    for b, (n, begin, last) in enumerate(repeat_ends(repeats)):
-        for i in range(begin, last + 1):
-            weights[1, b, 2, i, i - n + 1] = 1.0
-    scores = induction_scores(weights, repeats)
-    assert scores.tolist() == [[0, 0, 0], [0, 0, 1]]
-
-
-def test_without_a_mask_the_answer_is_read():
-    run = HeadTraining(Design(2, causal=False), 0)
-    for _ in range(60):
-        run.step()
-    found = run.measure()
-    assert found.loss_unseen < 0.5
-    assert found.next.max() > 0.5
-    assert found.loss_writing > found.loss_unseen + 1.0
-
-
 def test_the_same_seed_gives_the_same_run_and_dropout_too():
     def losses(seed: int, dropout: float) -> list[float]:
         run = HeadTraining(Design(2, dropout=dropout), seed)
-        return [run.step() for _ in range(3)]
+        return [run.step() for _ in range(2)]
 
-    assert losses(4, 0.0) == losses(4, 0.0)
-    assert losses(4, 0.5) == losses(4, 0.5)
-    assert losses(4, 0.5) != losses(4, 0.0)
-    assert losses(4, 0.0) != losses(5, 0.0)
+    first = losses(4, 0.5)
+    assert first == losses(4, 0.5)
+    assert first != losses(4, 0.0)
+    assert first != losses(5, 0.5)
 
 
 def test_heads_form_and_serve_distances_never_trained_on():
@@ -221,23 +176,10 @@ def test_heads_form_and_serve_distances_never_trained_on():
     run = HeadTraining(Design(1), 0)
     before = run.measure()
     assert before.loss_unseen > training.BLIND_GUESS - 0.5
-    while run.n_steps < 300:
+    while run.n_steps < 200:
         run.step()
     after = run.measure()
     assert after.previous[0].max() > 0.5
     assert after.induction[1].max() > 0.5
     assert after.loss_unseen < training.BLIND_GUESS / 2
     assert after.right > 0.8
-
-
-def test_the_trap_learns_a_distance_and_nothing_else():
-    run = HeadTraining(Design(1), 0, distances=ONE_DISTANCE)
-    while run.n_steps < 100:
-        run.step()
-    found = run.measure()
-    assert found.loss_trained < 0.5
-    assert found.loss_unseen > training.BLIND_GUESS
-    assert found.induction_trained.max() > 0.9
-    assert found.induction.max() < 0.2
-    assert found.previous.max() < 0.5
-    assert set(run._trained.distances.tolist()) == set(ONE_DISTANCE)

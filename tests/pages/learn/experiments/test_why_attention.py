@@ -7,7 +7,6 @@ from torch.testing import assert_close
 
 from attention_core.lecture_inputs import JOURNEY
 from pages.learn.why_attention.experiment import (
-    against_equal_share,
     attention_layer,
     encoder,
     first_token_shares,
@@ -36,18 +35,9 @@ def test_the_same_word_has_the_same_vector():
     assert float((wide.norm(dim=1) - 1).abs().max()) < 5 * (1 / 800) ** 0.5
 
 
-@pytest.mark.parametrize("word", ["\ud800", "日本語", "\x00"])
+@pytest.mark.parametrize("word", ["\ud800", "\x00"])
 def test_any_text_is_a_word(word: str):
     assert word_vectors([word], 3, seed=0).isfinite().all()
-
-
-def test_sizes_that_cannot_be():
-    with pytest.raises(ValueError, match="got 0 and 3"):
-        word_vectors([], 3, seed=0)
-    with pytest.raises(ValueError, match="got 1 and 0"):
-        word_vectors(["a"], 0, seed=0)
-    with pytest.raises(ValueError, match="got 3 and 0"):
-        encoder(3, 0, seed=0)
 
 
 def test_the_encoder_is_torch_s_own_with_another_gate():
@@ -64,15 +54,6 @@ def test_a_gate_held_wide_open_keeps_the_state():
     x = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
     gru = encoder(3, 5, 0, hold=50.0)
     assert_close(last_state(gru, x), torch.zeros(2, 5))  # the state it begins with
-
-
-def test_last_vectors_are_the_last_ones():
-    x = word_vectors(WORDS, 3, seed=0)[None]
-    gru, layer = encoder(3, 5, 0), attention_layer(3, 5, 0)
-    assert_close(last_state(gru, x), gru(x)[0][:, -1])
-    context, weights = last_context(x, layer)
-    assert_close(context, layer(x)[:, -1])
-    assert weights.shape == (1, 7)
 
 
 def test_the_notebook_s_last_rows():
@@ -102,13 +83,6 @@ def test_influence_is_the_norm_of_the_jacobian(network: str):
         assert_close(influence(last, x, size), jacobian.norm(dim=(0, 2)))
 
 
-def test_shares_of_the_influence():
-    shares = against_equal_share(torch.tensor([1.0, 2.0, 3.0]))
-    assert_close(shares, torch.tensor([0.5, 1.0, 1.5]))
-    with pytest.raises(ValueError, match="nothing has any influence"):
-        against_equal_share(torch.zeros(3))
-
-
 def test_the_gru_forgets_its_first_token_and_attention_does_not():
     x = word_vectors([str(i) for i in range(32)], 8, seed=0).double()
     gru, layer = encoder(8, 16, 0).double(), attention_layer(8, 16, 0).double()
@@ -123,38 +97,12 @@ def test_the_gru_forgets_its_first_token_and_attention_does_not():
     assert first_token_shares(lambda c: last_state(held, c), x, 16, [32])[0] > 0.5
 
 
-@pytest.mark.parametrize("lengths", [[0, 1], [8]])
-def test_lengths_that_a_sentence_does_not_have(lengths: list[int]):
-    x = word_vectors(WORDS, 3, seed=0)
-    with pytest.raises(ValueError, match="from 1 to 7"):
-        first_token_shares(lambda c: c[:, -1], x, 3, lengths)
-
-
-@pytest.mark.parametrize("hold", [0.0, 2.0, 4.0])
-def test_no_more_is_read_back_than_the_state_holds(hold: float):
+def test_no_more_is_read_back_than_the_state_holds():
     width, state = 4, 8
-    found = recoverable(encoder(width, state, 0, hold=hold), 10, n_sequences=3000, seed=1)
+    found = recoverable(encoder(width, state, 0, hold=2.0), 10, n_sequences=3000, seed=1)
     assert found.shape == (10,)
     assert found.max() <= 1.0
     assert 0 < width * float(found.clamp(min=0).sum()) <= state
-
-
-def test_recent_tokens_are_read_back_best():
-    found = recoverable(encoder(4, 16, 0), 12, n_sequences=3000, seed=0)
-    assert found[-1] > 0.8
-    assert found[-1] > found[-2] > found[-4]
-    # chance: a reader of 17 numbers fitted to 1500 sequences is wrong by about 17/1500
-    assert found[:4].abs().max() < 0.05
-
-
-def test_a_state_as_large_as_the_sentence_loses_little():
-    found = recoverable(encoder(2, 64, 0), 1, n_sequences=3000, seed=0)
-    assert float(found[0]) > 0.99
-
-
-def test_too_few_sequences_for_a_reader():
-    with pytest.raises(ValueError, match="40 sequences of 3 tokens cannot fit a state of 10"):
-        recoverable(encoder(2, 10, 0), 3, n_sequences=40, seed=0)
 
 
 def test_what_is_timed_computes_the_same():
