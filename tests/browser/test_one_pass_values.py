@@ -106,7 +106,7 @@ def matters(source: Tensor, total: Tensor) -> float:
 
 
 @dataclass
-class Expected:
+class ExpectedPass:
     """What a pass over a text is to show, from the record of a forward pass."""
 
     core: Transformer
@@ -249,11 +249,11 @@ def matched(pattern: str, text: str) -> tuple[str, ...]:
 
 
 @dataclass
-class Reader:
+class PictureReader:
     """Reads the whole picture and compares it; `values` counts what was compared."""
 
     picture: Locator
-    expected: Expected
+    expected: ExpectedPass
     values: int = 0
 
     def __post_init__(self) -> None:
@@ -485,7 +485,7 @@ def strip(vectors: Tensor) -> Tensor:
     return vectors[..., :N_STRIP]
 
 
-def of_a_head(expected: Expected, number: int, head: int) -> dict[str, Tensor]:
+def of_a_head(expected: ExpectedPass, number: int, head: int) -> dict[str, Tensor]:
     """What an opened layer and an opened head of it show."""
     layer, mlp = expected.layers[number], expected.core.blocks[number].mlp
     record, out_weight = layer.attention, expected.out_weights[number][head].float()
@@ -517,7 +517,7 @@ def place_in(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(CHOICE.randrange(size) for size in shape)
 
 
-def cells_are_read(reader: Reader, opened: dict[str, Tensor]) -> None:
+def cells_are_read(reader: PictureReader, opened: dict[str, Tensor]) -> None:
     """Point at cells of every matrix of an open head."""
     for matrix in MATRICES:
         shape, finite = opened[matrix].shape, opened[matrix][opened[matrix].isfinite()]
@@ -542,7 +542,9 @@ def cells_are_read(reader: Reader, opened: dict[str, Tensor]) -> None:
             reader.values += 1
 
 
-def held_numbers_agree(reader: Reader, held: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+def held_numbers_agree(
+    reader: PictureReader, held: dict[str, Any], tensors: dict[str, Tensor]
+) -> None:
     """Compare numbers of every tensor that the drawing holds, which travel as float32."""
     assert held.keys() == tensors.keys()
     for name, expected in tensors.items():
@@ -556,7 +558,7 @@ def held_numbers_agree(reader: Reader, held: dict[str, Any], tensors: dict[str, 
             reader.values += 1
 
 
-def codes_agree(reader: Reader, held: dict[str, Any]) -> None:
+def codes_agree(reader: PictureReader, held: dict[str, Any]) -> None:
     """A code is within half a step of the root of a weight's share of its head's largest one."""
     weights = torch.stack([layer.attention.weights[0] for layer in reader.expected.layers])
     codes = torch.tensor(held["codes"]).reshape(*weights.shape[:2], -1)
@@ -590,7 +592,7 @@ def test_random_numbers_of_every_kind_are_those_of_the_model(
         site = fresh_site(ATTENTION_LAB_MODELS=str(tmp_path))
     CHOICE.seed(name)
     model = pretrained.load(name)
-    expected = Expected(model.core, list(model.tokenizer.encode(TEXT).ids))
+    expected = ExpectedPass(model.core, list(model.tokenizer.encode(TEXT).ids))
     layer, head = place_in((model.core.config.n_layers, model.core.config.n_heads))
 
     def link(level: str) -> str:
@@ -601,7 +603,7 @@ def test_random_numbers_of_every_kind_are_those_of_the_model(
 
     picture = open_picture(page, site, link("whole"))
     at(picture, "whole")
-    reader = Reader(picture, expected)
+    reader = PictureReader(picture, expected)
     next_ids = [] if expected.logits is None else reader.next_words()
     reader.flow()
     if next_ids:

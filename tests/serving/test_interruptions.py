@@ -22,7 +22,7 @@ from tests.helpers.apptest import FRAME, GENERATE, ROOT, messages, open_page
 from tests.helpers.bundled_models import FIRST_GPT2
 
 
-class Clock:
+class LeapingClock:
     """A clock that goes on by a millisecond whenever it is read, and leaps when it is told to."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class Clock:
     ],
 )
 def test_only_missed_beats_count(gaps: list[float], still: float):
-    clock = Clock()
+    clock = LeapingClock()
     heartbeat = Heartbeat(clock)
     for gap in gaps:
         clock.now += gap
@@ -89,7 +89,7 @@ def test_a_stopped_process_notices_when_it_goes_on():
     assert not any(stood_still[:-1])
 
 
-def leaping(monkeypatch: pytest.MonkeyPatch, clock: Clock, at: int) -> Callable[[int], None]:
+def leaping(monkeypatch: pytest.MonkeyPatch, clock: LeapingClock, at: int) -> Callable[[int], None]:
     """What is called before every layer: at one of these calls the clock leaps by 8 seconds."""
     for module in (race, measurement):
         monkeypatch.setattr(module, "Heartbeat", lambda: Heartbeat(clock))
@@ -110,7 +110,7 @@ REQUEST = RaceRequest(FIRST_GPT2, "The next day is bright", 16)
 def test_a_race_tells_where_it_stood_still(
     bundled_weights: None, monkeypatch: pytest.MonkeyPatch, at: int, still: int
 ):
-    check_stop = leaping(monkeypatch, Clock(), at)
+    check_stop = leaping(monkeypatch, LeapingClock(), at)
     steps = [s for s in race.race(REQUEST, check_stop) if isinstance(s, RaceStep)]
     assert len(steps) == 16
     found = [round(one.stood_still) for s in steps for one in (s.cached, s.uncached)]

@@ -14,7 +14,7 @@ from tests.helpers.jobs import finish
 from tests.helpers.until import until
 
 
-class Named(Work):
+class NamedJob(Work):
     """Writes down when it runs; with a gate, waits for it."""
 
     def __init__(self, name: str, done: list[str], gate: threading.Event | None = None) -> None:
@@ -35,7 +35,7 @@ class Line:
     def __init__(self, max_waiting: int = 6) -> None:
         self.queue = JobQueue(max_waiting=max_waiting)
         self.done, self.gate = list[str](), threading.Event()
-        first = Named("first", self.done, self.gate)
+        first = NamedJob("first", self.done, self.gate)
         self.queue.put(first, owner="somebody")
         assert first.begun.wait(60)
         self.jobs = [first]
@@ -46,8 +46,8 @@ class Line:
         owner: str | None,
         instead_of: Work | None = None,
         address: str | None = None,
-    ) -> Named:
-        job = Named(name, self.done)
+    ) -> NamedJob:
+        job = NamedJob(name, self.done)
         self.queue.put(job, owner=owner, instead_of=instead_of, address=address)
         self.jobs.append(job)
         return job
@@ -163,7 +163,7 @@ def test_where_a_rank_is_refused_jobs_run_all_the_same(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(os, "setpriority", refuse)
     done = list[str]()
-    queue, job = JobQueue(), Named("job", done)
+    queue, job = JobQueue(), NamedJob("job", done)
     queue.put(job)
     finish(job)
     assert done == ["job"]
@@ -194,7 +194,7 @@ def test_a_page_computes_before_a_job_that_asked_earlier():
 
 def test_a_worker_that_has_died_is_replaced():
     done = list[str]()
-    queue, job = JobQueue(), Named("job", done)
+    queue, job = JobQueue(), NamedJob("job", done)
     queue._worker = threading.Thread(target=lambda: None)  # over, and never told
     queue.put(job)
     finish(job)

@@ -71,7 +71,7 @@ def fail(*_: object) -> Response:
     raise ZeroDivisionError(HOSTILE)
 
 
-class Failing(Work):
+class FailingWork(Work):
     def work(self) -> None:
         fail()
 
@@ -89,7 +89,7 @@ def test_nothing_of_a_visitor_is_in_the_log(stream: io.StringIO):
     site = RequestMetrics(Starlette(routes=[Route("/fails", fail)]))
     visitor = TestClient(site, raise_server_exceptions=False, client=(ADDRESS, 4321))
     visitor.get("/fails", params={"text": HOSTILE})
-    job = Failing()
+    job = FailingWork()
     JobQueue().put(job)
     finish(job)
     # what libraries write: Streamlit of a page, uvicorn of a visitor, warnings, threads that end

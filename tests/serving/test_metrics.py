@@ -13,7 +13,7 @@ from tests.helpers.jobs import finish
 HOSTILE = 'x"} 1\n<script>alert(1)</script>'
 
 
-class Failing(Work):
+class FailingJob(Work):
     """A job that fails with a visitor's text in its error."""
 
     def work(self) -> None:
@@ -37,8 +37,8 @@ def test_no_text_becomes_a_label():
     list(text_string_to_metric_families(text))  # the parser of Prometheus raises for what is none
 
 
-def finish_failing(queue: JobQueue) -> Failing:
-    job = Failing()
+def finish_failing(queue: JobQueue) -> FailingJob:
+    job = FailingJob()
     queue.put(job)
     return finish(job)
 

@@ -23,7 +23,7 @@ _FILE.backend_operation_request.deferred_file.file_id = "a file"
 FILE = _FILE.SerializeToString()
 
 
-class Clock:
+class SleepingClock:
     """Seconds that pass only while somebody sleeps."""
 
     def __init__(self) -> None:
@@ -37,11 +37,11 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SleepingClock:
+    return SleepingClock()
 
 
-def app(clock: Clock) -> Starlette:
+def app(clock: SleepingClock) -> Starlette:
     """A server that echoes messages, within the limits."""
     ended: list[int] = []
 
@@ -83,7 +83,7 @@ def echoed(socket, message: bytes = HEARTBEAT) -> bool:
     ],
 )
 def test_a_storm_takes_as_long_as_a_visitor_would(
-    message: bytes, per_second: float, burst: int, clock: Clock
+    message: bytes, per_second: float, burst: int, clock: SleepingClock
 ):
     site, n_messages = app(clock), 2_000
     with connect(site) as storm:
@@ -103,7 +103,7 @@ def test_a_storm_takes_as_long_as_a_visitor_would(
     ],
 )
 def test_new_connections_do_not_raise_the_rate_of_an_address(
-    message: bytes, per_second: float, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    message: bytes, per_second: float, clock: SleepingClock, monkeypatch: pytest.MonkeyPatch
 ):
     burst = 30
     for name in ("BURST_OF_AN_ADDRESS", "BURST_OF_FILES_OF_AN_ADDRESS"):
@@ -115,7 +115,9 @@ def test_new_connections_do_not_raise_the_rate_of_an_address(
     assert clock.now == pytest.approx((80 - burst) / per_second)
 
 
-def test_open_connections_of_an_address_have_a_limit(clock: Clock, monkeypatch: pytest.MonkeyPatch):
+def test_open_connections_of_an_address_have_a_limit(
+    clock: SleepingClock, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(limits, "MAX_SESSIONS_OF_AN_ADDRESS", 2)
     site = app(clock)
     with connect(site):
@@ -129,7 +131,7 @@ def test_open_connections_of_an_address_have_a_limit(clock: Clock, monkeypatch: 
             assert echoed(freed)
 
 
-def test_an_oversized_message_ends_the_connection(clock: Clock):
+def test_an_oversized_message_ends_the_connection(clock: SleepingClock):
     site, message = app(clock), BackMsg()
     message.rerun_script.query_string = "x" * (limits.MAX_MESSAGE_BYTES - 100)
     with connect(site) as visitor:
@@ -175,13 +177,13 @@ def test_a_client_that_does_not_read_is_not_listened_to():
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_uploads_are_refused(method: str, clock: Clock):
+def test_uploads_are_refused(method: str, clock: SleepingClock):
     site = TestClient(app(clock))
     response = site.request(method, "/_stcore/upload_file/session/file", content=b"x" * 1_000)
     assert response.status_code == 403
 
 
-def test_full_buckets_are_forgotten(clock: Clock):
+def test_full_buckets_are_forgotten(clock: SleepingClock):
     limiter = RateLimiter(1, 2, clock)
     for number in range(1_000):
         limiter.delay(number)

@@ -34,7 +34,7 @@ def table_of(site: AppTest, column: str) -> pd.DataFrame:
     return found
 
 
-class Head:
+class ReferenceHead:
     """A head of a bundled model on a text, without the site's code."""
 
     def __init__(self, name: str, layer: int, head: int, text: str = controls.ANIMAL) -> None:
@@ -57,7 +57,7 @@ CASES = [(DECODER, 13, 8), (ENCODER, 3, 1)]
 @pytest.mark.parametrize(("name", "layer", "head"), CASES)
 def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int):
     """Row by row in tiles of 4 × 8: m, l and o of a step from all scores up to it."""
-    real = Head(name, layer, head)
+    real = ReferenceHead(name, layer, head)
     size = len(real.q)
     view = settings(model=name, layer=layer, head=head, queries=4, keys=8, step=1)
     open_page(site, VIEW, **view)
@@ -90,7 +90,7 @@ def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int)
 
 @pytest.mark.parametrize("order", [walked.ORDERS[0], walked.ORDERS[-1]])
 def test_any_order_gives_the_output_of_torch(site: AppTest, order: str):
-    real = Head(DECODER, 5, 2)
+    real = ReferenceHead(DECODER, 5, 2)
     view = settings(layer=5, head=2, order=order, queries=8, keys=2)
     open_page(site, VIEW, **view)
     last = int(site.slider(f"{PREFIX}_step").max)
@@ -156,7 +156,7 @@ def test_bytes_moved(site: AppTest):
 def test_weights_are_made_again(site: AppTest, name: str, layer: int, head: int):
     view = settings(model=name, layer=layer, head=head, part=sections.KEPT, query=5)
     open_page(site, VIEW, **view)
-    real = Head(name, layer, head)
+    real = ReferenceHead(name, layer, head)
     table = table_of(site, "exp(score − m) / l")
     for column in ("exp(score − m) / l", "weight with the whole matrix"):
         np.testing.assert_allclose(table[column], real.weights[5], atol=2e-6)
@@ -166,7 +166,7 @@ def test_weights_are_made_again(site: AppTest, name: str, layer: int, head: int)
 def test_the_way_back(site: AppTest, name: str, layer: int, head: int):
     view = settings(model=name, layer=layer, head=head, part=sections.BACK)
     open_page(site, VIEW, **view)
-    real = Head(name, layer, head)
+    real = ReferenceHead(name, layer, head)
     inputs = [of.clone().requires_grad_() for of in (real.q, real.k, real.v)]
     q, k, v = (of[None] for of in inputs)
     output = scaled_dot_product_attention(q, k, v, is_causal=real.causal)

@@ -33,7 +33,7 @@ def table_of(site: AppTest, column: str) -> pd.DataFrame:
     return found
 
 
-class Layer:
+class ReferenceLayer:
     """A layer of a bundled model on a text, and one of its heads, without the site's code."""
 
     def __init__(self, name: str, text: str, layer: int, head: int) -> None:
@@ -120,7 +120,7 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     word = 8
     named = {"model": name, "layer": str(layer), "head": str(head), "word": str(word)}
     open_page(site, VIEW, **{f"similarity_{key}": value for key, value in named.items()})
-    real = Layer(name, controls.ANIMAL, layer, head)
+    real = ReferenceLayer(name, controls.ANIMAL, layer, head)
     (_, plain_weights), (_, weights), (header, rows) = maps(site)
     expected = real.weights(real.x @ real.x.T)
     np.testing.assert_allclose(plain_weights, expected, atol=1e-4)
@@ -165,7 +165,7 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
 def test_what_the_matrices_change(site: AppTest, name: str):
     view = {"similarity_part": sections.MATRICES, "similarity_model": name}
     open_page(site, VIEW, similarity_layer="2", similarity_head="5", **view)
-    real = Layer(name, controls.ANIMAL, 2, 5)
+    real = ReferenceLayer(name, controls.ANIMAL, 2, 5)
     shown = [values for _, values in maps(site)]
     scores = [real.x @ real.x.T, real.k @ real.k.T, real.q @ real.k.T]
     for values, expected in zip(shown, scores, strict=True):
@@ -191,7 +191,9 @@ def test_what_the_matrices_change(site: AppTest, name: str):
 def test_another_text_changes_weights_and_no_parameter(site: AppTest, name: str):
     layer, head = (13, 8) if name == DECODER else (3, 1)
     opened(site, sections.TEXTS, name, layer, head)
-    first, second = (Layer(name, text, layer, head) for text in (controls.ANIMAL, sections.OTHER))
+    first, second = (
+        ReferenceLayer(name, text, layer, head) for text in (controls.ANIMAL, sections.OTHER)
+    )
     table = table_of(site, "tensor").set_index("tensor")["numbers that differ"]
     assert [text.split(" ")[0] for text in table[:3]] == ["0", "0", "0"]
     both = [one.weights(one.q @ one.k.T * one.q.shape[1] ** -0.5) for one in (first, second)]
@@ -214,7 +216,7 @@ def test_another_text_changes_weights_and_no_parameter(site: AppTest, name: str)
 def test_a_softmax_over_each_dimension(site: AppTest, name: str):
     layer, head = (13, 8) if name == DECODER else (3, 1)
     opened(site, sections.DIM, name, layer, head)
-    real = Layer(name, controls.ANIMAL, layer, head)
+    real = ReferenceLayer(name, controls.ANIMAL, layer, head)
     scores = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
     for choice, dim in dims.CHOICES.items():
         site.button_group("similarity_dim").set_value(choice).run()

@@ -27,7 +27,7 @@ WIDTH, HEAD_SIZE, N_HEADS, LAST = 256, 32, 8, 5
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedTraining:
     """Two steps on TEXT: before, between and after them what the model reads; how it moved.
 
     losses: of every position. weights: of all heads. keys, gradients: of LAYER, the gradients
@@ -48,7 +48,7 @@ def length(tensor: torch.Tensor) -> float:
 
 
 @pytest.fixture(scope="module")
-def expected() -> Expected:
+def expected() -> ExpectedTraining:
     """The steps as pure functions of the weights, which nothing changes in place."""
     model = bundled(FIRST_GPT2)
     tokens = model.tokenizer.encode(TEXT)
@@ -82,7 +82,7 @@ def expected() -> Expected:
         "embeddings": share("unembedding", "positions"),
         **{layer: share(f"blocks.{layer}.attention.out.weight") for layer in ("0", str(LAST))},
     }
-    return Expected(tokens.labels, losses, weights, keys, first, shares)
+    return ExpectedTraining(tokens.labels, losses, weights, keys, first, shares)
 
 
 def open_it(site: AppTest, part: str, steps: int = 2) -> None:
@@ -119,7 +119,7 @@ def parts_table(site: AppTest) -> pd.DataFrame:
     return plain_tables(site)[0]
 
 
-def test_losses_and_what_moved(site: AppTest, expected: Expected):
+def test_losses_and_what_moved(site: AppTest, expected: ExpectedTraining):
     open_it(site, sections.MAPS)
     means = [float(losses.mean()) for losses in expected.losses]
     np.testing.assert_allclose(chart(site, "step", "loss").rows["loss"], means, atol=1e-4)
@@ -149,7 +149,7 @@ def test_losses_and_what_moved(site: AppTest, expected: Expected):
     assert embeddings == pytest.approx(expected.shares["embeddings"], rel=6e-3)
 
 
-def test_a_head_before_and_after(site: AppTest, expected: Expected):
+def test_a_head_before_and_after(site: AppTest, expected: ExpectedTraining):
     open_it(site, sections.MAPS)
     before, after = expected.weights[0][LAYER, HEAD], expected.weights[2][LAYER, HEAD]
     shown = maps(site)
@@ -167,7 +167,7 @@ def test_a_head_before_and_after(site: AppTest, expected: Expected):
     )
 
 
-def test_the_chain_to_one_head(site: AppTest, expected: Expected):
+def test_the_chain_to_one_head(site: AppTest, expected: ExpectedTraining):
     open_it(site, sections.CHAIN)
     n_tokens = len(expected.labels)
     rows = slice(HEAD * HEAD_SIZE, (HEAD + 1) * HEAD_SIZE)
@@ -202,7 +202,7 @@ def test_the_chain_to_one_head(site: AppTest, expected: Expected):
     np.testing.assert_allclose(by_head["value"], of_heads, rtol=2e-3)
 
 
-def test_all_positions_at_once(site: AppTest, expected: Expected):
+def test_all_positions_at_once(site: AppTest, expected: ExpectedTraining):
     open_it(site, sections.POSITIONS)
     rows = chart(site, "when", "loss").rows
     for when, losses in (("before", expected.losses[0]), ("after", expected.losses[2])):
@@ -214,7 +214,7 @@ def test_all_positions_at_once(site: AppTest, expected: Expected):
     assert expected.labels[hardest + 1] in said(site, "Hardest before the 2 steps")
 
 
-def test_what_training_keeps(site: AppTest, expected: Expected):
+def test_what_training_keeps(site: AppTest, expected: ExpectedTraining):
     open_it(site, sections.MEMORY)
     table = plain_tables(site)[1].set_index("")
     core, n_tokens = bundled(FIRST_GPT2).core, len(expected.labels)
