@@ -35,7 +35,7 @@ def share_of_the_first_token() -> float:
     return float(torch.softmax(scores[:, 0], dim=0)[0])
 
 
-def test_the_main_path(page: Page, site: Site, other: Page):
+def test_the_main_path(page: Page, site: Site):
     open_page(page, site, "/similarity", "Similarity")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
     expect(heatmap(page, "softmax(x·xᵀ)")).to_be_visible()
@@ -54,8 +54,9 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     assert exact(figure) == pytest.approx(share_of_the_first_token(), abs=1e-5)
     expect_next_page(page, "Ladder")
 
-    other.goto(page.url)
-    expect(heatmap(other, QUERIES)).to_be_visible()
-    settled(other)
-    products = other.get_by_test_id("stText").first
+    settled(page)
+    page.reload()
+    expect(heatmap(page, QUERIES)).to_be_visible()
+    settled(page)
+    products = page.get_by_test_id("stText").first
     assert plain(products.inner_text()).startswith("“it” · ")

@@ -19,6 +19,7 @@ from tests.helpers.browser import (
     type_text,
 )
 from tests.helpers.bundled_models import ENCODER, bundled
+from tests.helpers.visitors import settled
 
 TEXT = "Seven small ships sailed past"
 
@@ -31,7 +32,7 @@ def maps_of(layer: int) -> torch.Tensor:
         return model.core(ids, record=True).records[layer].weights[0]
 
 
-def test_the_main_path(page: Page, site: Site, other: Page):
+def test_the_main_path(page: Page, site: Site):
     path = f"/why-several-heads?why_several_heads_model={ENCODER}"
     open_page(page, site, path, "Why several heads")
     type_text(page, "Text", TEXT)
@@ -57,10 +58,11 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     expect(page.get_by_text(re.compile("alone in layer 2 the last vectors turn"))).to_be_visible()
     expect(page).to_have_url(re.compile("why_several_heads_compared=2"))
 
-    other.goto(page.url)
-    expect(heatmap(other, "L3H10")).to_be_visible()
-    expect(other.get_by_text(re.compile("alone in layer 2 the last vectors turn"))).to_be_visible()
-    expect(other.get_by_text(re.compile("ships.* looks most at"))).to_be_visible()
+    settled(page)
+    page.reload()
+    expect(heatmap(page, "L3H10")).to_be_visible()
+    expect(page.get_by_text(re.compile("alone in layer 2 the last vectors turn"))).to_be_visible()
+    expect(page.get_by_text(re.compile("ships.* looks most at"))).to_be_visible()
 
     click(page.get_by_role("radio", name="The split in code"))
     shapes = page.get_by_role("link", name="Every step, cell by cell")
