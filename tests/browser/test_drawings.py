@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Position, expect
 
 from benchmarks.browser import Server, Site
 from tests.helpers.browser import PHONE, download
@@ -133,7 +133,7 @@ def read(figure: Locator) -> list[str]:
     return [re.sub("[\u2068\u2069]", "", text).strip() for text in texts]
 
 
-def point(figure: Locator, side: str, index: int) -> dict[str, float]:
+def point(figure: Locator, side: str, index: int) -> Position:
     canvas = figure.locator(".scroll canvas")
     top, row = (float(canvas.get_attribute(f"data-{name}") or 0) for name in ("top", "row"))
     width = (canvas.bounding_box() or {})["width"]
@@ -165,12 +165,12 @@ def test_lines_are_read_and_switched_off_and_saved(page: Page, hosted: Site):
         first, *heads = read(figure)
         assert first == f"query 2 “{LINE_LABELS[2]}” → key {key} “{LINE_LABELS[key]}”"
         for head, text in enumerate(heads):
-            name, shown = text.split(": ")
+            name, value = text.split(": ")
             assert name == NAMES[head]
             if key == 1:
-                assert shown == "left out"
+                assert value == "left out"
             else:
-                assert np.float32(shown.removeprefix("weight ")) == values[head, 2, key]
+                assert np.float32(value.removeprefix("weight ")) == values[head, 2, key]
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Escape")
     assert read(figure) == [""]
@@ -216,12 +216,14 @@ def test_lines_of_a_long_text_on_a_phone(page: Page, hosted: Site):
             const {prototype} = CanvasRenderingContext2D, {stroke} = prototype;
             let count = 0;
             prototype.stroke = function () { count += 1; stroke.call(this); };
-            canvas.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowUp"}));
-            prototype.stroke = stroke;
-            return count;
+            return Array.from({length: 9}, () => {
+                count = 0;
+                canvas.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowDown"}));
+                return count;
+            });
         }"""
     )
-    assert 0 < strokes <= N * T * 28  # a step draws the lines of one token, and not all 63,504
+    assert 0 < max(strokes) <= N * T * 28  # the lines of one token, and not all 63,504
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 

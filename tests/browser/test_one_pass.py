@@ -187,6 +187,8 @@ def test_a_clicked_word_stays_selected_until_another_one_is(page: Page, site: Si
     expect(page.locator("figure.one-pass .readout")).to_have_text(re.compile("geese"))
     settled(page)
     assert label(picture, selected(picture)) == "geese"
+    expect(page.get_by_text("add to “\u2068geese\u2069” in every layer")).to_be_visible()
+    settled(page)
     page.reload()
     assert label(painted(page), selected(picture)) == "geese"
 
@@ -203,17 +205,16 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     settled(page)
     expect(picture).not_to_have_attribute("data-moved", "true")
 
-    pictures = {picture.evaluate(PIXELS)}
-    for control, key in (
-        (".temperature", "ArrowRight"),
-        (".top-k", "Home"),
-        (".detail", "Home"),
-        (".detail", "End"),
-    ):
+    def drawn_after(control: str, key: str) -> str:
         press(figure.locator(control), key)
         settled(page)
-        pictures.add(picture.evaluate(PIXELS))
-    assert len(pictures) == 5
+        pixels: str = picture.evaluate(PIXELS)
+        return pixels
+
+    before = picture.evaluate(PIXELS)
+    warmer = drawn_after(".temperature", "ArrowRight")
+    assert len({before, warmer, drawn_after(".top-k", "Home")}) == 3
+    assert drawn_after(".detail", "Home") != drawn_after(".detail", "End")
     expect_parameter(page, "one_pass_top_k", "1")
     expect(page).to_have_url(re.compile(rf"one_pass_at=whole\+.*\+{MOST_DETAIL}\+-1(&|$)"))
     # of one token that is left the probability is 1
@@ -525,9 +526,9 @@ def test_a_finger_on_a_phone(browser: Browser, site: Site):
 def test_drawn_again_it_listens_once_and_loses_no_step(own_page: Page, site: Site):
     """Streamlit calls a drawing's function again for new data."""
     own_page.add_init_script(COUNT_EARS)
-    picture = open_picture(own_page, site)
     # without motion, what is opened is there at once
     own_page.emulate_media(reduced_motion="reduce")
+    picture = open_picture(own_page, site)
     moves = picture.evaluate(
         """async (canvas) => {
           canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
@@ -537,6 +538,8 @@ def test_drawn_again_it_listens_once_and_loses_no_step(own_page: Page, site: Sit
     )
     assert moves is False
     own_page.emulate_media(reduced_motion="no-preference")
+    picture = open_picture(own_page, site)
+    press(picture, "Enter")
     layer, head = map(int, at(picture, "layer")[1:3])
     drawings, listening = own_page.evaluate(
         "[window.ears.length, window.ears.filter((signal) => !signal.aborted).length]"

@@ -32,7 +32,9 @@ def generated(page: Page) -> list[str]:
 
 def test_generate_with_and_without_a_cache(own_page: Page, site: Site):
     page, frames = own_page, list[str | bytes]()
-    page.on("websocket", lambda socket: socket.on("framereceived", frames.append))
+    page.on(
+        "websocket", lambda socket: socket.on("framereceived", lambda frame: frames.append(frame))
+    )
     open_page(page, site, "/generate?generate_tokens=8", "Generate")
     type_text(page, "Prompt", PROMPT)
     settled(page)
@@ -134,7 +136,8 @@ def test_the_navigation_a_card_of_home_and_the_title_of_the_tab(page: Page, site
     card.click(position={"x": size["width"] - 4, "y": size["height"] - 4})
     expect(page).to_have_title("Heads · Attention Lab")
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
-    click(links.filter(has_text=re.compile("^Scaling$")))
+    navigation = page.get_by_test_id("stSidebarNavItems")
+    click(navigation.get_by_role("link", name="Scaling", exact=True))
     expect(page).to_have_title("Scaling · Attention Lab")
     settled(page)
     page.go_back()
