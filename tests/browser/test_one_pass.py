@@ -521,6 +521,7 @@ def test_a_finger_on_a_phone(browser: Browser, site: Site):
         assert selected(picture) == GEESE
         picture.tap(position=spot(picture, "item", "bar 1", 0.3, 0.5))
         expect(page.locator("figure.one-pass .why-word")).to_have_value("1")
+        settled(page)
         middle = spot(picture, "item", "slab 7", 0.5, 0.5)["y"]
         picture.tap(position={"x": 8, "y": middle})  # the number of a layer, left of its rows
         assert at(picture, "layer")[1] == "7"
@@ -547,7 +548,7 @@ def test_drawn_again_it_listens_once_and_loses_no_step(own_page: Page, site: Sit
     picture = open_picture(own_page, site)
     press(picture, "Enter")
     layer, head = map(int, at(picture, "layer")[1:3])
-    own_page.wait_for_function("window.ears.length > 1")  # the server has sent it again
+    own_page.wait_for_function("() => window.ears.length > 1")  # the server has sent it again
     settled(own_page)
     drawings, listening = own_page.evaluate(
         "[window.ears.length, window.ears.filter((signal) => !signal.aborted).length]"
