@@ -40,10 +40,10 @@ from attention_core.speed.compiled import NoCompilerError
 from attention_core.speed.decoder import Decoder
 from attention_core.speed.int8 import Int8Transformer
 from benchmarks import drafted
-from benchmarks.drafted import Trained
-from benchmarks.reading import Reading, measure_reading, reading_lines
+from benchmarks.drafted import TrainedModel
+from benchmarks.reading import ReadRates, measure_reading, reading_lines
 from benchmarks.runs import (
-    Run,
+    GenerationRun,
     core_run,
     core_stream,
     faster_peer,
@@ -92,14 +92,16 @@ class Models:
         return cls(reference, core, int8, decoders)
 
 
-def core_batch_run(core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int) -> Run:
+def core_batch_run(
+    core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int
+) -> GenerationRun:
     """Generate with the core for `BATCH_SIZE` prompts at once: `prompt_ids` and shorter ones."""
     begin = time.perf_counter()
     prompts = [prompt_ids[row % len(prompt_ids) :] for row in range(BATCH_SIZE)]
     passes = list(stream_batch(core, prompts, max_new_tokens=max_new_tokens))
     seconds = time.perf_counter() - begin
     first = [steps[0] for steps in passes if steps[0] is not None]
-    return Run(
+    return GenerationRun(
         token_ids=[step.token_id for step in first],
         seconds=seconds,
         prefill_seconds=first[0].seconds,
@@ -110,13 +112,13 @@ def core_batch_run(core: Transformer, prompt_ids: Sequence[int], max_new_tokens:
 
 def measure(
     models: Models, prompt_ids: Sequence[int], *, max_new_tokens: int, repeats: int
-) -> dict[str, list[Run]]:
+) -> dict[str, list[GenerationRun]]:
     """The runs of all, by name, after one warm-up each.
 
     Raises: RuntimeError when they do not all produce the same tokens, or too plain ones to compare.
     """
     reference, core, int8 = models.reference, models.core, models.int8
-    calls: dict[str, Callable[[], Run]] = {
+    calls: dict[str, Callable[[], GenerationRun]] = {
         _CACHED: lambda: core_run(core, prompt_ids, max_new_tokens, cached=True),
         _INT8: lambda: core_run(int8, prompt_ids, max_new_tokens, cached=True),
         _BATCH: lambda: core_batch_run(core, prompt_ids, max_new_tokens),
@@ -131,7 +133,7 @@ def measure(
     return runs
 
 
-def check_tokens(runs: dict[str, list[Run]], max_new_tokens: int) -> None:
+def check_tokens(runs: dict[str, list[GenerationRun]], max_new_tokens: int) -> None:
     """Raise RuntimeError unless all runs have the same `max_new_tokens` tokens, not all equal.
 
     Those in 8 bits have rounded weights and may write another text of that length.
@@ -151,7 +153,7 @@ def check_tokens(runs: dict[str, list[Run]], max_new_tokens: int) -> None:
                 raise RuntimeError(f"{name} and {_CACHED} differ from new token {first} on")
 
 
-def report(runs: dict[str, list[Run]]) -> str:
+def report(runs: dict[str, list[GenerationRun]]) -> str:
     """The table and the ratios, as text."""
     peer, rates = faster_peer(runs), speeds(runs)
     n_different = len(set(runs[_CACHED][0].token_ids))
@@ -183,7 +185,7 @@ def main(
     config: GPT2Config | None = None,
     prompt_ids: Sequence[int] = PROMPT_IDS,
     max_new_tokens: int = 100,
-    trained: Trained | None = None,
+    trained: TrainedModel | None = None,
 ) -> int:
     """Measure, print, and return the exit status: 1 when the tokens differ.
 
@@ -216,7 +218,7 @@ def main(
     if options.no_compile:
         return 0
     del models
-    trained = trained or Trained.bundled()
+    trained = trained or TrainedModel.bundled()
     try:
         runs = drafted.measure(
             trained, max_new_tokens=max_new_tokens, repeats=options.repeats, compile_step=True
@@ -228,7 +230,7 @@ def main(
     return 0
 
 
-def _reading(models: Models, prompt_ids: Sequence[int], n_new: int, repeats: int) -> Reading:
+def _reading(models: Models, prompt_ids: Sequence[int], n_new: int, repeats: int) -> ReadRates:
     """How fast decode steps read weights; more than a few would measure the same steps again."""
     core = models.core
     streams: dict[str, Callable[[], Iterator[Step]]] = {

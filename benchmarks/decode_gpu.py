@@ -30,7 +30,7 @@ from attention_core.costs.stopwatch import Samples, interleave, synchronize
 from attention_core.speed.decoder import Decoder
 from benchmarks.decode import PROMPT_IDS
 from benchmarks.runs import (
-    Run,
+    GenerationRun,
     core_run,
     faster_peer,
     peer_calls,
@@ -59,7 +59,7 @@ def measure(
     *,
     max_new_tokens: int,
     repeats: int,
-) -> dict[str, list[Run]]:
+) -> dict[str, list[GenerationRun]]:
     """The runs of all, by name, after one warm-up each.
 
     Raises: RuntimeError when recorded steps give other tokens than the same steps one by one.
@@ -68,7 +68,7 @@ def measure(
     core = core_from_reference(reference).to(device).eval().requires_grad_(False)
     room = len(prompt_ids) + max_new_tokens
     decoders = {_GRAPHS: Decoder(core, room), _STEPS: _StepByStep(core, room)}
-    calls: dict[str, Callable[[], Run]] = {
+    calls: dict[str, Callable[[], GenerationRun]] = {
         name: partial(_timed, decoder, prompt_ids, max_new_tokens)
         for name, decoder in decoders.items()
     }
@@ -85,12 +85,12 @@ def measure(
     return runs
 
 
-def _timed(decoder: Decoder, prompt_ids: Sequence[int], max_new_tokens: int) -> Run:
+def _timed(decoder: Decoder, prompt_ids: Sequence[int], max_new_tokens: int) -> GenerationRun:
     synchronize()
     begin = time.perf_counter()
     token_ids = decoder.generate(prompt_ids, max_new_tokens=max_new_tokens)
     synchronize()
-    return Run(token_ids, time.perf_counter() - begin)
+    return GenerationRun(token_ids, time.perf_counter() - begin)
 
 
 def _first_difference(token_ids: Sequence[int], others: Sequence[int]) -> int | None:
@@ -99,7 +99,7 @@ def _first_difference(token_ids: Sequence[int], others: Sequence[int]) -> int | 
     return next((place for place, (one, other) in pairs if one != other), None)
 
 
-def report(runs: dict[str, list[Run]]) -> str:
+def report(runs: dict[str, list[GenerationRun]]) -> str:
     """The table, where tokens part, and the ratio, as text."""
     rows = [("", "tokens/s", "seconds", "tokens as recorded steps")]
     expected = runs[_GRAPHS][0].token_ids

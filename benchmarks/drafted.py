@@ -20,7 +20,7 @@ from attention_core.costs.stopwatch import Samples, interleave
 from attention_core.speed.drafting import DraftedDecoder
 from attention_core.speed.int8 import Int8Transformer
 from benchmarks.runs import (
-    Run,
+    GenerationRun,
     core_run,
     faster_peer,
     peer_calls,
@@ -36,7 +36,7 @@ _CACHED, _DRAFTED = "core cached", "core drafted in 8 bits"
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """A model with trained weights in this core and in transformers, and a prompt for it."""
 
     title: str
@@ -45,7 +45,7 @@ class Trained:
     prompt_ids: Sequence[int]
 
     @classmethod
-    def bundled(cls) -> Trained:
+    def bundled(cls) -> TrainedModel:
         """SmolLM2. Raises: as `pretrained.load`, where its package is missing."""
         import pretrained
 
@@ -54,12 +54,14 @@ class Trained:
         return cls(model.spec.title, model.core, model.reference, list(ids))
 
 
-def drafted_run(decoder: DraftedDecoder, prompt_ids: Sequence[int], max_new_tokens: int) -> Run:
+def drafted_run(
+    decoder: DraftedDecoder, prompt_ids: Sequence[int], max_new_tokens: int
+) -> GenerationRun:
     """Generate with drafts."""
     begin = time.perf_counter()
     rounds = list(decoder.rounds(prompt_ids, max_new_tokens=max_new_tokens))
     seconds = time.perf_counter() - begin
-    return Run(
+    return GenerationRun(
         token_ids=[token_id for settled in rounds for token_id in settled.token_ids],
         seconds=seconds,
         prefill_seconds=rounds[0].seconds,
@@ -69,8 +71,8 @@ def drafted_run(decoder: DraftedDecoder, prompt_ids: Sequence[int], max_new_toke
 
 
 def measure(
-    model: Trained, *, max_new_tokens: int, repeats: int, compile_step: bool
-) -> dict[str, list[Run]]:
+    model: TrainedModel, *, max_new_tokens: int, repeats: int, compile_step: bool
+) -> dict[str, list[GenerationRun]]:
     """The runs of all, by name, after one warm-up each.
 
     Raises: RuntimeError when they do not all produce the same tokens.
@@ -83,7 +85,7 @@ def measure(
         n_drafted=N_DRAFTED,
         compile_step=compile_step,
     )
-    calls: dict[str, Callable[[], Run]] = {
+    calls: dict[str, Callable[[], GenerationRun]] = {
         _CACHED: partial(core_run, core, prompt_ids, max_new_tokens, cached=True),
         _DRAFTED: partial(drafted_run, decoder, prompt_ids, max_new_tokens),
     }
@@ -96,7 +98,7 @@ def measure(
     return runs
 
 
-def report(model: Trained, runs: dict[str, list[Run]], target: float) -> str:
+def report(model: TrainedModel, runs: dict[str, list[GenerationRun]], target: float) -> str:
     """The table, the ratio over transformers and the tokens of a pass, as text."""
     n_new = len(runs[_CACHED][0].token_ids)
     # the prompt's pass gives the first token, each later one at most the guesses and its own

@@ -128,7 +128,7 @@ _WATCH = (
 
 
 @dataclass
-class Measured:
+class HeadTimings:
     """What was measured at one number of tokens: seconds a repeat, and bytes a repeat."""
 
     n_tokens: int
@@ -210,7 +210,7 @@ class HeadsPage:
     def _seconds(self, kind: str) -> float:
         return float(self.page.evaluate("(kind) => window.__heads.seconds(kind)", kind))
 
-    def enter(self, text: str, into: Measured) -> None:
+    def enter(self, text: str, into: HeadTimings) -> None:
         """Type a text, press Enter, and keep what it took until all heads are painted.
 
         Raises: RuntimeError if the mosaic was not painted anew.
@@ -227,7 +227,7 @@ class HeadsPage:
         into.mosaic.append(self._seconds("mosaic"))
         into.received.append(self._received)
 
-    def open_head(self, which: int, n_heads: int, into: Measured) -> None:
+    def open_head(self, which: int, n_heads: int, into: HeadTimings) -> None:
         """Click a head of the mosaic and keep what it took until the page shows it.
 
         Raises: RuntimeError if the page does not show it.
@@ -254,10 +254,10 @@ class HeadsPage:
 
 def measure_size(
     page: HeadsPage, bertviz: BertViz | None, n_tokens: int, *, repeats: int, n_heads: int = 12
-) -> tuple[Measured, Peer]:
+) -> tuple[HeadTimings, Peer]:
     """Both at one number of tokens, in turns, after one round of this site that does not count."""
-    ours, peer = Measured(n_tokens), Peer()
-    warm = Measured(n_tokens)
+    ours, peer = HeadTimings(n_tokens), Peer()
+    warm = HeadTimings(n_tokens)
     page.enter(text_of(n_tokens, seed=n_tokens), warm)
     page.open_head(1, n_heads, warm)
     peer_repeats = repeats if n_tokens <= MANY_OPENS else 1
@@ -271,7 +271,7 @@ def measure_size(
     return ours, peer
 
 
-def report(results: Sequence[tuple[Measured, Peer]]) -> str:
+def report(results: Sequence[tuple[HeadTimings, Peer]]) -> str:
     """The table of both, a line a measure and number of tokens, with their ratios."""
     rows: list[tuple[str, ...]] = [("", "tokens", "Heads", "BertViz", "BertViz / Heads")]
     for ours, peer in results:
@@ -306,7 +306,7 @@ def _beside(ours: Sequence[float], theirs: Sequence[float]) -> tuple[str, str, s
     return _spread(ours), _spread(theirs), ratio
 
 
-def verdicts(ours: Measured) -> list[str]:
+def verdicts(ours: HeadTimings) -> list[str]:
     """The medians against the targets."""
     lines = []
     for name, values, target, unit in (
@@ -369,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _judge([ours for ours, _ in results])
 
 
-def _judge(results: Sequence[Measured]) -> int:
+def _judge(results: Sequence[HeadTimings]) -> int:
     """Print the targets; 1 when one is not reached at the number of tokens they are meant for."""
     lines = [line for ours in results if ours.n_tokens == TARGET_TOKENS for line in verdicts(ours)]
     if lines:

@@ -24,8 +24,8 @@ from transformers import GPT2Config
 from attention_core import Step, Transformer, TransformerConfig, stream
 from attention_core.costs.step_times import (
     WARM_UP,
+    Coefficient,
     Fit,
-    Term,
     fit_step_times,
     flops_terms,
     in_turns,
@@ -50,7 +50,7 @@ Contenders = dict[str, Callable[[], Iterator[Step]]]
 
 
 @dataclass
-class Series:
+class StepSeries:
     """The steps of one contender: seconds[repeat][step], and the tokens of each repeat."""
 
     seconds: list[list[float]] = field(default_factory=list)
@@ -103,9 +103,9 @@ def contenders(
     return starts
 
 
-def measure(starts: Contenders, repeats: int) -> dict[str, Series]:
+def measure(starts: Contenders, repeats: int) -> dict[str, StepSeries]:
     """Take all steps. Raises: RuntimeError when the contenders do not choose the same tokens."""
-    series = {name: Series() for name in starts}
+    series = {name: StepSeries() for name in starts}
     for turn in in_turns(starts, repeats=repeats):
         if turn.repeat != WARM_UP:
             series[turn.name].add(turn.repeat, turn.step)
@@ -115,7 +115,7 @@ def measure(starts: Contenders, repeats: int) -> dict[str, Series]:
     return series
 
 
-def check_tokens(series: Mapping[str, Series]) -> None:
+def check_tokens(series: Mapping[str, StepSeries]) -> None:
     """Raise RuntimeError unless every run of every contender chose the same tokens."""
     first_name, first = next(iter(series.items()))
     expected = first.token_ids[0]
@@ -133,7 +133,7 @@ def lengths_up_to(n_new: int) -> list[int]:
     return [*(lengths or [max(1, n_new // 2)]), n_new]
 
 
-def report(series: Mapping[str, Series], config: TransformerConfig, n_prompt: int) -> str:
+def report(series: Mapping[str, StepSeries], config: TransformerConfig, n_prompt: int) -> str:
     """The tables, the ratios, and the exponents, as text."""
     n_new = len(next(iter(series.values())).medians)
     lengths = lengths_up_to(n_new)
@@ -160,7 +160,7 @@ def report(series: Mapping[str, Series], config: TransformerConfig, n_prompt: in
     )
 
 
-def fits(series: Mapping[str, Series], config: TransformerConfig, n_prompt: int) -> str:
+def fits(series: Mapping[str, StepSeries], config: TransformerConfig, n_prompt: int) -> str:
     """The fitted terms of a decode step beside those of its operations."""
     terms = ("constant, ms", "linear, us/n", "quadratic, ns/n^2")
     rows = [("", *terms, "MFLOP", "MFLOP/n", "kFLOP/n^2")]
@@ -182,11 +182,11 @@ def fits(series: Mapping[str, Series], config: TransformerConfig, n_prompt: int)
     return table(rows)
 
 
-def _term(term: Term, scale: float) -> str:
+def _term(term: Coefficient, scale: float) -> str:
     return f"{term.value * scale:.2f} +- {term.error * scale:.2f}"
 
 
-def ratios(series: Mapping[str, Series], lengths: Sequence[int]) -> list[str]:
+def ratios(series: Mapping[str, StepSeries], lengths: Sequence[int]) -> list[str]:
     """Uncached over cached time, repeat by repeat, for the core and for transformers."""
     lines = []
     for kind in (_CORE, _TRANSFORMERS):
@@ -206,7 +206,7 @@ def ratios(series: Mapping[str, Series], lengths: Sequence[int]) -> list[str]:
     return lines
 
 
-def exponents(series: Mapping[str, Series], lengths: Sequence[int]) -> list[str]:
+def exponents(series: Mapping[str, StepSeries], lengths: Sequence[int]) -> list[str]:
     """Whether the exponents are what the operations promise."""
     cached, uncached = (
         total_exponent(series[f"{_CORE} {kind}"].medians, lengths) for kind in (_CACHED, _UNCACHED)

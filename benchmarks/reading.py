@@ -20,7 +20,7 @@ TARGET_OF_LIMIT = 0.8
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadRates:
     """Bytes a second, one number a repeat: those of weights in decode steps, and the limit's.
 
     `steps` has them by the name of the way to generate.
@@ -47,7 +47,7 @@ def measure_reading(
     *,
     n_reads: int,
     repeats: int,
-) -> Reading:
+) -> ReadRates:
     """The decode steps of each way to generate with `core`, and plain reads of as many bytes.
 
     They take turns; a round has `n_reads` plain reads. Its limit is the faster of two ways to read:
@@ -78,10 +78,10 @@ def measure_reading(
             repeats=repeats,
         )
     limit = [max(pair) for pair in zip(rates["sum"], rates["product"], strict=True)]
-    return Reading({name: rates[name] for name in streams}, limit)
+    return ReadRates({name: rates[name] for name in streams}, limit)
 
 
-def reading_lines(reading: Reading) -> str:
+def reading_lines(reading: ReadRates) -> str:
     """For each way to generate both rates and their ratio, in words."""
     limit = Samples(tuple(rate / 1e9 for rate in reading.limit))
     lines = []

@@ -18,7 +18,7 @@ PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
 
 
 @dataclass(frozen=True)
-class Run:
+class GenerationRun:
     """One generation: its tokens, its wall-clock seconds, and for the core the model calls'.
 
     `token_ids` are those of the first of `n_prompts` that ran at once, all with as many new tokens.
@@ -40,7 +40,7 @@ class Run:
 
 def core_run(
     core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int, *, cached: bool
-) -> Run:
+) -> GenerationRun:
     """Generate with the core."""
     return run_of(lambda: core_stream(core, prompt_ids, max_new_tokens, cached=cached))
 
@@ -53,14 +53,14 @@ def core_stream(
     return stream(core, prompt_ids, max_new_tokens=max_new_tokens, cache=cache)
 
 
-def run_of(start: Callable[[], Iterator[Step]]) -> Run:
+def run_of(start: Callable[[], Iterator[Step]]) -> GenerationRun:
     """Go through the steps that `start` gives, under the clock."""
     begin = time.perf_counter()
     steps = start()
     # the logits of a step are let go before the next one, which so uses their memory again
     token_ids, step_seconds = zip(*((step.token_id, step.seconds) for step in steps), strict=True)
     seconds = time.perf_counter() - begin
-    return Run(
+    return GenerationRun(
         token_ids=list(token_ids),
         seconds=seconds,
         prefill_seconds=step_seconds[0],
@@ -70,7 +70,7 @@ def run_of(start: Callable[[], Iterator[Step]]) -> Run:
 
 def transformers_run(
     reference: Any, prompt_ids: Sequence[int], max_new_tokens: int, attention: str
-) -> Run:
+) -> GenerationRun:
     """Generate with transformers, cached, in inference mode."""
     reference.set_attn_implementation(attention)
     with torch.inference_mode():
@@ -86,12 +86,12 @@ def transformers_run(
         )
         synchronize()
         seconds = time.perf_counter() - begin
-    return Run(token_ids=sequence[0, len(prompt_ids) :].tolist(), seconds=seconds)
+    return GenerationRun(token_ids=sequence[0, len(prompt_ids) :].tolist(), seconds=seconds)
 
 
 def peer_calls(
     reference: Any, prompt_ids: Sequence[int], max_new_tokens: int
-) -> dict[str, Callable[[], Run]]:
+) -> dict[str, Callable[[], GenerationRun]]:
     """A call for each way of transformers, by its name."""
     return {
         name: partial(transformers_run, reference, prompt_ids, max_new_tokens, attention)
@@ -99,7 +99,7 @@ def peer_calls(
     }
 
 
-def speed_table(runs: Mapping[str, Sequence[Run]]) -> str:
+def speed_table(runs: Mapping[str, Sequence[GenerationRun]]) -> str:
     """A row for each way to generate: its tokens a second, and how long its parts took."""
     rows = [("", "tokens/s", "seconds", "prefill ms", "decode ms/step")]
     for name, repeats in runs.items():
@@ -114,17 +114,17 @@ def speed_table(runs: Mapping[str, Sequence[Run]]) -> str:
     return table(rows)
 
 
-def speeds(runs: Mapping[str, Sequence[Run]]) -> dict[str, list[float]]:
+def speeds(runs: Mapping[str, Sequence[GenerationRun]]) -> dict[str, list[float]]:
     """The tokens a second of every run, by name."""
     return {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
 
 
-def faster_peer(runs: Mapping[str, Sequence[Run]]) -> str:
+def faster_peer(runs: Mapping[str, Sequence[GenerationRun]]) -> str:
     """The faster of the runs of transformers, by its median."""
     return max(PEERS, key=lambda name: _samples(run.tokens_per_second for run in runs[name]).median)
 
 
-def _phases(repeats: Sequence[Run]) -> tuple[str, str]:
+def _phases(repeats: Sequence[GenerationRun]) -> tuple[str, str]:
     """Prefill and one decode step in milliseconds, model calls alone; a dash if not measured."""
     prefill = [1e3 * run.prefill_seconds for run in repeats if run.prefill_seconds is not None]
     decode = [

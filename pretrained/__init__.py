@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pretrained.catalog import CatalogEntry, catalog
 from pretrained.load import Pretrained, WeightsMissing, load, load_by_name
-from pretrained.sources import Source, find
+from pretrained.sources import WeightsSource, find
 from pretrained.specs import ModelSpec
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ __all__ = [
     "CatalogEntry",
     "ModelSpec",
     "Pretrained",
-    "Source",
+    "WeightsSource",
     "Tokenizer",
     "Tokens",
     "WeightsMissing",

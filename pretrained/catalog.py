@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pretrained import checkpoint, sources
-from pretrained.sources import Source
+from pretrained.sources import WeightsSource
 from pretrained.specs import SPECS, ModelSpec, spec_from_config
 
 
@@ -19,7 +19,7 @@ class CatalogEntry:
 
     spec: ModelSpec
     state: Literal["ready", "downloadable"]
-    source: Source | None
+    source: WeightsSource | None
 
 
 def catalog() -> list[CatalogEntry]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pretrained import checkpoint
 from pretrained.catalog import catalog
 from pretrained.names import check_name, shown
-from pretrained.sources import Source, find, folder_at, local_folders, unchanged
+from pretrained.sources import WeightsSource, find, folder_at, local_folders, unchanged
 from pretrained.specs import ModelSpec, spec_from_config, spec_of
 
 # torch and transformers are imported inside functions: importing this package has to stay cheap.
@@ -60,7 +60,7 @@ class Pretrained:
 
     core: Transformer
     tokenizer: Tokenizer
-    source: Source
+    source: WeightsSource
     name: str
     spec: ModelSpec
     folder: Path
@@ -174,7 +174,7 @@ def load(
     if folder is not None:
         if not (folder / checkpoint.CONFIG_FILE).is_file():
             raise _unknown(str(model))
-        return _load_from(Source("folder", folder), folder.name, device, dtype, by_path=True)
+        return _load_from(WeightsSource("folder", folder), folder.name, device, dtype, by_path=True)
     try:
         check_name(str(model))
     except ValueError as error:
@@ -196,7 +196,7 @@ def load_by_name(
 
 
 def _load_from(
-    source: Source,
+    source: WeightsSource,
     name: str,
     device: str | torch.device | None,
     dtype: str | torch.dtype | None,
@@ -256,7 +256,7 @@ def tokenizer_of(
     return tokenizer
 
 
-def _folder_of(source: Source) -> Path:
+def _folder_of(source: WeightsSource) -> Path:
     """Where config and safetensors are: the source's folder, or the conversion of its GGUF.
 
     The files of a conversion are checked against their hashes, and converted again if need be.

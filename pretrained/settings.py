@@ -37,7 +37,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Setting(Generic[T]):
+class EnvironmentVariable(Generic[T]):
     """An environment variable.
 
     default: its value when the variable is not set or blank. parse: reads any other text, or raises
@@ -187,61 +187,63 @@ def _json(text: str) -> bool:
 _SWITCH_VALUES = "on, 1, true or yes, or off, 0, false or no"
 _NAMES = "names of models, separated by commas, such as gpt2, all-minilm-l6-v2"
 
-CACHE = Setting[Path | None](
+CACHE = EnvironmentVariable[Path | None](
     "ATTENTION_LAB_CACHE", None, _folder_to_create, "a folder, or a path where one can be created"
 )
-DOWNLOADS = Setting("ATTENTION_LAB_DOWNLOADS", True, _switch, _SWITCH_VALUES)
-EMBED = Setting[tuple[str, ...]](
+DOWNLOADS = EnvironmentVariable("ATTENTION_LAB_DOWNLOADS", True, _switch, _SWITCH_VALUES)
+EMBED = EnvironmentVariable[tuple[str, ...]](
     "ATTENTION_LAB_EMBED", (), _embedding_sites, "sites such as https://moodle.example.org"
 )
-FIRST_MODELS = Setting[tuple[str, ...]]("ATTENTION_LAB_FIRST_MODELS", (), _model_names, _NAMES)
-HOSTS = Setting[tuple[str, ...]](
+FIRST_MODELS = EnvironmentVariable[tuple[str, ...]](
+    "ATTENTION_LAB_FIRST_MODELS", (), _model_names, _NAMES
+)
+HOSTS = EnvironmentVariable[tuple[str, ...]](
     "ATTENTION_LAB_HOSTS", (), _hosts, "host names such as lab.example.org or *.example.org"
 )
-LOG_JSON = Setting("ATTENTION_LAB_LOG", False, _json, "json, or empty for plain text")
-MAX_DOWNLOAD = Setting(
+LOG_JSON = EnvironmentVariable("ATTENTION_LAB_LOG", False, _json, "json, or empty for plain text")
+MAX_DOWNLOAD = EnvironmentVariable(
     "ATTENTION_LAB_MAX_DOWNLOAD_GB",
     8_000_000_000,
     _bytes_of_gigabytes,
     "gigabytes above 0, such as 8",
 )
-MEMORY = Setting[int | None](
+MEMORY = EnvironmentVariable[int | None](
     "ATTENTION_LAB_MEMORY_GB",
     None,
     _bytes_of_gigabytes,
     "gigabytes above 0, such as 2.7",
 )
-METRICS_TOKEN = Setting(
+METRICS_TOKEN = EnvironmentVariable(
     "ATTENTION_LAB_METRICS_TOKEN", "", _token, "a text without control characters", is_secret=True
 )
-MODELS = Setting[Path | None](
+MODELS = EnvironmentVariable[Path | None](
     "ATTENTION_LAB_MODELS", None, _folder, "a folder that exists and can be read"
 )
-PREFETCH = Setting[tuple[str, ...]](
+PREFETCH = EnvironmentVariable[tuple[str, ...]](
     "ATTENTION_LAB_PREFETCH", (), _model_names, f"{_NAMES}, or hub ids such as org/name"
 )
-REPLICAS = Setting(
+REPLICAS = EnvironmentVariable(
     "ATTENTION_LAB_REPLICAS", (1, 1), _replicas, "a number of replicas such as 2, or a range 1-4"
 )
-REPLICA_GPUS = Setting(
+REPLICA_GPUS = EnvironmentVariable(
     "ATTENTION_LAB_REPLICA_GPUS", 0.0, _gpus, "a share of a GPU such as 0.25, or a whole number"
 )
-SERVE_URL = Setting(
+SERVE_URL = EnvironmentVariable(
     "ATTENTION_LAB_SERVE_URL", "", _url, "an http or https address such as http://models:8600"
 )
-SITES = Setting[int | None](
+SITES = EnvironmentVariable[int | None](
     "ATTENTION_LAB_SITES", None, _site_count, f"a whole number from 1 to {MAX_SITES}"
 )
-WARMUP = Setting("ATTENTION_LAB_WARMUP", True, _switch, _SWITCH_VALUES)
-HUB_ENDPOINT = Setting(
+WARMUP = EnvironmentVariable("ATTENTION_LAB_WARMUP", True, _switch, _SWITCH_VALUES)
+HUB_ENDPOINT = EnvironmentVariable(
     "HF_ENDPOINT", "https://huggingface.co", _url, "an http or https address of a hub"
 )
-HUB_CACHE = Setting[Path | None](
+HUB_CACHE = EnvironmentVariable[Path | None](
     "HF_HUB_CACHE", None, _folder_to_create, "a folder, or a path where one can be created"
 )
 
-ALL: tuple[Setting[object], ...] = tuple(
-    value for value in list(globals().values()) if isinstance(value, Setting)
+ALL: tuple[EnvironmentVariable[object], ...] = tuple(
+    value for value in list(globals().values()) if isinstance(value, EnvironmentVariable)
 )
 
 

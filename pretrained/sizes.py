@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from pretrained import checkpoint
-from pretrained.sources import Source
+from pretrained.sources import WeightsSource
 from pretrained.specs import ModelSpec
 
 BYTES_OF_A_NUMBER = 4  # float32, as the pages run every model
 
 
-def float32_bytes(spec: ModelSpec | None, source: Source | None) -> int:
+def float32_bytes(spec: ModelSpec | None, source: WeightsSource | None) -> int:
     """Bytes of a model's weights in float32.
 
     Read from the headers of its safetensors files where they are on this machine, else what the

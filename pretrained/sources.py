@@ -31,7 +31,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 @dataclass(frozen=True)
-class Source:
+class WeightsSource:
     """Where a model's weights are stored: the kind of location, the folder, and its version.
 
     For the bundled SmolLM2 the folder holds a GGUF file; otherwise config.json and safetensors.
@@ -65,7 +65,7 @@ class UnusableModel(ValueError):
 
 
 @contextmanager
-def unchanged(source: Source) -> Iterator[None]:
+def unchanged(source: WeightsSource) -> Iterator[None]:
     """Read files of a source inside.
 
     Waits up to `CLOCK_TICK` seconds for files that were written just now: a second write within
@@ -84,7 +84,7 @@ def unchanged(source: Source) -> Iterator[None]:
     _check_unchanged(source)
 
 
-def _check_unchanged(source: Source) -> None:
+def _check_unchanged(source: WeightsSource) -> None:
     if fingerprint(source.path) != source.version:
         raise FilesChanged(source.path)
 
@@ -136,7 +136,7 @@ def folder_at(model: str | os.PathLike[str]) -> Path | None:
     return Path(path).absolute() if is_path or holds_model else None
 
 
-def find(name: str) -> Source | None:
+def find(name: str) -> WeightsSource | None:
     """Where the weights of `name` lie on this machine, or None.
 
     `name` is a catalogue name, a hub id, or a folder in ATTENTION_LAB_MODELS. Looked for in this
@@ -145,19 +145,19 @@ def find(name: str) -> Source | None:
     """
     for folder in local_folders(name):
         if checkpoint.is_complete(folder):
-            return Source("folder", folder)
+            return WeightsSource("folder", folder)
     spec = spec_of(name)
     hub_id = spec.hub_id if spec else name
     if "/" in hub_id:
         cached = hub_cache_folder(hub_id, spec.revision if spec else "main")
         if cached is not None and checkpoint.is_complete(cached):
-            return Source("hub cache", cached)
+            return WeightsSource("hub cache", cached)
     if spec is not None and spec.package is not None:
         bundled = bundled_folder(spec)
         if bundled is not None:
-            return Source("bundled", bundled)
+            return WeightsSource("bundled", bundled)
     if spec is not None and checkpoint.is_complete(TRAINED_HERE / spec.name):
-        return Source("trained here", TRAINED_HERE / spec.name)
+        return WeightsSource("trained here", TRAINED_HERE / spec.name)
     return None
 
 
@@ -226,7 +226,7 @@ def bundled_folder(spec: ModelSpec) -> Path | None:
     return model if checkpoint.is_complete(model) else None
 
 
-def uncatalogued() -> Iterator[tuple[str, Source]]:
+def uncatalogued() -> Iterator[tuple[str, WeightsSource]]:
     """Models on this machine that the catalogue does not know and the core can hold.
 
     Folders of ATTENTION_LAB_MODELS under their own names, then what lies in the local Hugging Face

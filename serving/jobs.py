@@ -23,8 +23,8 @@ from serving.limits import (
     MAX_WAITING_JOBS,
     MAX_WAITING_OF_A_VISITOR,
     MAX_WAITING_OF_AN_ADDRESS,
+    InvalidInput,
     OverLimit,
-    Refused,
 )
 
 NICENESS = 10  # of the threads of jobs, as the system counts it: pages have 0 and go first
@@ -117,7 +117,7 @@ class Work:
             self._become("done")
         except Stopped:
             self._become("stopped")
-        except Refused as error:  # what was asked for cannot be: no error of the site
+        except InvalidInput as error:  # what was asked for cannot be: no error of the site
             self._become("failed", str(error))
         except models.LOAD_ERRORS as error:
             metrics.error(error, "job")

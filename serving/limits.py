@@ -107,11 +107,11 @@ MAX_GROWN_BYTES = 256 * MIB  # of one growing text whose every row is drawn
 TEXTS_BYTES = 320 * MIB  # what texts leave behind; a run takes up to 119 MB, a growing text more
 
 
-class Refused(ValueError):
+class InvalidInput(ValueError):
     """An input that nothing can be done with: no error of the site. The message says what to do."""
 
 
-class OverLimit(Refused):
+class OverLimit(InvalidInput):
     """An input that exceeds a limit; the message says by how much and what to do."""
 
 

@@ -36,7 +36,7 @@ _rounds = itertools.count(FIRST + 1)
 
 
 @dataclass(frozen=True)
-class Measured(Generic[Value]):
+class TimedResult(Generic[Value]):
     """What a measurement returned, and when it ended (UTC)."""
 
     value: Value
@@ -48,22 +48,22 @@ def fresh() -> int:
     return next(_rounds)
 
 
-def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> Measured[Value]:
+def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> TimedResult[Value]:
     """The result for these settings and this round, measured alone if it is not kept.
 
     settings: begins with the page's name, so that two pages cannot meet. Errors of `make` are not
     kept. Results are shared between visitors: treat them as read-only.
     """
-    return cast(Measured[Value], _measured(settings, round_, make))
+    return cast(TimedResult[Value], _measured(settings, round_, make))
 
 
 @cached(key=lambda settings, round_, make: (settings, round_))
-def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> Measured[object]:
+def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> TimedResult[object]:
     loading = warmup.start()
     if loading is not None:  # right after a start, models load in the background
         loading.join(WARM_UP_SECONDS)
     with compute.slot(exclusive=True):
-        return Measured(make(), datetime.now(UTC))
+        return TimedResult(make(), datetime.now(UTC))
 
 
 def clear() -> None:

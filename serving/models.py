@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained, comparison, sizes
 from pretrained.hub import downloads
-from pretrained.sources import FilesChanged, Source, UnusableModel
+from pretrained.sources import FilesChanged, UnusableModel, WeightsSource
 from pretrained.specs import spec_of
 from serving import first_models, log, metrics
 from serving.cache import MODELS, TOTAL_BYTES, cached, size_of
@@ -219,7 +219,7 @@ def _check_room(name: str) -> None:
         raise OverLimit(problem)
 
 
-def source(name: str) -> Source | None:
+def source(name: str) -> WeightsSource | None:
     """Where the weights of a model lie on this machine, or None; errors as of `pretrained.find`."""
     return _look(name, lambda: pretrained.find(name))
 

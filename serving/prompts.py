@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pretrained import Tokens
-from serving.limits import OverLimit, Refused, check_text, check_tokens
+from serving.limits import InvalidInput, OverLimit, check_text, check_tokens
 
 if TYPE_CHECKING:
     from attention_core import Transformer
@@ -68,7 +68,7 @@ def prepare(
     n = len(tokens.ids)
     check_tokens(n, limit, purpose)
     if not n:
-        raise Refused(empty or (NO_TOKEN_IN_PROMPT if n_new else NO_TOKEN))
+        raise InvalidInput(empty or (NO_TOKEN_IN_PROMPT if n_new else NO_TOKEN))
     context = model.core.config.context_length
     check_tokens(n + (at_least - 1 if n_new else 0), context, "the context of this model")
     room = min(n_new, context - n + 1)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class RaceRequest:
     """What a visitor asked for."""
 
     model: str
@@ -115,7 +115,7 @@ def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
     return CacheSize(cache.nbytes_used, formula)
 
 
-def race(request: Request, check_stop: Callable[[int], None]) -> Iterator[Event]:
+def race(request: RaceRequest, check_stop: Callable[[int], None]) -> Iterator[Event]:
     """Generate with the cache and without it, a few pairs of steps in each compute slot.
 
     check_stop: called before every layer of every pass; what it raises ends the race.

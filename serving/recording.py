@@ -35,14 +35,14 @@ class RunTensors:
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordedPass:
     """What a pass leaves behind: its tensors, and what the scores were multiplied with."""
 
     tensors: RunTensors
     scale: float
 
 
-def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
+def record(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
     """One recorded forward pass over these tokens, in a compute slot; errors of `recorded`."""
     import torch
 
@@ -51,7 +51,7 @@ def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
         # nobody reads the logits of all positions, a third of the work for a large vocabulary
         output = model.core(ids, record=True, last_only=True)
         tensors = recorded(model.core, output.hidden_states, output.layers)
-    return Recording(tensors, output.records[0].scale)
+    return RecordedPass(tensors, output.records[0].scale)
 
 
 def recorded(

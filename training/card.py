@@ -16,7 +16,7 @@ import pretrained
 from attention_core import Sampling, generate
 from attention_core.analysis.head_statistics import (
     STATISTICS,
-    TextAttention,
+    TextWeights,
     repeated_scores,
     repeated_sequence,
 )
@@ -65,7 +65,7 @@ def heads_found(model: pretrained.Pretrained) -> list[str]:
     ids = torch.tensor(tokens.ids)
     with torch.inference_mode():
         records = model.core(ids[None], record=True).records
-    text = TextAttention(
+    text = TextWeights(
         torch.stack([record.weights[0] for record in records]),
         ids,
         torch.tensor(tokens.special),

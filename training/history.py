@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from attention_core import Transformer, TransformerConfig
 from attention_core.analysis.head_statistics import (
     STATISTICS,
-    TextAttention,
+    TextWeights,
     repeated_scores,
 )
 from attention_core.analysis.repeated_words import words_said_twice
@@ -31,7 +31,7 @@ from pretrained.tokenization.bpe import FastBpe
 from training.batches import windows
 from training.corpus import encoded
 from training.recipe import Recipe, recipe
-from training.run import Run, read_curve
+from training.run import PretrainingRun, read_curve
 from training.train import add_arguments
 from training.vocabulary import special_ids
 
@@ -135,7 +135,7 @@ def at_snapshot(
             records = core(row[None], record=True).records
             weights = torch.stack([record.weights[0] for record in records])  # (L, H, T, T)
             none_special = torch.zeros(len(row), dtype=torch.bool)
-            text = TextAttention(weights, row, none_special, core.config.causal)
+            text = TextWeights(weights, row, none_special, core.config.causal)
             scores = [measure(text) for name in OF_A_TEXT if (measure := measures[name])]
         result[f"scores_{number}"] = torch.stack(scores).numpy()
         codes, largest = coded(weights.numpy())
@@ -213,7 +213,7 @@ def _last_losses(core: Transformer, texts: Tensor, count: int) -> Tensor:
     return nn.functional.cross_entropy(logits.flatten(0, 1), answers, reduction="none")
 
 
-def held_out(run: Run) -> Losses:
+def held_out(run: PretrainingRun) -> Losses:
     """Measures a snapshot on the held-out books of a run, as the run itself does."""
 
     def measure(state: Mapping[str, Tensor], core: Transformer, step: int) -> dict[str, float]:
@@ -243,7 +243,7 @@ def main() -> None:
     n_tokens, mask_id = special_ids(tokenizer)
     corpus = encoded(chosen.corpus, tokenizer, n_tokens, chosen.runs)
     with tempfile.TemporaryDirectory() as empty:  # the run itself may still be going on
-        run = Run(how, corpus, Path(empty), n_tokens=n_tokens, mask_id=mask_id)
+        run = PretrainingRun(how, corpus, Path(empty), n_tokens=n_tokens, mask_id=mask_id)
         found = arrays(chosen.runs / chosen.kind, how, FastBpe(tokenizer), held_out(run))
     file.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(file, allow_pickle=False, **found)

@@ -32,7 +32,7 @@ AROUND = 20  # tokens on both sides, over which the loss at a place is a mean
 _HELD_OUT_SEED, _HELD_OUT_TEXTS = 10**6, 32
 
 
-class Run:
+class PretrainingRun:
     """The training of one model, step by step.
 
     `n_tokens` is the number of tokens without the two special ones, `mask_id` that of the mask.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from training.run import Run
+    from training.run import PretrainingRun
 
 SMOKE_SECONDS = 60
 CORPUS = "100_english_novels.tar.xz"
@@ -53,7 +53,7 @@ def the_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
     return Tokenizer.from_file(str(file))
 
 
-def smoke(run: Run, seconds: float) -> int:
+def smoke(run: PretrainingRun, seconds: float) -> int:
     """Train for so long; 0 if the last loss is below the entropy of single tokens, else 1."""
     from training.run import read_curve
 
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     from training.corpus import encoded
     from training.recipe import recipe, small
-    from training.run import Run
+    from training.run import PretrainingRun
     from training.vocabulary import special_ids
 
     if chosen.threads:
@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.smoke:
         how, folder = small(how), chosen.runs / "smoke"
         shutil.rmtree(folder, ignore_errors=True)
-    run = Run(how, corpus, folder, n_tokens=n_tokens, mask_id=mask_id)
+    run = PretrainingRun(how, corpus, folder, n_tokens=n_tokens, mask_id=mask_id)
     if chosen.smoke:
         return smoke(run, SMOKE_SECONDS)
     run.train()

@@ -27,7 +27,7 @@ from attention_core.seeding import seeded
 
 
 @dataclass(frozen=True)
-class TextAttention:
+class TextWeights:
     """The weights of some heads on one text, and what the statistics need to know of the text.
 
     weights (..., T, T): rows sum to 1, masked places are 0. ids (T) of whole numbers. special (T)
@@ -66,50 +66,50 @@ class TextAttention:
         return self.n_visible > 1
 
 
-def entropy(text: TextAttention) -> Tensor:
+def entropy(text: TextWeights) -> Tensor:
     """Mean entropy of the rows, in bits: (..., T, T) -> (...)."""
     return _mean_over(text.choosing, _row_entropies(text.weights))
 
 
-def evenness(text: TextAttention) -> Tensor:
+def evenness(text: TextWeights) -> Tensor:
     """Mean of each row's entropy over the largest it can have, log2 of the keys it sees: (...)."""
     most = text.n_visible.float().log2().clamp(min=1)  # rows of one key are left out anyway
     return _mean_over(text.choosing, _row_entropies(text.weights) / most)
 
 
-def mean_distance(text: TextAttention) -> Tensor:
+def mean_distance(text: TextWeights) -> Tensor:
     """Mean over queries of sum_j w_ij |i - j|, in tokens: (...)."""
     return _weighted(text, text.choosing, (text.positions[:, None] - text.positions).abs())
 
 
-def on_first(text: TextAttention) -> Tensor:
+def on_first(text: TextWeights) -> Tensor:
     """Mean weight on the first token of the text as the model sees it ([CLS] in BERT): (...)."""
     return _weighted(text, text.choosing, text.positions == 0)
 
 
-def on_special(text: TextAttention) -> Tensor:
+def on_special(text: TextWeights) -> Tensor:
     """Mean weight on all special tokens together; NaN for a text without any: (...)."""
     queries = text.choosing & text.special.any()
     return _weighted(text, queries, text.special)
 
 
-def on_itself(text: TextAttention) -> Tensor:
+def on_itself(text: TextWeights) -> Tensor:
     """Mean weight of a query on its own position: (...)."""
     return _weighted(text, text.choosing, text.positions[:, None] == text.positions)
 
 
-def on_previous(text: TextAttention) -> Tensor:
+def on_previous(text: TextWeights) -> Tensor:
     """Mean of w[i, i-1] over all queries but the first: (...)."""
     return _weighted(text, text.positions > 0, text.positions[:, None] - 1 == text.positions)
 
 
-def on_next(text: TextAttention) -> Tensor:
+def on_next(text: TextWeights) -> Tensor:
     """Mean of w[i, i+1] over all queries but the last; NaN where they may not look ahead: (...)."""
     queries = text.positions < (0 if text.causal else len(text.ids) - 1)
     return _weighted(text, queries, text.positions[:, None] + 1 == text.positions)
 
 
-def on_same_token(text: TextAttention) -> Tensor:
+def on_same_token(text: TextWeights) -> Tensor:
     """Mean weight on all other visible places of the query's own token id: (...).
 
     Over the queries that have such a place; special tokens are neither query nor key here. NaN
@@ -153,7 +153,7 @@ class Statistic:
     name: str
     title: str
     definition: str
-    measure: Callable[[TextAttention], Tensor] | None
+    measure: Callable[[TextWeights], Tensor] | None
     unit: str = ""
     low: float = 0.0
     high: float | None = 1.0
@@ -303,7 +303,7 @@ def _mean_over(queries: Tensor, rows: Tensor) -> Tensor:
     return rows[..., queries].mean(-1)
 
 
-def _weighted(text: TextAttention, queries: Tensor, values: Tensor) -> Tensor:
+def _weighted(text: TextWeights, queries: Tensor, values: Tensor) -> Tensor:
     """Mean over some queries of sum_j w_ij values_ij; NaN for no query.
 
     Shapes: queries (T) of bool, values (T, T) or, the same for every query, (T) -> (...).

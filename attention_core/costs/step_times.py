@@ -72,7 +72,7 @@ def _turns(
 
 
 @dataclass(frozen=True)
-class Term:
+class Coefficient:
     """A fitted coefficient and its standard error."""
 
     value: float
@@ -88,9 +88,9 @@ class Term:
 class Fit:
     """Seconds of a step with n tokens before and in it: constant + linear n + quadratic n^2."""
 
-    constant: Term
-    linear: Term
-    quadratic: Term
+    constant: Coefficient
+    linear: Coefficient
+    quadratic: Coefficient
 
     def at(self, n: float) -> float:
         """The fitted seconds at n tokens."""
@@ -117,7 +117,7 @@ def fit_step_times(n_tokens: Sequence[float], seconds: Sequence[float]) -> Fit:
     variance = (y - powers @ coefficients).square().sum() / max(1, len(y) - 3)
     errors = (variance * torch.linalg.inv(powers.T @ powers).diagonal()).sqrt()
     terms = [
-        Term(value / scale**power, error / scale**power)
+        Coefficient(value / scale**power, error / scale**power)
         for power, (value, error) in enumerate(
             zip(coefficients.tolist(), errors.tolist(), strict=True)
         )

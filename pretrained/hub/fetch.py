@@ -27,7 +27,7 @@ _MAX_SMALL_BYTES = 64_000_000
 _TIMEOUT_SECONDS = 10.0
 
 
-class Refused(Exception):
+class DownloadRefused(Exception):
     """The download is not made; the message is a sentence for the visitor."""
 
 
@@ -38,20 +38,24 @@ def choose(sizes: dict[str, int | None]) -> dict[str, int]:
     """
     names = [name for name in SMALL_FILES if name in sizes]
     if checkpoint.CONFIG_FILE not in sizes:
-        raise Refused("The repository holds no config.json, so it is no model for this site.")
+        raise DownloadRefused(
+            "The repository holds no config.json, so it is no model for this site."
+        )
     if checkpoint.WEIGHTS_FILE in sizes:
         names.append(checkpoint.WEIGHTS_FILE)
     elif checkpoint.INDEX_FILE in sizes:
         names += [checkpoint.INDEX_FILE, *(name for name in sizes if _SHARD.fullmatch(name))]
     else:
-        raise Refused("The repository holds no safetensors weights; pickled ones are not opened.")
+        raise DownloadRefused(
+            "The repository holds no safetensors weights; pickled ones are not opened."
+        )
     chosen: dict[str, int] = {}
     for name in names:
         size = sizes[name]
         if size is None:
-            raise Refused(f"The hub does not tell the size of {name}.")
+            raise DownloadRefused(f"The hub does not tell the size of {name}.")
         if name in SMALL_FILES and size > _MAX_SMALL_BYTES:
-            raise Refused(f"{name} is {size / 1e6:,.0f} MB, which is no file of its kind.")
+            raise DownloadRefused(f"{name} is {size / 1e6:,.0f} MB, which is no file of its kind.")
         chosen[name] = size
     return chosen
 
@@ -64,7 +68,7 @@ def max_bytes() -> int:
     try:
         return settings.MAX_DOWNLOAD.read()
     except ValueError as error:
-        raise Refused(str(error)) from error
+        raise DownloadRefused(str(error)) from error
 
 
 def fetch(hub_id: str, revision: str, cache: Path) -> Path:
@@ -76,7 +80,7 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     Raises Refused with a sentence, or whatever huggingface_hub raises.
     """
     if not hub_reachable():
-        raise Refused(f"The hub ({endpoint()}) cannot be reached from this machine.")
+        raise DownloadRefused(f"The hub ({endpoint()}) cannot be reached from this machine.")
     from huggingface_hub import HfApi, hf_hub_download, snapshot_download
 
     # No token: a visitor's request must not reach what only the operator may read.
@@ -84,11 +88,11 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     info = api.model_info(hub_id, revision=revision, files_metadata=True, timeout=_TIMEOUT_SECONDS)
     commit = info.sha or ""
     if not COMMIT.fullmatch(commit):
-        raise Refused(f"The hub does not tell which commit {revision} is.")
+        raise DownloadRefused(f"The hub does not tell which commit {revision} is.")
     files = choose({file.rfilename: file.size for file in info.siblings or []})
     total = sum(files.values())
     if total > max_bytes():
-        raise Refused(
+        raise DownloadRefused(
             f"The model is {total / 1e9:.1f} GB; downloads are limited to {max_bytes() / 1e9:g} GB."
         )
     repository = cache_repository(hub_id, cache)
@@ -100,13 +104,15 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     try:
         checkpoint.read_config(snapshot)
     except ValueError as error:
-        raise Refused(str(error)) from error
+        raise DownloadRefused(str(error)) from error
     blobs = repository / "blobs"
     tell(total=_missing_bytes(snapshot, files), before=folder_bytes(blobs), blobs=str(blobs))
     snapshot_download(hub_id, revision=commit, allow_patterns=sorted(files), **common)
     odd = [name for name, size in files.items() if _size(snapshot / name) != size]
     if odd:
-        raise Refused(f"The download is incomplete: {min(odd)} is not as the hub announced it.")
+        raise DownloadRefused(
+            f"The download is incomplete: {min(odd)} is not as the hub announced it."
+        )
     for file in checkpoint.weight_files(snapshot):  # an index may name shards that are not there
         check_weights(file)
     remember(repository, revision, commit)
@@ -118,7 +124,7 @@ def check_room(cache: Path, needed: int) -> None:
     place = next(path for path in (cache, *cache.absolute().parents) if path.is_dir())
     free = shutil.disk_usage(place).free
     if free < needed:
-        raise Refused(
+        raise DownloadRefused(
             f"The download needs {needed / 1e6:,.1f} MB, but {free / 1e6:,.1f} MB are free on the "
             "disk of the model cache."
         )
@@ -134,7 +140,9 @@ def check_weights(file: Path) -> None:
     except ValueError as error:
         file.resolve().unlink(missing_ok=True)  # in a cache a file is a link to a blob
         file.unlink(missing_ok=True)
-        raise Refused(f"What the hub sent as {file.name} is damaged: try it again.") from error
+        raise DownloadRefused(
+            f"What the hub sent as {file.name} is damaged: try it again."
+        ) from error
 
 
 def remember(repository: Path, revision: str, commit: str) -> None:
@@ -184,7 +192,7 @@ def main(arguments: list[str]) -> int:
     hub_id, revision, cache = arguments
     try:
         path = fetch(hub_id, revision, Path(cache))
-    except Refused as refusal:
+    except DownloadRefused as refusal:
         tell(error=str(refusal))
         return 1
     except Exception as error:  # the last stop: whatever it was, the parent gets a sentence

@@ -25,7 +25,7 @@ _CHARACTERS = regex.compile(r"\X")
 
 
 @dataclass(frozen=True)
-class Unit:
+class AlignedUnit:
     """Tokens of both sides that hold the same characters: their indices, in order.
 
     label_a, label_b: the unit's text on each side, printable and unique within its side.
@@ -45,7 +45,7 @@ class Alignment:
     order of the text.
     """
 
-    units: tuple[Unit, ...]
+    units: tuple[AlignedUnit, ...]
     only_a: Groups
     only_b: Groups
 
@@ -128,7 +128,7 @@ def aligned(
     labels_a = group_labels(a, [pair[0] for pair in pairs])
     labels_b = group_labels(b, [pair[1] for pair in pairs])
     units = tuple(
-        Unit(left, right, *labels)
+        AlignedUnit(left, right, *labels)
         for (left, right), *labels in zip(pairs, labels_a, labels_b, strict=True)
     )
     taken_a = {token for unit in units for token in unit.a}

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from serving import race
 from serving.limits import MAX_EVENT_BYTES, MAX_TENSOR_BYTES, OverLimit
-from serving.recording import Recording, RunTensors
+from serving.recording import RecordedPass, RunTensors
 from serving.step_times import StepTime
 from serving.timing import measurement
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Event = Recording | race.Event | measurement.Event
+Event = RecordedPass | race.Event | measurement.Event
 
 HEARTBEAT, END = b"\n", b'{"event": "End"}\n'
 
@@ -38,7 +38,7 @@ class ServerUnavailable(ConnectionError):
 def encode(event: Event) -> bytes:
     """An event as a line, with its tensors after it."""
     name = type(event).__name__
-    if not isinstance(event, Recording):
+    if not isinstance(event, RecordedPass):
         return _line(event=name, **asdict(event))
     from safetensors.torch import save
 
@@ -118,7 +118,7 @@ def _tensors(n_bytes: int, file: BinaryIO) -> dict[str, Tensor]:
 _EVENTS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Recording, race.Begun, race.RaceStep, race.Ended),
+        *(RecordedPass, race.Begun, race.RaceStep, race.Ended),
         *(measurement.Described, measurement.WarmedUp, measurement.Doing, measurement.Timed),
     )
 }

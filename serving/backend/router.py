@@ -18,10 +18,10 @@ from serving import race as races
 from serving import recording
 from serving.backend import client
 from serving.backend.codec import ServerBusy, ServerUnavailable
-from serving.race import Event, Request
-from serving.recording import Recording
+from serving.race import Event, RaceRequest
+from serving.recording import RecordedPass
 from serving.timing import measurement
-from serving.timing.subjects import Question
+from serving.timing.subjects import TimingRequest
 
 RETRY_SECONDS = 15.0
 BROKE_OFF = "The model server stopped in the middle of this run. Press the button to start again."
@@ -40,21 +40,21 @@ def outage_notice() -> str:
     )
 
 
-def record(model: Pretrained, token_ids: Sequence[int]) -> Recording:
+def record(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
     """One recorded pass; errors as in `serving.recording.record`."""
     request = {"model": model.spec.name, "token_ids": list(token_ids)}
     here = (recording.record(model, token_ids) for _ in range(1))  # computed when it's read
-    result: Recording
+    result: RecordedPass
     [result] = _events("record", request, lambda _: None, here)
     return result
 
 
-def race(request: Request, check_stop: CheckStop) -> Iterator[Event]:
+def race(request: RaceRequest, check_stop: CheckStop) -> Iterator[Event]:
     """The events of a race; errors as in `serving.race.race`, or ServerUnavailable."""
     return _events("race", asdict(request), check_stop, races.race(request, check_stop))
 
 
-def measure(question: Question, check_stop: CheckStop) -> Iterator[measurement.Event]:
+def measure(question: TimingRequest, check_stop: CheckStop) -> Iterator[measurement.Event]:
     """The events of a measurement; errors as in `measurement.measure`, or ServerUnavailable."""
     here = measurement.measure(question, check_stop)
     return _events("measure", asdict(question), check_stop, here)

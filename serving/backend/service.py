@@ -37,11 +37,11 @@ from serving.limits import (
     MAX_MAP_TOKENS,
     MAX_REQUEST_BYTES,
     STUCK_SECONDS,
-    Refused,
+    InvalidInput,
     check_tokens,
 )
 from serving.timing import measurement
-from serving.timing.subjects import Question
+from serving.timing.subjects import TimingRequest
 
 HEARTBEAT_SECONDS = 1.0
 UNREAD_SECONDS = 60.0
@@ -71,12 +71,12 @@ def serve_record(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
 def serve_race(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
     """The events of `serving.race`, after the passes of pages."""
     with compute.background():
-        yield from race.race(race.Request(**request), check_stop)
+        yield from race.race(race.RaceRequest(**request), check_stop)
 
 
 def serve_measure(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
     """The events of `serving.timing.measurement`, after the passes of pages."""
-    question = Question(**request | {"contenders": tuple(request["contenders"])})
+    question = TimingRequest(**request | {"contenders": tuple(request["contenders"])})
     with compute.background():
         yield from measurement.measure(question, check_stop)
 
@@ -167,7 +167,7 @@ def _lines(path: str, request: Fields, check_stop: CheckStop) -> Generator[bytes
         yield from map(codec.encode, HANDLERS[path](request, check_stop))
     except Stopped:
         return
-    except Refused as error:  # the visitor asked for something impossible; the server is fine
+    except InvalidInput as error:  # the visitor asked for something impossible; the server is fine
         yield codec.encode_error(error)
     except models.LOAD_ERRORS as error:
         metrics.error(error, "answer")

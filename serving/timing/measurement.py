@@ -16,7 +16,7 @@ from serving.interruptions import Heartbeat
 from serving.limits import MAX_TIMED_SECONDS, OverLimit
 from serving.step_times import StepTime
 from serving.timing import subjects
-from serving.timing.subjects import UNROUNDED, Contender, Question
+from serving.timing.subjects import UNROUNDED, Contender, TimingRequest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,7 +72,7 @@ class Timed:
 Event = Described | WarmedUp | Doing | Timed
 
 
-class Comparison:
+class LogitComparison:
     """The logits of contenders at the same place, as long as all have run the same tokens."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -107,7 +107,7 @@ class Comparison:
                 self.parted[name] = min(place, self.parted.get(name, place))
 
 
-def measure(question: Question, check_stop: Callable[[int], None]) -> Iterator[Event]:
+def measure(question: TimingRequest, check_stop: Callable[[int], None]) -> Iterator[Event]:
     """Generate with every contender in turn.
 
     check_stop: called before every layer of every pass; what it raises ends the measurement.
@@ -126,7 +126,7 @@ def measure(question: Question, check_stop: Callable[[int], None]) -> Iterator[E
     yield from _steps(question, contenders, ids)
 
 
-def _load(question: Question) -> Pretrained | Untrained:
+def _load(question: TimingRequest) -> Pretrained | Untrained:
     """The model and its twin in transformers; ValueError where that is not to be had."""
     try:
         model = subjects.load(question.model)
@@ -138,7 +138,7 @@ def _load(question: Question) -> Pretrained | Untrained:
 
 
 def _described(
-    model: Pretrained | Untrained, question: Question, ids: tuple[int, ...]
+    model: Pretrained | Untrained, question: TimingRequest, ids: tuple[int, ...]
 ) -> Described:
     from attention_core.costs.step_times import flops_terms
 
@@ -154,7 +154,7 @@ def _described(
 
 
 def _warm_up(
-    question: Question, contenders: Mapping[str, Contender], ids: tuple[int, ...]
+    question: TimingRequest, contenders: Mapping[str, Contender], ids: tuple[int, ...]
 ) -> Iterator[WarmedUp]:
     """Both kinds of pass of each contender, dropped, and a first look at what they take.
 
@@ -181,13 +181,13 @@ def _warm_up(
         )
 
 
-def expected_seconds(question: Question, first: float, last: float) -> float:
+def expected_seconds(question: TimingRequest, first: float, last: float) -> float:
     """What all steps of a contender take if they grow evenly from the first to the last."""
     return question.n_new * (first + last) / 2 * question.repeats
 
 
 def _steps(
-    question: Question, contenders: Mapping[str, Contender], ids: tuple[int, ...]
+    question: TimingRequest, contenders: Mapping[str, Contender], ids: tuple[int, ...]
 ) -> Iterator[Timed]:
     from attention_core.costs.step_times import in_turns
 
@@ -196,7 +196,7 @@ def _steps(
         for name, contender in contenders.items()
     }
     steps = in_turns(starts, repeats=question.repeats, warmup_steps=0)
-    comparison = Comparison(question.contenders)
+    comparison = LogitComparison(question.contenders)
     with Heartbeat() as heartbeat:
         # a pass of another page goes in between
         for timed, still in compute.steps(heartbeat.watched(steps), exclusive=True, seconds=0):

@@ -42,7 +42,7 @@ MIN_TOKENS = 16  # what a fit and an exponent are still drawn from
 
 
 @dataclass(frozen=True)
-class Question:
+class TimingRequest:
     """What a visitor asks to be timed."""
 
     model: str
@@ -68,9 +68,9 @@ class Question:
 
 
 # The lecture's: GPT-2, a short prompt, 100 new tokens; here with the core beside transformers.
-LECTURE = Question(GPT2_SHAPE, "The next day is bright", 100, 1, UNROUNDED)
+LECTURE = TimingRequest(GPT2_SHAPE, "The next day is bright", 100, 1, UNROUNDED)
 # What the page opens on: the same of a GPT-2 so small that the answer is there in seconds.
-FIRST = Question("gpt2-novels", LECTURE.prompt, 100, 3, UNROUNDED)
+FIRST = TimingRequest("gpt2-novels", LECTURE.prompt, 100, 3, UNROUNDED)
 
 
 @dataclass(frozen=True)

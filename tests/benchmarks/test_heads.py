@@ -6,7 +6,7 @@ import torch
 import pretrained
 from benchmarks import heads
 from benchmarks.bertviz_views import Peer
-from benchmarks.heads import Measured
+from benchmarks.heads import HeadTimings
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,9 @@ def test_texts_have_their_number_of_tokens_and_differ(bundled_weights):
 
 
 def test_the_report_puts_both_side_by_side():
-    ours = Measured(128, [0.5, 1.0], [0.4, 0.4], [0.1, 0.3, 0.2], [0.1] * 3, [900_000, 1_000_000])
+    ours = HeadTimings(
+        128, [0.5, 1.0], [0.4, 0.4], [0.1, 0.3, 0.2], [0.1] * 3, [900_000, 1_000_000]
+    )
     printed = heads.report([(ours, Peer([40.0, 50.0], [5.0], [4.0], [104_000_000]))])
     lines = {line.split("  ")[0].strip(): line for line in printed.splitlines()}
     assert lines["all heads, s"].split()[-2:] == ["65.0", "(50.0..80.0)"]  # pairs: 40/0.5, 50/1
@@ -50,7 +52,7 @@ def test_the_report_puts_both_side_by_side():
 
 def test_a_missed_target_is_the_exit_status(capsys):
     def measured(painted, switch, received, n_tokens=128):
-        return Measured(n_tokens, [painted], [painted], [switch], [switch], [received])
+        return HeadTimings(n_tokens, [painted], [painted], [switch], [switch], [received])
 
     assert heads._judge([measured(2.0, 0.3, 1_500_000)]) == 0
     assert capsys.readouterr().out.count(": reached") == 3

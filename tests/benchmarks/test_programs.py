@@ -11,8 +11,8 @@ from transformers import GPT2Config
 from attention_core.speed.decoder import Decoder
 from attention_core.speed.drafting import DraftedDecoder
 from benchmarks import decode, decode_gpu, drafted, kv_cache, one_row, reading
-from benchmarks.drafted import Trained
-from benchmarks.runs import PEERS, Run, transformers_run
+from benchmarks.drafted import TrainedModel
+from benchmarks.runs import PEERS, GenerationRun, transformers_run
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
@@ -38,7 +38,7 @@ def test_decode_prints_the_table_and_all_ratios(tiny, capsys, monkeypatch):
         config=tiny,
         prompt_ids=PROMPT,
         max_new_tokens=12,
-        trained=Trained("A small model", core_from_reference(reference), reference, PROMPT),
+        trained=TrainedModel("A small model", core_from_reference(reference), reference, PROMPT),
     )
     printed = capsys.readouterr()
     assert status == 0, printed.err
@@ -90,8 +90,8 @@ def test_decode_on_a_gpu_prints_the_table_and_the_ratio(tiny, capsys):
 
 
 def test_decode_on_a_gpu_says_where_tokens_part_and_fails_where_they_must_not(monkeypatch, tiny):
-    runs = {name: [Run([7, 8, 9], 2.0)] for name in ("core graphs", *PEERS)}
-    runs["transformers eager"] = [Run([7, 8, 5], 0.5)]
+    runs = {name: [GenerationRun([7, 8, 9], 2.0)] for name in ("core graphs", *PEERS)}
+    runs["transformers eager"] = [GenerationRun([7, 8, 5], 0.5)]
     said = decode_gpu.report(runs)
     assert "0.25 (0.25..0.25) times as fast; target 4.0: not reached" in said
     lines = {line.split("  ")[0]: line for line in said.splitlines()}
@@ -126,8 +126,8 @@ def test_decode_counts_the_tokens_of_every_prompt_of_a_batch(tiny):
     runs = decode.measure(models, PROMPT, max_new_tokens=9, repeats=1)
     [run] = runs["core batch 8"]
     assert run.tokens_per_second == pytest.approx(8 * 9 / run.seconds)
-    twice = {name: [Run([*range(9)], 2.0)] for name in runs}
-    twice["core batch 8"] = [Run([*range(9)], 4.0, n_prompts=8)]
+    twice = {name: [GenerationRun([*range(9)], 2.0)] for name in runs}
+    twice["core batch 8"] = [GenerationRun([*range(9)], 4.0, n_prompts=8)]
     assert (
         "core batch 8 over core cached: 4.00 (4.00..4.00) times as fast; target 3.0: reached"
         in (decode.report(twice))
@@ -142,7 +142,7 @@ def test_a_decode_step_reads_every_weight_but_the_positions(tiny):
 
 def test_reading_judges_known_rates():
     rates = {"quick": [20e9, 21e9, 5e9], "slow": [19e9, 19e9, 30e9]}
-    quick, slow = reading.reading_lines(reading.Reading(rates, [25e9] * 3)).splitlines()
+    quick, slow = reading.reading_lines(reading.ReadRates(rates, [25e9] * 3)).splitlines()
     assert quick == (
         "quick reads 20.0 (5.0..21.0) GB/s of weights in decode steps, this machine "
         "25.0 (25.0..25.0): 0.80 (0.20..0.84) of it; target 0.8: reached"
@@ -169,7 +169,7 @@ def test_decode_fails_with_a_message_when_tokens_differ(tiny, capsys, monkeypatc
 
 
 def test_decode_refuses_to_compare_one_repeated_token():
-    runs = {"core cached": [Run([7] * 20, 1.0)]}
+    runs = {"core cached": [GenerationRun([7] * 20, 1.0)]}
     with pytest.raises(RuntimeError, match="only 1 different"):
         decode.check_tokens(runs, 20)
 
@@ -196,8 +196,8 @@ def test_kv_cache_without_transformers(tiny, capsys):
 
 def test_kv_cache_judges_known_times():
     """0.1 s a cached step; 0.01 s more with every step without: ratios and exponents by hand."""
-    cached = kv_cache.Series([[0.1] * 512], [[1] * 512])
-    uncached = kv_cache.Series([[0.01 * n for n in range(1, 513)]], [[1] * 512])
+    cached = kv_cache.StepSeries([[0.1] * 512], [[1] * 512])
+    uncached = kv_cache.StepSeries([[0.01 * n for n in range(1, 513)]], [[1] * 512])
     series = {"core cached": cached, "core uncached": uncached}
     lines = kv_cache.ratios(series, [100, 512])
     # 0.01 * 100 * 101 / 2 over 10, and 0.01 * 512 * 513 / 2 over 51.2
@@ -213,8 +213,8 @@ def test_kv_cache_judges_known_times():
 
 
 def test_kv_cache_fails_with_a_message_when_tokens_differ():
-    one = kv_cache.Series([[0.1] * 3], [[5, 6, 7]])
-    other = kv_cache.Series([[0.1] * 3], [[5, 8, 7]])
+    one = kv_cache.StepSeries([[0.1] * 3], [[5, 6, 7]])
+    other = kv_cache.StepSeries([[0.1] * 3], [[5, 8, 7]])
     with pytest.raises(RuntimeError, match="other and one differ from new token 1 on"):
         kv_cache.check_tokens({"one": one, "other": other})
 

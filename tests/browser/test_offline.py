@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, expect
 
-from pages.compare.heads.offline import Part, page
+from pages.compare.heads.offline import OfflineComponent, page
 from tests.helpers.browser import last_number, press, read_cell
 from tests.helpers.visitors import visitor
 from ui.canvas import heatmap
@@ -36,11 +36,11 @@ def test_one_part_opens_what_another_shows(browser: Browser, tmp_path: Path):
     buttons = "".join(f"<button value={head}>Open head {head}</button>" for head in range(3))
     heads = {head: map_data(head) for head in range(2)}
     missing = "Head 2 is not in this file."
-    figure_of_a_head = Part.of(
+    figure_of_a_head = OfflineComponent.of(
         heatmap.canvas, heads[0], follows="open", variants=heads, missing=missing
     )
     file = tmp_path / "heads.html"
-    parts = [Part(buttons, "", CHOOSER, {}), figure_of_a_head]
+    parts = [OfflineComponent(buttons, "", CHOOSER, {}), figure_of_a_head]
     file.write_text(page(HOSTILE, parts, notes=[HOSTILE]), encoding="utf-8")
     with browser.new_context(offline=True) as context, visitor(context) as offline:
         requests: list[str] = []

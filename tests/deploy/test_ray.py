@@ -17,7 +17,7 @@ from torch.testing import assert_close
 from serving import models, race, recording
 from serving.backend import router
 from serving.backend.codec import ServerUnavailable
-from serving.race import Begun, RaceStep, Request
+from serving.race import Begun, RaceRequest, RaceStep
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.until import until
 
@@ -25,7 +25,7 @@ pytest.importorskip("ray", reason="requirements-scale.txt is not installed")
 
 pytestmark = pytest.mark.scale
 ROOT = Path(__file__).resolve().parents[2]
-REQUEST = Request(DECODER, "The next day is bright", 30)
+REQUEST = RaceRequest(DECODER, "The next day is bright", 30)
 
 
 def never(_: int) -> None:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 import pretrained
 from pretrained import sources
-from pretrained.sources import Source
+from pretrained.sources import WeightsSource
 from serving import models, runs
 from serving.heads import first_head
 from serving.limits import MAX_TEXT_CHARACTERS
@@ -246,7 +246,7 @@ def test_a_page_looks_for_each_model_on_the_disk_once_or_twice(
     open_page(site, view)
     looks: Counter[str] = Counter()
 
-    def find(name: str) -> Source | None:
+    def find(name: str) -> WeightsSource | None:
         looks[name] += 1
         return sources_find(name)
 

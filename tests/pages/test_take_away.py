@@ -141,8 +141,8 @@ def searched(text: str) -> take_away.Charts:
 
 
 def traced(text: str) -> take_away.Charts:
-    made = run.generation(run.Settings(DECODER, text, 2, 0.0, 0))
-    shown = step.show(made, step.View(step.ONE, 17, 5, False))
+    made = run.generation(run.SamplingSettings(DECODER, text, 2, 0.0, 0))
+    shown = step.show(made, step.HeadView(step.ONE, 17, 5, False))
     return generated.drawn(shown, 1, None)
 
 

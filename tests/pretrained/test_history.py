@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_core.analysis.head_statistics import STATISTICS, TextAttention
+from attention_core.analysis.head_statistics import STATISTICS, TextWeights
 from pretrained import history as stored
 from pretrained.history import LEVELS, LOSSES, NAMES, OF_A_TEXT, History, history, read
 
@@ -166,9 +166,7 @@ def test_the_stored_scores_follow_from_the_stored_weights(kept: History):
         ids = torch.tensor(probe.ids)
         none_special = torch.zeros(len(ids), dtype=torch.bool)
         for number in (0, len(kept.steps) - 1):
-            text = TextAttention(
-                torch.tensor(probe.weights(number)), ids, none_special, kept.causal
-            )
+            text = TextWeights(torch.tensor(probe.weights(number)), ids, none_special, kept.causal)
             for i, name in enumerate(OF_A_TEXT):
                 measure = measures[name]
                 assert measure is not None

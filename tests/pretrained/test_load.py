@@ -52,7 +52,7 @@ def test_minilm_attends_from_the_pronoun_to_the_animal(minilm: pretrained.Pretra
 
 def test_what_is_told_about_a_model(minilm: pretrained.Pretrained, minilm_folder: Path) -> None:
     assert minilm.name == ENCODER
-    assert minilm.source == pretrained.Source("bundled", minilm_folder)
+    assert minilm.source == pretrained.WeightsSource("bundled", minilm_folder)
     assert minilm.spec.title == "MiniLM"
     assert (minilm.device, minilm.dtype) == (torch.device("cpu"), torch.float32)
     assert not minilm.core.training
@@ -197,7 +197,7 @@ def test_a_folder_by_its_path(
     for path in paths:
         model = pretrained.load(path, device="cpu")
         assert (model.name, model.spec.title, model.folder) == ("mine", "mine", folder)
-        assert model.source == pretrained.Source("folder", folder)
+        assert model.source == pretrained.WeightsSource("folder", folder)
     monkeypatch.chdir("/")  # the reference is read later, from the same place
     ids = torch.tensor([model.tokenizer.encode("The next day").ids])
     torch.testing.assert_close(

@@ -7,7 +7,7 @@ import pytest
 from attention_core import Transformer, bert_config, gpt2_config, llama_config
 from attention_core.costs.parameters import on_paper
 from pretrained import sizes
-from pretrained.sources import Source
+from pretrained.sources import WeightsSource
 from pretrained.specs import SPECS, spec_of
 from tests.helpers.hollow_models import hollow_model
 from training.recipe import recipe
@@ -46,8 +46,8 @@ def test_the_catalogue_knows_how_many_numbers_the_core_holds(spec):
 
 def test_what_lies_on_the_disk_says_its_size_itself(tmp_path: Path):
     folder = hollow_model(tmp_path / "gpt2", 3_000_000)  # 6 MB as they are stored
-    assert sizes.float32_bytes(spec_of("gpt2"), Source("folder", folder)) == 12_000_000
+    assert sizes.float32_bytes(spec_of("gpt2"), WeightsSource("folder", folder)) == 12_000_000
     assert spec_of("") is None  # which is also the hub id of models that are not there
-    assert sizes.float32_bytes(None, Source("folder", folder)) == 12_000_000
+    assert sizes.float32_bytes(None, WeightsSource("folder", folder)) == 12_000_000
     (folder / "model.safetensors").write_bytes(b"damaged")
-    assert sizes.float32_bytes(None, Source("folder", folder)) == 0
+    assert sizes.float32_bytes(None, WeightsSource("folder", folder)) == 0

@@ -88,13 +88,13 @@ def test_the_order_is_folder_then_hub_cache_then_package(
     models: Path, hub_cache: Path, minilm_folder: Path
 ) -> None:
     name, hub_id = ENCODER, "sentence-transformers/all-MiniLM-L6-v2"
-    assert sources.find(name) == sources.Source("bundled", minilm_folder)
+    assert sources.find(name) == sources.WeightsSource("bundled", minilm_folder)
     cached = cache_entry(hub_cache, hub_id, minilm_folder)
-    assert sources.find(name) == sources.Source("hub cache", cached)
+    assert sources.find(name) == sources.WeightsSource("hub cache", cached)
     by_hub_id = put(minilm_folder, models / hub_id.replace("/", "--"))
-    assert sources.find(name) == sources.Source("folder", by_hub_id)
+    assert sources.find(name) == sources.WeightsSource("folder", by_hub_id)
     by_name = put(minilm_folder, models / name)
-    assert sources.find(name) == sources.find(hub_id) == sources.Source("folder", by_name)
+    assert sources.find(name) == sources.find(hub_id) == sources.WeightsSource("folder", by_name)
 
 
 def test_an_unfinished_folder_is_passed_over(models: Path, minilm_folder: Path) -> None:
@@ -107,7 +107,7 @@ def test_an_unfinished_folder_is_passed_over(models: Path, minilm_folder: Path) 
 
 def test_an_unfinished_download_is_not_ready(hub_cache: Path, tiny_gpt2: Path) -> None:
     snapshot = cache_entry(hub_cache, "openai-community/gpt2", tiny_gpt2)
-    assert sources.find("gpt2") == sources.Source("hub cache", snapshot)
+    assert sources.find("gpt2") == sources.WeightsSource("hub cache", snapshot)
     (snapshot / "model.safetensors").unlink()
     assert sources.find("gpt2") is None
 
@@ -224,7 +224,7 @@ def test_local_models_are_listed_and_unusable_ones_are_not(models: Path, tiny_gp
     extra = [entry for entry in pretrained.catalog() if entry.spec not in SPECS]
     assert [entry.spec.name for entry in extra] == ["mine"]
     assert extra[0].state == "ready"
-    assert extra[0].source == sources.Source("folder", models / "mine")
+    assert extra[0].source == sources.WeightsSource("folder", models / "mine")
     spec = extra[0].spec
     assert (spec.role, spec.n_layers, spec.n_heads, spec.n_kv_heads) == ("decoder", 2, 3, 3)
     assert (spec.context_length, spec.hub_id, spec.download_bytes) == (24, "", 0)
@@ -238,7 +238,9 @@ def test_models_in_the_hub_cache_are_listed_by_their_hub_id(
     extra = [entry for entry in pretrained.catalog() if entry.spec not in SPECS]
     assert [entry.spec.name for entry in extra] == ["lab/tiny"]
     assert extra[0].state == "ready"
-    assert extra[0].source == sources.Source("hub cache", snapshot) == sources.find("lab/tiny")
+    assert (
+        extra[0].source == sources.WeightsSource("hub cache", snapshot) == sources.find("lab/tiny")
+    )
     spec = extra[0].spec
     assert (spec.hub_id, spec.n_layers, spec.n_heads) == ("lab/tiny", 2, 3)
     assert "Hugging Face cache" in spec.note
@@ -271,7 +273,7 @@ def test_no_name_is_listed_twice(models: Path, hub_cache: Path, tiny_gpt2: Path)
     extra = {e.spec.name: e.source for e in pretrained.catalog() if e.spec not in SPECS}
     assert list(extra) == ["lab--tiny", "tiny", "lab/other"]
     # the models folder comes first, so the hub id means the same weights
-    assert extra["lab--tiny"] == sources.find("lab/tiny") == sources.Source("folder", folder)
+    assert extra["lab--tiny"] == sources.find("lab/tiny") == sources.WeightsSource("folder", folder)
     assert len(pretrained.catalog()) == len(SPECS) + len(extra)
 
 

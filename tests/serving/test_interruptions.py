@@ -16,10 +16,10 @@ from pages.kv_cache.timing import stored
 from serving import race
 from serving.backend import router as backend
 from serving.interruptions import Heartbeat
-from serving.race import CacheSize, Event, RaceStep, Request
+from serving.race import CacheSize, Event, RaceRequest, RaceStep
 from serving.step_times import StepTime
 from serving.timing import measurement
-from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, Question
+from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, TimingRequest
 from tests.helpers.apptest import FRAME, GENERATE, ROOT, messages, open_page
 from tests.helpers.bundled_models import FIRST_GPT2
 
@@ -122,8 +122,8 @@ def leaping(monkeypatch: pytest.MonkeyPatch, clock: Clock, at: int) -> Callable[
     return check_stop
 
 
-REQUEST = Request(FIRST_GPT2, "The next day is bright", 16)
-QUESTION = Question(FIRST_GPT2, REQUEST.prompt, 16, 1, (CORE_CACHED, CORE_UNCACHED))
+REQUEST = RaceRequest(FIRST_GPT2, "The next day is bright", 16)
+QUESTION = TimingRequest(FIRST_GPT2, REQUEST.prompt, 16, 1, (CORE_CACHED, CORE_UNCACHED))
 
 
 # the warm-up is not timed: 1 + 3 passes of 6 layers there, then 32

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from pages.compare.ablate.effect import predictions_table
-from pages.compare.ablate.runs import Effect, Question
+from pages.compare.ablate.runs import AblationTarget, Effect
 from pages.generate.generate.job import Job
 from pretrained.tokenization import gpt2 as gpt2_bpe
 from pretrained.tokenization.tokens import Tokenizer
 from serving import models, token_text
 from serving.backend import router as backend
-from serving.race import CacheSize, Event, RaceStep, Request
+from serving.race import CacheSize, Event, RaceRequest, RaceStep
 from serving.step_times import StepTime
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled
 from tests.helpers.texts import TEXTS
@@ -64,7 +64,7 @@ def test_a_generation_shows_bytes_and_whole_characters(
 
     monkeypatch.setattr(models, "get", bundled)
     monkeypatch.setattr(backend, "race", race)
-    job = Job(Request(FIRST_GPT2, "Once", len(ids)))
+    job = Job(RaceRequest(FIRST_GPT2, "Once", len(ids)))
     job.work()
     assert list(job.pieces(job.cached)) == list(token_text.pieces(tokenizer, ids))
     assert job.text(job.cached) == text
@@ -79,7 +79,7 @@ def test_predictions_of_ablate_show_bytes(bundled_weights: None, monkeypatch: py
     monkeypatch.setattr(models, "get", bundled)
     before = np.full(tokenizer.vocab_size, -20.0, np.float32)
     before[[*tokens.ids]] = -1.0 - np.arange(len(tokens.ids))
-    question = Question(FIRST_GPT2, "GPT-2", tokens, "next", 0, tokens.ids)
+    question = AblationTarget(FIRST_GPT2, "GPT-2", tokens, "next", 0, tokens.ids)
     table = predictions_table(question, Effect(0.0, 0.0, (), 0.0, before, before))
     shown = dict(zip(table["id"], table["token"], strict=True))
     assert [shown[i] for i in tokens.ids] == list(token_text.pieces(tokenizer, tokens.ids))

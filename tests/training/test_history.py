@@ -17,7 +17,7 @@ from training.batches import windows
 from training.corpus import Corpus
 from training.models import LanguageModel
 from training.recipe import Recipe
-from training.run import Run, read_curve
+from training.run import PretrainingRun, read_curve
 from training.vocabulary import cut, special_ids
 
 SIZES = {"d_model": 24, "n_layers": 2, "n_heads": 3, "vocab_size": 261, "context_length": 430}
@@ -31,7 +31,7 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def kept(request, tmp_path_factory) -> tuple[str, Run, History]:
+def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
     """A short run with random books, and what was kept of it, through the file."""
     folder = tmp_path_factory.mktemp("run")
     tokenizer = cut([("t", "h"), ("th", "e"), ("Ġ", "the")], ["the the"], size=261)
@@ -49,20 +49,20 @@ def kept(request, tmp_path_factory) -> tuple[str, Run, History]:
     patch.setattr("training.run.HELD_OUT_EVERY", 2)
     patch.setattr("training.run._HELD_OUT_TEXTS", 3)
     patch.setattr(history, "_CONTEXT_TEXTS", 5)
-    run = Run(how, corpus(), folder, n_tokens=n_tokens, mask_id=mask_id)
+    run = PretrainingRun(how, corpus(), folder, n_tokens=n_tokens, mask_id=mask_id)
     with torch.no_grad():  # attention far from uniform
         for name, weight in run.model.named_parameters():
             if name.endswith("qkv.weight"):
                 weight *= 4
     run.train()
-    another = Run(how, corpus(), folder / "another", n_tokens=n_tokens, mask_id=mask_id)
+    another = PretrainingRun(how, corpus(), folder / "another", n_tokens=n_tokens, mask_id=mask_id)
     found = history.arrays(folder, how, FastBpe(tokenizer), history.held_out(another), TEXTS)
     np.savez_compressed(folder / "history.npz", allow_pickle=False, **found)
     patch.undo()
     return request.param, run, read(folder / "history.npz", request.param)
 
 
-def core(run: Run, step: int) -> Transformer:
+def core(run: PretrainingRun, step: int) -> Transformer:
     """The model of a snapshot, loaded as the run itself loads one."""
     model = LanguageModel(run.recipe.model)
     state = load_file(run.folder / "snapshots" / f"{step}.safetensors")

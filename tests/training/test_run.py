@@ -15,7 +15,7 @@ from training.corpus import Corpus
 from training.loss import losses
 from training.models import LanguageModel
 from training.recipe import Recipe, recipe, small
-from training.run import Run, read_curve, snapshot_steps
+from training.run import PretrainingRun, read_curve, snapshot_steps
 
 V, MASK_ID, N_TOKENS = 53, 52, 51
 SIZES = {"d_model": 24, "n_layers": 2, "n_heads": 3, "vocab_size": V, "context_length": 80}
@@ -41,8 +41,10 @@ def little(kind: str, **changes) -> Recipe:
     )
 
 
-def started(kind: str, folder, **changes) -> Run:
-    return Run(little(kind, **changes), books(), folder, n_tokens=N_TOKENS, mask_id=MASK_ID)
+def started(kind: str, folder, **changes) -> PretrainingRun:
+    return PretrainingRun(
+        little(kind, **changes), books(), folder, n_tokens=N_TOKENS, mask_id=MASK_ID
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -78,7 +78,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ],
 )
 def test_an_anchor_finds_its_statement(file: str, anchor: str, first: int, last: int, text: str):
-    assert source_code.read(file, "scale", anchor) == source_code.Source(first, last, text)
+    assert source_code.read(file, "scale", anchor) == source_code.SourceExcerpt(first, last, text)
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,5 @@ def test_an_anchor_must_name_one_statement(file: str, anchor: str, message: str)
 
 def test_a_definition_is_shown_without_anchors(file: str):
     shown = source_code.read(file, "Layer")
-    assert shown == source_code.Source(15, 17, "class Layer:\n    # a comment\n    size = 1")
+    assert shown == source_code.SourceExcerpt(15, 17, "class Layer:\n    # a comment\n    size = 1")
     assert "[" not in source_code.read(file, "scale").text

@@ -21,7 +21,7 @@ _parsing = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceExcerpt:
     """A piece of a file: the numbers of its first and last line, its text without anchors."""
 
     first_line: int
@@ -30,7 +30,7 @@ class Source:
 
 
 @cache
-def read(file: str, name: str, anchor: str | None = None) -> Source:
+def read(file: str, name: str, anchor: str | None = None) -> SourceExcerpt:
     """The definition of `name` ("attend", "KVCache.update") in a file of the project.
 
     With `anchor`, only its statement with this anchor, without indentation.
@@ -93,7 +93,7 @@ def _lines_of(node: ast.stmt) -> range:
     return range(first, (node.end_lineno or node.lineno) + 1)
 
 
-def _shown(lines: list[str], numbers: range) -> Source:
+def _shown(lines: list[str], numbers: range) -> SourceExcerpt:
     """These lines of a file without anchors; a line that held only an anchor is left out."""
     text = []
     for number in numbers:
@@ -101,7 +101,7 @@ def _shown(lines: list[str], numbers: range) -> Source:
         shown = _ANCHOR.sub(_what_follows, line)
         if shown or not line:
             text.append(shown)
-    return Source(numbers[0], numbers[-1], "\n".join(text))
+    return SourceExcerpt(numbers[0], numbers[-1], "\n".join(text))
 
 
 def _what_follows(anchor: re.Match[str]) -> str:

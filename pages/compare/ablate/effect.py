@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.compare.ablate import charts, runs
-from pages.compare.ablate.runs import Effect, Question
+from pages.compare.ablate.runs import AblationTarget, Effect
 from serving import models, token_text
 from ui.charts.bars import bars, labelled
 from ui.charts.show import show
@@ -26,7 +26,7 @@ BEFORE, AFTER = "p before", "p after"  # columns of probabilities
 _FORMATS = {BEFORE: "{:.5f}", AFTER: "{:.5f}", "Δ log p": "{:+.2f}", "id": "{}"}
 
 
-def question_text(question: Question) -> str:
+def question_text(question: AblationTarget) -> str:
     """What the model was asked, in a line of plain text."""
     if question.position is None:
         return f"{question.title} has no masked-word head here: its hidden states are compared."
@@ -38,7 +38,7 @@ def question_text(question: Question) -> str:
     return f"{question.title} reads [MASK] at position {question.position}, in place of “{label}”."
 
 
-def effect(question: Question, changed: Effect) -> None:
+def effect(question: AblationTarget, changed: Effect) -> None:
     """What switching the chosen heads off changes: numbers, chart, table, download."""
     if question.position is None:
         _states(question, changed)
@@ -46,7 +46,7 @@ def effect(question: Question, changed: Effect) -> None:
         _predictions(question, changed)
 
 
-def predictions_table(question: Question, changed: Effect) -> pd.DataFrame:
+def predictions_table(question: AblationTarget, changed: Effect) -> pd.DataFrame:
     """The likeliest tokens before and after, by their probability before."""
     before, after = changed.before, changed.after
     if before is None or after is None:
@@ -66,7 +66,7 @@ def predictions_table(question: Question, changed: Effect) -> pd.DataFrame:
     )
 
 
-def _predictions(question: Question, changed: Effect) -> None:
+def _predictions(question: AblationTarget, changed: Effect) -> None:
     table = predictions_table(question, changed)
     first, last = table.loc[table[BEFORE].idxmax()], table.loc[table[AFTER].idxmax()]
     left, right = st.columns([3, 2], gap="medium")
@@ -89,7 +89,7 @@ def _predictions(question: Question, changed: Effect) -> None:
         tables.download("Download these predictions (CSV)", table, name, key="ablate_csv")
 
 
-def states_table(question: Question, changed: Effect) -> pd.DataFrame:
+def states_table(question: AblationTarget, changed: Effect) -> pd.DataFrame:
     """What becomes of the state of each token."""
     return pd.DataFrame(
         {
@@ -111,7 +111,7 @@ def turned_orientation(table: pd.DataFrame) -> dict[str, Any]:
     return {"horizontal": len(table) <= MANY_TOKENS, "height": 440}
 
 
-def _states(question: Question, changed: Effect) -> None:
+def _states(question: AblationTarget, changed: Effect) -> None:
     table = states_table(question, changed)
     left, right = st.columns([3, 2], gap="medium")
     with left:
@@ -125,7 +125,7 @@ def _states(question: Question, changed: Effect) -> None:
         tables.download("Download these changes (CSV)", table, name, key="ablate_csv")
 
 
-def honest(question: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
+def honest(question: AblationTarget, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """Two measured warnings: effects do not add up, and the way of switching off matters."""
     if not heads:
         st.text("No head is off: choose one above, or click one in the grid below.")

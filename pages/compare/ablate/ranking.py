@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from pages.compare.ablate import runs
-from pages.compare.ablate.runs import Question
+from pages.compare.ablate.runs import AblationTarget
 from serving import cache, compute, models
 from serving.heads import HeadId
 from serving.jobs import Work
@@ -36,20 +36,20 @@ class Ranking:
         return [str(HeadId(*divmod(place, n_heads))) for place in places]
 
 
-def is_quick(question: Question) -> bool:
+def is_quick(question: AblationTarget) -> bool:
     """Whether a ranking is over in a moment, so that a page can wait for it."""
     spec = models.spec(question.model)
     runs_of_a_token = spec.n_heads * spec.n_layers * (spec.n_layers + 1) // 2
     return runs_of_a_token * len(question.ids) <= QUICK_LAYER_RUNS
 
 
-def kept(question: Question, kind: str) -> Ranking | None:
+def kept(question: AblationTarget, kind: str) -> Ranking | None:
     """The ranking for a question, if it was made before and is still kept."""
     return ranked.peek(question, kind)
 
 
 @cache.cached(key=lambda question, kind, measure=None: (*question.key, kind))
-def ranked(question: Question, kind: str, measure: Callable[[], Ranking]) -> Ranking:
+def ranked(question: AblationTarget, kind: str, measure: Callable[[], Ranking]) -> Ranking:
     """What `measure` returns, which ranks all heads for this question; kept for all visitors."""
     return measure()
 
@@ -60,7 +60,7 @@ class RankJob(Work):
     Raises: OverLimit for a question of more than MAX_RANK_TOKENS tokens.
     """
 
-    def __init__(self, question: Question, kind: str) -> None:
+    def __init__(self, question: AblationTarget, kind: str) -> None:
         super().__init__()
         check_tokens(len(question.ids), MAX_RANK_TOKENS, "a ranking of all heads")
         self.question, self.kind = question, kind
@@ -101,7 +101,7 @@ class RankJob(Work):
         return self.ranking
 
 
-def table(question: Question, ranking: Ranking) -> pd.DataFrame:
+def table(question: AblationTarget, ranking: Ranking) -> pd.DataFrame:
     """Every head that was measured, the largest effect first."""
     rows = []
     for name in ranking.order():
@@ -111,7 +111,7 @@ def table(question: Question, ranking: Ranking) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["name", "layer", "head", *measures(question)])
 
 
-def measures(question: Question) -> tuple[str, str]:
+def measures(question: AblationTarget) -> tuple[str, str]:
     """The names of what is measured."""
     if question.asks == "states":
         return "mean 1 − cosine", "mean relative distance"

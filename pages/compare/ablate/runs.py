@@ -30,7 +30,7 @@ Asks = Literal["next", "masked", "states"]
 
 
 @dataclass(frozen=True)
-class Question:
+class AblationTarget:
     """A text as a model reads it, and where its prediction is looked at.
 
     asks: "next" for the token after `position`, "masked" for the word masked at `position`,
@@ -97,7 +97,7 @@ def count(name: str, text: str) -> int:
     return len(prepare(models.get(name), text, MAX_MAP_TOKENS, "this page").ids)
 
 
-def question(name: str, text: str, position: str = AUTOMATIC) -> Question:
+def question(name: str, text: str, position: str = AUTOMATIC) -> AblationTarget:
     """The text as the model reads it; `position` is AUTOMATIC or a number as text.
 
     Automatic is the last token of a decoder; for a masked-word model the first [MASK] that was
@@ -112,16 +112,16 @@ def question(name: str, text: str, position: str = AUTOMATIC) -> Question:
     if position != AUTOMATIC and not (position.isdecimal() and int(position) < n):
         raise ValueError(f"The text has the positions 0 to {n - 1}, but not {position}.")
     if asks == "states":
-        return Question(name, model.spec.title, tokens, asks, None, tokens.ids)
+        return AblationTarget(name, model.spec.title, tokens, asks, None, tokens.ids)
     if asks == "next":
         at = n - 1 if position == AUTOMATIC else int(position)
-        return Question(name, model.spec.title, tokens, asks, at, tokens.ids[: at + 1])
+        return AblationTarget(name, model.spec.title, tokens, asks, at, tokens.ids[: at + 1])
     at = _masked_position(model, tokens) if position == AUTOMATIC else int(position)
     mask_id = model.tokenizer.mask_id
     if mask_id is None or (tokens.special[at] and tokens.ids[at] != mask_id):
         raise ValueError(f"Position {at} holds no word that can be masked; choose another one.")
     ids = (*tokens.ids[:at], mask_id, *tokens.ids[at + 1 :])
-    return Question(name, model.spec.title, tokens, asks, at, ids)
+    return AblationTarget(name, model.spec.title, tokens, asks, at, ids)
 
 
 def _masked_position(model: Pretrained, tokens: Tokens) -> int:
@@ -142,7 +142,7 @@ def _asks(model: Pretrained) -> Asks:
     return "masked" if has_masked_word_head(model) else "states"
 
 
-def logits_of(question: Question) -> Callable[[Tensor], Tensor]:
+def logits_of(question: AblationTarget) -> Callable[[Tensor], Tensor]:
     """The output matrix of a decoder, or the masked-word head of an encoder."""
     from attention_core.analysis.ablation import logits_from
 
@@ -162,7 +162,7 @@ def _masked_word_head(name: str) -> MaskedWordHead:
     return masked_word_head(models.get(name))
 
 
-def measure(question: Question, hidden: Tensor) -> Measure:
+def measure(question: AblationTarget, hidden: Tensor) -> Measure:
     """What is measured of changed runs, given `hidden` (T, C) of the unchanged model."""
     from attention_core.analysis.ablation import prediction_effects, state_effects
 
@@ -172,7 +172,7 @@ def measure(question: Question, hidden: Tensor) -> Measure:
 
 
 @cached(key=lambda question, heads, kind: (*question.key, tuple(sorted(heads)), kind))
-def effect(question: Question, heads: Sequence[str], kind: str) -> Effect:
+def effect(question: AblationTarget, heads: Sequence[str], kind: str) -> Effect:
     """Switch these heads off, all at once; their order changes nothing.
 
     Raises: ValueError for a head that the model does not have, an unknown kind, or more than

@@ -12,7 +12,7 @@ import streamlit as st
 
 from pages.compare.ablate import live_grid, pickers, ranking, runs
 from pages.compare.ablate.ranking import Ranking, RankJob
-from pages.compare.ablate.runs import Question
+from pages.compare.ablate.runs import AblationTarget
 from serving import models
 from serving.heads import HeadId
 from serving.limits import OverLimit
@@ -26,7 +26,7 @@ SHORT_SECONDS = 0.25  # a small model is done by then, and the page shows no pro
 _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
 
 
-def rank(question: Question, heads: Sequence[str], kind: str) -> None:
+def rank(question: AblationTarget, heads: Sequence[str], kind: str) -> None:
     """The effects of all heads: kept ones, those of a running job, or a button that starts one.
 
     A short text is ranked at once, unless the visitor stopped that. Where it takes long that waits
@@ -55,7 +55,7 @@ def rank(question: Question, heads: Sequence[str], kind: str) -> None:
 
 
 def _over(
-    question: Question,
+    question: AblationTarget,
     heads: Sequence[str],
     kind: str,
     job: RankJob | None,
@@ -86,13 +86,13 @@ def _over(
     _results(question, ranked or so_far, heads, pick=ranked is not None)
 
 
-def _nothing(question: Question) -> tuple[np.ndarray, np.ndarray]:
+def _nothing(question: AblationTarget) -> tuple[np.ndarray, np.ndarray]:
     spec = models.spec(question.model)
     empty = np.full((spec.n_layers, spec.n_heads), np.nan, dtype=np.float32)
     return empty, empty
 
 
-def _put(question: Question, kind: str) -> RankJob:
+def _put(question: AblationTarget, kind: str) -> RankJob:
     """Queue a ranking in place of the visitor's earlier one; OverLimit where there is no room."""
     job = RankJob(question, kind)
     GENERATIONS.put(
@@ -111,7 +111,7 @@ def _leave(job: RankJob) -> None:
         del st.session_state[_JOB]
 
 
-def _start(question: Question, kind: str) -> None:
+def _start(question: AblationTarget, kind: str) -> None:
     try:
         _put(question, kind)
     except OverLimit as error:
@@ -136,7 +136,9 @@ def _running(heads: Sequence[str], job: RankJob, was_live: bool) -> None:
     _results(job.question, job.ranking, heads, pick=False)
 
 
-def _results(question: Question, ranked: Ranking, heads: Sequence[str], *, pick: bool) -> None:
+def _results(
+    question: AblationTarget, ranked: Ranking, heads: Sequence[str], *, pick: bool
+) -> None:
     """Grid, table, and what can be done with them; clicks only when the ranking is complete."""
     names = ranking.measures(question)
     off = [runs.parse(head) for head in heads]

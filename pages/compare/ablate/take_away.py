@@ -11,12 +11,12 @@ import numpy as np
 
 from pages.compare.ablate import charts, effect, live_grid, ranking, runs
 from pages.compare.ablate.ranking import Ranking
-from pages.compare.ablate.runs import Effect, Question
+from pages.compare.ablate.runs import AblationTarget, Effect
 from ui.charts.bars import bars
 from ui.export import take_away
 
 
-def show(question: Question, changed: Effect, heads: Sequence[str], kind: str) -> None:
+def show(question: AblationTarget, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """Buttons, the code and the link."""
     ranked = ranking.kept(question, kind)
     stem = f"{question.model}_ablation"
@@ -41,7 +41,7 @@ def show(question: Question, changed: Effect, heads: Sequence[str], kind: str) -
 
 
 def drawn(
-    question: Question,
+    question: AblationTarget,
     changed: Effect,
     heads: Sequence[str],
     ranked: Ranking | None,
@@ -65,7 +65,7 @@ def drawn(
 
 
 def arrays(
-    question: Question, changed: Effect, heads: Sequence[str], ranked: Ranking | None
+    question: AblationTarget, changed: Effect, heads: Sequence[str], ranked: Ranking | None
 ) -> dict[str, Any]:
     """Everything that was measured, under the names that the CSV files of the page use."""
     size, second = map(_key, ranking.measures(question))
@@ -91,7 +91,7 @@ def _key(name: str) -> str:
     return re.sub(r"\W+", "_", name.replace("1 −", "one minus")).strip("_")
 
 
-def snippet(question: Question, heads: Sequence[str], kind: str) -> str:
+def snippet(question: AblationTarget, heads: Sequence[str], kind: str) -> str:
     """Python that switches the same heads off and prints both numbers of the page."""
     measure = {
         "next": f"prediction_effects(logits_from(model.core), hidden[0], {question.position})",

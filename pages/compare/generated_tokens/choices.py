@@ -12,7 +12,7 @@ from ui.widgets.linked import linked
 from ui.widgets.run_form import run_form
 
 
-def request(model: str, prompt: str) -> run.Settings:
+def request(model: str, prompt: str) -> run.SamplingSettings:
     """What is generated: a row of settings with a button that starts the run."""
     keys = [f"generated_tokens_{name}" for name in ("new", "temperature", "seed")]
     with run_form("generated_tokens", *keys):
@@ -29,10 +29,10 @@ def request(model: str, prompt: str) -> run.Settings:
             help="0 always takes the likeliest token; then the seed has no effect.",
         )
         seed = controls.seed("Seed", "generated_tokens_seed", 0, help="No effect at temperature 0.")
-    return run.Settings(model, prompt, n_new, temperature, seed if temperature else 0)
+    return run.SamplingSettings(model, prompt, n_new, temperature, seed if temperature else 0)
 
 
-def view(spec: ModelSpec) -> step.View:
+def view(spec: ModelSpec) -> step.HeadView:
     """Which weights are shown."""
     which = linked(
         st.selectbox, "Weights of", [step.ONE, step.LAYER, step.ALL], key="generated_tokens_which"
@@ -46,4 +46,4 @@ def view(spec: ModelSpec) -> step.View:
         help="Its weight is hidden and the rest of each row divided by its sum. Only the picture "
         "changes: the model ran with all weights.",
     )
-    return step.View(which, layer, head, without_first)
+    return step.HeadView(which, layer, head, without_first)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class SamplingSettings:
     """The model, the prompt and the sampling settings that a visitor has chosen."""
 
     model: str
@@ -42,7 +42,7 @@ class Generation:
     empty text.
     """
 
-    settings: Settings
+    settings: SamplingSettings
     model_key: tuple[str, str]
     title: str
     trace: Trace
@@ -63,12 +63,12 @@ class Generation:
         return models.loaded(self.model_key)
 
 
-def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
+def _key(settings: SamplingSettings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
 @cached(key=_key)
-def generation(settings: Settings, report: Report | None = None) -> Generation:
+def generation(settings: SamplingSettings, report: Report | None = None) -> Generation:
     """The run for these settings, kept for all visitors.
 
     `report` is called now and then with the number of tokens chosen so far, and may abandon the run
@@ -80,7 +80,7 @@ def generation(settings: Settings, report: Report | None = None) -> Generation:
     return _make(settings, Reporter(report))
 
 
-def _make(settings: Settings, reporter: Reporter) -> Generation:
+def _make(settings: SamplingSettings, reporter: Reporter) -> Generation:
     from attention_core import Hooks, Sampling
     from pages.compare.generated_tokens.experiment.trace import trace
 
@@ -117,7 +117,7 @@ def _make(settings: Settings, reporter: Reporter) -> Generation:
     )
 
 
-def watched(settings: Settings) -> Generation | None:
+def watched(settings: SamplingSettings) -> Generation | None:
     """The generation for these settings; None if the visitor stopped it.
 
     Unless it is kept already, it is computed now, with a progress bar and a Stop button.

@@ -18,7 +18,7 @@ from serving.limits import MAX_SINK_TOKENS
 from ui.text.number_text import percent
 
 if TYPE_CHECKING:
-    from pages.compare.generated_tokens.experiment.attention_sink import Outcome, Sink
+    from pages.compare.generated_tokens.experiment.attention_sink import Sink, SinkResult
 
 # Tokens that replace the first one: two words, a full stop and a line break, none of them special.
 _OTHERS = (" the", ".", "\n", " zebra")
@@ -28,7 +28,7 @@ STATE, KEY, VALUE = "state", "key", "value written"
 
 
 @dataclass(frozen=True)
-class Measured:
+class SinkMeasurements:
     """What was measured on the first tokens of a text.
 
     experiments: one row for each beginning that the text was given.
@@ -53,7 +53,7 @@ class Measured:
 
 def measured(
     generation: Generation, on_progress: Callable[[int, int], None] | None = None
-) -> Measured:
+) -> SinkMeasurements:
     """Everything this section shows, for the first tokens of a generation; kept for all visitors.
 
     `on_progress` is called with the number of finished passes and the number of all passes, and
@@ -68,7 +68,7 @@ def measured(
 @cached(key=lambda generation, ids, on_progress: (*generation.model_key, ids))
 def _measure(
     generation: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
-) -> Measured:
+) -> SinkMeasurements:
     from pages.compare.generated_tokens.experiment.attention_sink import (
         measure,
         run_variants,
@@ -98,7 +98,7 @@ def _measure(
     def label(token_id: int) -> str:
         return token_text.piece(model.tokenizer, token_id)
 
-    return Measured(
+    return SinkMeasurements(
         sink=sink,
         n_tokens=len(ids),
         experiments=pd.DataFrame([_row(outcome, label) for outcome in outcomes]),
@@ -106,7 +106,7 @@ def _measure(
     )
 
 
-def _row(outcome: Outcome, label: Callable[[int], str]) -> dict[str, Any]:
+def _row(outcome: SinkResult, label: Callable[[int], str]) -> dict[str, Any]:
     ids, received = outcome.variant.token_ids, outcome.received
     return {
         "text": outcome.variant.name,
@@ -121,7 +121,7 @@ def _row(outcome: Outcome, label: Callable[[int], str]) -> dict[str, Any]:
     }
 
 
-def watched(generation: Generation) -> Measured:
+def watched(generation: Generation) -> SinkMeasurements:
     """The measurements; unless they are kept already, they are made now with a progress bar."""
     status = st.empty()
     status.progress(0.0, text="Running the text with other beginnings …")
@@ -139,7 +139,7 @@ def watched(generation: Generation) -> Measured:
     return measurements
 
 
-def summary(measurements: Measured) -> str:
+def summary(measurements: SinkMeasurements) -> str:
     """The measurements in sentences, as Markdown that holds numbers and no text of a visitor."""
     sink, heads, peak = measurements.sink, measurements.heads, measurements.peak
     n_same = int((measurements.experiments["most looked at"] == 0).sum())
@@ -161,7 +161,7 @@ def summary(measurements: Measured) -> str:
     )
 
 
-def by_layer(measurements: Measured) -> pd.DataFrame:
+def by_layer(measurements: SinkMeasurements) -> pd.DataFrame:
     """One row for each layer: means over its heads, and medians of the ratios."""
     sink = measurements.sink
     n_layers = len(measurements.heads)

@@ -20,7 +20,7 @@ ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"
 
 
 @dataclass(frozen=True)
-class View:
+class HeadView:
     """What the visitor looks at: one head or a mean of heads, with or without the first token.
 
     which: ONE, LAYER or ALL.
@@ -59,7 +59,7 @@ class HeadMaps:
     """
 
     generation: Generation
-    view: View
+    view: HeadView
     weights: np.ndarray
     computed: np.ndarray
     written: np.ndarray
@@ -81,7 +81,7 @@ class HeadMaps:
         return f"{self.generation.title}, {self.view.name}{aside}"
 
 
-def show(generation: Generation, view: View) -> HeadMaps:
+def show(generation: Generation, view: HeadView) -> HeadMaps:
     """The maps of one head, or of a mean of heads, for all steps at once."""
     import torch
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from pages.compare.generated_tokens import charts, sink, step
 from pages.compare.generated_tokens.run import Generation
-from pages.compare.generated_tokens.sink import Measured
+from pages.compare.generated_tokens.sink import SinkMeasurements
 from pages.compare.generated_tokens.step import HeadMaps
 from ui.export import tables, take_away
 from ui.export.take_away import File
 
 
-def show(maps: HeadMaps, step_index: int, measurements: Measured | None) -> None:
+def show(maps: HeadMaps, step_index: int, measurements: SinkMeasurements | None) -> None:
     """The buttons that save files, the code, and the link to this page."""
     generation = maps.generation
     stem = f"{generation.settings.model}_generated"
@@ -39,7 +39,9 @@ def show(maps: HeadMaps, step_index: int, measurements: Measured | None) -> None
     )
 
 
-def drawn(maps: HeadMaps, step_index: int, measurements: Measured | None) -> take_away.Charts:
+def drawn(
+    maps: HeadMaps, step_index: int, measurements: SinkMeasurements | None
+) -> take_away.Charts:
     """The bars of the step, and the charts of the attention sink if it was measured."""
     row = step.row(maps, step_index)
     pictures: dict[str, partial[Any]] = {

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.compare.heads import noise, statistics
-from pages.compare.heads.values import MEASURES, WEIGHTS, Reading
+from pages.compare.heads.values import MEASURES, WEIGHTS, MapOptions
 from serving.runs import Run
 from ui.widgets.linked import linked
 
@@ -46,7 +46,7 @@ class Order:
     explanation: str
 
 
-def reading(run: Run) -> Reading:
+def reading(run: Run) -> MapOptions:
     """The controls that choose what is measured and which keys are left out."""
     measure = linked(
         st.selectbox,
@@ -72,7 +72,7 @@ def reading(run: Run) -> Reading:
         help="Divide what is left of each row by its sum, so that it adds up to 1 again.",
     )
     hidden = noise.hidden(run.tokens, left_out)
-    return Reading(measure or WEIGHTS, hidden, renormalise and bool(hidden))
+    return MapOptions(measure or WEIGHTS, hidden, renormalise and bool(hidden))
 
 
 def drawing() -> Drawing:

@@ -23,7 +23,7 @@ Data = bytes | Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Part:
+class OfflineComponent:
     """One component: the three texts that `st.components.v2.component` takes, and its data.
 
     data: bytes, or a mapping that JSON can hold, as the component is given it on the site.
@@ -41,12 +41,12 @@ class Part:
     missing: str = "This file does not hold what was chosen."
 
     @classmethod
-    def of(cls, canvas: Canvas, data: Data, **options: Any) -> Part:
+    def of(cls, canvas: Canvas, data: Data, **options: Any) -> OfflineComponent:
         """A drawing of the site."""
         return cls(canvas.html, canvas.css, canvas.js, data, **options)
 
 
-def page(title: str, parts: Sequence[Part], notes: Sequence[str] = ()) -> str:
+def page(title: str, parts: Sequence[OfflineComponent], notes: Sequence[str] = ()) -> str:
     """The HTML text of a page with this title, these paragraphs of plain text, and the parts.
 
     Title, notes and data may hold anything. The parts' html, css and js are the site's own.

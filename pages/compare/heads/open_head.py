@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.compare.heads import stages, values
 from pages.compare.heads.choices import Drawing
-from pages.compare.heads.values import Reading
+from pages.compare.heads.values import MapOptions
 from serving.heads import HeadId, all_heads
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap, picked
@@ -26,7 +26,7 @@ LEFT_OUT = "left out or too small"
 def show_map(
     run: Run,
     choice: HeadChoice,
-    reading: Reading,
+    reading: MapOptions,
     drawing: Drawing,
     stage: str,
     chosen: tuple[int, int],
@@ -63,7 +63,7 @@ def show_map(
 
 
 def picture(
-    run: Run, choice: HeadChoice, reading: Reading, drawing: Drawing
+    run: Run, choice: HeadChoice, reading: MapOptions, drawing: Drawing
 ) -> tuple[np.ndarray, ColourScale | DivergingScale]:
     """A head's values (T, S) as its map shows them, with gaps, and their colours."""
     all_values = values.values(run, reading)
@@ -86,7 +86,7 @@ def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
         plain_table(pair.numbers, "From the score to the weight", {"value": "{:.6g}"})
 
 
-def pair_panels(pair: stages.Pair) -> list[Panel]:
+def pair_panels(pair: stages.QueryKeyPair) -> list[Panel]:
     """The two vectors, their product element by element, and its sum."""
     both = np.stack([pair.q, pair.k])
     operands = both.T[None]  # (1, D, 2): one pair of numbers for each column
@@ -114,7 +114,7 @@ def pair_panels(pair: stages.Pair) -> list[Panel]:
     ]
 
 
-def show_lines(run: Run, choice: HeadChoice, reading: Reading) -> None:
+def show_lines(run: Run, choice: HeadChoice, reading: MapOptions) -> None:
     """The head as lines between two columns of tokens, with other heads laid over it."""
     open_one = str(HeadId(choice.layer, choice.head))
     names = all_heads(*run.weights.shape[:2])

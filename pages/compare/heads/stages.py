@@ -15,7 +15,7 @@ STAGES = tuple(UNITS)
 
 
 @dataclass(frozen=True)
-class Pair:
+class QueryKeyPair:
     """One query and one key of a head, with the steps from them to the weight.
 
     q, k, product: (D,) each. score: the sum of the product. numbers: one row for each step.
@@ -48,7 +48,7 @@ def stage(run: Run, layer: int, head: int, name: str) -> np.ndarray:
     return array
 
 
-def pair(run: Run, layer: int, head: int, query: int, key: int) -> Pair:
+def pair(run: Run, layer: int, head: int, query: int, key: int) -> QueryKeyPair:
     """The query's and the key's vector in this head, their product, and the way to the weight."""
     q = run.q[layer, head, query]
     k = run.k[layer, run.kv_head(head), key]
@@ -65,4 +65,4 @@ def pair(run: Run, layer: int, head: int, query: int, key: int) -> Pair:
         "contribution: weight × length": float(weight * length),
     }
     table = pd.DataFrame({"step": numbers.keys(), "value": numbers.values()})
-    return Pair(q, k, q * k, score, table)
+    return QueryKeyPair(q, k, q * k, score, table)

@@ -31,9 +31,9 @@ def table(run: Run) -> pd.DataFrame:
     """
     import torch
 
-    from attention_core.analysis.head_statistics import STATISTICS, TextAttention
+    from attention_core.analysis.head_statistics import STATISTICS, TextWeights
 
-    text = TextAttention(
+    text = TextWeights(
         run.tensors.weights,
         torch.tensor(run.tokens.ids),
         torch.tensor(run.tokens.special),

@@ -10,7 +10,7 @@ import numpy as np
 
 from pages.compare.heads import offline, open_head, values
 from pages.compare.heads.choices import Drawing
-from pages.compare.heads.values import Reading
+from pages.compare.heads.values import MapOptions
 from serving.runs import Run
 from ui.canvas import heatmap, mosaic
 from ui.canvas.mosaic import Arrangement
@@ -29,7 +29,7 @@ class View:
 
     run: Run
     choice: HeadChoice
-    reading: Reading
+    reading: MapOptions
     drawing: Drawing
     arrangement: Arrangement
 
@@ -79,7 +79,7 @@ def head_csv(run: Run, choice: HeadChoice) -> bytes:
     return table.encode()
 
 
-def arrays(run: Run, reading: Reading) -> dict[str, Any]:
+def arrays(run: Run, reading: MapOptions) -> dict[str, Any]:
     """All arrays of the run, float32, with the tokens."""
     result: dict[str, Any] = {
         "weights": run.weights,
@@ -90,7 +90,7 @@ def arrays(run: Run, reading: Reading) -> dict[str, Any]:
         "token_ids": np.array(run.tokens.ids),
         "tokens": np.array(run.tokens.labels),
     }
-    if reading != Reading():
+    if reading != MapOptions():
         result["values_as_shown"] = values.values(run, reading)
         result["keys_left_out"] = np.array(reading.hidden, dtype=np.int64)
     return result
@@ -119,9 +119,9 @@ def offline_page(view: View) -> bytes:
     return offline.page(
         f"{run.title}: {view.reading.measure} of every head",
         [
-            offline.Part("", "", mosaic.ARRANGE_JS, arrangement.of(MOSAIC)),
-            offline.Part.of(mosaic.canvas, packed.data),
-            offline.Part.of(
+            offline.OfflineComponent("", "", mosaic.ARRANGE_JS, arrangement.of(MOSAIC)),
+            offline.OfflineComponent.of(mosaic.canvas, packed.data),
+            offline.OfflineComponent.of(
                 heatmap.canvas,
                 opened[arrangement.selected],
                 follows="open",

@@ -17,7 +17,7 @@ MEASURES = tuple(UNITS)
 
 
 @dataclass(frozen=True)
-class Reading:
+class MapOptions:
     """How a run is read: what is measured, which keys are left out, and what becomes of the rest.
 
     With `renormalise` the weights of the keys that are left are divided by their sum, row by row,
@@ -29,15 +29,15 @@ class Reading:
     renormalise: bool = False
 
 
-def values(run: Run, reading: Reading) -> np.ndarray:
+def values(run: Run, reading: MapOptions) -> np.ndarray:
     """Weights or contributions of every head (layers, H, T, S), read-only; hidden keys are 0."""
-    if reading == Reading():
+    if reading == MapOptions():
         return run.weights
     return _compute(run, reading)
 
 
 @cached(key=lambda run, reading, name: (run.key, reading, name))
-def packed(run: Run, reading: Reading, *, name: str) -> Packed:
+def packed(run: Run, reading: MapOptions, *, name: str) -> Packed:
     """What the mosaic with the key `name` draws."""
     return pack(
         values(run, reading),
@@ -62,7 +62,7 @@ def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -
 
 
 @cached(key=lambda run, reading: (run.key, reading))
-def _compute(run: Run, reading: Reading) -> np.ndarray:
+def _compute(run: Run, reading: MapOptions) -> np.ndarray:
     import torch
 
     from attention_core.analysis.contributions import contributions

@@ -38,7 +38,7 @@ HIDDEN_ONE = "not comparable, the decoder may not look ahead"
 
 
 @dataclass(frozen=True)
-class Side:
+class MapSide:
     """One of the two maps as it is drawn: values (Q, Q), and a label for each row and column.
 
     units: the number of the shared unit of each row, or -1 where the other text has none. alone:
@@ -56,7 +56,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MapComparison:
     """Two sides, and left minus right (U, U) over the units that both texts have.
 
     difference: NaN where a cell cannot be compared. left, right: the two maps that were subtracted,
@@ -64,7 +64,7 @@ class Comparison:
     a cell is hidden.
     """
 
-    sides: tuple[Side, Side]
+    sides: tuple[MapSide, MapSide]
     left: np.ndarray
     right: np.ndarray
     difference: np.ndarray
@@ -109,7 +109,7 @@ def compare(
     heads: tuple[HeadChoice, HeadChoice],
     view: str,
     renormalise: bool,
-) -> Comparison:
+) -> MapComparison:
     """The two heads over tokens, shared units or words, and left minus right over their units.
 
     The difference is taken over the units of the alignment in every view. With `renormalise`, each
@@ -146,7 +146,7 @@ def compare(
         for i, (run, head, which) in enumerate(zip(runs, heads, "ab", strict=True))
     )
     both_causal = runs[0].causal and runs[1].causal
-    return Comparison(
+    return MapComparison(
         sides=(sides[0], sides[1]),
         left=shares[0].numpy(),
         right=shares[1].numpy(),
@@ -168,7 +168,7 @@ def _side(
     weights: Tensor,
     merged: Tensor,
     comparable: Tensor,
-) -> Side:
+) -> MapSide:
     from pages.compare.side_by_side.experiment import merge_tokens
 
     own = tuple(unit.a if which == "a" else unit.b for unit in alignment.units)
@@ -185,7 +185,7 @@ def _side(
         number = {group: i for i, group in enumerate(own)}
         units = tuple(number.get(group, -1) for group in all_groups)
     given_weights = merge_tokens(weights, own, only).mean(0).tolist() if own and only else []
-    return Side(
+    return MapSide(
         title=head.short_title,
         values=values.numpy(),
         labels=labels,
@@ -214,7 +214,7 @@ def draw_alone(run: Run, choice: HeadChoice, how: str, *, key: str) -> None:
 
 
 def draw(
-    side: Side,
+    side: MapSide,
     colours: ColourScale,
     framed: tuple[Cell, Callable[[Cell | None], None]] | None = None,
     *,
@@ -237,7 +237,7 @@ def draw(
     heatmap(weights, key=key, on_cell=None if take is None else lambda: take(picked(key)))
 
 
-def draw_difference(comparison: Comparison, *, key: str) -> None:
+def draw_difference(comparison: MapComparison, *, key: str) -> None:
     """The difference map, linked to the maps of both sides."""
     units = range(len(comparison.labels[0]))
     difference = Map(
@@ -254,7 +254,7 @@ def draw_difference(comparison: Comparison, *, key: str) -> None:
     heatmap(difference, key=key)
 
 
-def summary(comparison: Comparison) -> None:
+def summary(comparison: MapComparison) -> None:
     """The range of the differences, and what is left out of them, in numbers."""
     table = comparison.table
     if table.empty:
@@ -274,7 +274,7 @@ def summary(comparison: Comparison) -> None:
             st.text(text)
 
 
-def left_out(name: str, side: Side) -> list[str]:
+def left_out(name: str, side: MapSide) -> list[str]:
     """Sentences about what a side gives to tokens and cells that the other side does not have."""
     sentences = []
     if side.alone:
@@ -293,7 +293,9 @@ def left_out(name: str, side: Side) -> list[str]:
     return sentences
 
 
-def numbers(opened: Sequence[tuple[str, Run, HeadChoice]], comparison: Comparison | None) -> None:
+def numbers(
+    opened: Sequence[tuple[str, Run, HeadChoice]], comparison: MapComparison | None
+) -> None:
     """The differences and the weights of each side ("a" or "b") as tables that can be saved."""
     if comparison is not None:
         st.text("Left minus right, largest first")

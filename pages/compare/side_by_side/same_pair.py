@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.compare.side_by_side.comparison import TOKENS, Cell, alignment_of
-from pretrained.tokenization.alignment import Unit
+from pretrained.tokenization.alignment import AlignedUnit
 from serving.heads import HeadId
 from serving.runs import Run
 from ui.text.isolated import isolated
@@ -20,7 +20,7 @@ from ui.widgets.pair import choose_pair
 
 
 @dataclass(frozen=True)
-class Pair:
+class MatchedPair:
     """A query and a key in both texts: their tokens on each side, and how the left text has them.
 
     With `is_one_cell` each is one token in both texts.
@@ -36,7 +36,7 @@ class Pair:
         return all(len(tokens) == 1 for tokens in (*self.left, *self.right))
 
 
-def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> Pair | None:
+def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> MatchedPair | None:
     """The left tokens of a cell with the right ones that hold the same characters; None for none.
 
     Where the view has tokens, and both texts are cut at the same places there, a token has a token
@@ -51,15 +51,15 @@ def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> Pair | None:
     if view == TOKENS and all(_is_cut_alike(runs, unit) for unit in units):
         left_labels = runs[0].tokens.labels
         right = [unit.b[unit.a.index(token)] for unit, token in zip(units, cell, strict=True)]
-        return Pair(
+        return MatchedPair(
             ((cell[0],), (cell[1],)),
             ((right[0],), (right[1],)),
             (left_labels[cell[0]], left_labels[cell[1]]),
         )
-    return Pair((query.a, key.a), (query.b, key.b), (query.label_a, key.label_a))
+    return MatchedPair((query.a, key.a), (query.b, key.b), (query.label_a, key.label_a))
 
 
-def _is_cut_alike(runs: Sequence[Run], unit: Unit) -> bool:
+def _is_cut_alike(runs: Sequence[Run], unit: AlignedUnit) -> bool:
     """Whether the tokens of a unit have the same characters on both sides, one by one."""
     of_left, of_right = (
         [run.tokens.text[slice(*run.tokens.spans[token])].strip().casefold() for token in tokens]

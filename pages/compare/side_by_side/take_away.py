@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pages.compare.side_by_side import charts
-from pages.compare.side_by_side.comparison import WORDS, Comparison
+from pages.compare.side_by_side.comparison import WORDS, MapComparison
 from pages.compare.side_by_side.reference import Reference
 from serving.runs import Run
 from ui.export import take_away
@@ -48,7 +48,7 @@ LARGEST = "print(left[{cell}], right[{cell}], signed[{cell}])  # the largest: {q
 def show(
     runs: Runs,
     heads: Heads,
-    comparison: Comparison,
+    comparison: MapComparison,
     view: str,
     renormalise: bool,
     references: Sequence[Reference],
@@ -83,7 +83,7 @@ def drawn(references: Sequence[Reference]) -> take_away.Charts:
     }
 
 
-def arrays(runs: Runs, heads: Heads, comparison: Comparison) -> dict[str, Any]:
+def arrays(runs: Runs, heads: Heads, comparison: MapComparison) -> dict[str, Any]:
     """The tensors of both sides, and `left`, `right`, `difference` of the comparison."""
     tensors: dict[str, Any] = {
         "left": comparison.left,
@@ -101,7 +101,9 @@ def arrays(runs: Runs, heads: Heads, comparison: Comparison) -> dict[str, Any]:
     return tensors
 
 
-def snippet(runs: Runs, heads: Heads, comparison: Comparison, view: str, renormalise: bool) -> str:
+def snippet(
+    runs: Runs, heads: Heads, comparison: MapComparison, view: str, renormalise: bool
+) -> str:
     """Python that subtracts the same heads and prints the largest difference."""
     names = ["difference", "merge_tokens", *["renormalised"] * renormalise, "visible_groups"]
     sides = [

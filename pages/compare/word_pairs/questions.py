@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.compare.word_pairs.search import Unit
+from pages.compare.word_pairs.search import WordUnit
 from serving.content_words import default_token, roles
 from serving.runs import Run
 from ui.widgets import controls
@@ -19,7 +19,7 @@ _LABELS = "Word that looks (query)", "Word A (key)", "Word B (key)"
 
 
 @dataclass(frozen=True)
-class Question:
+class WordPairQuestion:
     """A sentence, the word that looks, and two words it might look at."""
 
     text: str
@@ -30,18 +30,18 @@ class Question:
 
 # What the lectures tell about these sentences, by their short names in the menu.
 QUESTIONS = {
-    "it: animal or street?": Question(controls.ANIMAL, "it", "animal", "street"),
-    "it: animal or tired?": Question(controls.ANIMAL, "it", "animal", "tired"),
-    "it: animal or was?": Question(controls.ANIMAL, "it", "animal", "was"),
-    "brush: artist or woman?": Question(controls.ARTIST, "brush", "artist", "woman"),
-    "woman: brush or portrait?": Question(controls.ARTIST, "woman", "brush", "portrait"),
-    "regulate: government or speech?": Question(
+    "it: animal or street?": WordPairQuestion(controls.ANIMAL, "it", "animal", "street"),
+    "it: animal or tired?": WordPairQuestion(controls.ANIMAL, "it", "animal", "tired"),
+    "it: animal or was?": WordPairQuestion(controls.ANIMAL, "it", "animal", "was"),
+    "brush: artist or woman?": WordPairQuestion(controls.ARTIST, "brush", "artist", "woman"),
+    "woman: brush or portrait?": WordPairQuestion(controls.ARTIST, "woman", "brush", "portrait"),
+    "regulate: government or speech?": WordPairQuestion(
         controls.GOVERNMENT, "regulate", "government", "speech"
     ),
 }
 
 
-def defaults(run: Run, units: Sequence[Unit]) -> tuple[str, str, str]:
+def defaults(run: Run, units: Sequence[WordUnit]) -> tuple[str, str, str]:
     """The words that are chosen at first: the word that looks, word A and word B.
 
     If a question of a lecture is about this text, its words are chosen. Otherwise a pronoun, or the
@@ -59,7 +59,7 @@ def defaults(run: Run, units: Sequence[Unit]) -> tuple[str, str, str]:
     query = next((unit for unit in words if looks in unit.tokens), words[-1])
     largest = run.weights[:, :, query.tokens[0]].max(axis=(0, 1))  # (S)
 
-    def rank(unit: Unit) -> tuple[bool, bool, float]:
+    def rank(unit: WordUnit) -> tuple[bool, bool, float]:
         is_content, weight = kinds[unit.tokens[0]] == "content", largest[list(unit.tokens)].max()
         return is_content, unit.span < query.span, float(weight)
 
@@ -67,7 +67,7 @@ def defaults(run: Run, units: Sequence[Unit]) -> tuple[str, str, str]:
     return query.label, others[0].label, others[min(1, len(others) - 1)].label
 
 
-def choose(run: Run, units: Sequence[Unit]) -> list[str]:
+def choose(run: Run, units: Sequence[WordUnit]) -> list[str]:
     """The words that the visitor chose: the one that looks, word A and word B.
 
     The first two are the visit's pair, in another text the same words. Word B is another one.

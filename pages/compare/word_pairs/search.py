@@ -17,7 +17,7 @@ MARGIN = 0.05  # from this difference on a head counts as preferring one of the 
 
 
 @dataclass(frozen=True)
-class Unit:
+class WordUnit:
     """A word with its tokens, or a token that belongs to no word, such as [CLS].
 
     `label` is unique among the units of a text. `span`: its characters in the text.
@@ -39,9 +39,9 @@ class Search:
     where the looking word comes before the word looked at and may not look ahead.
     """
 
-    query: Unit
-    key: Unit
-    other: Unit
+    query: WordUnit
+    key: WordUnit
+    other: WordUnit
     weights: np.ndarray
     other_weights: np.ndarray
     rank: np.ndarray
@@ -63,11 +63,11 @@ class Search:
         return int((self.others < self.weights.max()).sum())
 
 
-def units(tokens: Tokens) -> tuple[Unit, ...]:
+def units(tokens: Tokens) -> tuple[WordUnit, ...]:
     """The words of a text, and what belongs to none: each token is in exactly one unit."""
     groups = words(tokens)
     return tuple(
-        Unit(
+        WordUnit(
             label,
             group,
             any(_holds_text(tokens, token) for token in group),
@@ -82,7 +82,7 @@ def _holds_text(tokens: Tokens, token: int) -> bool:
     return not tokens.special[token] and bool(tokens.text[start:end].strip())
 
 
-def search(run: Run, text_units: tuple[Unit, ...], query: int, key: int, other: int) -> Search:
+def search(run: Run, text_units: tuple[WordUnit, ...], query: int, key: int, other: int) -> Search:
     """What the unit `query` gives the units `key` and `other` in every head of the model.
 
     query, key, other: indices of `text_units`.
@@ -121,7 +121,7 @@ def search(run: Run, text_units: tuple[Unit, ...], query: int, key: int, other: 
 
 
 @cached(key=lambda run, text_units: run.key)
-def _largest_of(run: Run, text_units: tuple[Unit, ...]) -> np.ndarray:
+def _largest_of(run: Run, text_units: tuple[WordUnit, ...]) -> np.ndarray:
     """The largest weight of any head for every pair of units, kept for each text."""
     from pages.compare.word_pairs.experiment import strongest_head
 

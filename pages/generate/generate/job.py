@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from serving import models
 from serving.backend import router as backend
 from serving.jobs import JobQueue, Work
-from serving.race import Begun, CacheSize, Ended, RaceStep, Request
+from serving.race import Begun, CacheSize, Ended, RaceRequest, RaceStep
 from serving.step_times import StepTime
 from serving.token_text import END_OF_TEXT, decode, pieces, text_so_far
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Run:
+class GenerationSteps:
     """The steps of one of the two generations, in order.
 
     ends: for each step, how many characters of the new text are written after it.
@@ -61,13 +61,13 @@ class Run:
 class Job(Work):
     """One request and what has become of it. The worker writes, the page reads."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: RaceRequest) -> None:
         super().__init__()
         self.request = request
         self.notice = ""
         self.device = ""
-        self.cached = Run()
-        self.uncached = Run()
+        self.cached = GenerationSteps()
+        self.uncached = GenerationSteps()
         self.largest_difference: float | None = None
         self.cache_size: CacheSize | None = None
         self._tokenizer: Tokenizer | None = None
@@ -98,7 +98,7 @@ class Job(Work):
         pairs = list(zip(self.cached.token_ids, self.uncached.token_ids, strict=False))
         return all(one == other for one, other in pairs) if pairs else None
 
-    def text(self, run: Run) -> str:
+    def text(self, run: GenerationSteps) -> str:
         """The new text of one of the two runs."""
         return self._text(run.token_ids)
 
@@ -109,7 +109,7 @@ class Job(Work):
             return decode(self._tokenizer, ids[:-1]) + END_OF_TEXT
         return text_so_far(self._tokenizer, ids)
 
-    def pieces(self, run: Run) -> tuple[str, ...]:
+    def pieces(self, run: GenerationSteps) -> tuple[str, ...]:
         """Each new token by itself, everything invisible made visible."""
         return () if self._tokenizer is None else pieces(self._tokenizer, run.token_ids)
 
@@ -139,7 +139,7 @@ class Job(Work):
 
 def submit(
     queue: JobQueue,
-    request: Request,
+    request: RaceRequest,
     *,
     instead_of: Job | None = None,
     owner: str | None = None,

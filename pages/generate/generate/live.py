@@ -9,11 +9,11 @@ import pandas as pd
 import streamlit as st
 
 from pages.generate.generate import live_chart
-from pages.generate.generate.job import Job, Run, submit
+from pages.generate.generate.job import GenerationSteps, Job, submit
 from serving import interruptions, rounded
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
-from serving.race import Request
+from serving.race import RaceRequest
 from ui.canvas.race import Lane, race
 from ui.charts import style
 from ui.charts.show import show_live
@@ -34,7 +34,7 @@ _NOTES: dict[rounded.Weights, str] = {
 _OTHER_SETTINGS = " The settings above have changed since: press Generate for a run of them."
 
 
-def start(queue: JobQueue, request: Request) -> None:
+def start(queue: JobQueue, request: RaceRequest) -> None:
     """Queue a request for this visitor, in place of the one that may still be running."""
     try:
         st.session_state[_JOB] = submit(
@@ -47,7 +47,7 @@ def start(queue: JobQueue, request: Request) -> None:
         messages.problem(error)
 
 
-def show(request: Request) -> None:
+def show(request: RaceRequest) -> None:
     """The visitor's job, repainted four times a second while it runs; before it, empty lanes.
 
     request: what the settings ask for. The status of a job for another one says so.
@@ -161,7 +161,7 @@ def _or_dots(value: float | None, pattern: str) -> str:
     return "…" if value is None else pattern.format(value)
 
 
-def _row(title: str, run: Run) -> dict[str, str]:
+def _row(title: str, run: GenerationSteps) -> dict[str, str]:
     def milliseconds(seconds: float | None) -> str:
         return "…" if seconds is None else f"{seconds * 1e3:.1f} ms"
 

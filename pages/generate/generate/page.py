@@ -6,7 +6,7 @@ from pages.generate.generate import live, price
 from serving import models, rounded
 from serving.limits import MAX_NEW_TOKENS
 from serving.queues import GENERATIONS
-from serving.race import Request
+from serving.race import RaceRequest
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
@@ -77,7 +77,7 @@ with right, settings():
         help="Draw from the fewest likeliest tokens whose probabilities reach p. 1 keeps all.",
     )
 
-request = Request(
+request = RaceRequest(
     model=model.spec.name,
     prompt=prompt,
     max_new_tokens=n_new,

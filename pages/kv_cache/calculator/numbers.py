@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from pages.kv_cache.calculator.setting import CONTEXTS, GB, LONGEST, Setting, size
+from pages.kv_cache.calculator.setting import CONTEXTS, GB, LONGEST, CacheScenario, size
 from ui.text.number_text import written
 
 REAL, PLAIN = "as it is", "as plain multi-head"
@@ -15,7 +15,7 @@ WITHIN, BEYOND = "within its context", "longer than its context"
 EXPLAINED = [1024, 4096, 16_384, 65_536, 131_072, 262_144, LONGEST]
 
 
-def summary(chosen: Setting) -> pd.DataFrame:
+def summary(chosen: CacheScenario) -> pd.DataFrame:
     """The first table of the page: the cache beside the weights, and what fits into the memory."""
     from attention_core.costs.serving import longest_context, sequences_that_fit
 
@@ -43,7 +43,7 @@ def summary(chosen: Setting) -> pd.DataFrame:
     return pd.DataFrame({"What": list(rows), "How much": list(rows.values())})
 
 
-def everything(chosen: Setting) -> pd.DataFrame:
+def everything(chosen: CacheScenario) -> pd.DataFrame:
     """All listed models in this setting, one row each."""
     from attention_core.costs.public_models import PUBLIC_MODELS
     from attention_core.costs.serving import cache_bytes, weight_bytes
@@ -93,7 +93,7 @@ class Family:
         ).drop(columns=["weights, bytes", "cache, bytes"])
 
 
-def gpt3_family(chosen: Setting) -> Family:
+def gpt3_family(chosen: CacheScenario) -> Family:
     """The eight sizes of GPT-3 with the batch and number formats of the setting."""
     from attention_core.costs.public_models import GPT3_FAMILY
     from attention_core.costs.serving import growth_exponent, weight_bytes
@@ -113,7 +113,7 @@ def gpt3_family(chosen: Setting) -> Family:
     return Family(table, exponent)
 
 
-def price(chosen: Setting) -> pd.DataFrame:
+def price(chosen: CacheScenario) -> pd.DataFrame:
     """What the next token costs after more and more tokens, up to where the context ends."""
     from attention_core.costs.serving import sequences_that_fit, token_cost
 
@@ -151,7 +151,7 @@ def _operations(count: float) -> str:
     return f"{count:,.0f}"
 
 
-def lengths(chosen: Setting) -> pd.DataFrame:
+def lengths(chosen: CacheScenario) -> pd.DataFrame:
     """The cache at every context: `what` (as it is, as plain multi-head), `tokens`, `GB`."""
     forms = {REAL: chosen.published, PLAIN: chosen.published.as_multi_head()}
     if forms[PLAIN] == forms[REAL]:
@@ -163,7 +163,7 @@ def lengths(chosen: Setting) -> pd.DataFrame:
     )
 
 
-def levels(chosen: Setting) -> pd.DataFrame:
+def levels(chosen: CacheScenario) -> pd.DataFrame:
     """What does not change with the context, `what` and `GB`: the weights, and what they leave."""
     sizes = {WEIGHTS: chosen.weights / GB}
     if chosen.free > 0:
@@ -171,7 +171,7 @@ def levels(chosen: Setting) -> pd.DataFrame:
     return pd.DataFrame({"what": list(sizes), "GB": list(sizes.values())})
 
 
-def chosen_point(chosen: Setting) -> pd.DataFrame:
+def chosen_point(chosen: CacheScenario) -> pd.DataFrame:
     """The chosen context and its cache, as a row of `lengths`."""
     return pd.DataFrame({"what": ["chosen"], "tokens": chosen.n_tokens, "GB": chosen.cache() / GB})
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pages.kv_cache.calculator.setting import OWN, Setting, size
+from pages.kv_cache.calculator.setting import OWN, CacheScenario, size
 
 
-def formula(chosen: Setting) -> str:
+def formula(chosen: CacheScenario) -> str:
     """The formula with the numbers of every part of the cache filled in."""
     from attention_core.costs.serving import cache_parts
 
@@ -29,7 +29,7 @@ def formula(chosen: Setting) -> str:
     return "\n".join(lines)
 
 
-def remark(chosen: Setting) -> str:
+def remark(chosen: CacheScenario) -> str:
     """What to know about this choice, as Markdown without any text of a visitor."""
     from attention_core.costs.public_models import LECTURE_30B, LECTURE_DEEPSEEK
 
@@ -61,7 +61,7 @@ def remark(chosen: Setting) -> str:
     return " ".join(sentences) or f"Its published context: {model.context_length:,} tokens."
 
 
-def crossing(chosen: Setting) -> str:
+def crossing(chosen: CacheScenario) -> str:
     """The context at which one sequence's cache reaches the size of the weights, as a sentence."""
     from attention_core.costs.serving import longest_context
 

@@ -21,7 +21,7 @@ LONGEST = 2**20  # tokens of a context
 
 
 @dataclass(frozen=True)
-class Setting:
+class CacheScenario:
     """A model and how it is served.
 
     `model` has the shapes that are counted, `published` the shapes that were published. They differ
@@ -80,10 +80,10 @@ def setting(
     cache: str,
     weights: str,
     memory: int,
-) -> Setting:
+) -> CacheScenario:
     """The setting from what the widgets hold: names of number formats, memory in GB."""
     model = published.as_multi_head() if plain else published
-    return Setting(
+    return CacheScenario(
         model, published, batch, n_tokens, CACHE_BITS[cache], WEIGHT_BITS[weights], memory * GB
     )
 

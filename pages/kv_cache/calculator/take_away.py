@@ -8,11 +8,11 @@ from functools import partial
 import pandas as pd
 
 from pages.kv_cache.calculator import charts, numbers
-from pages.kv_cache.calculator.setting import Setting
+from pages.kv_cache.calculator.setting import CacheScenario
 from ui.export import take_away
 
 
-def show(chosen: Setting, everything: pd.DataFrame, family: numbers.Family) -> None:
+def show(chosen: CacheScenario, everything: pd.DataFrame, family: numbers.Family) -> None:
     """Buttons, the code and the link."""
     take_away.panel(
         [take_away.pictures(partial(drawn, chosen, everything, family), "kv_cache_charts.zip")],
@@ -21,7 +21,9 @@ def show(chosen: Setting, everything: pd.DataFrame, family: numbers.Family) -> N
     )
 
 
-def drawn(chosen: Setting, everything: pd.DataFrame, family: numbers.Family) -> take_away.Charts:
+def drawn(
+    chosen: CacheScenario, everything: pd.DataFrame, family: numbers.Family
+) -> take_away.Charts:
     """All charts of the page by the names of their files."""
     return {
         "cache_by_context": partial(
@@ -40,7 +42,7 @@ def drawn(chosen: Setting, everything: pd.DataFrame, family: numbers.Family) -> 
     }
 
 
-def code(chosen: Setting) -> str:
+def code(chosen: CacheScenario) -> str:
     """Python that prints the cache's bytes."""
     model = chosen.model
     fields: Mapping[str, object] = {

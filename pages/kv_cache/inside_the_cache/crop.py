@@ -17,7 +17,7 @@ from pages.kv_cache.inside_the_cache.pictures import (
     row_label,
     scale,
 )
-from pages.kv_cache.inside_the_cache.run import Run, read_only
+from pages.kv_cache.inside_the_cache.run import CacheRun, read_only
 from serving import compute, token_text
 from serving.cache import cached
 from serving.limits import MAX_INSIDE_CONTINUATION, OverLimit
@@ -65,7 +65,7 @@ def _bytes(cropped: Cropped) -> int:
 
 
 @cached(key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
-def cropped(run: Run, n_kept: int, text: str) -> Cropped:
+def cropped(run: CacheRun, n_kept: int, text: str) -> Cropped:
     """The run's cache cropped to `n_kept` tokens and continued with a text, kept for all visitors.
 
     Raises: OverLimit for a text that is too long, ValueError for one without a token, or one that
@@ -113,7 +113,7 @@ def cropped(run: Run, n_kept: int, text: str) -> Cropped:
     )
 
 
-def labels(run: Run, cropped: Cropped, *, continued: bool) -> list[str]:
+def labels(run: CacheRun, cropped: Cropped, *, continued: bool) -> list[str]:
     """The labels of all rows after the crop, or after the continuation."""
     texts = []
     for row in range(cropped.keys.shape[2]):
@@ -128,7 +128,7 @@ def labels(run: Run, cropped: Cropped, *, continued: bool) -> list[str]:
     return texts
 
 
-def pictures(run: Run, cropped: Cropped, layer: int, head: int) -> None:
+def pictures(run: CacheRun, cropped: Cropped, layer: int, head: int) -> None:
     """The buffer of keys right after the crop, and after the continuation."""
     n_rows = cropped.keys.shape[2]
     name = names(run)[0]

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.inside_the_cache import pictures
-from pages.kv_cache.inside_the_cache.run import Run, read_only
+from pages.kv_cache.inside_the_cache.run import CacheRun, read_only
 from serving import compute, token_text
 from serving.cache import cached
 from ui.text.isolated import isolated
@@ -23,7 +23,7 @@ from ui.text.number_text import written
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
-    from pages.kv_cache.inside_the_cache.experiment.full_cache import Drift, TextPass
+    from pages.kv_cache.inside_the_cache.experiment.full_cache import LogitDrift, TextPass
 
 WHOLE = "full context"
 AGAIN, RING, FIRST = "start again", "sliding window", "window and first rows"
@@ -40,7 +40,7 @@ class WayStep:
     nbytes: int
     flops: int
     again: bool
-    drift: Drift
+    drift: LogitDrift
     piece: str
 
 
@@ -62,7 +62,7 @@ class Full:
     seconds: float
 
 
-def total(run: Run) -> int:
+def total(run: CacheRun) -> int:
     """The number of passes: the steps of all three ways, and the pass that the cache refuses."""
     return 3 * run.n_steps + 1
 
@@ -73,7 +73,7 @@ def _bytes(full_cache: Full) -> int:
 
 
 @cached(key=lambda run, room, report=None: (run.key, room), size=_bytes)
-def full(run: Run, room: int, report: Report | None = None) -> Full:
+def full(run: CacheRun, room: int, report: Report | None = None) -> Full:
     """The run's text through a cache of `room` rows, kept for all visitors.
 
     `report` as in `run.run`.
@@ -134,7 +134,7 @@ def full(run: Run, room: int, report: Report | None = None) -> Full:
     )
 
 
-def summary(run: Run, full_cache: Full) -> pd.DataFrame:
+def summary(run: CacheRun, full_cache: Full) -> pd.DataFrame:
     """A row for each way: cost, memory and drift from the first step that does not fit."""
     first = full_cache.room - run.n_prompt + 1  # the first step (from 0) whose token does not fit
     count = run.n_steps - first
@@ -166,7 +166,7 @@ def summary(run: Run, full_cache: Full) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table(run: Run, full_cache: Full) -> pd.DataFrame:
+def table(run: CacheRun, full_cache: Full) -> pd.DataFrame:
     """One row for each step of each way."""
     return pd.DataFrame(
         {
@@ -188,12 +188,12 @@ def table(run: Run, full_cache: Full) -> pd.DataFrame:
     )
 
 
-def last_fitting(run: Run, full_cache: Full) -> int:
+def last_fitting(run: CacheRun, full_cache: Full) -> int:
     """The last step, from 1, whose token has room."""
     return full_cache.room - run.n_prompt + 1
 
 
-def ring(run: Run, full_cache: Full, step: int, layer: int, head: int) -> None:
+def ring(run: CacheRun, full_cache: Full, step: int, layer: int, head: int) -> None:
     """The ring's keys after a step (from 0), row by row as they lie in memory."""
     from pages.kv_cache.inside_the_cache.experiment.full_cache import ring_positions
 
@@ -221,13 +221,13 @@ def ring(run: Run, full_cache: Full, step: int, layer: int, head: int) -> None:
     )
 
 
-def _ring_label(run: Run, full_cache: Full, position: int, mark: str) -> str:
+def _ring_label(run: CacheRun, full_cache: Full, position: int, mark: str) -> str:
     return pictures.row_label(
         mark, position % full_cache.room, f"p{position} {run.pieces[position]}"
     )
 
 
-def sentence(run: Run, full_cache: Full, step: int) -> str:
+def sentence(run: CacheRun, full_cache: Full, step: int) -> str:
     """A sentence that says where in the ring the step (from 0) wrote its token."""
     position = run.length(step) - 1
     row, token = position % full_cache.room, isolated(run.pieces[position])

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pandas as pd
 
 from pages.kv_cache.inside_the_cache.pictures import span
-from pages.kv_cache.inside_the_cache.run import Run
+from pages.kv_cache.inside_the_cache.run import CacheRun
 from ui.text.number_text import written
 
 ALLOCATED, USED = "allocated", "holding tokens"
 
 
-def formula_bytes(run: Run, n_tokens: int) -> int:
+def formula_bytes(run: CacheRun, n_tokens: int) -> int:
     """Bytes of `n_tokens` rows in all layers by the core's formula; this cache keeps all rows."""
     from attention_core import cache_bytes
 
@@ -21,7 +21,7 @@ def formula_bytes(run: Run, n_tokens: int) -> int:
     return cache_bytes(whole, n_tokens, bytes_per_value=run.value_bytes)
 
 
-def formula(run: Run, step: int) -> str:
+def formula(run: CacheRun, step: int) -> str:
     """The formula with its factors and result, beside what the cache itself measures."""
     model, step_record = run.config, run.steps[step]
     if model.latent is not None:
@@ -41,7 +41,7 @@ def formula(run: Run, step: int) -> str:
     return "\n".join(lines)
 
 
-def steps_table(run: Run) -> pd.DataFrame:
+def steps_table(run: CacheRun) -> pd.DataFrame:
     """Every step: what was run, written, read and measured, with the cache and without."""
     rows = []
     for index, step in enumerate(run.steps):
@@ -62,7 +62,7 @@ def steps_table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def uncached_table(run: Run) -> pd.DataFrame:
+def uncached_table(run: CacheRun) -> pd.DataFrame:
     """Every step without the cache, and how its logits compare."""
     return pd.DataFrame(
         {
@@ -79,7 +79,7 @@ def uncached_table(run: Run) -> pd.DataFrame:
     )
 
 
-def bytes_held(run: Run) -> pd.DataFrame:
+def bytes_held(run: CacheRun) -> pd.DataFrame:
     """Two rows a step: `what` is allocated and what is used, in `bytes`."""
     return pd.DataFrame(
         {
@@ -90,7 +90,7 @@ def bytes_held(run: Run) -> pd.DataFrame:
     )
 
 
-def logit_differences(run: Run) -> pd.DataFrame:
+def logit_differences(run: CacheRun) -> pd.DataFrame:
     """A row a step: the largest logit `difference`, and whether the token is the `same`."""
     return pd.DataFrame(
         {
@@ -102,7 +102,7 @@ def logit_differences(run: Run) -> pd.DataFrame:
     )
 
 
-def verdict(run: Run) -> str:
+def verdict(run: CacheRun) -> str:
     """The largest difference of all steps and whether the tokens agree, in a sentence."""
     largest = max(step.difference for step in run.steps)
     same = sum(step.token_id == step.uncached_token_id for step in run.steps)

@@ -52,7 +52,7 @@ with right, settings():
     layer = controls.number("Layer", "inside_the_cache_layer", entry.spec.n_layers, 8, part="layer")
     head = controls.number("KV head", "inside_the_cache_kv_head", entry.spec.n_kv_heads, 1)
 
-request = run.Settings(entry.spec.name, prompt, n_new)
+request = run.CacheSettings(entry.spec.name, prompt, n_new)
 step_place, progress_place = st.columns([3, 2], gap="small", vertical_alignment="bottom")
 try:
     with st.spinner("Loading the model …"):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 
-from pages.kv_cache.inside_the_cache.run import Run
+from pages.kv_cache.inside_the_cache.run import CacheRun
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.text.isolated import isolated
 from ui.widgets.linked import linked
@@ -33,7 +33,7 @@ def between(label: str, key: str, low: int, high: int, default: int, help: str =
     return chosen
 
 
-def names(run: Run) -> tuple[str, str]:
+def names(run: CacheRun) -> tuple[str, str]:
     """What the cache of this model stores: keys and values, or latents and rotary keys."""
     return ("key", "value") if run.config.latent is None else ("latent", "rotary key")
 
@@ -84,7 +84,7 @@ def at_step(rows: np.ndarray, length: int) -> np.ndarray:
     return stored
 
 
-def step_labels(run: Run, step: int) -> list[str]:
+def step_labels(run: CacheRun, step: int) -> list[str]:
     """The labels of all rows after a step (from 0), which say if it wrote or read each row."""
     access = run.steps[step].access
     written, read = set(access.rows_written), set(access.rows_read)
@@ -95,7 +95,7 @@ def step_labels(run: Run, step: int) -> list[str]:
     return labels
 
 
-def keys_and_values(run: Run, step: int, layer: int, head: int) -> None:
+def keys_and_values(run: CacheRun, step: int, layer: int, head: int) -> None:
     """Keys and values of one layer and head as they lay in memory after a step (from 0)."""
     labels, length = step_labels(run, step), run.length(step)
     # a text that ended early has fewer tokens than rows
@@ -118,7 +118,7 @@ def keys_and_values(run: Run, step: int, layer: int, head: int) -> None:
             )
 
 
-def sentence(run: Run, step: int) -> str:
+def sentence(run: CacheRun, step: int) -> str:
     """Sentences about one step (from 0): what it ran, chose, wrote and read."""
     step_record, length = run.steps[step], run.length(step)
     access = step_record.access

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class CacheSettings:
     """The model, the prompt and the number of new tokens that a visitor has chosen."""
 
     model: str
@@ -33,7 +33,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Run:
+class CacheRun:
     """A finished generation and the buffers of its cache.
 
     key: what identifies this run in caches: the model, where its weights are, and the settings.
@@ -44,7 +44,7 @@ class Run:
     """
 
     key: tuple[object, ...]
-    settings: Settings
+    settings: CacheSettings
     title: str
     config: TransformerConfig
     prompt: tuple[int, ...]
@@ -93,12 +93,12 @@ class Run:
         return self.n_prompt + step
 
 
-def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
+def _key(settings: CacheSettings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
 @cached(key=_key)
-def run(settings: Settings, report: Report | None = None) -> Run:
+def run(settings: CacheSettings, report: Report | None = None) -> CacheRun:
     """The run for these settings, kept for all visitors.
 
     `report` is called now and then with the number of finished steps, and may abandon the run by
@@ -110,7 +110,7 @@ def run(settings: Settings, report: Report | None = None) -> Run:
     return _make(settings, Reporter(report))
 
 
-def _make(settings: Settings, reporter: Reporter) -> Run:
+def _make(settings: CacheSettings, reporter: Reporter) -> CacheRun:
     from attention_core import Hooks
     from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
         RecordingCache,
@@ -142,7 +142,7 @@ def _make(settings: Settings, reporter: Reporter) -> Run:
     seconds = time.perf_counter() - begin
     ended = prompt.note if len(steps) == n_new else "The model ended its text here."
     keys, values = (read_only(tensor.numpy()) for tensor in cache.contents())
-    return Run(
+    return CacheRun(
         key=_key(settings),
         settings=settings,
         title=model.spec.title,

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.kv_cache.inside_the_cache import charts, crop, full, numbers, pictures
 from pages.kv_cache.inside_the_cache.full import AGAIN, FIRST, RING, Full
-from pages.kv_cache.inside_the_cache.run import Run
+from pages.kv_cache.inside_the_cache.run import CacheRun
 from serving import models
 from ui.charts.show import show
 from ui.export import tables
@@ -26,7 +26,7 @@ PARTS = BYTES, STEPS, CROP, FULL = (
 )
 
 
-def bytes_held(run: Run, step_index: int) -> None:
+def bytes_held(run: CacheRun, step_index: int) -> None:
     """The bytes of the cache, by the formula and as they are held."""
     st.header(BYTES)
     left, right = st.columns(2, gap="large")
@@ -45,7 +45,7 @@ def bytes_held(run: Run, step_index: int) -> None:
         )
 
 
-def every_step(run: Run, step_index: int) -> None:
+def every_step(run: CacheRun, step_index: int) -> None:
     """What each step ran, with the cache and without, and how much their logits differ."""
     st.header(STEPS)
     plain_table(numbers.steps_table(run), "Every step with the cache", most=388)
@@ -63,7 +63,7 @@ def every_step(run: Run, step_index: int) -> None:
         show(charts.difference_chart, differences, step_index, key="inside_the_cache_differences")
 
 
-def cropped(run: Run, layer: int, head: int) -> None:
+def cropped(run: CacheRun, layer: int, head: int) -> None:
     """The section on cropping: its controls, both pictures of the buffer, and the measurements."""
     st.header(CROP)
     with run_form(
@@ -98,7 +98,7 @@ def cropped(run: Run, layer: int, head: int) -> None:
         )
 
 
-def filled(run: Run, layer: int, head: int) -> Full | None:
+def filled(run: CacheRun, layer: int, head: int) -> Full | None:
     """The section on a full cache: its error message, and three ways to go on, measured."""
     st.header(FULL)
     if run.n_steps < 2:
@@ -132,7 +132,7 @@ def filled(run: Run, layer: int, head: int) -> Full | None:
     return full_cache
 
 
-def _ways(run: Run, full_cache: Full, layer: int, head: int) -> None:
+def _ways(run: CacheRun, full_cache: Full, layer: int, head: int) -> None:
     st.markdown("The cache refuses the first token too many, with this error:")
     code_block.plain(f"ValueError: {full_cache.message}")
     st.markdown(

@@ -9,12 +9,12 @@ import numpy as np
 
 from pages.kv_cache.inside_the_cache import charts, full, numbers
 from pages.kv_cache.inside_the_cache.full import Full
-from pages.kv_cache.inside_the_cache.run import Run
+from pages.kv_cache.inside_the_cache.run import CacheRun
 from ui.export import tables, take_away
 from ui.export.take_away import File
 
 
-def show(run: Run, step: int, full_cache: Full | None, ring_step: int) -> None:
+def show(run: CacheRun, step: int, full_cache: Full | None, ring_step: int) -> None:
     """The buttons that save files, the code, and the link to this page.
 
     step, ring_step: the steps, from 0, that the charts mark with a line.
@@ -34,7 +34,7 @@ def show(run: Run, step: int, full_cache: Full | None, ring_step: int) -> None:
     )
 
 
-def drawn(run: Run, step: int, full_cache: Full | None, ring_step: int) -> take_away.Charts:
+def drawn(run: CacheRun, step: int, full_cache: Full | None, ring_step: int) -> take_away.Charts:
     """The charts of the page by the names of their files."""
     pictures = {
         "bytes": partial(charts.bytes_chart, numbers.bytes_held(run), step),
@@ -46,12 +46,12 @@ def drawn(run: Run, step: int, full_cache: Full | None, ring_step: int) -> take_
     return pictures
 
 
-def _csv(run: Run) -> bytes:
+def _csv(run: CacheRun) -> bytes:
     table = numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
     return tables.csv(table)
 
 
-def arrays(run: Run) -> dict[str, Any]:
+def arrays(run: CacheRun) -> dict[str, Any]:
     """The buffers, ids and logits of a run."""
     return {
         "keys": run.keys,
@@ -63,7 +63,7 @@ def arrays(run: Run) -> dict[str, Any]:
     }
 
 
-def snippet(run: Run, step: int) -> str:
+def snippet(run: CacheRun, step: int) -> str:
     """Python that makes the same run, from the repository's root."""
     settings = run.settings
     return "\n".join(

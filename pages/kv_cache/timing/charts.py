@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from pages.kv_cache.timing.measured import Run
+from pages.kv_cache.timing.measured import TimingRun
 from serving.timing.subjects import (
     CONTENDERS,
     CORE_CACHED,
@@ -42,7 +42,7 @@ _FIT_POINTS = 33
 _CURVE_POINTS = 120
 
 
-def median_steps(runs: Mapping[str, Run]) -> pd.DataFrame:
+def median_steps(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
     """A row a decode step: `run` (its label), `contender`, `tokens` so far, median `ms`.
 
     `first` tells the first run, whose points are filled, from a second one beside it.
@@ -63,7 +63,7 @@ def median_steps(runs: Mapping[str, Run]) -> pd.DataFrame:
     )
 
 
-def fitted_steps(runs: Mapping[str, Run]) -> pd.DataFrame:
+def fitted_steps(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
     """The fitted lines, with the columns of `median_steps`.
 
     A fitted parabola may dip below zero, which a logarithmic axis has not: it is left out there.
@@ -77,7 +77,7 @@ def fitted_steps(runs: Mapping[str, Run]) -> pd.DataFrame:
     )
 
 
-def totals(runs: Mapping[str, Run]) -> pd.DataFrame:
+def totals(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
     """`seconds` of the first 1, 2, ... `new` tokens together: medians of the repeats."""
     rows = []
     for label, run in runs.items():

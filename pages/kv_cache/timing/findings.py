@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pages.kv_cache.timing.measured import LECTURE_TOKENS, Run
+from pages.kv_cache.timing.measured import LECTURE_TOKENS, TimingRun
 from serving import models
 from serving.timing.subjects import CACHED, CORE_CACHED, CORE_GRAPHS, CORE_INT8, UNROUNDED
 from ui.text.number_text import written
 
 if TYPE_CHECKING:
-    from attention_core.costs.step_times import Term
+    from attention_core.costs.step_times import Coefficient
     from attention_core.costs.stopwatch import Samples
 
 # the lecture's run: GPT-2 through transformers on the lecturer's machine, 100 new tokens
 LECTURE_UNCACHED, LECTURE_CACHED = 6.77, 2.0
 
 
-def sentences(run: Run) -> list[str]:
+def sentences(run: TimingRun) -> list[str]:
     """What the run shows, one sentence or two for each pair, as Markdown; of numbers alone."""
     lines = []
     for cached, uncached in run.pairs:
@@ -35,7 +35,7 @@ def sentences(run: Run) -> list[str]:
     return lines
 
 
-def _verdict(run: Run, cached: str, uncached: str) -> str:
+def _verdict(run: TimingRun, cached: str, uncached: str) -> str:
     ratio = run.ratio(uncached, cached, run.n_new)
     fast, slow = (run.series[name] for name in (cached, uncached))
     with_, without = (series.total(run.n_new).median for series in (fast, slow))
@@ -62,7 +62,7 @@ def _verdict(run: Run, cached: str, uncached: str) -> str:
     )
 
 
-def _int8(run: Run) -> str:
+def _int8(run: TimingRun) -> str:
     ratio = run.ratio(CORE_CACHED, CORE_INT8, run.n_new)
     return (
         f"**Weights in int8**: with them the core with its cache is {_times(ratio)} as fast. They "
@@ -70,7 +70,7 @@ def _int8(run: Run) -> str:
     )
 
 
-def _graphs(run: Run) -> str:
+def _graphs(run: TimingRun) -> str:
     ratio = run.ratio(CORE_CACHED, CORE_GRAPHS, run.n_new)
     return (
         "**Recorded steps in bfloat16**: with them the core with its cache is "
@@ -90,7 +90,7 @@ def _from(pays: int | None, n_new: int) -> str:
     return f"By each step's median it stays ahead from {pays} tokens on."
 
 
-def _parted(run: Run, name: str, place: int) -> str:
+def _parted(run: TimingRun, name: str, place: int) -> str:
     first = next(iter(run.series))
     return (
         f"**{name}** chose another token than **{first}** at step {place + 1}, where rounding "
@@ -104,7 +104,7 @@ def who(name: str) -> str:
     return "The core" if name.startswith("core") else "Transformers"
 
 
-def headline(run: Run) -> dict[str, str]:
+def headline(run: TimingRun) -> dict[str, str]:
     """The few numbers that stand in large print."""
     cells = {
         f"Without ÷ with, {who(cached).lower()}": _times(run.ratio(uncached, cached, run.n_new))
@@ -127,7 +127,7 @@ def _times(ratio: Samples) -> str:
     return f"{ratio.median:.2f} ×"
 
 
-def times(run: Run) -> pd.DataFrame:
+def times(run: TimingRun) -> pd.DataFrame:
     """Each contender's totals: median and range over the repeats."""
     return pd.DataFrame(
         [
@@ -149,7 +149,7 @@ def _milliseconds(samples: Samples) -> str:
     return f"{written(middle, '.3g')} ({written(low, '.3g')}..{written(high, '.3g')})"
 
 
-def ratios(run: Run) -> pd.DataFrame:
+def ratios(run: TimingRun) -> pd.DataFrame:
     """Time without the cache over time with it, repeat by repeat, beside the lecture's."""
     lengths = sorted({n for n in (16, 32, 64, LECTURE_TOKENS, 256, run.n_new) if n <= run.n_new})
     rows = []
@@ -169,7 +169,7 @@ def ratios(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def terms(run: Run) -> pd.DataFrame:
+def terms(run: TimingRun) -> pd.DataFrame:
     """The fitted terms of a decode step beside those of its operations, and the rates they make."""
     rows = []
     for name, series in run.series.items():
@@ -194,7 +194,7 @@ def terms(run: Run) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _rate(run: Run, name: str, power: int, term: Term, flops: int) -> str:
+def _rate(run: TimingRun, name: str, power: int, term: Coefficient, flops: int) -> str:
     if not term.is_clear or term.value <= 0:
         return "–"
     if power == 0:
@@ -206,7 +206,7 @@ def _rate(run: Run, name: str, power: int, term: Term, flops: int) -> str:
     return f"{written(flops / term.value / 1e9, ',.3g')} GFLOP/s" if flops else "–"
 
 
-def _plus_minus(term: Term, scale: float) -> str:
+def _plus_minus(term: Coefficient, scale: float) -> str:
     return f"{_short(term.value * scale)} ± {_short(term.error * scale)}"
 
 
@@ -223,7 +223,7 @@ def seconds(value: float) -> str:
     return f"{written(value, '.3g')} s" if value >= 0.9995 else f"{written(value * 1e3, '.3g')} ms"
 
 
-def listing(runs: dict[int, Run]) -> pd.DataFrame:
+def listing(runs: dict[int, TimingRun]) -> pd.DataFrame:
     """All runs of the visit, the newest first: settings, medians of totals and ratios."""
     rows = []
     for number, run in sorted(runs.items(), reverse=True):

@@ -7,12 +7,12 @@ import time
 from datetime import UTC, datetime
 
 from pages.kv_cache.timing import measured
-from pages.kv_cache.timing.measured import Recorder, Run
+from pages.kv_cache.timing.measured import Recorder, TimingRun
 from serving.backend import router as backend
 from serving.jobs import Work
 from serving.timing import subjects
 from serving.timing.measurement import Described, Doing, Timed, WarmedUp, expected_seconds
-from serving.timing.subjects import Question
+from serving.timing.subjects import TimingRequest
 
 WARM_UP_SECONDS = 30.0  # how long a measurement waits for models that load at the start
 
@@ -24,7 +24,7 @@ class TimingJob(Work):
     Raises: OverLimit or ValueError for a question that cannot be run.
     """
 
-    def __init__(self, question: Question, *, after: threading.Thread | None = None) -> None:
+    def __init__(self, question: TimingRequest, *, after: threading.Thread | None = None) -> None:
         super().__init__()
         question.check()
         self.question = question
@@ -37,7 +37,7 @@ class TimingJob(Work):
         self._expected: dict[str, tuple[float, float]] = {}  # seconds of a first and a last step
         self._terms: dict[str, tuple[int, int, int]] = {}
         self._value_bytes = 0
-        self._run: Run | None = None
+        self._run: TimingRun | None = None
 
     @property
     def progress(self) -> float:
@@ -99,7 +99,7 @@ class TimingJob(Work):
                 self._after.join(0.1)
                 self.check_stop()
 
-    def run_so_far(self) -> Run | None:
+    def run_so_far(self) -> TimingRun | None:
         """What was measured, once the job is over: whole repeats, or the part of a first one.
 
         None where that is too little to say anything.
@@ -108,11 +108,11 @@ class TimingJob(Work):
             self._run = self._block()
         return self._run
 
-    def _block(self) -> Run | None:
+    def _block(self) -> TimingRun | None:
         repeats, n = shape = measured.block(self.recorder, self.question.n_new)
         if n < measured.MIN_STEPS:
             return None
-        return Run(
+        return TimingRun(
             question=self.question,
             device=self.device,
             ended=datetime.now(UTC),

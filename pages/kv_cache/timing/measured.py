@@ -14,7 +14,7 @@ import pandas as pd
 from serving import models
 from serving.step_times import StepTime
 from serving.timing.measurement import Timed
-from serving.timing.subjects import CORE_GRAPHS, CORE_INT8, PAIRS, Question
+from serving.timing.subjects import CORE_GRAPHS, CORE_INT8, PAIRS, TimingRequest
 
 if TYPE_CHECKING:
     from attention_core.costs.step_times import Fit
@@ -46,7 +46,7 @@ class Recorder:
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class TimingSeries:
     """All steps of one contender; the first of each repeat is the prefill.
 
     seconds, token_ids: (repeats, steps). n_new, n_keys, cache_length, flops: (steps,).
@@ -104,20 +104,20 @@ class Series:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class TimingRun:
     """A finished measurement.
 
     stopped: whether the visitor ended it before all repeats were done. stood_still: for how many
     seconds the process stood still while it ran; then its times aren't a measurement.
     """
 
-    question: Question
+    question: TimingRequest
     device: str
     ended: datetime
     n_prompt: int
     value_bytes: int
     stopped: bool
-    series: Mapping[str, Series]
+    series: Mapping[str, TimingSeries]
     largest_difference: float | None
     parted: Mapping[str, int]
     stood_still: float = 0.0
@@ -258,13 +258,13 @@ def block(recorder: Recorder, n_new: int) -> tuple[int, int]:
 
 def series(
     recorder: Recorder, name: str, shape: tuple[int, int], *, cached: bool, terms: tuple[int, ...]
-) -> Series:
+) -> TimingSeries:
     """The steps of a contender within a block of repeats and steps."""
     repeats, n = shape
     kept = [repeat[:n] for repeat in recorder.steps[name][:repeats]]
     first = kept[0]
     constant, linear, quadratic = terms
-    return Series(
+    return TimingSeries(
         cached=cached,
         seconds=np.array([[step.seconds for step in repeat] for repeat in kept]),
         token_ids=np.array([[step.token_id for step in repeat] for repeat in kept]),

@@ -16,7 +16,7 @@ from serving.timing.subjects import (
     LECTURE,
     TINY,
     UNROUNDED,
-    Question,
+    TimingRequest,
 )
 from ui.widgets import controls
 from ui.widgets.linked import linked
@@ -50,7 +50,7 @@ PRESETS: dict[str, dict[str, object]] = {
 }
 
 
-def question() -> tuple[Question, DeltaGenerator]:
+def question() -> tuple[TimingRequest, DeltaGenerator]:
     """What the controls ask for, and the place in their row for a button."""
     names, ways = subjects.names(), subjects.ways()
     known = {
@@ -99,7 +99,7 @@ def question() -> tuple[Question, DeltaGenerator]:
             "alone. Their text means nothing.]"
         )
     contenders = tuple(way for way in ways if way in chosen)
-    return Question(model, prompt, n_new, repeats, contenders), right
+    return TimingRequest(model, prompt, n_new, repeats, contenders), right
 
 
 def _use_preset(chosen: str) -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import streamlit as st
 
 from pages.kv_cache.timing import charts, findings, stored
-from pages.kv_cache.timing.measured import Run
+from pages.kv_cache.timing.measured import TimingRun
 from pages.kv_cache.timing.take_away import code, files
 from serving import interruptions
-from serving.timing.subjects import Question
+from serving.timing.subjects import TimingRequest
 from ui.charts.show import show as show_chart
 from ui.export import tables, take_away
 from ui.widgets.later import later
@@ -23,13 +23,13 @@ _BESIDE = "timing_beside"
 TOTALS, TERMS, STEPS = "Totals", "What a decode step takes, term by term", "Every step"
 
 
-def show(question: Question) -> None:
+def show(question: TimingRequest) -> None:
     """The chosen run, beside another one if so chosen: charts, numbers, tables, files.
 
     At first the stored run. question: what the settings ask for; the results of another one are
     grey, and say so.
     """
-    runs: dict[int, Run] = {STORED: stored.run(), **st.session_state.get(RUNS, {})}
+    runs: dict[int, TimingRun] = {STORED: stored.run(), **st.session_state.get(RUNS, {})}
     number = st.session_state.get(SHOWN)
     run = runs[number if number in runs else max(runs)]
     if replace(question, repeats=run.question.repeats) == run.question:
@@ -57,13 +57,13 @@ def _name(number: int) -> str:
     return f"#{number}" if number != STORED else "stored"
 
 
-def _choose(runs: dict[int, Run]) -> tuple[int, int | None]:
+def _choose(runs: dict[int, TimingRun]) -> tuple[int, int | None]:
     newest = sorted(runs, reverse=True)
     labels = {number: f"{_name(number)}: {run.short_summary}" for number, run in runs.items()}
     left, right = st.columns(2, gap="large")
     with left:
         shown = st.selectbox(
-            "Run",
+            "TimingRun",
             newest,
             format_func=lambda number: labels.get(number, ""),
             key=SHOWN,
@@ -86,7 +86,7 @@ def _choose(runs: dict[int, Run]) -> tuple[int, int | None]:
     return shown, beside
 
 
-def _headline(run: Run) -> None:
+def _headline(run: TimingRun) -> None:
     st.text(f"{run.summary}; {run.device}")
     if run.stood_still:
         st.warning(interruptions.notice(run.stood_still), icon=":material/pause:")
@@ -98,7 +98,7 @@ def _headline(run: Run) -> None:
         st.markdown(sentence)
 
 
-def _pictures(compared: dict[str, Run]) -> None:
+def _pictures(compared: dict[str, TimingRun]) -> None:
     left, right = st.columns(2, gap="medium")
     logarithmic = linked(
         st.toggle,
@@ -116,7 +116,7 @@ def _pictures(compared: dict[str, Run]) -> None:
         show_chart(charts.cumulated, charts.totals(compared), key="timing_total")
 
 
-def _numbers(run: Run) -> None:
+def _numbers(run: TimingRun) -> None:
     # of a run that was interrupted only what the clock said is shown, and nothing that follows
     shown = (STEPS,) if run.stood_still else parts("timing_part", (TOTALS, TERMS, STEPS))
     if TOTALS in shown:
@@ -132,7 +132,7 @@ def _numbers(run: Run) -> None:
         st.dataframe(steps, hide_index=True, height=tables.height(steps, 320))
 
 
-def _terms(run: Run) -> None:
+def _terms(run: TimingRun) -> None:
     st.subheader(TERMS)
     st.dataframe(
         findings.terms(run),
@@ -146,7 +146,7 @@ def _terms(run: Run) -> None:
     )
 
 
-def _everything(number: int, compared: dict[str, Run]) -> None:
+def _everything(number: int, compared: dict[str, TimingRun]) -> None:
     run, runs = compared[_name(number)], st.session_state.get(RUNS, {})
     if runs:
         st.subheader("Runs of this visit")

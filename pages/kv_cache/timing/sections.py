@@ -10,18 +10,18 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.kv_cache.timing import findings, live_chart, results
 from pages.kv_cache.timing.job import TimingJob
-from pages.kv_cache.timing.measured import MIN_STEPS, Run
+from pages.kv_cache.timing.measured import MIN_STEPS, TimingRun
 from serving import warmup
 from serving.limits import MAX_TIMED_RUNS
 from serving.queues import MEASUREMENTS
-from serving.timing.subjects import Question
+from serving.timing.subjects import TimingRequest
 from ui.charts.show import show_live
 from ui.widgets import job_view, messages
 
 _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
 
 
-def measure(question: Question, place: DeltaGenerator) -> None:
+def measure(question: TimingRequest, place: DeltaGenerator) -> None:
     """The buttons, what is running, and what was measured; the button to begin is at `place`."""
     job: TimingJob | None = st.session_state.get(_JOB)
     timed = job is not None and job.live  # asked once: it may end at any moment
@@ -49,7 +49,7 @@ def measure(question: Question, place: DeltaGenerator) -> None:
         results.show(question)
 
 
-def _put(question: Question) -> None:
+def _put(question: TimingRequest) -> None:
     job = TimingJob(question, after=warmup.start())
     MEASUREMENTS.put(
         job,
@@ -60,7 +60,7 @@ def _put(question: Question) -> None:
     st.session_state[_JOB] = job
 
 
-def _start(question: Question) -> None:
+def _start(question: TimingRequest) -> None:
     try:
         _put(question)
     except ValueError as error:  # OverLimit is one
@@ -76,7 +76,7 @@ def _collect() -> None:
     run = job.run_so_far()
     if run is None:
         return
-    runs: dict[int, Run] = st.session_state.setdefault(results.RUNS, {})
+    runs: dict[int, TimingRun] = st.session_state.setdefault(results.RUNS, {})
     number = st.session_state[_COUNT] = st.session_state.get(_COUNT, 0) + 1
     runs[number] = run
     for old in sorted(runs)[:-MAX_TIMED_RUNS]:

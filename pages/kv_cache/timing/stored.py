@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 
 from pages.kv_cache.timing.job import TimingJob
-from pages.kv_cache.timing.measured import Run, Series
+from pages.kv_cache.timing.measured import TimingRun, TimingSeries
 from serving.cores import machine
 from serving.jobs import JobQueue
-from serving.timing.subjects import FIRST, Question
+from serving.timing.subjects import FIRST, TimingRequest
 
 FILE = Path(__file__).with_name("stored_run.json")
 _ARRAYS = ("seconds", "token_ids", "n_new", "n_keys", "cache_length", "flops")
 
 
 @cache
-def run() -> Run:
+def run() -> TimingRun:
     """The stored run."""
     return from_json(FILE.read_text(encoding="utf-8"))
 
 
-def to_json(measured: Run) -> str:
+def to_json(measured: TimingRun) -> str:
     """A run as text; seconds are rounded to microseconds."""
     series = {
         name: {
@@ -56,17 +56,17 @@ def to_json(measured: Run) -> str:
     return json.dumps(fields) + "\n"
 
 
-def from_json(text: str) -> Run:
+def from_json(text: str) -> TimingRun:
     """The run that `to_json` wrote."""
     fields: dict[str, Any] = json.loads(text)
     question = fields["question"]
-    return Run(
+    return TimingRun(
         **{
             **fields,
-            "question": Question(**{**question, "contenders": tuple(question["contenders"])}),
+            "question": TimingRequest(**{**question, "contenders": tuple(question["contenders"])}),
             "ended": datetime.fromisoformat(fields["ended"]),
             "series": {
-                name: Series(
+                name: TimingSeries(
                     cached=one["cached"],
                     terms=tuple(one["terms"]),
                     **{field: np.array(one[field]) for field in _ARRAYS},

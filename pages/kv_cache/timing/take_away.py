@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pages.kv_cache.timing import charts
-from pages.kv_cache.timing.measured import Run
+from pages.kv_cache.timing.measured import TimingRun
 from pretrained.untrained import SHAPES
 from ui.export import tables
 from ui.export.take_away import Charts, File, pictures
@@ -13,7 +13,7 @@ from ui.export.take_away import Charts, File, pictures
 MAX_PROMPT = 200  # characters of it in every row of the file
 
 
-def files(name: str, compared: dict[str, Run], logarithmic: bool) -> list[File]:
+def files(name: str, compared: dict[str, TimingRun], logarithmic: bool) -> list[File]:
     """Every step of a run, and the charts as they are shown, both made on a click."""
     return [
         File(
@@ -26,11 +26,11 @@ def files(name: str, compared: dict[str, Run], logarithmic: bool) -> list[File]:
     ]
 
 
-def _csv(run: Run) -> bytes:
+def _csv(run: TimingRun) -> bytes:
     return tables.csv(run.file(MAX_PROMPT))
 
 
-def drawn(compared: dict[str, Run], logarithmic: bool) -> Charts:
+def drawn(compared: dict[str, TimingRun], logarithmic: bool) -> Charts:
     """The charts of the page by the names of their files."""
     points, fits = charts.median_steps(compared), charts.fitted_steps(compared)
     return {
@@ -39,7 +39,7 @@ def drawn(compared: dict[str, Run], logarithmic: bool) -> Charts:
     }
 
 
-def code(run: Run) -> str:
+def code(run: TimingRun) -> str:
     """Python that times the core's generation with the same settings."""
     question = run.question
     device = f'device="{run.device.partition(",")[0]}"'  # times are those of the device

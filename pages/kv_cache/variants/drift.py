@@ -24,7 +24,7 @@ from ui.text.isolated import isolated
 from ui.widgets import controls
 
 if TYPE_CHECKING:
-    from pages.kv_cache.variants.experiment.pooling_drift import Drift
+    from pages.kv_cache.variants.experiment.pooling_drift import HiddenStateDrift
 
 MOST_MAPS = 4  # heads of a group that are drawn
 MODEL = "variants_model"
@@ -120,13 +120,13 @@ def pooled(name: str, text: str) -> Pooled:
     ids = torch.tensor(tokens.ids, device=model.device)
     with compute.slot():
         before = outcome(model.core, ids)
-    changes: list[Drift] = []
+    changes: list[HiddenStateDrift] = []
     for heads in divisors(model.core.config.kv_heads):
         fewer = mean_pooled_kv_heads(model.core, heads, share=True)
         with compute.slot():
             changes.append(drift(before, outcome(fewer, ids), heads))
 
-    def piece(change: Drift) -> str | None:
+    def piece(change: HiddenStateDrift) -> str | None:
         if change.likeliest is None:
             return None
         return token_text.piece(model.tokenizer, change.likeliest[1])

@@ -32,7 +32,7 @@ ABSORBED = "MLA absorbed"
 
 
 @dataclass(frozen=True)
-class Part:
+class CachedHead:
     """What layer 0 caches for one key/value head, or as latent or rotary key: `values` (S, n).
 
     read_by: the query heads that read it.
@@ -59,7 +59,7 @@ class Form:
     formula: int
     formula_16_bits: int
     n_stored: int
-    parts: tuple[Part, ...]
+    parts: tuple[CachedHead, ...]
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def run_latent_forms(text: str, n_heads: int) -> LatentForms:
 
 def _form(name: str, sizes: TransformerConfig, cache: KVCache) -> Form:
     from attention_core import cache_bytes
-    from pages.kv_cache.variants.experiment.forms import Variant, readers
+    from pages.kv_cache.variants.experiment.forms import AttentionForm, readers
 
     first, second = (tensor[0].numpy() for tensor in cache.layer(0))
     width = cache.layer(0)[0].element_size()
@@ -222,18 +222,21 @@ def _form(name: str, sizes: TransformerConfig, cache: KVCache) -> Form:
     if sizes.latent is None:
         shape = f"2 × {counted(sizes.kv_heads, 'head')} × {sizes.d_head}"
         parts = tuple(
-            Part(f"KV head {group}", values, heads)
+            CachedHead(f"KV head {group}", values, heads)
             for group, (values, heads) in enumerate(
                 zip(first, readers(sizes.n_heads, sizes.kv_heads), strict=True)
             )
         )
     else:
         shape = f"{sizes.latent.kv_rank} latent + {sizes.latent.rope_head_size} rotary key"
-        parts = Part("latent", first[0], everyone), Part("rotary key", second[0], everyone)
+        parts = (
+            CachedHead("latent", first[0], everyone),
+            CachedHead("rotary key", second[0], everyone),
+        )
     return Form(
         name=name,
         shape=shape,
-        numbers_per_token=Variant(name, sizes).numbers_per_token,
+        numbers_per_token=AttentionForm(name, sizes).numbers_per_token,
         measured=cache.nbytes_used,
         formula=cache_bytes(sizes, cache.length, bytes_per_value=width),
         formula_16_bits=cache_bytes(sizes, cache.length),

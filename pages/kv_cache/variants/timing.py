@@ -31,7 +31,7 @@ FILLING = 0.5  # the share of the progress bar before the first round
 
 
 @dataclass(frozen=True)
-class Setting:
+class TimingSetup:
     """What is timed: the prompt's bytes, repeated up to a context, and the query heads."""
 
     ids: tuple[int, ...]
@@ -40,14 +40,14 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Times:
+class VariantTimes:
     """Seconds of a decode step, one number a round, by form; in the order of the ladder.
 
     `cache_bytes` are measured; `operations` of one step, counted. `difference` is the largest one
     of the logits of latent attention, absorbed against expanded, on the same cache.
     """
 
-    setting: Setting
+    setting: TimingSetup
     seconds: dict[str, tuple[float, ...]]
     cache_bytes: dict[str, int]
     operations: dict[str, int]
@@ -107,13 +107,15 @@ def operations(n_heads: int, context: int) -> dict[str, int]:
     return {name: forward_flops(models[name].config, 1, context + 1) for name in forms(n_heads)}
 
 
-def kept(setting: Setting, round_: int) -> Times | None:
+def kept(setting: TimingSetup, round_: int) -> VariantTimes | None:
     """The times for a setting, if they were measured in this round and are still kept."""
     return measured.peek(setting, round_)
 
 
 @cache.cached(key=lambda setting, round_, measure=None: (setting, round_))
-def measured(setting: Setting, round_: int, measure: Callable[[], Times]) -> Times:
+def measured(
+    setting: TimingSetup, round_: int, measure: Callable[[], VariantTimes]
+) -> VariantTimes:
     """What `measure` returns, which times this setting; kept for all visitors."""
     return measure()
 
@@ -125,7 +127,7 @@ class TimeJob(Work):
     beside a step that is timed, and nobody waits for more than one pass.
     """
 
-    def __init__(self, setting: Setting, round_: int) -> None:
+    def __init__(self, setting: TimingSetup, round_: int) -> None:
         super().__init__()
         self.setting, self.round = setting, round_
         self.progress = 0.0
@@ -137,7 +139,7 @@ class TimeJob(Work):
         measured(self.setting, self.round, self._measure)
         self.progress = 1.0
 
-    def _measure(self) -> Times:
+    def _measure(self) -> VariantTimes:
         import torch
 
         from attention_core.costs.stopwatch import interleave
@@ -165,7 +167,7 @@ class TimeJob(Work):
                 step = prompt[:, setting.context : setting.context + 1]
                 last[name] = models[name](step, cache=caches[name], last_only=True).logits
             caches[name].crop(setting.context)
-        return Times(
+        return VariantTimes(
             setting=setting,
             seconds={name: tuple(values) for name, values in rounds.items()},
             cache_bytes={name: cache.nbytes_used for name, cache in caches.items()},
@@ -211,7 +213,7 @@ class TimeJob(Work):
         return steps
 
 
-def said(times: Times) -> str:
+def said(times: VariantTimes) -> str:
     """What the measurement says, from its numbers alone."""
     ratios = {name: ratio for name, ratio in times.ratios.items() if name != "MHA"}
     usual = {name: ratio for name, ratio in ratios.items() if name != EXPANDED}
@@ -242,6 +244,6 @@ def said(times: Times) -> str:
     )
 
 
-def setting(text: str, n_heads: int, context: int) -> Setting:
+def setting(text: str, n_heads: int, context: int) -> TimingSetup:
     """A setting of the controls. OverLimit or ValueError for a prompt that cannot be run."""
-    return Setting(tuple(token_ids(text)), n_heads, context)
+    return TimingSetup(tuple(token_ids(text)), n_heads, context)

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.kv_cache.variants import live_chart, timing
-from pages.kv_cache.variants.timing import Setting, TimeJob, Times
+from pages.kv_cache.variants.timing import TimeJob, TimingSetup, VariantTimes
 from serving import measure
 from serving.limits import OverLimit
 from serving.queues import MEASUREMENTS
@@ -54,14 +54,17 @@ def show(text: str, n_heads: int) -> None:
             _view(setting, times, job if times is None else None, button)
 
 
-def _running(setting: Setting, round_: int, job: TimeJob, was_live: bool) -> None:
+def _running(setting: TimingSetup, round_: int, job: TimeJob, was_live: bool) -> None:
     times = timing.kept(setting, round_)
     stop = partial(job_view.stop_button, job, live=was_live, key="variants_stop")
     _view(setting, times, job if was_live or times is None else None, stop)
 
 
 def _view(
-    setting: Setting, times: Times | None, job: TimeJob | None, button: Callable[[], None]
+    setting: TimingSetup,
+    times: VariantTimes | None,
+    job: TimeJob | None,
+    button: Callable[[], None],
 ) -> None:
     left, right = st.columns([1, 2], gap="large", vertical_alignment="center")
     with left:
@@ -71,7 +74,7 @@ def _view(
     _results(setting, times)
 
 
-def _measure_button(setting: Setting, round_: int, times: Times | None) -> None:
+def _measure_button(setting: TimingSetup, round_: int, times: VariantTimes | None) -> None:
     st.button(
         "Measure again" if times else "Measure decode steps",
         type="primary",
@@ -82,7 +85,7 @@ def _measure_button(setting: Setting, round_: int, times: Times | None) -> None:
     )
 
 
-def _start(setting: Setting, round_: int | None) -> None:
+def _start(setting: TimingSetup, round_: int | None) -> None:
     """Queue a measurement in place of the visitor's earlier one; with None in a new round."""
     round_ = measure.fresh() if round_ is None else round_
     job = TimeJob(setting, round_)
@@ -98,7 +101,7 @@ def _start(setting: Setting, round_: int | None) -> None:
     st.session_state[_JOB], st.session_state[_ROUND] = job, round_
 
 
-def _status(job: TimeJob | None, times: Times | None) -> None:
+def _status(job: TimeJob | None, times: VariantTimes | None) -> None:
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
         messages.problem(refused)
@@ -121,7 +124,7 @@ def _status(job: TimeJob | None, times: Times | None) -> None:
         st.text("Takes some seconds, and you can stop it.")
 
 
-def _results(setting: Setting, times: Times | None) -> None:
+def _results(setting: TimingSetup, times: VariantTimes | None) -> None:
     operations = timing.operations(setting.n_heads, setting.context)
     counted = {name: count / operations["MHA"] for name, count in operations.items()}
     ratios = times.ratios if times else {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pages.kv_cache.what_is_recomputed.pictures import View
+from pages.kv_cache.what_is_recomputed.pictures import StepView
 from pages.kv_cache.what_is_recomputed.run import Growth
 from serving import compute, models, token_text
 from serving.cache import cached
@@ -30,7 +30,7 @@ TOTALS_SHOWN = (
 )  # fmt: skip
 
 
-def step_table(view: View, scope: str) -> pd.DataFrame:
+def step_table(view: StepView, scope: str) -> pd.DataFrame:
     """A row for each matrix of a step: which entries existed before, and the work that it takes."""
     from pages.kv_cache.what_is_recomputed.experiment import parts
 
@@ -48,7 +48,7 @@ def step_table(view: View, scope: str) -> pd.DataFrame:
     return pd.DataFrame({"matrix": [*(part.name for part in matrices), "sum"], **sums})
 
 
-def step_summary(view: View, table: pd.DataFrame, scope: str) -> str:
+def step_summary(view: StepView, table: pd.DataFrame, scope: str) -> str:
     """The counts of a step in a sentence. Markdown: numbers only."""
     total = table.iloc[-1]
     if not view.step.n_before:
@@ -88,7 +88,7 @@ def totals(growth: Growth) -> pd.DataFrame:
     return table
 
 
-def totals_summary(view: View, table: pd.DataFrame) -> str:
+def totals_summary(view: StepView, table: pd.DataFrame) -> str:
     """The sums up to the step that is shown. Markdown: numbers only."""
     so_far, first = table.iloc[view.step_index], view.growth.n_prompt
     ends = [str(count) for count in table["rows without"][: view.step_index + 1]]
@@ -106,7 +106,7 @@ def totals_summary(view: View, table: pd.DataFrame) -> str:
 # ---- why not queries
 
 
-def read_counts(view: View) -> pd.DataFrame:
+def read_counts(view: StepView) -> pd.DataFrame:
     """How many later steps, up to the one shown, read each token's query, key and value.
 
     In each step one row after another is overwritten. A row counts as read if overwriting it
@@ -141,7 +141,7 @@ def read_counts(view: View) -> pd.DataFrame:
     )
 
 
-def spoiled(view: View) -> pd.DataFrame:
+def spoiled(view: StepView) -> pd.DataFrame:
     """What becomes of the last context row when the old rows of q, k or v are overwritten."""
     from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,

@@ -289,7 +289,7 @@ def spoil(matrix: Tensor, n_old: int, fill: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Part:
+class MatrixWork:
     """One matrix in one step, and what of it is made again without a cache.
 
     Of its `n_entries`, `n_repeated` were there a step ago, and `n_hidden` are new but masked away
@@ -312,7 +312,7 @@ class Part:
 
 def parts(
     config: TransformerConfig, n_tokens: int, n_before: int, scope: Scope = "head"
-) -> tuple[Part, ...]:
+) -> tuple[MatrixWork, ...]:
     """The matrices of a step over `n_tokens`, of which `n_before` had been run before.
 
     Scope: one head, one layer (with its output projection and feed-forward network), or the model
@@ -330,9 +330,9 @@ def parts(
     heads, kv_heads = (1, 1) if scope == "head" else (config.n_heads, config.kv_heads)
     times = config.n_layers if scope == "model" else 1
 
-    def rows(name: str, n_columns: int, products: int) -> Part:
+    def rows(name: str, n_columns: int, products: int) -> MatrixWork:
         """A matrix with a row a token, each made by so many products."""
-        return Part(
+        return MatrixWork(
             name,
             n_tokens * n_columns * times,
             n_before * n_columns * times,
@@ -341,10 +341,10 @@ def parts(
             n_new * products * times,
         )
 
-    def square(name: str, products: int) -> Part:
+    def square(name: str, products: int) -> MatrixWork:
         """A matrix with a row and a column a token, each entry made by so many products."""
         of = heads * times
-        return Part(
+        return MatrixWork(
             name,
             n_tokens * n_tokens * of,
             n_before * n_before * of,

@@ -60,7 +60,7 @@ with right, settings():
 step_place, progress_place = st.columns([3, 2], gap="small", vertical_alignment="bottom")
 try:
     with progress_place:
-        growth = run.watched(run.Settings(entry.spec.name, prompt, n_new))
+        growth = run.watched(run.GrowthSettings(entry.spec.name, prompt, n_new))
 except models.LOAD_ERRORS as error:
     messages.problem(error)
     messages.end_page()
@@ -72,7 +72,7 @@ if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # of a longer 
     st.session_state["what_is_recomputed_step"] = n_steps
 with step_place:
     step_index = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
-view = pictures.View(growth, step_index, layer, head, column)
+view = pictures.StepView(growth, step_index, layer, head, column)
 tall = tables.height_of(growth.n_rows)
 
 tensors(pictures.matrices(view), key="what_is_recomputed_matrices")

@@ -31,7 +31,7 @@ FROM_CACHE = "from the cache"
 
 
 @dataclass(frozen=True)
-class View:
+class StepView:
     """What the visitor looks at: a step of a growing text, one head, and some columns of that head.
 
     step_index: counts from 0. column: the first of the columns that are drawn.
@@ -75,7 +75,7 @@ class View:
         return float(self.growth.config.d_head**-0.5)
 
 
-def sentence(view: View) -> str:
+def sentence(view: StepView) -> str:
     """A sentence that says which tokens the step runs and which token it chooses."""
     step, growth = view.step, view.growth
     again = f"{step.n_before} of them again" if step.n_before else "all for the first time"
@@ -86,7 +86,7 @@ def sentence(view: View) -> str:
     )
 
 
-def text(view: View) -> str:
+def text(view: StepView) -> str:
     """The whole text, with a mark behind the last token that this step runs.
 
     The text has the same length in every step, so that nothing on the page moves.
@@ -96,7 +96,7 @@ def text(view: View) -> str:
     return f"{isolated(''.join(pieces[:n]))} ‖{isolated(''.join(pieces[n:]))}"
 
 
-def matrices(view: View) -> list[Panel]:
+def matrices(view: StepView) -> list[Panel]:
     """The six matrices of the head; a box frames what the step before had computed already."""
     from pages.kv_cache.what_is_recomputed.experiment import SCORES, WEIGHTS, repeated
 
@@ -123,7 +123,7 @@ def matrices(view: View) -> list[Panel]:
 
 
 def _computed(
-    view: View, read: Mapping[str, Tensor], called: Mapping[str, str]
+    view: StepView, read: Mapping[str, Tensor], called: Mapping[str, str]
 ) -> dict[str, Made | None]:
     """How the scores, weights and context of a head were computed.
 
@@ -178,7 +178,7 @@ def _grown(current: Tensor, final: Tensor) -> np.ndarray:
 
 
 def _rows(
-    view: View, name: str, current: Tensor, final: Tensor, note: str, box_note: str = BOX_NOTE
+    view: StepView, name: str, current: Tensor, final: Tensor, note: str, box_note: str = BOX_NOTE
 ) -> Panel:
     """A panel of a matrix (T, D) with one row for each token; only the chosen columns are drawn."""
     columns, step, n_rows = view.columns, view.step, view.growth.n_rows
@@ -198,7 +198,7 @@ def _rows(
     )
 
 
-def _square(view: View, name: str, current: Tensor, final: Tensor, note: str) -> Panel:
+def _square(view: StepView, name: str, current: Tensor, final: Tensor, note: str) -> Panel:
     """A panel of a matrix (T, T) with one row for each query and one column for each key."""
     step = view.step
     return Panel(
@@ -218,7 +218,7 @@ def _square(view: View, name: str, current: Tensor, final: Tensor, note: str) ->
 # ---- the last row
 
 
-def logits(view: View) -> Panel:
+def logits(view: StepView) -> Panel:
     """The logits of every row for the likeliest next tokens; a box frames the rows nobody uses."""
     step, n_rows = view.step, view.growth.n_rows
     values = np.zeros((n_rows, len(step.top_ids)), np.float32)
@@ -237,7 +237,7 @@ def logits(view: View) -> Panel:
     )
 
 
-def agreement(view: View) -> str:
+def agreement(view: StepView) -> str:
     """How often the unused rows predict the token that follows, and what the last row chooses."""
     step, growth = view.step, view.growth
     last = step.n_tokens - 1
@@ -254,7 +254,7 @@ def agreement(view: View) -> str:
     )
 
 
-def predictions(view: View) -> pd.DataFrame:
+def predictions(view: StepView) -> pd.DataFrame:
     """What each row predicts next, and what does come next."""
     step, growth = view.step, view.growth
     n = step.n_tokens
@@ -273,7 +273,7 @@ def predictions(view: View) -> pd.DataFrame:
 # ---- from the last row of logits back to the queries, keys and values
 
 
-def way_back(view: View) -> list[Panel]:
+def way_back(view: StepView) -> list[Panel]:
     """What the last row of logits is computed from, in the pass that uses the cache."""
     from pages.kv_cache.what_is_recomputed.experiment import (
         CONTEXT,
@@ -352,7 +352,7 @@ def way_back(view: View) -> list[Panel]:
     return [last, *explained]
 
 
-def checks(view: View) -> pd.DataFrame:
+def checks(view: StepView) -> pd.DataFrame:
     """A table that compares the pass with the cache to the last rows of the pass without one."""
     step = view.step
     full = step.full.head(view.layer, view.head)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Settings:
+class GrowthSettings:
     """The model, the prompt and the number of new tokens that a visitor has chosen."""
 
     model: str
@@ -42,7 +42,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Moved:
+class LargestChange:
     """How far a matrix moved from one step to the next, and in which head it moved most.
 
     most: the largest absolute difference of the entries that both steps computed.
@@ -63,12 +63,12 @@ class Growth:
     seconds: how long the model ran.
     """
 
-    settings: Settings
+    settings: GrowthSettings
     model_key: tuple[str, str]
     title: str
     config: TransformerConfig
     steps: tuple[GrownStep, ...]
-    moved: tuple[dict[str, Moved], ...]
+    moved: tuple[dict[str, LargestChange], ...]
     ids: tuple[int, ...]
     labels: tuple[str, ...]
     pieces: tuple[str, ...]
@@ -97,12 +97,12 @@ class Growth:
         return models.loaded(self.model_key)
 
 
-def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
+def _key(settings: GrowthSettings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
 @cached(key=_key)
-def growth(settings: Settings, report: Report | None = None) -> Growth:
+def growth(settings: GrowthSettings, report: Report | None = None) -> Growth:
     """The steps for these settings, kept for all visitors.
 
     `report` is called now and then with the number of finished steps, and may abandon the run by
@@ -115,7 +115,7 @@ def growth(settings: Settings, report: Report | None = None) -> Growth:
     return _make(settings, Reporter(report))
 
 
-def _make(settings: Settings, reporter: Reporter) -> Growth:
+def _make(settings: GrowthSettings, reporter: Reporter) -> Growth:
     from attention_core import Hooks
     from pages.kv_cache.what_is_recomputed.experiment import bytes_needed, grow
 
@@ -170,18 +170,18 @@ def names(growth: Growth, token_ids: np.ndarray) -> list[str]:
     return list(token_text.pieces(tokenizer, token_ids.tolist()))
 
 
-def _moved(before: GrownStep, after: GrownStep) -> dict[str, Moved]:
+def _moved(before: GrownStep, after: GrownStep) -> dict[str, LargestChange]:
     from pages.kv_cache.what_is_recomputed.experiment import repeated
 
     largest_moves = {}
     for name, matrix in before.full.named.items():
         by_head = repeated(matrix, after.full.named[name], name)
         layer, head = divmod(int(by_head.argmax()), by_head.shape[1])
-        largest_moves[name] = Moved(float(by_head.max()), layer, head)
+        largest_moves[name] = LargestChange(float(by_head.max()), layer, head)
     return largest_moves
 
 
-def watched(settings: Settings) -> Growth | None:
+def watched(settings: GrowthSettings) -> Growth | None:
     """The steps for these settings; None if the visitor stopped the run.
 
     Unless they are kept already, they are computed now, with a progress bar and a Stop button.

@@ -23,7 +23,7 @@ PARTS = COUNTED, LAST_ROW, WAY_BACK, QUERIES, STEPS, ENCODER = (
 )
 
 
-def counted(view: pictures.View) -> str:
+def counted(view: pictures.StepView) -> str:
     """What this step computes, with the cache and without: of the part that is chosen and given."""
     scope = linked(
         st.segmented_control,
@@ -39,7 +39,7 @@ def counted(view: pictures.View) -> str:
     return scope
 
 
-def last_row(view: pictures.View, tall: int) -> None:
+def last_row(view: pictures.StepView, tall: int) -> None:
     """All rows of logits beside the only one that decides."""
     st.subheader("Only the last row of the logits is used")
     st.text(pictures.agreement(view))
@@ -50,7 +50,7 @@ def last_row(view: pictures.View, tall: int) -> None:
         plain_table(pictures.predictions(view), "What each row predicts")
 
 
-def way_back(view: pictures.View) -> None:
+def way_back(view: pictures.StepView) -> None:
     """What the last row of logits was computed from, back to keys and values."""
     st.subheader("Back from that row: what it needs")
     st.markdown(
@@ -68,7 +68,7 @@ def way_back(view: pictures.View) -> None:
     )
 
 
-def queries(view: pictures.View, tall: int) -> None:
+def queries(view: pictures.StepView, tall: int) -> None:
     """Which rows later steps read, and what changes where old rows are overwritten."""
     st.subheader("Why not cache the queries?")
     left, right = st.columns([3, 2], gap="large")
@@ -82,7 +82,7 @@ def queries(view: pictures.View, tall: int) -> None:
         source.step(CORE, "rows_read", "rows read")
 
 
-def all_steps(view: pictures.View) -> None:
+def all_steps(view: pictures.StepView) -> None:
     """The counts of every step so far, as a chart and as a table."""
     st.subheader("All steps so far")
     left, right = st.columns(2, gap="large")

@@ -9,12 +9,12 @@ import numpy as np
 
 from pages.kv_cache.what_is_recomputed import charts, counts
 from pages.kv_cache.what_is_recomputed.counts import Contrast
-from pages.kv_cache.what_is_recomputed.pictures import View
+from pages.kv_cache.what_is_recomputed.pictures import StepView
 from ui.export import tables, take_away
 from ui.export.take_away import File
 
 
-def show(view: View, scope: str, contrast: Contrast | None) -> None:
+def show(view: StepView, scope: str, contrast: Contrast | None) -> None:
     """The buttons that save files, the code, and the link to this page."""
     growth = view.growth
     stem = f"{growth.settings.model}_recomputed"
@@ -36,7 +36,7 @@ def show(view: View, scope: str, contrast: Contrast | None) -> None:
     )
 
 
-def drawn(view: View, contrast: Contrast | None) -> take_away.Charts:
+def drawn(view: StepView, contrast: Contrast | None) -> take_away.Charts:
     """The charts of the page by the names of their files."""
     rows = charts.rows_so_far(counts.totals(view.growth))
     pictures: dict[str, partial[Any]] = {
@@ -48,11 +48,11 @@ def drawn(view: View, contrast: Contrast | None) -> take_away.Charts:
     return pictures
 
 
-def _csv(view: View, scope: str) -> bytes:
+def _csv(view: StepView, scope: str) -> bytes:
     return tables.csv(counts.step_table(view, scope))
 
 
-def arrays(view: View) -> dict[str, Any]:
+def arrays(view: StepView) -> dict[str, Any]:
     """The head's six matrices: `queries`, `cached_queries`, `before_queries`, and so on."""
     step, growth = view.step, view.growth
     tensors = {"token_ids": np.array(growth.ids[: step.n_tokens])}
@@ -65,7 +65,7 @@ def arrays(view: View) -> dict[str, Any]:
     return tensors
 
 
-def snippet(view: View) -> str:
+def snippet(view: StepView) -> str:
     """Python that prints how far the boxed parts moved."""
     settings, step_index = view.growth.settings, view.step_index
     lines = [

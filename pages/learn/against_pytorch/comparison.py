@@ -32,7 +32,7 @@ WINDOW = 6
 
 
 @dataclass(frozen=True)
-class Setting:
+class ComparisonSetup:
     """What is compared: C, H, T, B, the seed of weights and input, the mask, the biases."""
 
     width: int
@@ -45,7 +45,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Side:
+class ComparisonResults:
     """Everything the page says about one setting.
 
     outputs, weights: the windows that are drawn. differences: one row a kind. products, memory:
@@ -67,7 +67,7 @@ def divisors(width: int) -> list[int]:
 
 
 @cached(key=lambda setting: setting)
-def side(setting: Setting) -> Side:
+def side(setting: ComparisonSetup) -> ComparisonResults:
     """Outputs, differences, products and memory. Raises ValueError for heads that do not fit."""
     from pages.learn.against_pytorch import experiment as against_pytorch
 
@@ -107,7 +107,7 @@ def side(setting: Setting) -> Side:
         }
         for kind in against_pytorch.KINDS
     ]
-    return Side(
+    return ComparisonResults(
         outputs=tuple(
             _window(name, comparison.outputs[kind][0].numpy(), ("token", "column"))
             for name, kind in (
@@ -162,7 +162,7 @@ def _window(name: str, values: np.ndarray, axes: tuple[str, str]) -> Panel:
 
 
 @dataclass(frozen=True)
-class Series:
+class HeadCountTimes:
     """Seconds by kind and number of heads, and how they were measured."""
 
     width: int
@@ -236,7 +236,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Request:
+class SeriesRequest:
     """A series of times: its width and tokens, and the round of `measure` it belongs to."""
 
     width: int
@@ -244,22 +244,24 @@ class Request:
     round_: int
 
 
-FIRST = Request(TIME_WIDTHS[0], TIME_TOKENS[1], measure.FIRST)
+FIRST = SeriesRequest(TIME_WIDTHS[0], TIME_TOKENS[1], measure.FIRST)
 _FIRST_HEADS = (1, 8, 32, 96)
 
 
-def request(width: int, tokens: int) -> Request:
+def request(width: int, tokens: int) -> SeriesRequest:
     """A series that is measured anew."""
-    return Request(width, tokens, measure.fresh())
+    return SeriesRequest(width, tokens, measure.fresh())
 
 
-def series(request: Request, progress: Callable[[str], object]) -> measure.Measured[Series]:
+def series(
+    request: SeriesRequest, progress: Callable[[str], object]
+) -> measure.TimedResult[HeadCountTimes]:
     """Measure all heads of the series, or take the kept result; `FIRST` takes only four of them.
 
     progress: called with a sentence before each number of heads.
     """
 
-    def make() -> Series:
+    def make() -> HeadCountTimes:
         import torch
 
         from pages.learn.against_pytorch import experiment as against_pytorch
@@ -272,7 +274,9 @@ def series(request: Request, progress: Callable[[str], object]) -> measure.Measu
             seconds[n_heads] = against_pytorch.time_kinds(
                 request.width, n_heads, request.tokens, repeats=repeats
             )
-        return Series(request.width, request.tokens, repeats, torch.get_num_threads(), seconds)
+        return HeadCountTimes(
+            request.width, request.tokens, repeats, torch.get_num_threads(), seconds
+        )
 
     progress("Waiting for another measurement to end …")
     return measure.kept(("against_pytorch", request.width, request.tokens), request.round_, make)

@@ -183,7 +183,7 @@ def variant(kind: str, ours: MultiHeadAttention) -> nn.Module:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ImplementationOutputs:
     """The outputs of every kind on one input, and the weights that two of them show.
 
     x and each of `outputs` are (B, T, C); `our_weights` and `torch_weights` are (B, T, T), averaged
@@ -219,7 +219,7 @@ def make(
 
 
 @torch.inference_mode()
-def compare(ours: MultiHeadAttention, x: Tensor) -> Comparison:
+def compare(ours: MultiHeadAttention, x: Tensor) -> ImplementationOutputs:
     """Run every kind on x (B, T, C)."""
     variants = {kind: variant(kind, ours) for kind in KINDS}
     outputs = {kind: module(x) for kind, module in variants.items()}
@@ -227,7 +227,7 @@ def compare(ours: MultiHeadAttention, x: Tensor) -> Comparison:
     assert isinstance(torch_module, TorchModule)  # for the type checker: KINDS are what they are
     weights = ours.record(x).weights
     averaged = weights.mean(dim=-3)  # [averaged weights] (B, H, T, T) -> (B, T, T)
-    return Comparison(x, outputs, averaged, torch_module.weights(x))
+    return ImplementationOutputs(x, outputs, averaged, torch_module.weights(x))
 
 
 def largest_difference(left: Tensor, right: Tensor) -> float:
@@ -237,7 +237,7 @@ def largest_difference(left: Tensor, right: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class Products:
+class ProductCounts:
     """Matrix products of one call, by what they compute.
 
     projections: queries, keys, values and the output. batched: products of all heads or of one
@@ -249,7 +249,7 @@ class Products:
     kernels: int
 
 
-def count_products(module: nn.Module, x: Tensor) -> Products:
+def count_products(module: nn.Module, x: Tensor) -> ProductCounts:
     """Count the matrix products that one call really makes, operator by operator.
 
     The call is made as in training, with gradients: in inference `nn.MultiheadAttention` is a
@@ -257,7 +257,7 @@ def count_products(module: nn.Module, x: Tensor) -> Products:
     """
     with torch.enable_grad(), _OperatorCounter() as counter:
         module(x)
-    return Products(
+    return ProductCounts(
         projections=sum(counter.calls[name] for name in _PROJECTIONS),
         batched=sum(counter.calls[name] for name in _BATCHED),
         kernels=sum(counter.calls[name] for name in _KERNELS),

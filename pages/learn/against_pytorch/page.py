@@ -45,7 +45,7 @@ with st.container(horizontal=True), settings():
     bias = linked(st.toggle, "Bias on q, k, v", False, key="against_pytorch_bias")
 
 unused_text_note("random numbers")
-setting = lesson.Setting(width, heads, tokens, batch, seed, causal, bias)
+setting = lesson.ComparisonSetup(width, heads, tokens, batch, seed, causal, bias)
 side = None
 try:
     side = lesson.side(setting)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pages.learn.attention_without_the_matrix.walked import Walk
+from pages.learn.attention_without_the_matrix.walked import TileWalk
 from ui.text.isolated import isolated
 from ui.text.number_text import counted, written
 
 
-def kept_tensors(walked: Walk) -> pd.DataFrame:
+def kept_tensors(walked: TileWalk) -> pd.DataFrame:
     """What the forward pass leaves in memory beside q, k and v, both ways."""
     record, rows = walked.record, walked.rows
     named = {
@@ -39,7 +39,7 @@ def _shape(tensor: object) -> str:
     return numbers if tensor.dim() == 1 else f"{sizes} = {numbers}"
 
 
-def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:
+def row_again(walked: TileWalk, query: int) -> tuple[pd.DataFrame, str]:
     """The weights of a query made again from its q, m and l, beside those of the model's pass."""
     from pages.learn.attention_without_the_matrix.experiment.backward import weights_again
 
@@ -68,7 +68,7 @@ def row_again(walked: Walk, query: int) -> tuple[pd.DataFrame, str]:
     return table, said
 
 
-def gradients(walked: Walk) -> tuple[pd.DataFrame, str]:
+def gradients(walked: TileWalk) -> tuple[pd.DataFrame, str]:
     """The gradients of q, k and v, tile by tile, beside those of autograd with the whole matrix.
 
     What stands in for the gradient from the layers above is the output itself: the gradient of half

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.learn.attention_without_the_matrix import again, charts, traffic
-from pages.learn.attention_without_the_matrix.walked import Walk
+from pages.learn.attention_without_the_matrix.walked import TileWalk
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls
@@ -48,7 +48,7 @@ def moved(head_size: int, causal: bool) -> None:
             required=True,
             key=f"{prefix}_numbers",
         )
-    setting = traffic.Setting(n_tokens, head_size, traffic.BYTES[kind], (queries, keys), causal)
+    setting = traffic.TileSetup(n_tokens, head_size, traffic.BYTES[kind], (queries, keys), causal)
     left, right = st.columns([3, 4], gap="large")
     with left:
         show(charts.traffic_chart, traffic.curves(setting), n_tokens, key=f"{prefix}_traffic")
@@ -67,7 +67,7 @@ def moved(head_size: int, causal: bool) -> None:
             source.step(MEMORY, "in_tiles", "keys seen", "total keys", "transfers")
 
 
-def kept(walked: Walk) -> None:
+def kept(walked: TileWalk) -> None:
     """What is left of the matrix, and the weights of a query made again from it."""
     left, right = st.columns(2, gap="large")
     with left:
@@ -93,7 +93,7 @@ def kept(walked: Walk) -> None:
     source.step(BACKWARD, "weights_again", "scores", "weights")
 
 
-def way_back(walked: Walk) -> None:
+def way_back(walked: TileWalk) -> None:
     """The gradients of the head, with its weights computed again tile by tile."""
     st.markdown(
         "Training needs gradients, and these need every weight once more. With tiles no weight was "

@@ -23,7 +23,7 @@ OPERATIONS_A_SECOND = {2: 312e12, 4: 156e12}
 
 
 @dataclass(frozen=True)
-class Setting:
+class TileSetup:
     """One head: tokens, numbers of a vector, bytes of a number, queries and keys of a tile."""
 
     n_tokens: int
@@ -47,7 +47,7 @@ class Setting:
         return self.n_bytes * fast_numbers(self.head_size, self.tile)
 
 
-def _both(setting: Setting, n_tokens: int) -> dict[str, Traffic]:
+def _both(setting: TileSetup, n_tokens: int) -> dict[str, Traffic]:
     from pages.learn.attention_without_the_matrix.experiment import memory
 
     return {
@@ -58,7 +58,7 @@ def _both(setting: Setting, n_tokens: int) -> dict[str, Traffic]:
     }
 
 
-def curves(setting: Setting) -> pd.DataFrame:
+def curves(setting: TileSetup) -> pd.DataFrame:
     """Bytes that are moved for every length: `how`, `tokens`, `bytes`."""
     return pd.DataFrame(
         [
@@ -69,7 +69,7 @@ def curves(setting: Setting) -> pd.DataFrame:
     )
 
 
-def summary(setting: Setting) -> pd.DataFrame:
+def summary(setting: TileSetup) -> pd.DataFrame:
     """What is moved and kept both ways, and how many operations there are for a byte moved."""
     rows = []
     for how, traffic in setting.both.items():
@@ -85,7 +85,7 @@ def summary(setting: Setting) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def pieces(setting: Setting) -> pd.DataFrame:
+def pieces(setting: TileSetup) -> pd.DataFrame:
     """Every tensor that is read or written, one row each."""
     return pd.DataFrame(
         [
@@ -103,7 +103,7 @@ def pieces(setting: Setting) -> pd.DataFrame:
     )
 
 
-def notice(setting: Setting) -> str:
+def notice(setting: TileSetup) -> str:
     """What to notice, computed."""
     whole, tiled = setting.both.values()
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
@@ -123,17 +123,17 @@ def notice(setting: Setting) -> str:
     )
 
 
-def _each(setting: Setting, traffic: Traffic) -> float:
+def _each(setting: TileSetup, traffic: Traffic) -> float:
     """Operations for each byte that is moved."""
     return traffic.n_operations / (setting.n_bytes * traffic.n_moved)
 
 
-def _is(setting: Setting, traffic: Traffic) -> str:
+def _is(setting: TileSetup, traffic: Traffic) -> str:
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
     return "waits for memory" if _each(setting, traffic) < possible else "is busy"
 
 
-def _still(setting: Setting) -> str:
+def _still(setting: TileSetup) -> str:
     """What is to be added where both ways wait: it is not the same wait."""
     whole, tiled = (_is(setting, traffic) for traffic in setting.both.values())
     if not whole == tiled == "waits for memory":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord
-    from pages.learn.attention_without_the_matrix.experiment.tiles import Rows, Step
+    from pages.learn.attention_without_the_matrix.experiment.tiles import Rows, TileStep
     from serving.runs import Run
 
 SIZES = (2, 4, 8, 16, 32)
@@ -30,13 +30,13 @@ NOW, USED, LATER, SKIPPED = "this tile", "used, not kept", "not yet", "skipped"
 
 
 @dataclass(frozen=True)
-class Walk:
+class TileWalk:
     """A head (T, S) with all of its steps; tile: queries and keys of a tile."""
 
     run: Run
     record: AttentionRecord
     tile: tuple[int, int]
-    steps: list[Step]
+    steps: list[TileStep]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ class Walk:
         return -(-rows // self.tile[0]) * -(-columns // self.tile[1])
 
 
-def walk(choice: HeadChoice, text: str, tile: tuple[int, int], order: str) -> Walk:
+def walk(choice: HeadChoice, text: str, tile: tuple[int, int], order: str) -> TileWalk:
     """The chosen head on a text, tile by tile.
 
     Raises: OverLimit for a text that is too long, ValueError for one without a token, and
@@ -83,12 +83,12 @@ def walk(choice: HeadChoice, text: str, tile: tuple[int, int], order: str) -> Wa
             BACKWARDS: list(reversed(range(len(places)))),
         }[order]
         q, k, v = (of.float().cpu() for of in (record.q, record.k, record.v))
-        started = Walk(run, record, tile, [])
+        started = TileWalk(run, record, tile, [])
         walked = steps(q, k, v, tile, mask=started.mask, scale=record.scale, order=numbers)
-        return Walk(run, record, tile, list(walked))
+        return TileWalk(run, record, tile, list(walked))
 
 
-def tiles_at(walked: Walk, number: int) -> pd.DataFrame:
+def tiles_at(walked: TileWalk, number: int) -> pd.DataFrame:
     """Every tile of the matrix at a step: its `top`, `bottom`, `left`, `right`, and its `state`.
 
     A row or a column reaches half a token to both sides of its number.
@@ -109,7 +109,7 @@ def tiles_at(walked: Walk, number: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["top", "bottom", "left", "right", "state"])
 
 
-def cells_of(walked: Walk, step: Step) -> pd.DataFrame:
+def cells_of(walked: TileWalk, step: TileStep) -> pd.DataFrame:
     """The numbers of a tile: `query`, `key`, their labels, `score` and `term` = exp(score - m).
 
     Pairs that the mask forbids are left out.
@@ -134,7 +134,7 @@ def cells_of(walked: Walk, step: Step) -> pd.DataFrame:
     )
 
 
-def changes_at(step: Step, labels: Sequence[str]) -> pd.DataFrame:
+def changes_at(step: TileStep, labels: Sequence[str]) -> pd.DataFrame:
     """What a tile does to the m and l of its rows; `factor`: what l and o are multiplied with."""
     after, before = step.rows.of(step.queries), step.before
     named = labels[step.queries]
@@ -156,7 +156,7 @@ def _number(value: Tensor) -> str:
     return "−∞" if value.isinf() else written(float(value), ".3f")
 
 
-def rows_at(walked: Walk, step: Step) -> pd.DataFrame:
+def rows_at(walked: TileWalk, step: TileStep) -> pd.DataFrame:
     """What is kept of every row after a step: `query`, `m`, `l`, and the output so far's length."""
     rows = step.rows
     return pd.DataFrame(
@@ -169,7 +169,7 @@ def rows_at(walked: Walk, step: Step) -> pd.DataFrame:
     )
 
 
-def first_rescaling(walked: Walk) -> int:
+def first_rescaling(walked: TileWalk) -> int:
     """The number of the first step, from 1, that meets a larger score in a row; else 1."""
     rises = (
         number
@@ -179,7 +179,7 @@ def first_rescaling(walked: Walk) -> int:
     return next(rises, 1)
 
 
-def sentences(walked: Walk, number: int) -> list[str]:
+def sentences(walked: TileWalk, number: int) -> list[str]:
     """What to notice at a step, from its tensors."""
     step = walked.steps[number]
     n_cells = sum(one.scores.numel() for one in walked.steps[: number + 1])
@@ -202,12 +202,12 @@ def sentences(walked: Walk, number: int) -> list[str]:
     ]
 
 
-def difference(walked: Walk) -> float:
+def difference(walked: TileWalk) -> float:
     """The largest difference between the output in tiles and the one with the whole matrix."""
     return float((walked.rows.output - walked.record.context.float().cpu()).abs().max())
 
 
-def _rescaling(walked: Walk, step: Step) -> str:
+def _rescaling(walked: TileWalk, step: TileStep) -> str:
     """Which row the tile rescaled most, with its numbers."""
     old, new = step.before.m, step.rows.of(step.queries).m
     raised = (new > old) & old.isfinite()

@@ -44,7 +44,7 @@ class LensTable:
 
 
 @dataclass(frozen=True)
-class NextToken:
+class LastRowPrediction:
     """The end of a text: the likeliest next tokens, and the last row alone against all rows."""
 
     tokens: tuple[str, ...]
@@ -91,7 +91,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
 
 
 @cached(key=lambda name, text: (*models.key(name), text))
-def next_token(name: str, text: str) -> NextToken:
+def next_token(name: str, text: str) -> LastRowPrediction:
     """What a decoder predicts behind a text. Errors as of `run`."""
     import torch
 
@@ -117,7 +117,7 @@ def next_token(name: str, text: str) -> NextToken:
         "the last row only, behind a KV cache": forward_flops(config, 1, n),
     }
     most = flops["every row, every row's logits"]
-    return NextToken(
+    return LastRowPrediction(
         tokens=token_text.pieces(model.tokenizer, top.indices.tolist()),
         probabilities=top.values.cpu().numpy(),
         difference=difference,

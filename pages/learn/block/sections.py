@@ -99,7 +99,7 @@ def choose_what_to_count() -> str:
     return chosen
 
 
-def layer(text: str) -> steps.Layer:
+def layer(text: str) -> steps.LayerSteps:
     """The chosen layer on a text: of 2017 with the chosen sizes, or of a model with its number."""
     choice = choose_layer()
     if choice in (originals.ENCODER_2017, originals.DECODER_2017):

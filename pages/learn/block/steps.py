@@ -81,7 +81,7 @@ AXES = {"H": "head", "T": "token", "D": "column", "C": "width", "J": "head colum
 
 
 @dataclass(frozen=True)
-class Step:
+class TensorStep:
     """One tensor of a layer: its values without the batch, and the statement that made it."""
 
     name: str
@@ -103,17 +103,17 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerSteps:
     """A layer's steps on a text, in the order in which they were computed."""
 
     title: str
     labels: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[TensorStep, ...]
     n_heads: int
     head_size: int
     pre_norm: bool
     bend: Bend  # of the last token
-    memory: Step | None = None  # the encoder's output, for a layer with cross-attention
+    memory: TensorStep | None = None  # the encoder's output, for a layer with cross-attention
     memory_labels: tuple[str, ...] = ()
 
     @property
@@ -136,12 +136,12 @@ class Layer:
         heads = f"{self.n_heads} head{'s' if self.n_heads > 1 else ''} of {self.head_size}"
         return f"{self.title}: {order}-norm, {heads}.{memory}"
 
-    def named(self, name: str) -> Step:
+    def named(self, name: str) -> TensorStep:
         """The step with this name."""
         return next(step for step in self.steps if step.name == name)
 
 
-def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
+def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> LayerSteps:
     """An untrained layer of the first Transformer on the words of a text.
 
     The decoder layer reads the first half of the words; its memory is the encoder layer's output
@@ -163,7 +163,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
         if kind == DECODER_2017:
             encoder = untrained_layer(ENCODER_2017, n_heads, d_ff)
             memory = encoder(x)  # [memory]
-            encoded = Step(
+            encoded = TensorStep(
                 "memory, from the encoder",
                 memory[0].numpy(),
                 (AXES["T"], AXES["C"]),
@@ -177,7 +177,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
         labels = unique_labels(layer_words)
         bent = _bend(layer, config.activation, steps, labels)
     origin = (_2017, "layer_input", "input")
-    return Layer(
+    return LayerSteps(
         title=f"{kind}, untrained weights",
         labels=labels,
         steps=_steps(steps, where, origin, pre_norm=False),
@@ -190,7 +190,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> Layer:
     )
 
 
-def layer_of(name: str, text: str, layer: int) -> Layer:
+def layer_of(name: str, text: str, layer: int) -> LayerSteps:
     """A layer of a loaded model on a text; errors as of `run` and of loading."""
     import torch
 
@@ -204,7 +204,7 @@ def layer_of(name: str, text: str, layer: int) -> Layer:
     pre = config.norm_order == "pre"
     embedded = (_MODEL, "Transformer.forward", "embedding")
     passed_on = (_MODEL, "Transformer.run_layers", "layer output")
-    return Layer(
+    return LayerSteps(
         title=f"{stream.title}, layer {layer}",
         labels=stream.labels,
         steps=_steps(
@@ -233,7 +233,7 @@ def _steps(
     origin: tuple[str, str, str],
     *,
     pre_norm: bool,
-) -> tuple[Step, ...]:
+) -> tuple[TensorStep, ...]:
     steps = []
     names = list(tensors)
     for number, (name, tensor) in enumerate(tensors.items()):
@@ -246,7 +246,7 @@ def _steps(
         elif name == "second residual sum":
             made_of = (names[number - (4 if pre_norm else 3)], *made_of)
         steps.append(
-            Step(
+            TensorStep(
                 name=name,
                 values=tensor[0].float().cpu().numpy(),
                 axes=tuple(AXES[letter] for letter in letters),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pages.learn.block.steps import AXES, Layer, Step
+from pages.learn.block.steps import AXES, LayerSteps, TensorStep
 from ui.canvas.tensors import Panel, Quantity
 
 TOKENS_SHOWN, COLUMNS_SHOWN = 6, 6  # the window of values
@@ -20,7 +20,7 @@ QUANTITIES: dict[str, Quantity] = {
 PALETTE = (HEADS_SHOWN, TOKENS_SHOWN * HEAD_COLUMNS_SHOWN)  # a hue a head
 
 
-def panels(layer: Layer, step: Step) -> tuple[list[Panel], bool]:
+def panels(layer: LayerSteps, step: TensorStep) -> tuple[list[Panel], bool]:
     """Windows into a step's tensor and those it is made of; and whether colours are identities.
 
     At the concatenation the cells of the first heads keep their identity: the window shows, for
@@ -35,7 +35,7 @@ def panels(layer: Layer, step: Step) -> tuple[list[Panel], bool]:
     return windows, False
 
 
-def _window(step: Step, labels: tuple[str, ...]) -> Panel:
+def _window(step: TensorStep, labels: tuple[str, ...]) -> Panel:
     tokens = labels[:TOKENS_SHOWN]
     values = step.values[..., :TOKENS_SHOWN, :COLUMNS_SHOWN]
     if values.ndim == 3:
@@ -45,7 +45,7 @@ def _window(step: Step, labels: tuple[str, ...]) -> Panel:
     return Panel(step.name, values, step.axes, rows=tokens, quantity=quantity, whole=whole)
 
 
-def _concatenation(layer: Layer, heads: Step, merged: Step) -> tuple[Panel, Panel]:
+def _concatenation(layer: LayerSteps, heads: TensorStep, merged: TensorStep) -> tuple[Panel, Panel]:
     n_heads, width = min(layer.n_heads, HEADS_SHOWN), HEAD_COLUMNS_SHOWN
     tokens = layer.labels[:TOKENS_SHOWN]
     first = heads.values[:n_heads, : len(tokens), :width]

@@ -35,7 +35,7 @@ CODE = "pages/learn/cheaper_models/experiment/experts.py"
 
 
 @dataclass(frozen=True)
-class Cut:
+class ExpertSplit:
     """How an MLP is cut: the layer, the number of experts, and how its units are sorted."""
 
     layer: int
@@ -61,7 +61,7 @@ class Lengths:
         return marks
 
 
-def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
+def _added(run: Run, cut: ExpertSplit) -> tuple[Tensor, Tensor | None, LayerRecord]:
     """What each expert adds to each token (T, E, C), the MLP's bias, and the layer's record."""
     import torch
 
@@ -80,7 +80,7 @@ def _added(run: Run, cut: Cut) -> tuple[Tensor, Tensor | None, LayerRecord]:
 
 
 @cached(key=lambda run, cut: (run.key, cut))
-def lengths(run: Run, cut: Cut) -> Lengths:
+def lengths(run: Run, cut: ExpertSplit) -> Lengths:
     """What the experts of an MLP add to the tokens of a text. Errors as of loading a model."""
     import torch
 
@@ -94,7 +94,7 @@ def lengths(run: Run, cut: Cut) -> Lengths:
 
 
 @cached(key=lambda run, cut, k: (run.key, cut, k))
-def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
+def next_tokens(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
     """The likeliest next tokens: columns `next token`, `whole MLP` and `k experts` (shares)."""
     import torch
 
@@ -118,7 +118,7 @@ def next_tokens(run: Run, cut: Cut, k: int) -> pd.DataFrame:
     )
 
 
-def costs(run: Run, cut: Cut, k: int) -> pd.DataFrame:
+def costs(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
     """What is left of the MLP's multiplications, and how far its output is off."""
     from pages.learn.cheaper_models.experiment.experts import multiplications
 
@@ -170,7 +170,7 @@ def draw(run: Run) -> None:
             key="cheaper_models_sorted",
             horizontal=True,
         )
-    cut = Cut(layer, n_experts, way)
+    cut = ExpertSplit(layer, n_experts, way)
     measured = lengths(run, cut)
     with left:
         picture = Map(
@@ -199,7 +199,7 @@ def draw(run: Run) -> None:
             pd.DataFrame(
                 {
                     "kept": range(1, n_experts + 1),
-                    "error": lengths(run, Cut(layer, n_experts, sorting)).errors,
+                    "error": lengths(run, ExpertSplit(layer, n_experts, sorting)).errors,
                     "units": sorting,
                 }
             )

@@ -43,7 +43,7 @@ CODE = "pages/learn/cheaper_models/experiment/rewards.py"
 
 
 @dataclass(frozen=True)
-class Settings:
+class RewardSettings:
     """The model, the text, how many continuations are sampled, and from which seed."""
 
     model: str
@@ -67,12 +67,12 @@ class Continuation:
     mean_log_p: float
 
 
-def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
+def _key(settings: RewardSettings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
 @cached(key=_key)
-def sample(settings: Settings, report: Report | None = None) -> tuple[Continuation, ...]:
+def sample(settings: RewardSettings, report: Report | None = None) -> tuple[Continuation, ...]:
     """Sample continuations of a text at temperature 1, all at once, kept for all visitors.
 
     report: gets the number of finished passes; it may abandon the run by raising an error.
@@ -236,7 +236,7 @@ def draw(run: Run) -> None:
                 width=140,
             )
             seed = controls.seed("Seed", "cheaper_models_seed", 0)
-    chosen = Settings(run.model, run.tokens.text, n, seed)
+    chosen = RewardSettings(run.model, run.tokens.text, n, seed)
     sampled = watched(
         RUN,
         chosen,

@@ -34,7 +34,7 @@ class Sinusoids:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedPositions:
     """A model's own table: the cosines of its first rows (N, N), and one row a distance.
 
     by_distance: columns `table` (its title, or `SINUSOIDS` of the same width), `distance`, `mean`,
@@ -85,7 +85,7 @@ def _key(name: str, count: int) -> tuple[object, ...]:
 
 
 @cached(key=_key)
-def learned(name: str, count: int) -> Learned:
+def learned(name: str, count: int) -> LearnedPositions:
     """The first `count` rows of the table of positions that a model has learned.
 
     Raises: ValueError for a model without such a table, and what loading a model raises.
@@ -105,7 +105,7 @@ def learned(name: str, count: int) -> Learned:
         _by_distance(of_sinusoids).assign(table=SINUSOIDS),
     ]
     n_positions, width = table.shape
-    return Learned(own.numpy(), pd.concat(both, ignore_index=True), (n_positions, width))
+    return LearnedPositions(own.numpy(), pd.concat(both, ignore_index=True), (n_positions, width))
 
 
 def _by_distance(values: object) -> pd.DataFrame:

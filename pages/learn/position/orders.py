@@ -10,7 +10,7 @@ import numpy as np
 
 from serving import compute, models
 from serving.cache import cached
-from serving.limits import MAX_LESSON_TOKENS, MAX_SMALL_TOKENS, Refused
+from serving.limits import MAX_LESSON_TOKENS, MAX_SMALL_TOKENS, InvalidInput
 from serving.prompts import prepare
 from ui.canvas.tensors import Panel
 
@@ -43,7 +43,7 @@ def n_tokens(name: str, text: str) -> int:
     """
     tokens = prepare(models.get(name), text, MAX_LESSON_TOKENS, "this page").tokens
     if len(tokens) - sum(tokens.special) < 2:
-        raise Refused(
+        raise InvalidInput(
             "These are fewer than two tokens, which have no other order: type more words."
         )
     return len(tokens)

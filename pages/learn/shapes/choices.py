@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from pages.learn.shapes import example, real_layer
-from pages.learn.shapes.walk import Walk, decimals
+from pages.learn.shapes.walk import ShapeWalk, decimals
 from serving import models
 from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
 from ui.canvas.component import about
@@ -51,7 +51,7 @@ def _back() -> None:
     st.session_state[_KIND] = EXAMPLE
 
 
-def chosen_example(text_place: DeltaGenerator) -> Walk:
+def chosen_example(text_place: DeltaGenerator) -> ShapeWalk:
     """The steps on random numbers of the visitor's sizes; the sentence stands at `text_place`."""
     with text_place:
         sentence = linked(
@@ -91,7 +91,7 @@ def chosen_example(text_place: DeltaGenerator) -> Walk:
     )
 
 
-def chosen_layer(name: str, text_place: DeltaGenerator) -> Walk:
+def chosen_layer(name: str, text_place: DeltaGenerator) -> ShapeWalk:
     """The steps of a model's layer on the sentence, which stands at `text_place`."""
     with text_place, st.container(horizontal=True, vertical_alignment="bottom"):
         text = linked(
@@ -137,7 +137,7 @@ def chosen_speed() -> float:
 
 
 def picture(
-    panels: list[Panel], walk: Walk, colour: str, key: str, scene: str = "", speed: float = 1.0
+    panels: list[Panel], walk: ShapeWalk, colour: str, key: str, scene: str = "", speed: float = 1.0
 ) -> None:
     """Panels that light up together with all others of the page; scene, speed: as of `tensors`."""
     followed = any(panel.cells is not None or panel.groups is not None for panel in panels)

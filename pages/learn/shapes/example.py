@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pages.learn.shapes.walk import Walk
+from pages.learn.shapes.walk import ShapeWalk
 from serving.limits import MAX_SMALL_TOKENS, OverLimit
 from ui.text.number_text import either
 
@@ -35,7 +35,7 @@ def walk(
     dropout: float,
     seed: int,
     dropout_seed: int,
-) -> Walk:
+) -> ShapeWalk:
     """The steps on random embeddings and random matrices, both drawn with `seed`.
 
     Raises: ValueError for sizes or sentences that do not fit each other.
@@ -63,7 +63,7 @@ def walk(
         raise ValueError(
             f"{error}. Make the context longer or the sentence shorter; nothing you set is lost."
         ) from error
-    return Walk(steps, labels)
+    return ShapeWalk(steps, labels)
 
 
 def instead(d_out: int, n_heads: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from pages.learn.shapes.walk import Walk, array
+from pages.learn.shapes.walk import ShapeWalk, array
 from ui.canvas.tensors import Panel
 
 
@@ -26,7 +26,7 @@ class Mistake:
     n_rows: int
 
 
-def without_transpose(walk: Walk) -> Mistake:
+def without_transpose(walk: ShapeWalk) -> Mistake:
     """The queries of step 5 cut straight into heads, beside the right way."""
     from pages.learn.shapes.experiment.mistakes import view_without_transpose
 
@@ -71,7 +71,7 @@ def without_transpose(walk: Walk) -> Mistake:
     )
 
 
-def without_contiguous(walk: Walk) -> str:
+def without_contiguous(walk: ShapeWalk) -> str:
     """What torch says when step 11 leaves out `contiguous`; empty where it works."""
     from pages.learn.shapes.experiment.mistakes import view_without_contiguous_error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages.learn.shapes.walk import Walk
+from pages.learn.shapes.walk import ShapeWalk
 from serving import models, runs
 from serving.limits import MAX_LESSON_TOKENS
 
@@ -10,7 +10,7 @@ from serving.limits import MAX_LESSON_TOKENS
 WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
 
 
-def walk(name: str, text: str, number: int, head: int, first_token: int = 0) -> Walk:
+def walk(name: str, text: str, number: int, head: int, first_token: int = 0) -> ShapeWalk:
     """The steps of a model's layer on a sentence; `WINDOW_TOKENS` and `WINDOW_HEADS` are drawn.
 
     The heads begin with `head`, unless it is one of the last.
@@ -39,7 +39,7 @@ def walk(name: str, text: str, number: int, head: int, first_token: int = 0) -> 
         "wide column": list(range(min(config.d_model, WINDOW_COLUMNS))),
     }
     rotary = config.positions == "rotary"
-    return Walk(steps, (labels,), indices, shared=group > 1, layer=number, rotary=rotary)
+    return ShapeWalk(steps, (labels,), indices, shared=group > 1, layer=number, rotary=rotary)
 
 
 def n_tokens(name: str, text: str) -> int:

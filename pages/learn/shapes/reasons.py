@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pages.learn.shapes.walk import Walk
+from pages.learn.shapes.walk import ShapeWalk
 
 
-def reason(walk: Walk, number: int) -> str:
+def reason(walk: ShapeWalk, number: int) -> str:
     """One to three sentences of Markdown about a step of a walk."""
     return _reasons(walk)[number - 1]
 
 
-def _reasons(walk: Walk) -> tuple[str, ...]:
+def _reasons(walk: ShapeWalk) -> tuple[str, ...]:
     d_in = walk.steps[0]["input"].shape[-1]
     heads, head_dim = walk.steps[1]["columns"].shape
     kv_heads = walk.steps[5]["keys"].shape[1]

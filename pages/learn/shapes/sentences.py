@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pages.learn.shapes.walk import Walk
+from pages.learn.shapes.walk import ShapeWalk
 from ui.text.isolated import isolated
 from ui.text.number_text import percent, written
 
 
-def in_words(walk: Walk, number: int) -> str:
+def in_words(walk: ShapeWalk, number: int) -> str:
     """What a step made for the last token that is drawn, in the first head that is drawn.
 
     Steps 7 to 9 have such a sentence. Empty for the others, and for a text of a single token.
@@ -20,7 +20,7 @@ def in_words(walk: Walk, number: int) -> str:
     return says(walk, head, query)
 
 
-def _scores(walk: Walk, head: int, query: int) -> str:
+def _scores(walk: ShapeWalk, head: int, query: int) -> str:
     asking = isolated(walk.labels[0][query])
     masked = walk.steps[7].tensors[0]  # what it may look at; the scores themselves without a mask
     best = int(masked.tensor[0, head, query].argmax())
@@ -32,7 +32,7 @@ def _scores(walk: Walk, head: int, query: int) -> str:
     )
 
 
-def _weights(walk: Walk, head: int, query: int) -> str:
+def _weights(walk: ShapeWalk, head: int, query: int) -> str:
     weights = walk.steps[7]["weights"].tensor[0, head, query]
     given = [
         f"{percent(float(weights[key]))} to “{isolated(walk.labels[0][key])}”"
@@ -42,7 +42,7 @@ def _weights(walk: Walk, head: int, query: int) -> str:
     return f"In head {head} “{asking}” gives {given[0]} and {given[1]}."
 
 
-def _context(walk: Walk, head: int, query: int) -> str:
+def _context(walk: ShapeWalk, head: int, query: int) -> str:
     column = 0 if walk.indices is None else walk.indices["column"][0]
     values = walk.steps[5]["values"].tensor
     n_heads = walk.steps[1].tensors[0].shape[0]

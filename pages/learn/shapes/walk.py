@@ -22,7 +22,7 @@ LAST = 11
 
 
 @dataclass(frozen=True)
-class Walk:
+class ShapeWalk:
     """The eleven steps and what is drawn of them.
 
     labels: the tokens of each sentence. indices: those drawn along the axes "token", "head",

@@ -17,7 +17,7 @@ from ui.text.isolated import isolated
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pages.learn.similarity.experiment.word_vectors import Products
+    from pages.learn.similarity.experiment.word_vectors import DotProducts
     from pretrained import Tokens
 
 NEIGHBOURS = 6  # of each list
@@ -147,7 +147,9 @@ def _lengths(where: tuple[str, str]) -> Tensor:
         return token_table(models.loaded(where).core).float().norm(dim=-1)
 
 
-def _rows(compared: Products, ids: list[int], labels: list[str] | tuple[str, ...]) -> pd.DataFrame:
+def _rows(
+    compared: DotProducts, ids: list[int], labels: list[str] | tuple[str, ...]
+) -> pd.DataFrame:
     named = {
         "length": compared.lengths,
         "cosine": compared.cosines,

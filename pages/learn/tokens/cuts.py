@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pages.learn.tokens.tokenizers import Reading
+from pages.learn.tokens.tokenizers import TokenizedText
 from ui.canvas.chips import Chip
 from ui.text.isolated import isolated
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pretrained import Tokenizer
 
 
-def words(reading: Reading) -> tuple[str, ...]:
+def words(reading: TokenizedText) -> tuple[str, ...]:
     """The words that are cut one by one. ValueError where a vocabulary has no such steps."""
     from pretrained.tokenization.bpe import FastBpe
     from pretrained.tokenization.gpt2 import Gpt2Bpe
@@ -28,7 +28,7 @@ def words(reading: Reading) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Step:
+class CutStep:
     """The parts of a word after one step, and the step in words."""
 
     chips: list[Chip]
@@ -36,16 +36,16 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Cut:
+class WordSplit:
     """A word cut step by step. `same` is whether the tokenizer itself ends at the same ids."""
 
-    steps: list[Step]
+    steps: list[CutStep]
     table: pd.DataFrame
     ids: tuple[int, ...]
     same: bool
 
 
-def cut(reading: Reading, word: str) -> Cut:
+def cut(reading: TokenizedText, word: str) -> WordSplit:
     """All steps of one of `words(reading)`. Raises ValueError for a word that is too long."""
     from pretrained.tokenization.wordpiece import WordPiece
 
@@ -54,7 +54,7 @@ def cut(reading: Reading, word: str) -> Cut:
     return _merges(reading, word)
 
 
-def _merges(reading: Reading, word: str) -> Cut:
+def _merges(reading: TokenizedText, word: str) -> WordSplit:
     from pretrained.tokenization.bpe import FastBpe
     from pretrained.tokenization.gpt2 import Gpt2Bpe
     from pretrained.tokenization.step_by_step import merge_steps
@@ -84,7 +84,7 @@ def _merges(reading: Reading, word: str) -> Cut:
                 f"Step {number}: “{isolated(joined)}”, merge {step.rank:,} of the list, is the "
                 f"earliest that fits; {left} part{'s' * (left != 1)} left."
             )
-        steps.append(Step(chips, sentence))
+        steps.append(CutStep(chips, sentence))
         rows.append(
             {
                 "step": number,
@@ -95,10 +95,10 @@ def _merges(reading: Reading, word: str) -> Cut:
             }
         )
     final = tuple(i for i in map(tokenizer.id_of, merges[-1].parts) if i is not None)
-    return Cut(steps, pd.DataFrame(rows), final, final == tokenizer.encode(word).ids)
+    return WordSplit(steps, pd.DataFrame(rows), final, final == tokenizer.encode(word).ids)
 
 
-def _matches(tokenizer: Tokenizer, word: str) -> Cut:
+def _matches(tokenizer: Tokenizer, word: str) -> WordSplit:
     from pretrained.tokenization.step_by_step import match_steps
     from pretrained.tokenization.tokens import printable as visible
     from pretrained.tokenization.wordpiece import WordPiece
@@ -106,7 +106,7 @@ def _matches(tokenizer: Tokenizer, word: str) -> Cut:
     if not isinstance(tokenizer, WordPiece):
         raise ValueError("This vocabulary has no longest matches to show.")
     matches = match_steps(word, tokenizer.id_of)
-    steps = [Step(_rest(word, 0), f"Start: {len(word)} characters, nothing matched.")]
+    steps = [CutStep(_rest(word, 0), f"Start: {len(word)} characters, nothing matched.")]
     rows: list[dict[str, object]] = []
     for number, match in enumerate(matches, start=1):
         matches_so_far = matches[:number]
@@ -125,7 +125,7 @@ def _matches(tokenizer: Tokenizer, word: str) -> Cut:
         )
         if match.piece == "[UNK]":
             sentence = f"Step {number}: no piece fits, so the whole word becomes [UNK]."
-        steps.append(Step([*chips, *_rest(word, match.end)], sentence))
+        steps.append(CutStep([*chips, *_rest(word, match.end)], sentence))
         rows.append(
             {
                 "step": number,
@@ -140,7 +140,7 @@ def _matches(tokenizer: Tokenizer, word: str) -> Cut:
     tokens = tokenizer.encode(word)
     own = tuple(i for i, (start, end) in zip(tokens.ids, tokens.spans, strict=True) if start != end)
     ids = tuple(match.id for match in matches)
-    return Cut(steps, pd.DataFrame(rows), ids, ids == own)
+    return WordSplit(steps, pd.DataFrame(rows), ids, ids == own)
 
 
 def _rest(word: str, start: int) -> list[Chip]:

@@ -13,7 +13,7 @@ from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.chips import Chip
 
 if TYPE_CHECKING:
-    from pretrained import Source, Tokenizer, Tokens
+    from pretrained import Tokenizer, Tokens, WeightsSource
 
 GPT2, SMOLLM2, WORDPIECE = "GPT-2 (BPE)", "SmolLM2 (BPE)", "MiniLM (WordPiece)"
 METHODS = (GPT2, SMOLLM2, WORDPIECE)
@@ -39,7 +39,7 @@ PRESETS = {
 
 
 @dataclass(frozen=True)
-class Reading:
+class TokenizedText:
     """A text as one tokenizer reads it."""
 
     method: str
@@ -97,7 +97,7 @@ def own_bytes(tokens: Tokens, index: int) -> bytes:
 class Readings:
     """A text as each installed tokenizer reads it, and why the other tokenizers cannot."""
 
-    by_method: dict[str, Reading]
+    by_method: dict[str, TokenizedText]
     problems: dict[str, str]
 
     def summary(self, text: str) -> pd.DataFrame:
@@ -138,7 +138,7 @@ def read(text: str) -> Readings:
         except models.LOAD_ERRORS as error:
             problems[method] = str(error)
         else:
-            readings[method] = Reading(method, tokenizer, tokenizer.encode(text))
+            readings[method] = TokenizedText(method, tokenizer, tokenizer.encode(text))
     return Readings(readings, problems)
 
 
@@ -158,7 +158,7 @@ def tokenizer_of(method: str) -> Tokenizer:
 
 
 @lru_cache(maxsize=8)
-def _tokenizer(source: Source) -> Tokenizer:
+def _tokenizer(source: WeightsSource) -> Tokenizer:
     from pretrained.tokenization.choose import for_source
 
     return for_source(source.path)

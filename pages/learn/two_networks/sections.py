@@ -120,7 +120,7 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
             "context",
             "output",
         )
-        source.step(MODEL, "Layer.forward", "self attention", "cross attention")
+        source.step(MODEL, "EncoderDecoderLayer.forward", "self attention", "cross attention")
 
 
 def one_vector(translation: Translated) -> None:

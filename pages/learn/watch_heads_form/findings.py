@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pages.learn.watch_heads_form.recording import BLIND_GUESS, Moment, Recording
+from pages.learn.watch_heads_form.recording import BLIND_GUESS, Moment, TrainingHistory
 from serving.heads import HeadId
 from ui.text.number_text import percent
 
 HALF = BLIND_GUESS / 2
 
 
-def dropped(recording: Recording) -> str:
+def dropped(recording: TrainingHistory) -> str:
     """When the loss dropped and which heads were there then, as Markdown."""
     last, drop = recording.moments[-1], recording.drop
     if drop is None:
@@ -24,7 +24,7 @@ def dropped(recording: Recording) -> str:
     )
 
 
-def learned(recording: Recording) -> str:
+def learned(recording: TrainingHistory) -> str:
     """What the model has learned, judged by distances that it never saw, as Markdown."""
     last, settings = recording.moments[-1], recording.settings
     if recording.drop is None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pages.learn.watch_heads_form.recording import EVERY, Recording, Settings, moment
+from pages.learn.watch_heads_form.recording import EVERY, TrainingHistory, TrainingSettings, moment
 from serving import compute
 from serving.cache import cached
 from serving.jobs import Work
@@ -31,11 +31,11 @@ def _go_on() -> None:
     """Nobody can stop a run that belongs to no job."""
 
 
-class Run:
+class TrainingRun:
     """A model in training and what it has shown; only the worker of the queue changes it."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.recording = Recording(settings)
+    def __init__(self, settings: TrainingSettings) -> None:
+        self.recording = TrainingHistory(settings)
         self._training: HeadTraining | None = None
 
     def begin(self, check_stop: Callable[[], None] = _go_on) -> None:
@@ -85,9 +85,9 @@ class Run:
 
 
 @cached(key=lambda number, settings=None: number, size=lambda _: RUN_BYTES)
-def run(number: int, settings: Settings) -> Run:
+def run(number: int, settings: TrainingSettings) -> TrainingRun:
     """The run with this number, made if it is new."""
-    return Run(settings)
+    return TrainingRun(settings)
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def new_number() -> int:
 class FormingJob(Work):
     """Goes on with a run until it is over or stopped; every step takes a compute slot."""
 
-    def __init__(self, number: int, settings: Settings) -> None:
+    def __init__(self, number: int, settings: TrainingSettings) -> None:
         super().__init__()
         self.number, self.settings = number, settings
 

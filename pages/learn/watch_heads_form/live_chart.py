@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pages.learn.watch_heads_form.recording import BLIND_GUESS, Recording
+from pages.learn.watch_heads_form.recording import BLIND_GUESS, TrainingHistory
 from serving.heads import HeadId
 from serving.limits import MAX_FORMING_STEPS
 from ui.charts.style import BLUE, GREEN, GREY, PURPLE, VERMILLION
@@ -18,7 +18,7 @@ PREVIOUS, INDUCTION = "L0: previous token", "L1: induction"
 LOSS_HEIGHT, SCORE_HEIGHT = 215, 225  # of the whole picture, its axes included
 
 
-def losses(recording: Recording) -> dict[str, Any]:
+def losses(recording: TrainingHistory) -> dict[str, Any]:
     """Both losses by step, what a blind guess costs, and where the loss dropped."""
     rows = [
         {"step": m.step, "distances": name, "value": round(loss, 4)}
@@ -34,7 +34,7 @@ def losses(recording: Recording) -> dict[str, Any]:
     return {"height": LOSS_HEIGHT, "layer": [blind, *_drop(recording), lines]}
 
 
-def scores(recording: Recording) -> dict[str, Any]:
+def scores(recording: TrainingHistory) -> dict[str, Any]:
     """The previous-token scores of layer 0 and the induction scores of layer 1, a line a head."""
     rows = [
         {"step": m.step, "score": name, "head": str(HeadId(layer, head)), "value": round(score, 4)}
@@ -80,7 +80,7 @@ def _lines(
     }  # fmt: skip
 
 
-def _drop(recording: Recording) -> list[dict[str, Any]]:
+def _drop(recording: TrainingHistory) -> list[dict[str, Any]]:
     """A line at the step at which the loss had dropped, if it has."""
     drop = recording.drop
     if drop is None:

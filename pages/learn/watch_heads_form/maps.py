@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from pages.learn.watch_heads_form.recording import TOKENS, Moment, Recording
+from pages.learn.watch_heads_form.recording import TOKENS, Moment, TrainingHistory
 from ui.canvas.forming import LayerScores, forming
 
 SCORES = ("Previous-token score", "Induction score", "Next-token score")
 
 
-def draw(recording: Recording, moment: Moment, title: str, *, key: str) -> None:
+def draw(recording: TrainingHistory, moment: Moment, title: str, *, key: str) -> None:
     """Draw the maps of a moment whose weights were kept; `title` says whose run it is.
 
     The score above a head of layer 0 is its previous-token score, above one of layer 1 its

@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.learn.watch_heads_form import sections, watch
 from pages.learn.watch_heads_form.questions import questions
-from pages.learn.watch_heads_form.recording import DROPOUTS, HEADS, Settings
+from pages.learn.watch_heads_form.recording import DROPOUTS, HEADS, TrainingSettings
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
@@ -71,7 +71,7 @@ with right:
             key="watch_heads_form_dropout",
             help="The share of attention weights that a step of training leaves out.",
         )
-chosen = Settings(n_heads, seed, mask, scale, dropout, distances == SAME)
+chosen = TrainingSettings(n_heads, seed, mask, scale, dropout, distances == SAME)
 with row:
     watch.buttons(chosen)
 recording = watch.show(chosen)

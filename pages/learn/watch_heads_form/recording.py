@@ -24,7 +24,7 @@ BLIND_GUESS = math.log(len(TOKENS))  # the loss of giving every token the same p
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """What a visitor chooses. The same settings give the same run.
 
     one_distance: the trap, in which the repeat always lies as far behind.
@@ -81,10 +81,10 @@ class Moment:
 
 
 @dataclass
-class Recording:
+class TrainingHistory:
     """The moments of a run, the first one before any step."""
 
-    settings: Settings
+    settings: TrainingSettings
     moments: list[Moment] = field(default_factory=list)
 
     @property

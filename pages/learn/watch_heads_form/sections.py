@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.learn.watch_heads_form import maps, stored
-from pages.learn.watch_heads_form.recording import BLIND_GUESS, Recording
+from pages.learn.watch_heads_form.recording import BLIND_GUESS, TrainingHistory
 from ui.export import source, tables
 from ui.widgets import code_block
 from ui.widgets.plain_table import plain_table
@@ -51,7 +51,7 @@ def wrong() -> None:
     )
 
 
-def numbers(recording: Recording) -> None:
+def numbers(recording: TrainingHistory) -> None:
     """Every measurement of the run in the picture, a file of it, and the code."""
     table = recording.table
     plain_table(table.iloc[:, :5], "Every measurement of this run", most=260)

@@ -17,19 +17,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pages.learn.watch_heads_form.job import Run
-from pages.learn.watch_heads_form.recording import Moment, Recording, Settings
+from pages.learn.watch_heads_form.job import TrainingRun
+from pages.learn.watch_heads_form.recording import Moment, TrainingHistory, TrainingSettings
 from serving.cores import machine
 from serving.limits import MAX_FORMING_STEPS
 from ui.canvas.codes import Codes
 
 FILE = Path(__file__).with_name("stored_runs.json")
 RUNS = {
-    "as it is": Settings(),
-    "the same distance every time": Settings(one_distance=True),
-    "mask off": Settings(mask=False),
-    "scale off": Settings(scale=False),
-    "dropout 0.5": Settings(dropout=0.5),
+    "as it is": TrainingSettings(),
+    "the same distance every time": TrainingSettings(one_distance=True),
+    "mask off": TrainingSettings(mask=False),
+    "scale off": TrainingSettings(scale=False),
+    "dropout 0.5": TrainingSettings(dropout=0.5),
 }
 USUAL = "as it is"
 # steps whose maps are stored for the usual run: closer together where the heads form
@@ -48,7 +48,7 @@ _SCORES = ("previous", "induction", "induction_trained", "next")
 class Stored:
     """All stored runs by their names in `RUNS`, the machine that made them, and the day."""
 
-    runs: dict[str, Recording]
+    runs: dict[str, TrainingHistory]
     machine: str
     day: str
 
@@ -80,7 +80,7 @@ def stored() -> Stored:
     return Stored(runs, fields["machine"], fields["day"])
 
 
-def to_json(runs: dict[str, Recording], machine: str, day: str) -> str:
+def to_json(runs: dict[str, TrainingHistory], machine: str, day: str) -> str:
     """Runs as text: numbers with four digits, codes as base64."""
     written = {
         name: {"settings": asdict(run.settings), "moments": [_written(m) for m in run.moments]}
@@ -114,7 +114,7 @@ def _written(moment: Moment) -> dict[str, Any]:
     return fields
 
 
-def _recording(run: dict[str, Any]) -> Recording:
+def _recording(run: dict[str, Any]) -> TrainingHistory:
     moments = []
     for fields in run["moments"]:
         scores = {name: np.array(fields[name], dtype=np.float32) for name in _SCORES}
@@ -123,17 +123,17 @@ def _recording(run: dict[str, Any]) -> Recording:
             deflated = base64.b64decode(codes["deflated"])
             codes = Codes(deflated, codes["levels"], tuple(codes["largest"]), codes["error"])
         moments.append(Moment(**{**fields, **scores, "codes": codes}))
-    return Recording(Settings(**run["settings"]), moments)
+    return TrainingHistory(TrainingSettings(**run["settings"]), moments)
 
 
-def _thinned(recording: Recording, *, maps: bool) -> Recording:
+def _thinned(recording: TrainingHistory, *, maps: bool) -> TrainingHistory:
     """What is stored of a run: of the usual one some maps, of the others the drop and the end."""
     if maps:
         moments = [m if m.step in DRAWN else replace(m, codes=None) for m in recording.moments]
     else:
         ends = {recording.moments[-1].step, *([recording.drop.step] if recording.drop else [])}
         moments = [replace(m, codes=None) for m in recording.moments if m.step in ends]
-    return Recording(recording.settings, moments)
+    return TrainingHistory(recording.settings, moments)
 
 
 def main() -> None:
@@ -143,7 +143,7 @@ def main() -> None:
     torch.set_num_threads(1)
     runs = {}
     for name, settings in RUNS.items():
-        run = Run(settings)
+        run = TrainingRun(settings)
         run.begin()
         while run.n_steps < MAX_FORMING_STEPS:
             run.step()

@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.learn.watch_heads_form import findings, job, live_chart, maps, stored
 from pages.learn.watch_heads_form.job import FormingJob
-from pages.learn.watch_heads_form.recording import Moment, Recording, Settings
+from pages.learn.watch_heads_form.recording import Moment, TrainingHistory, TrainingSettings
 from serving.limits import MAX_FORMING_STEPS, OverLimit
 from serving.queues import TRAININGS
 from ui.charts.show import show_live
@@ -22,7 +22,7 @@ FORGOTTEN = (
 )
 
 
-def buttons(settings: Settings) -> None:
+def buttons(settings: TrainingSettings) -> None:
     """Play, Pause and From the start; they stay where they are, whatever runs."""
     mine = _job()
     live = mine is not None and mine.live
@@ -58,7 +58,7 @@ def buttons(settings: Settings) -> None:
     )
 
 
-def show(settings: Settings) -> Recording:
+def show(settings: TrainingSettings) -> TrainingHistory:
     """The picture: of this visitor's run if there is one, else of the stored run."""
     mine = _job()
     live = mine is not None and mine.live
@@ -71,22 +71,22 @@ def show(settings: Settings) -> Recording:
     return _shown(mine)
 
 
-def is_stored(recording: Recording) -> bool:
+def is_stored(recording: TrainingHistory) -> bool:
     """Whether this is the stored run."""
     return recording is stored.stored().runs[stored.USUAL]
 
 
-def _running(settings: Settings, mine: FormingJob, was_live: bool) -> None:
+def _running(settings: TrainingSettings, mine: FormingJob, was_live: bool) -> None:
     recording = _shown(mine)
     newest = list(recording.drawn.values())[-1]
     _picture(recording, newest, mine, settings, below=partial(_progress, mine))
 
 
 def _picture(
-    recording: Recording,
+    recording: TrainingHistory,
     moment: Moment,
     mine: FormingJob | None,
-    settings: Settings,
+    settings: TrainingSettings,
     below: Callable[[], None],
 ) -> None:
     """Maps at the left with what chooses or tells the step below them; the charts at the right."""
@@ -105,18 +105,18 @@ def _picture(
         st.markdown(f"{findings.dropped(recording)} {findings.learned(recording)}")
 
 
-def _step_key(recording: Recording) -> str:
+def _step_key(recording: TrainingHistory) -> str:
     """Another slider for another run, so that each opens at its last step."""
     return f"watch_heads_form_step_{recording.settings}_{len(recording.moments)}"
 
 
-def _moment(recording: Recording) -> Moment:
+def _moment(recording: TrainingHistory) -> Moment:
     """What the slider stands at; it is below the maps, and whatever is below waits for them."""
     drawn = recording.drawn
     return drawn[st.session_state.get(_step_key(recording), list(drawn)[-1])]
 
 
-def _steps(recording: Recording) -> None:
+def _steps(recording: TrainingHistory) -> None:
     """A slider over the steps whose maps were kept."""
     steps = list(recording.drawn)
     st.select_slider("Maps after step", steps, steps[-1], key=_step_key(recording))
@@ -131,7 +131,7 @@ def _progress(mine: FormingJob) -> None:
     st.progress(n_steps / MAX_FORMING_STEPS, text=note)
 
 
-def _note(mine: FormingJob | None, settings: Settings) -> None:
+def _note(mine: FormingJob | None, settings: TrainingSettings) -> None:
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
         messages.problem(refused)
@@ -152,11 +152,11 @@ def _note(mine: FormingJob | None, settings: Settings) -> None:
         st.markdown(f":small[This run: {mine.settings.summary}.]")
 
 
-def _whose(recording: Recording) -> str:
+def _whose(recording: TrainingHistory) -> str:
     return "Stored run" if is_stored(recording) else "Your run"
 
 
-def _shown(mine: FormingJob | None) -> Recording:
+def _shown(mine: FormingJob | None) -> TrainingHistory:
     run = None if mine is None else job.run.peek(mine.number)
     if run is None or not run.recording.moments:
         return stored.stored().runs[stored.USUAL]
@@ -168,7 +168,7 @@ def _job() -> FormingJob | None:
     return found
 
 
-def _start(settings: Settings, *, anew: bool) -> None:
+def _start(settings: TrainingSettings, *, anew: bool) -> None:
     """Queue a run in place of this visitor's earlier job: a new one, or the paused one's rest."""
     before = _job()
     number = job.new_number() if anew or before is None else before.number

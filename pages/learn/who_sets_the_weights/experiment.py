@@ -36,7 +36,7 @@ Part = tuple[int | None, str]  # the layer (None: in no layer) and the kind of s
 
 
 @dataclass(frozen=True)
-class Reading:
+class PassSummary:
     """What one pass over a text shows of a model.
 
     losses: -log of the probability of each next token, (T - 1). weights: (L, H, T, T). keys:
@@ -77,7 +77,7 @@ class Signal:
 
 
 @dataclass(frozen=True)
-class Step:
+class GradientStep:
     """One step: what was read before it, the gradient of every part, what the pass kept.
 
     gradients: the length of the gradient of each part. n_kept_bytes: bytes of the tensors that
@@ -85,7 +85,7 @@ class Step:
     seconds: of both passes and the change of the weights.
     """
 
-    before: Reading
+    before: PassSummary
     gradients: dict[Part, float]
     signal: Signal
     n_kept_bytes: int
@@ -93,7 +93,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Moved:
+class PartChange:
     """How far a part has moved: the numbers in it, its length before, the length of the change."""
 
     n_numbers: int
@@ -132,7 +132,7 @@ class Training:
         self.model = _copied(model).requires_grad_(True)
 
     @torch.enable_grad()
-    def step(self, hooks: Hooks = NO_HOOKS) -> Step:
+    def step(self, hooks: Hooks = NO_HOOKS) -> GradientStep:
         """Read the text, send the loss back, and move every matrix against its gradient.
 
         new = old - learning_rate * gradient, which is torch's SGD without momentum.
@@ -168,16 +168,16 @@ class Training:
             loss.backward()  # [gradients]
         w_q = torch.stack([of_w_q[layer] for layer in range(config.n_layers)])
         signal, seconds = watched.signal(w_q), time.perf_counter() - begin
-        return Step(_reading(output, losses), gradients, signal, n_kept_bytes, seconds)
+        return GradientStep(_reading(output, losses), gradients, signal, n_kept_bytes, seconds)
 
     @torch.no_grad()
-    def read(self, hooks: Hooks = NO_HOOKS) -> Reading:
+    def read(self, hooks: Hooks = NO_HOOKS) -> PassSummary:
         """What the copy makes of the text now."""
         output = self.model(self.ids, record=True, hooks=hooks)
         return _reading(output, next_token_losses(output, self.ids))
 
     @torch.no_grad()
-    def moved(self) -> dict[Part, Moved]:
+    def moved(self) -> dict[Part, PartChange]:
         """How far every part of the copy is from the model's own weights now."""
         sums: dict[Part, list[float]] = {}
         changed = dict(self.model.named_parameters())
@@ -190,7 +190,9 @@ class Training:
                 total[0] += before.numel()
                 total[1] = math.hypot(total[1], float(before.float().norm()))
                 total[2] = math.hypot(total[2], float((after - before).norm()))
-        return {part: Moved(int(n), length, change) for part, (n, length, change) in sums.items()}
+        return {
+            part: PartChange(int(n), length, change) for part, (n, length, change) in sums.items()
+        }
 
 
 def training_bytes(model: Transformer) -> int:
@@ -329,8 +331,8 @@ def _counted(model: nn.Module) -> Iterator[dict[int, int]]:
         yield kept
 
 
-def _reading(output: TransformerOutput, losses: Tensor) -> Reading:
-    return Reading(
+def _reading(output: TransformerOutput, losses: Tensor) -> PassSummary:
+    return PassSummary(
         losses.detach().cpu(),
         torch.stack([record.weights[0].detach() for record in output.records]).cpu(),
         torch.stack([record.k[0].detach() for record in output.records]).cpu(),

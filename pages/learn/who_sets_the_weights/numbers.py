@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pages.learn.who_sets_the_weights.run import PURPOSE, Trained
+from pages.learn.who_sets_the_weights.run import PURPOSE, FineTunedRun
 from serving import models, runs
 from serving.heads import HeadId
 from serving.limits import MAX_TRAINED_TOKENS
@@ -24,12 +24,12 @@ BEFORE, AFTER = "before", "after"
 MOVED = "change ÷ length"
 
 
-def losses(trained: Trained) -> pd.DataFrame:
+def losses(trained: FineTunedRun) -> pd.DataFrame:
     """The loss before the first step and after each: columns `step`, `loss`."""
     return pd.DataFrame({"step": range(len(trained.losses)), "loss": trained.losses})
 
 
-def parts(trained: Trained) -> pd.DataFrame:
+def parts(trained: FineTunedRun) -> pd.DataFrame:
     """A row for each part of the model: how long it is, its first gradient, how far it moved.
 
     Columns: `layer` (-1: in no layer), `kind`, `numbers`, `length`, `gradient`, `change`, `MOVED`.
@@ -72,7 +72,7 @@ def _named(row: pd.Series) -> str:
     return f"{kind} of layer {row['layer']} ({percent(row[MOVED])})"
 
 
-def positions(trained: Trained) -> pd.DataFrame:
+def positions(trained: FineTunedRun) -> pd.DataFrame:
     """A row for each position that has a next token.
 
     Columns: `position`, `reads up to`, `must say`, `BEFORE` and `AFTER` (losses), and the
@@ -93,7 +93,7 @@ def positions(trained: Trained) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class HeadMaps:
+class WeightsBeforeAfter:
     """The weights of a head before and after all steps, (T, T), and a sentence about them."""
 
     before: np.ndarray
@@ -101,13 +101,13 @@ class HeadMaps:
     sentence: str
 
 
-def head_maps(trained: Trained, layer: int, head: int) -> HeadMaps:
+def head_maps(trained: FineTunedRun, layer: int, head: int) -> WeightsBeforeAfter:
     """What the steps did to a head's weights on the text."""
     before = trained.first.before.weights[layer, head].numpy()
     after = trained.after.weights[layer, head].numpy()
     query, key = np.unravel_index(int(np.abs(after - before).argmax()), before.shape)
     labels = trained.labels
-    return HeadMaps(
+    return WeightsBeforeAfter(
         before,
         after,
         f"The largest change in {HeadId(layer, head)}: from “{isolated(labels[query])}” to "
@@ -132,7 +132,7 @@ class Chain:
     sentence: str
 
 
-def chain(trained: Trained, layer: int, head: int) -> Chain:
+def chain(trained: FineTunedRun, layer: int, head: int) -> Chain:
     """The gradient of every tensor between the loss and a head's W_q; errors as of loading."""
     import torch
 
@@ -216,7 +216,7 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f"({', '.join(f'{size:,}' for size in shape)})" if shape else ""
 
 
-def kept_bytes(trained: Trained) -> pd.DataFrame:
+def kept_bytes(trained: FineTunedRun) -> pd.DataFrame:
     """What training and writing hold in memory beside the weights, for the same text."""
     gradients = 4 * trained.n_numbers
     n_tokens = len(trained.labels)
@@ -233,7 +233,7 @@ def kept_bytes(trained: Trained) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["", "training", "writing with a cache"])
 
 
-def stale_keys(trained: Trained, layer: int) -> tuple[float, float]:
+def stale_keys(trained: FineTunedRun, layer: int) -> tuple[float, float]:
     """The largest change of a key's number in a layer, and the largest number."""
     before, after = trained.first.before.keys[layer], trained.after.keys[layer]
     return float((after - before).abs().max()), float(before.abs().max())

@@ -53,7 +53,7 @@ with left:
         n_steps = linked(
             st.slider, "Steps", 1, MAX_TRAINING_STEPS, 1, key="who_sets_the_weights_steps", width=70
         )
-    chosen = run.Settings(spec.name, text, rate, n_steps)
+    chosen = run.FineTuningSettings(spec.name, text, rate, n_steps)
     try:
         with st.spinner("Loading the model …", show_time=True):
             models.get(spec.name)

@@ -20,10 +20,10 @@ from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
     from pages.learn.who_sets_the_weights.experiment import (
-        Moved,
+        GradientStep,
         Part,
-        Reading,
-        Step,
+        PartChange,
+        PassSummary,
         Training,
     )
 
@@ -34,7 +34,7 @@ _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Settings:
+class FineTuningSettings:
     """The model, the text, and how it is changed."""
 
     model: str
@@ -44,7 +44,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Trained:
+class FineTunedRun:
     """A finished run.
 
     losses: before the first step and after every step. first: the first step, with what was read
@@ -53,12 +53,12 @@ class Trained:
     the text. seconds: of the steps alone.
     """
 
-    settings: Settings
+    settings: FineTuningSettings
     tokens: Tokens
     losses: tuple[float, ...]
-    first: Step
-    after: Reading
-    moved: dict[Part, Moved]
+    first: GradientStep
+    after: PassSummary
+    moved: dict[Part, PartChange]
     n_numbers: int
     n_cache_bytes: int
     seconds: float
@@ -69,12 +69,12 @@ class Trained:
         return self.tokens.labels
 
 
-def _key(settings: Settings, report: Report | None = None) -> tuple[object, ...]:
+def _key(settings: FineTuningSettings, report: Report | None = None) -> tuple[object, ...]:
     return (*models.key(settings.model), settings)
 
 
 @cached(key=_key)
-def run(settings: Settings, report: Report | None = None) -> Trained:
+def run(settings: FineTuningSettings, report: Report | None = None) -> FineTunedRun:
     """The run for these settings, kept for all visitors.
 
     report: gets the number of finished passes, one a step and one at the end; it may abandon the
@@ -100,7 +100,9 @@ def run(settings: Settings, report: Report | None = None) -> Trained:
         _one_at_a_time.release()
 
 
-def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Reporter) -> Trained:
+def _train(
+    settings: FineTuningSettings, model: Pretrained, tokens: Tokens, reporter: Reporter
+) -> FineTunedRun:
     from attention_core import Hooks
     from pages.learn.who_sets_the_weights.experiment import training_bytes
 
@@ -130,7 +132,7 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
         raise ValueError(
             "The steps were too large: the loss is no number any more. Make them smaller."
         )
-    return Trained(
+    return FineTunedRun(
         settings=settings,
         tokens=tokens,
         losses=tuple(losses),
@@ -144,7 +146,7 @@ def _train(settings: Settings, model: Pretrained, tokens: Tokens, reporter: Repo
 
 
 @cached(cache=MODELS, key=lambda settings, *_: settings, size=lambda training: training.n_bytes)
-def _copy(settings: Settings, model: Pretrained, tokens: Tokens) -> Training:
+def _copy(settings: FineTuningSettings, model: Pretrained, tokens: Tokens) -> Training:
     """A copy to change. It is kept so that its bytes count, until the run ends."""
     import torch
 

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from pages.learn.who_sets_the_weights import charts, numbers, run
-from pages.learn.who_sets_the_weights.run import Trained
+from pages.learn.who_sets_the_weights.run import FineTunedRun
 from serving.heads import HeadId
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.bars import bars, labelled
@@ -23,12 +23,12 @@ PARTS = (MAPS, CHAIN, POSITIONS, MEMORY)
 STEPS = "pages/learn/who_sets_the_weights/experiment.py"
 
 
-def what_moved(trained: Trained) -> None:
+def what_moved(trained: FineTunedRun) -> None:
     """The chart of how far each kind of matrix moved."""
     show(charts.moved_chart, numbers.parts(trained), key="who_sets_the_weights_moved")
 
 
-def notice(trained: Trained) -> str:
+def notice(trained: FineTunedRun) -> str:
     """What to see in the picture, computed from it, as Markdown."""
     first, last = trained.losses[0], trained.losses[-1]
     table = numbers.parts(trained)
@@ -53,7 +53,7 @@ def notice(trained: Trained) -> str:
     )
 
 
-def maps(trained: Trained, layer: int, head: int) -> None:
+def maps(trained: FineTunedRun, layer: int, head: int) -> None:
     """A head's weights before the steps, after them, and the difference."""
     found = numbers.head_maps(trained, layer, head)
     name, difference = HeadId(layer, head), found.after - found.before
@@ -74,7 +74,7 @@ def maps(trained: Trained, layer: int, head: int) -> None:
     st.text(found.sentence)
 
 
-def chain(trained: Trained, layer: int, head: int) -> None:
+def chain(trained: FineTunedRun, layer: int, head: int) -> None:
     """How the loss reaches W_q of one head, factor by factor."""
     found = numbers.chain(trained, layer, head)
     name = HeadId(layer, head)
@@ -115,7 +115,7 @@ def chain(trained: Trained, layer: int, head: int) -> None:
         source.show(STEPS, "w_q_gradient")
 
 
-def positions(trained: Trained) -> None:
+def positions(trained: FineTunedRun) -> None:
     """The loss of every position: teacher forcing."""
     table = numbers.positions(trained)
     n_tokens = len(trained.labels)
@@ -139,7 +139,7 @@ def positions(trained: Trained) -> None:
         tables.download("Download (CSV)", table, "losses.csv", key="who_sets_the_weights_losses")
 
 
-def memory(trained: Trained, layer: int) -> None:
+def memory(trained: FineTunedRun, layer: int) -> None:
     """What training keeps that writing does not, and the other way round."""
     st.markdown("Training reads a text that is there; writing makes one, token by token.")
     plain_table(numbers.kept_bytes(trained), "Training and writing")

@@ -27,7 +27,7 @@ LENGTHS = [1, 2, 4, 8, 16, 32, 64]
 
 
 @dataclass(frozen=True)
-class Setting:
+class InfluenceSetup:
     """What the page is set to: d numbers a token, h numbers of the state and of a context."""
 
     words: tuple[str, ...]
@@ -97,7 +97,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 def setting(
     text: str, *, notebook: bool, width: int, state: int, hold: float, layer: str, seed: int
-) -> Setting:
+) -> InfluenceSetup:
     """The setting of the page; the notebook's sentence brings its own vectors of three numbers.
 
     Raises: as `words_of`.
@@ -106,12 +106,12 @@ def setting(
         from attention_core.lecture_inputs import JOURNEY
 
         width = JOURNEY.embeddings.shape[1]
-        return Setting(JOURNEY.tokens, True, width, state, hold, layer, seed)
-    return Setting(words_of(text), False, width, state, hold, layer, seed)
+        return InfluenceSetup(JOURNEY.tokens, True, width, state, hold, layer, seed)
+    return InfluenceSetup(words_of(text), False, width, state, hold, layer, seed)
 
 
 @cached(key=lambda setting: setting)
-def reach(setting: Setting) -> Reach:
+def reach(setting: InfluenceSetup) -> Reach:
     """Gradients of the last state and the last context with respect to every token."""
     from pages.learn.why_attention.experiment import (
         against_equal_share,
@@ -134,7 +134,7 @@ def reach(setting: Setting) -> Reach:
 
 
 @cached(key=lambda setting: setting)
-def growth(setting: Setting) -> pd.DataFrame:
+def growth(setting: InfluenceSetup) -> pd.DataFrame:
     """Token 0's share of the influence while the sentence, repeated, grows to 64 tokens."""
     from pages.learn.why_attention.experiment import first_token_shares
 
@@ -152,7 +152,7 @@ def growth(setting: Setting) -> pd.DataFrame:
     )
 
 
-def _vectors(setting: Setting) -> Tensor:
+def _vectors(setting: InfluenceSetup) -> Tensor:
     """(T, d), float64."""
     from attention_core.lecture_inputs import JOURNEY
     from pages.learn.why_attention.experiment import word_vectors
@@ -162,7 +162,7 @@ def _vectors(setting: Setting) -> Tensor:
     return word_vectors(setting.words, setting.width, setting.seed).double()
 
 
-def _layer(setting: Setting) -> Any:
+def _layer(setting: InfluenceSetup) -> Any:
     from pages.learn.why_attention.experiment import attention_layer
 
     if setting.layer == PLAIN:
@@ -170,7 +170,7 @@ def _layer(setting: Setting) -> Any:
     return attention_layer(setting.width, setting.state, setting.seed).double()
 
 
-def _networks(setting: Setting) -> list[tuple[Callable[[Tensor], Tensor], int]]:
+def _networks(setting: InfluenceSetup) -> list[tuple[Callable[[Tensor], Tensor], int]]:
     """For the GRU and for attention: copies (n, T, d) -> last vectors (n, size), and that size."""
     from pages.learn.why_attention.experiment import encoder, last_context, last_state
 

@@ -11,7 +11,7 @@ from pages.learn.why_attention.influence import (
     GRU,
     LENGTHS,
     TRAINABLE,
-    Setting,
+    InfluenceSetup,
     growth,
     reach,
 )
@@ -67,6 +67,6 @@ def questions() -> list[Question]:
     ]
 
 
-def _made_up(n_tokens: int, *, hold: float) -> Setting:
+def _made_up(n_tokens: int, *, hold: float) -> InfluenceSetup:
     words: Sequence[str] = [f"word{place}" for place in range(n_tokens)]
-    return Setting(tuple(words), False, 16, 32, hold, TRAINABLE, 0)
+    return InfluenceSetup(tuple(words), False, 16, 32, hold, TRAINABLE, 0)

@@ -19,7 +19,7 @@ TIME_WIDTH, TIME_SEED, RATIO_AT = 64, 0, 512
 
 
 @dataclass(frozen=True)
-class Times:
+class RunTimes:
     """Seconds of every run at every length: `seconds[name][length]`; on which processor."""
 
     seconds: dict[str, dict[int, Samples]]
@@ -61,10 +61,10 @@ class Times:
         )
 
 
-def times(round_: int) -> measure.Measured[Times]:
+def times(round_: int) -> measure.TimedResult[RunTimes]:
     """Measure the three ways at all lengths, or take the kept result; `FIRST` takes short ones."""
 
-    def make() -> Times:
+    def make() -> RunTimes:
         import torch
 
         from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, seconds_of
@@ -82,7 +82,7 @@ def times(round_: int) -> measure.Measured[Times]:
             if length == RATIO_AT:
                 loop, _, attention = measured.values()
                 ratio = paired_ratio(loop, attention)
-        return Times(seconds, ratio, lengths, repeats, torch.get_num_threads())
+        return RunTimes(seconds, ratio, lengths, repeats, torch.get_num_threads())
 
     return measure.kept(("why_attention",), round_, make)
 

@@ -16,7 +16,7 @@ from ui.text.number_text import written
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
-    from attention_core.analysis.head_statistics import TextAttention
+    from attention_core.analysis.head_statistics import TextWeights
 
 NATS, TURNED = "divergence (nats)", "1 − cosine"
 ALONE, OFF = "only this head is left", "only this head is off"
@@ -158,12 +158,12 @@ def what_is_lost(losses: Losses, layer: int) -> str:
     )
 
 
-def _attention(run: Run, layer: int) -> TextAttention:
+def _attention(run: Run, layer: int) -> TextWeights:
     import torch
 
-    from attention_core.analysis.head_statistics import TextAttention
+    from attention_core.analysis.head_statistics import TextWeights
 
-    return TextAttention(
+    return TextWeights(
         run.tensors.weights[layer],
         torch.tensor(run.tokens.ids),
         torch.tensor(run.tokens.special),

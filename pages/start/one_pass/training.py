@@ -19,7 +19,7 @@ NOTHING = "nothing: computed from the text"
 
 
 @dataclass(frozen=True)
-class Learned:
+class ParameterCounts:
     """The learned numbers of a model, all layers together, by the parts that hold them."""
 
     parts: dict[str, int]
@@ -35,15 +35,15 @@ class Learned:
 
 
 @cached(key=lambda name: models.key(name))
-def learned(name: str) -> Learned:
+def learned(name: str) -> ParameterCounts:
     """What a model has learned, counted from its loaded weights; errors as of loading."""
     from attention_core.costs.parameters import parameters_by_part
 
-    return Learned(parameters_by_part(models.get(name).core))
+    return ParameterCounts(parameters_by_part(models.get(name).core))
 
 
 def stops(
-    passed: OnePass, layer: OpenLayer, head: OpenHead, token: int, numbers: Learned
+    passed: OnePass, layer: OpenLayer, head: OpenHead, token: int, numbers: ParameterCounts
 ) -> pd.DataFrame:
     """A row a stop: what the token is there, its shape and its length, and what was learned for it.
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 from attention_core import Transformer, gpt2_config
 from attention_core.analysis.head_statistics import (
     STATISTICS,
-    TextAttention,
+    TextWeights,
     duplicate_score,
     induction_score,
     repeated_scores,
@@ -25,12 +25,12 @@ IDS = [1, 5, 8, 5, 8, 5, 5]
 SPECIAL = [True, False, False, False, False, False, True]
 
 
-def text(*, causal: bool, ids: list[int] = IDS, special: list[bool] = SPECIAL) -> TextAttention:
+def text(*, causal: bool, ids: list[int] = IDS, special: list[bool] = SPECIAL) -> TextWeights:
     generator = torch.Generator().manual_seed(3)
     scores = 2 * torch.randn(LAYERS, HEADS, len(ids), len(ids), generator=generator)
     if causal:
         scores.masked_fill_(~causal_mask(len(ids), len(ids)), -math.inf)
-    return TextAttention(scores.softmax(-1), torch.tensor(ids), torch.tensor(special), causal)
+    return TextWeights(scores.softmax(-1), torch.tensor(ids), torch.tensor(special), causal)
 
 
 def by_hand(name: str, w: list[list[float]], causal: bool) -> float:
@@ -93,7 +93,7 @@ def test_one_token_has_nothing_to_choose(causal: bool):
 
 
 def test_uniform_attention_is_even():
-    uniform = TextAttention(
+    uniform = TextWeights(
         causal_mask(6, 6) / torch.arange(1, 7)[:, None],
         torch.arange(6),
         torch.zeros(6, dtype=torch.bool),
@@ -113,7 +113,7 @@ def test_names_are_slugs_and_every_definition_is_said():
 
 def test_shapes_that_do_not_fit():
     with pytest.raises(ValueError, match=r"\(2, 3, 7, 7\), \(6,\)"):
-        TextAttention(text(causal=True).weights, torch.arange(6), torch.zeros(6).bool(), True)
+        TextWeights(text(causal=True).weights, torch.arange(6), torch.zeros(6).bool(), True)
 
 
 def test_a_head_of_weights_that_is_an_induction_head():

@@ -107,9 +107,9 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
 
 def test_downloads_and_snippet_are_the_picture(expected, capsys: pytest.CaptureFixture[str]):
     ids, n_prompt, weights, _ = expected
-    made = run.generation(run.Settings(DECODER, PROMPT, N_NEW, 0.0, 0))
+    made = run.generation(run.SamplingSettings(DECODER, PROMPT, N_NEW, 0.0, 0))
     assert made.trace.ids == tuple(ids)
-    shown = step.show(made, step.View(step.ONE, LAYER, HEAD, False))
+    shown = step.show(made, step.HeadView(step.ONE, LAYER, HEAD, False))
     rows = pd.read_csv(io.BytesIO(take_away._csv(shown)), keep_default_na=False)
     assert len(rows) == sum(n_prompt + i for i in range(N_NEW))
     read = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
@@ -119,7 +119,7 @@ def test_downloads_and_snippet_are_the_picture(expected, capsys: pytest.CaptureF
     np.testing.assert_allclose(stored["weights"], weights.numpy(), atol=1e-5)
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids
     for which, without in ((step.ONE, False), (step.LAYER, True)):
-        shown = step.show(made, step.View(which, LAYER, HEAD, without))
+        shown = step.show(made, step.HeadView(which, LAYER, HEAD, without))
         names, _ = executed(step.snippet(shown, STEP - 1), capsys)
         np.testing.assert_allclose(names["row"], shown.weights[n_prompt + STEP - 2], atol=1e-5)
 
@@ -186,14 +186,14 @@ def test_hostile_text_and_sampling(site: AppTest):
 
 def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     run.generation.clear()
-    asked: list[run.Settings] = []
+    asked: list[run.SamplingSettings] = []
 
-    def stopped(settings: run.Settings, on_progress: Any) -> run.Generation:
+    def stopped(settings: run.SamplingSettings, on_progress: Any) -> run.Generation:
         asked.append(settings)
         raise ValueError("ran")
 
     monkeypatch.setattr(run, "_make", stopped)
-    settings = run.Settings(DECODER, PROMPT, 5, 0.0, 0)
+    settings = run.SamplingSettings(DECODER, PROMPT, 5, 0.0, 0)
     site.session_state["generated_tokens_stopped"] = settings
     open_whole_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
     assert asked == []
@@ -212,13 +212,13 @@ def test_a_run_reports_and_can_be_abandoned():
         if count == 2:
             raise InterruptedError
 
-    settings = run.Settings(DECODER, "Nobody else runs this", 6, 0.0, 0)
+    settings = run.SamplingSettings(DECODER, "Nobody else runs this", 6, 0.0, 0)
     with pytest.raises(InterruptedError):
         run.generation(settings, report)
     assert max(counts) == 2
     assert run.generation(settings).trace.n_steps == 6  # nothing was left locked
     with pytest.raises(OverLimit, match="Choose 2 to 40 new tokens, not 41"):
-        run.generation(run.Settings(DECODER, PROMPT, 41, 0.0, 0))
+        run.generation(run.SamplingSettings(DECODER, PROMPT, 41, 0.0, 0))
 
 
 def test_a_model_with_a_short_context(
@@ -243,6 +243,6 @@ def test_a_model_with_a_short_context(
     assert not messages(site)
     assert len(shaded(site)["tokens"]) == 10  # the ninth is run, the tenth only chosen
     assert shaded(site)["title"].endswith("L1H2")
-    made = run.generation(run.Settings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
+    made = run.generation(run.SamplingSettings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
     assert made.ended == "The context of this model has room for 7 new tokens only."
     assert sink.measured(made).heads.shape == (2, 3)

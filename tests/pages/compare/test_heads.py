@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from attention_core import AttentionRecord
 from pages.compare.heads import choices, stages, statistics, take_away, values
-from pages.compare.heads.values import CONTRIBUTIONS, Reading
+from pages.compare.heads.values import CONTRIBUTIONS, MapOptions
 from serving import runs
 from serving.heads import strongest
 from serving.models import ready
@@ -203,12 +203,12 @@ def test_one_scale_and_the_threshold(site: AppTest):
 
 def test_the_files_hold_every_value():
     run = runs.run(ENCODER, TEXT)
-    plain = take_away.arrays(run, Reading())
+    plain = take_away.arrays(run, MapOptions())
     np.testing.assert_array_equal(plain["weights"], run.weights)
     assert plain["weights"].dtype == np.float32
     np.testing.assert_array_equal(plain["tokens"], run.tokens.labels)
     assert "values_as_shown" not in plain
-    reading = Reading(CONTRIBUTIONS, hidden=(0, 2))
+    reading = MapOptions(CONTRIBUTIONS, hidden=(0, 2))
     changed = take_away.arrays(run, reading)
     np.testing.assert_array_equal(changed["weights"], run.weights)
     np.testing.assert_array_equal(changed["values_as_shown"], values.values(run, reading))

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from pages.compare.heads import offline
-from pages.compare.heads.offline import Part, page
+from pages.compare.heads.offline import OfflineComponent, page
 from tests.helpers.html_elements import Elements
 
 HOSTILE = "</script></title><img src=x onerror=alert(1)><!--<script>"
@@ -16,7 +16,9 @@ JS = 'const text = "</SCRIPT><!-- <script>";\nexport default function ({ data })
 
 
 def test_nothing_breaks_out_of_its_element():
-    part = Part(HOSTILE, HOSTILE, JS, HOSTILE.encode(), "open", {HOSTILE: {"a": HOSTILE}}, HOSTILE)
+    part = OfflineComponent(
+        HOSTILE, HOSTILE, JS, HOSTILE.encode(), "open", {HOSTILE: {"a": HOSTILE}}, HOSTILE
+    )
     text = page(HOSTILE, [part, part], notes=[HOSTILE])
     elements = Elements(text)
     tags = [tag for tag, _ in elements.found]
@@ -41,13 +43,13 @@ def test_nothing_breaks_out_of_its_element():
 )  # fmt: skip
 def test_a_script_that_cannot_be_a_part_is_refused(js: str):
     with pytest.raises(ValueError, match="export|import"):
-        page("t", [Part("", "", js, b"")])
+        page("t", [OfflineComponent("", "", js, b"")])
 
 
 def test_a_page_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(offline, "MAX_BYTES", 100)
     with pytest.raises(ValueError, match="the limit is 100"):
-        page("t", [Part("", "", JS, bytes(100))])
+        page("t", [OfflineComponent("", "", JS, bytes(100))])
 
 
 def test_the_page_has_the_colours_of_both_themes():

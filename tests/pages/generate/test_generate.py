@@ -19,7 +19,7 @@ from serving import models, race, rounded
 from serving.interruptions import Heartbeat
 from serving.jobs import JobQueue, Stopped
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
-from serving.race import CacheSize, RaceStep, Request
+from serving.race import CacheSize, RaceRequest, RaceStep
 from serving.step_times import StepTime
 from tests.helpers.apptest import messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, FIRST_GPT2
@@ -30,8 +30,10 @@ PAGE = "pages/generate/generate/page.py"
 DEADLINE = 120.0
 
 
-def request(n_new: int = 5, prompt: str = "The next day is bright", **options: object) -> Request:
-    return Request(DECODER, prompt, n_new, **options)  # type: ignore[arg-type]
+def request(
+    n_new: int = 5, prompt: str = "The next day is bright", **options: object
+) -> RaceRequest:
+    return RaceRequest(DECODER, prompt, n_new, **options)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +64,7 @@ class Held:
         self.job: Job | None = None
         original_init = Job.__init__
 
-        def remember_first(job: Job, asked: Request) -> None:
+        def remember_first(job: Job, asked: RaceRequest) -> None:
             original_init(job, asked)
             self.job = self.job or job
 
@@ -268,7 +270,7 @@ def test_a_failing_model_is_a_message_and_the_queue_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(models, "get", lambda name: 1 / 0)
         assert "see the server log" in finish(submit(queue, request(1))).error
-    assert finish(submit(queue, Request("no-such-model", "x", 1))).state == "failed"
+    assert finish(submit(queue, RaceRequest("no-such-model", "x", 1))).state == "failed"
     assert finish(submit(queue, request(1))).state == "done"
 
 

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from attention_core.costs.public_models import PUBLIC_MODELS
 from pages.kv_cache.calculator.sentences import crossing
-from pages.kv_cache.calculator.setting import Setting
+from pages.kv_cache.calculator.setting import CacheScenario
 from tests.helpers.apptest import code, messages, open_whole_page
 from tests.helpers.charts import drawn_charts
 
@@ -118,6 +118,6 @@ def test_charts_hold_what_the_tables_hold(site: AppTest):
 
 def test_caches_that_exceed_the_weights_at_once_are_said_to():
     model = next(model for model in PUBLIC_MODELS if model.name == "GPT-2 small")
-    chosen = Setting(model, model, 1024, 1024, cache_bits=32, weight_bits=4, memory=10**9)
+    chosen = CacheScenario(model, model, 1024, 1024, cache_bits=32, weight_bits=4, memory=10**9)
     assert "of these 1024 together with their first tokens" in crossing(chosen)
     assert "together at" in crossing(replace(chosen, batch=2))

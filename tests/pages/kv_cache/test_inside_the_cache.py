@@ -111,7 +111,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
 
 def test_what_each_way_costs_and_how_far_it_is_off(expected):
     prompt, new, _, _, logits = expected
-    made = run.run(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
+    made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
     assert [step.token_id for step in made.steps] == new
     found = full.full(made, ROOM)
     text, model = prompt + new[:-1], bundled(FIRST_GPT2)
@@ -135,7 +135,7 @@ def test_what_each_way_costs_and_how_far_it_is_off(expected):
 
 def test_downloads_and_snippet(expected, capsys: pytest.CaptureFixture[str]):
     prompt, new, keys, values, logits = expected
-    made = run.run(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
+    made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
     stored = take_away.arrays(made)
     np.testing.assert_allclose(stored["keys"][LAYER, HEAD], keys, atol=1e-4)
     np.testing.assert_allclose(stored["values"][LAYER, HEAD], values, atol=1e-4)
@@ -195,12 +195,12 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
     run.run.clear()
     asked = []
 
-    def make(settings: run.Settings, reporter: run.Reporter) -> run.Run:
+    def make(settings: run.CacheSettings, reporter: run.Reporter) -> run.CacheRun:
         asked.append(settings)
         raise ValueError("ran")
 
     monkeypatch.setattr(run, "_make", make)
-    settings = run.Settings(FIRST_GPT2, PROMPT, 4)
+    settings = run.CacheSettings(FIRST_GPT2, PROMPT, 4)
     site.session_state["inside_the_cache_run_stopped"] = settings
     open_whole_page(site, PAGE, inside_the_cache_prompt=PROMPT, inside_the_cache_tokens="4")
     assert asked == []
@@ -210,7 +210,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
 
 
 def test_a_stopped_filling_leaves_the_rest_and_starts_again(site: AppTest):
-    settings = run.Settings(FIRST_GPT2, PROMPT, N_NEW)
+    settings = run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW)
     full.full.clear()
     site.session_state["inside_the_cache_fill_stopped"] = (settings, ROOM)
     open_whole_page(site, PAGE, **LINK)
@@ -232,13 +232,13 @@ def test_a_run_reports_and_can_be_abandoned():
         if count == 2:
             raise InterruptedError
 
-    settings = run.Settings(FIRST_GPT2, "Nobody else runs this", 3)
+    settings = run.CacheSettings(FIRST_GPT2, "Nobody else runs this", 3)
     with pytest.raises(InterruptedError):
         run.run(settings, report)
     assert max(counts) == 2
     assert run.run(settings).n_steps == 3  # nothing was left locked
     with pytest.raises(OverLimit, match="Choose 2 to 40 new tokens, not 41"):
-        run.run(run.Settings(FIRST_GPT2, PROMPT, 41))
+        run.run(run.CacheSettings(FIRST_GPT2, PROMPT, 41))
 
 
 def test_a_model_with_a_short_context(
@@ -266,7 +266,7 @@ def test_a_model_with_a_short_context(
     header, drawn = maps(site)[0]
     assert drawn.shape == (9, 4)  # the ninth is run, the tenth only chosen
     assert header["title"] == "Keys, layer 1, KV head 2"
-    made = run.run(run.Settings("tiny-gpt2", "The cat sat", 16))
+    made = run.run(run.CacheSettings("tiny-gpt2", "The cat sat", 16))
     assert made.ended == "The context of this model has room for 7 new tokens only."
     assert numbers.formula_bytes(made, made.n_rows) == made.steps[0].nbytes == 2 * 9 * 12 * 2 * 4
     assert "rows 0 to 2" in pictures.sentence(made, 0)
@@ -274,7 +274,7 @@ def test_a_model_with_a_short_context(
 
 
 def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
-    made = run.run(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
+    made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
     assert made.nbytes == made.keys.nbytes + made.values.nbytes + N_NEW * 8192 * 4
     with pytest.raises(ValueError, match="read-only"):
         made.keys[0, 0, 0, 0] = 1
@@ -282,7 +282,7 @@ def test_the_run_s_bytes_are_counted_and_its_arrays_are_read_only():
 
 def test_a_run_through_a_small_cache_is_kept():
     """The sizes of the model's caches, which its steps name, do not count as its bytes."""
-    made = run.run(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
+    made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
     full_cache = full.full(made, ROOM)
     assert full.full.is_cached(made, ROOM)
     assert full.full(made, ROOM) is full_cache

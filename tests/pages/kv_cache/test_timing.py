@@ -18,7 +18,7 @@ from pages.kv_cache.timing import (
     take_away,
 )
 from pages.kv_cache.timing.job import TimingJob
-from pages.kv_cache.timing.measured import Run, Series
+from pages.kv_cache.timing.measured import TimingRun, TimingSeries
 from serving import jobs
 from serving.limits import MAX_TIMED_RUNS
 from serving.timing.subjects import (
@@ -26,7 +26,7 @@ from serving.timing.subjects import (
     CORE_UNCACHED,
     FIRST,
     TINY,
-    Question,
+    TimingRequest,
 )
 from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.jobs import finish
@@ -37,13 +37,13 @@ PROMPT = "The next day is bright"
 BOTH = (CORE_CACHED, CORE_UNCACHED)
 
 
-def run_of(cached: list[list[float]], uncached: list[list[float]]) -> Run:
+def run_of(cached: list[list[float]], uncached: list[list[float]]) -> TimingRun:
     """A run with these seconds: (repeats, steps) of each way."""
     n = len(cached[0])
     keys = np.arange(5, 5 + n)
     shared = {"token_ids": np.zeros((len(cached), n), int), "n_keys": keys}
     series = {
-        CORE_CACHED: Series(
+        CORE_CACHED: TimingSeries(
             True,
             np.array(cached),
             n_new=np.ones(n, int),
@@ -52,7 +52,7 @@ def run_of(cached: list[list[float]], uncached: list[list[float]]) -> Run:
             terms=(100, 1, 0),
             **shared,
         ),
-        CORE_UNCACHED: Series(
+        CORE_UNCACHED: TimingSeries(
             False,
             np.array(uncached),
             n_new=keys,
@@ -62,8 +62,8 @@ def run_of(cached: list[list[float]], uncached: list[list[float]]) -> Run:
             **shared,
         ),
     }
-    question = Question(TINY, PROMPT, n, len(cached), BOTH)
-    return Run(question, "cpu, float32", datetime.now(UTC), 5, 4, False, series, 1e-6, {})
+    question = TimingRequest(TINY, PROMPT, n, len(cached), BOTH)
+    return TimingRun(question, "cpu, float32", datetime.now(UTC), 5, 4, False, series, 1e-6, {})
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     assert any("belong to other settings" in element.value for element in site.info)
     job = run_job(site)
     assert not site.info
-    assert job.question == Question(TINY, "A linked text", 16, 2, BOTH)
+    assert job.question == TimingRequest(TINY, "A linked text", 16, 2, BOTH)
     cached, uncached = (
         [sum(s.seconds for s in repeat) for repeat in job.recorder.steps[name]] for name in BOTH
     )

@@ -23,7 +23,7 @@ from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.step_times import StepTime
 from serving.timing import subjects
-from serving.timing.measurement import Comparison
+from serving.timing.measurement import LogitComparison
 from serving.timing.subjects import (
     CORE_CACHED,
     CORE_GRAPHS,
@@ -32,7 +32,7 @@ from serving.timing.subjects import (
     THEIRS_CACHED,
     TINY,
     UNROUNDED,
-    Question,
+    TimingRequest,
 )
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.jobs import finish, watch_until
@@ -42,7 +42,7 @@ BOTH = (CORE_CACHED, CORE_UNCACHED)
 DEADLINE = 120.0
 
 
-def measured_job(question: Question) -> TimingJob:
+def measured_job(question: TimingRequest) -> TimingJob:
     job = TimingJob(question)
     JobQueue().put(job)
     assert finish(job).state == "done", job.error
@@ -54,7 +54,7 @@ def step(token_id: int, logits: list[float]) -> Step:
 
 
 def test_every_way_makes_the_core_s_own_tokens():
-    job = measured_job(Question(TINY, PROMPT, 16, 2, UNROUNDED))
+    job = measured_job(TimingRequest(TINY, PROMPT, 16, 2, UNROUNDED))
     model = subjects.load(TINY)
     ids = model.tokenizer.encode(PROMPT).ids
     expected = generate(model.core, ids, max_new_tokens=16)  # type: ignore[arg-type]
@@ -81,7 +81,7 @@ def test_every_way_makes_the_core_s_own_tokens():
 
 
 def test_rounded_weights_are_timed_and_not_compared():
-    job = measured_job(Question(TINY, PROMPT, 16, 1, (CORE_CACHED, CORE_INT8)))
+    job = measured_job(TimingRequest(TINY, PROMPT, 16, 1, (CORE_CACHED, CORE_INT8)))
     model, core = subjects.load(TINY), subjects._untrained_int8(TINY)
     ids = model.tokenizer.encode(PROMPT).ids
     cache = core.new_cache(1, len(ids) + 15)
@@ -99,14 +99,14 @@ def test_rounded_weights_are_timed_and_not_compared():
 def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypatch):
     monkeypatch.setattr(rounded, "has_gpu", lambda: False)
     assert CORE_GRAPHS not in subjects.ways()
-    job = TimingJob(Question(TINY, PROMPT, 16, 1, (CORE_GRAPHS,)))
+    job = TimingJob(TimingRequest(TINY, PROMPT, 16, 1, (CORE_GRAPHS,)))
     JobQueue().put(job)
     assert finish(job).state == "failed"
     assert job.error.startswith("There is no GPU here")
     # without one, the same steps one by one
     monkeypatch.setattr(rounded, "has_gpu", lambda: True)
     assert CORE_GRAPHS in subjects.ways()
-    job = measured_job(Question(TINY, PROMPT, 16, 2, (CORE_CACHED, CORE_GRAPHS)))
+    job = measured_job(TimingRequest(TINY, PROMPT, 16, 2, (CORE_CACHED, CORE_GRAPHS)))
     model = subjects.load(TINY)
     core = copy.deepcopy(model.core).to(torch.bfloat16)
     ids = model.tokenizer.encode(PROMPT).ids
@@ -124,7 +124,7 @@ def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypa
 
 
 def test_logits_are_compared_until_tokens_part():
-    comparison = Comparison(BOTH)
+    comparison = LogitComparison(BOTH)
     rounds = [((7, [0.0, 1.0]), (7, [0.0, 1.5])), ((7, [0.0, 1.0]), (8, [0.0, 3.0])),
               ((7, [0.0, 1.0]), (7, [9.0, 9.0]))]  # fmt: skip
     for one, other in rounds:
@@ -132,7 +132,7 @@ def test_logits_are_compared_until_tokens_part():
             comparison.add(Turn(0, name, step(*made)))
     assert comparison.parted == {CORE_UNCACHED: 1}
     assert comparison.largest_difference == 2.0  # of the step that parted them, none after it
-    bad = Comparison(BOTH)
+    bad = LogitComparison(BOTH)
     for value in (math.nan, 1.0):
         for name in BOTH:
             bad.add(Turn(0, name, step(1, [value, 0.0])))
@@ -163,8 +163,8 @@ def test_two_visitors_jobs_run_one_after_the_other():
             running.set()
             assert release.wait(DEADLINE)
 
-    first = Held(Question(TINY, PROMPT, 16, 1, BOTH))
-    second = TimingJob(Question(TINY, "A second visitor's words", 16, 1, BOTH))
+    first = Held(TimingRequest(TINY, PROMPT, 16, 1, BOTH))
+    second = TimingJob(TimingRequest(TINY, "A second visitor's words", 16, 1, BOTH))
     queue.put(first)
     watch_until(running, first)
     queue.put(second)
@@ -186,7 +186,7 @@ def test_stop_ends_a_long_pass_at_its_next_layer():
             super().check_stop(layer)
 
     # the first pass that is run has 400 tokens and more, and 30 layers
-    job = Counted(Question(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
+    job = Counted(TimingRequest(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
     JobQueue().put(job)
     watch_until(inside, job)
     job.stop()
@@ -199,7 +199,7 @@ def test_stop_ends_a_long_pass_at_its_next_layer():
 
 
 def test_a_page_s_pass_goes_in_between_two_steps():
-    job = TimingJob(Question(TINY, PROMPT, 512, 5, BOTH))
+    job = TimingJob(TimingRequest(TINY, PROMPT, 512, 5, BOTH))
     JobQueue().put(job)
     while job.recorder.n_steps < 20 and not job.finished.is_set():
         job.finished.wait(0.002)
@@ -234,12 +234,12 @@ def test_a_page_s_pass_goes_in_between_two_steps():
 def test_what_cannot_be_asked(changed: dict[str, object], message: str):
     settings = {"model": TINY, "prompt": PROMPT, "n_new": 16, "repeats": 1, "contenders": BOTH}
     with pytest.raises(ValueError, match=message):
-        TimingJob(Question(**settings | changed))  # type: ignore[arg-type]
+        TimingJob(TimingRequest(**settings | changed))  # type: ignore[arg-type]
 
 
 def test_what_would_take_too_long_is_refused_after_the_warm_up(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("serving.timing.measurement.MAX_TIMED_SECONDS", 0)
-    job = TimingJob(Question(TINY, PROMPT, 16, 1, BOTH))
+    job = TimingJob(TimingRequest(TINY, PROMPT, 16, 1, BOTH))
     JobQueue().put(job)
     assert finish(job).state == "failed"
     assert "this would take about 0 minutes" in job.error

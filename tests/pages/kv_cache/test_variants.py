@@ -182,7 +182,7 @@ def test_the_sentence_names_every_form_that_is_clearly_faster():
     seconds["MQA"] = (0.5,) * 5 + (1.5,) * 4
     ones = dict.fromkeys(spread, 1)
     asked = timing.setting(TEXT, 8, 256)
-    times = timing.Times(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
+    times = timing.VariantTimes(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
     assert "Clearly faster than MHA: GQA 2. GQA 2 takes 0.80 of its time" in timing.said(times)
     times.seconds["GQA 2"] = times.seconds["MHA"]
     assert "that of MQA, 0.50 of MHA's time" in timing.said(times)

@@ -141,7 +141,7 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
 
 def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
     ids, _, _, _ = expected
-    made = run.growth(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
+    made = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
     assert made.ids == tuple(ids)
     found = counts.contrast(made)
     encoder, text = bundled(ENCODER), bundled(FIRST_GPT2).tokenizer.decode(ids[:-1])
@@ -170,8 +170,8 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
 
 def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.MonkeyPatch):
     ids, n_prompt, now, _ = expected
-    made = run.growth(run.Settings(FIRST_GPT2, PROMPT, N_NEW))
-    look = pictures.View(made, STEP - 1, LAYER, HEAD, COLUMN)
+    made = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
+    look = pictures.StepView(made, STEP - 1, LAYER, HEAD, COLUMN)
     stored = take_away.arrays(look)
     assert list(stored["token_ids"]) == ids[:-1]
     for name, matrix in head_of(now).items():
@@ -218,10 +218,10 @@ def test_hostile_text(site: AppTest):
 
 
 def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
-    settings = run.Settings(FIRST_GPT2, PROMPT, 2)
+    settings = run.GrowthSettings(FIRST_GPT2, PROMPT, 2)
     run.growth.clear()
     with pytest.raises(OverLimit, match="Choose 2 to 8 new tokens, not 9"):
-        run.growth(run.Settings(FIRST_GPT2, PROMPT, 9))
+        run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, 9))
 
     def abandon(_: int) -> None:
         raise ZeroDivisionError
@@ -255,7 +255,7 @@ def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: 
     assert not site.exception
     assert not messages(site)
     assert site.session_state["what_is_recomputed_model"] == "short"
-    made = run.growth(run.Settings("short", "it saw it", 8))
+    made = run.growth(run.GrowthSettings("short", "it saw it", 8))
     assert [step.n_tokens for step in made.steps] == [3, 4]
     assert panels(site, 0)[0][1].shape == (4, 4)
     site.text_input("what_is_recomputed_prompt").set_value("it saw it and it").run()

@@ -206,7 +206,7 @@ def test_the_push_is_the_gradient_of_autograd(site: AppTest):
     np.testing.assert_allclose(table["advantage"], advantages, atol=0.006)
     model = bundled(FIRST_GPT2)
     run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS)
-    sampled = rewards.sample(rewards.Settings(FIRST_GPT2, TEXT, 6, 0))[1]
+    sampled = rewards.sample(rewards.RewardSettings(FIRST_GPT2, TEXT, 6, 0))[1]
     with torch.inference_mode():
         before = torch.tensor([[*run.tokens.ids, *sampled.ids[:2]]])
         logits = model.core(before).logits[0, -1]
@@ -233,7 +233,7 @@ def test_another_rule_samples_nothing_anew(site: AppTest, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("n", [1, MAX_CONTINUATIONS + 1])
 def test_the_number_of_continuations_is_bounded(n: int):
     with pytest.raises(OverLimit, match=f"not {n}"):
-        rewards.sample(rewards.Settings(FIRST_GPT2, TEXT, n, 0))
+        rewards.sample(rewards.RewardSettings(FIRST_GPT2, TEXT, n, 0))
 
 
 # ---- distillation

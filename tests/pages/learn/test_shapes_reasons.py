@@ -4,11 +4,11 @@ import pytest
 
 from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.reasons import reason
-from pages.learn.shapes.walk import LAST, Walk
+from pages.learn.shapes.walk import LAST, ShapeWalk
 from tests.helpers.bundled_models import DECODER, ENCODER
 
 
-def of_example(*, causal: bool, dropout: float) -> Walk:
+def of_example(*, causal: bool, dropout: float) -> ShapeWalk:
     return example.walk(
         ["a b c d"],
         d_in=7,

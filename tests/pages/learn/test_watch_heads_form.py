@@ -13,14 +13,14 @@ from streamlit.testing.v1 import AppTest
 from pages.learn.watch_heads_form import findings, job, live_chart, stored, watch
 from pages.learn.watch_heads_form.experiment.model import Design
 from pages.learn.watch_heads_form.experiment.training import HeadTraining
-from pages.learn.watch_heads_form.job import RUN_BYTES, FormingJob, Run
+from pages.learn.watch_heads_form.job import RUN_BYTES, FormingJob, TrainingRun
 from pages.learn.watch_heads_form.recording import (
     BLIND_GUESS,
     EVERY,
     TOKENS,
     Moment,
-    Recording,
-    Settings,
+    TrainingHistory,
+    TrainingSettings,
     moment,
 )
 from serving import compute, jobs
@@ -69,7 +69,7 @@ def drawn_maps(site: AppTest) -> tuple[dict, np.ndarray]:
     return header, weights.reshape(header["layers"], header["heads"], n, n)
 
 
-def trained(settings: Settings, n_steps: int) -> HeadTraining:
+def trained(settings: TrainingSettings, n_steps: int) -> HeadTraining:
     """A run of the same settings, made without the page."""
     design = Design(settings.n_heads, settings.mask, settings.scale, settings.dropout)
     training = HeadTraining(design, settings.seed)
@@ -131,12 +131,12 @@ def test_an_earlier_step_of_the_stored_run(site: AppTest):
     slider.set_value("0").run()
     header, weights = drawn_maps(site)
     assert header["title"] == "Stored run, after step 0"
-    expected = trained(Settings(), 0).measure()
+    expected = trained(TrainingSettings(), 0).measure()
     np.testing.assert_allclose(weights, expected.maps.numpy(), atol=0.02)
 
 
 def test_a_run_of_my_own_shows_the_tensors_of_its_model(site: AppTest):
-    settings = Settings(n_heads=2, seed=9)
+    settings = TrainingSettings(n_heads=2, seed=9)
     open_page(site, VIEW, watch_heads_form_heads="2", watch_heads_form_seed="9")
     site.button("watch_heads_form_play").click().run()
     assert my_job(site).settings == settings
@@ -169,7 +169,7 @@ def test_every_control_reaches_the_model(site: AppTest):
     site.run()
     site.segmented_control("watch_heads_form_distances").set_value("The same every time").run()
     site.button("watch_heads_form_play").click().run()
-    assert my_job(site).settings == Settings(1, 3, False, False, 0.2, True)
+    assert my_job(site).settings == TrainingSettings(1, 3, False, False, 0.2, True)
     finish(my_job(site))
     site.run()
     assert not site.exception
@@ -185,17 +185,17 @@ def test_every_control_reaches_the_model(site: AppTest):
 
 
 def test_a_paused_run_goes_on_as_if_nothing_had_been(monkeypatch: pytest.MonkeyPatch):
-    queue, settings = JobQueue(), Settings(n_heads=2, dropout=0.1)
+    queue, settings = JobQueue(), TrainingSettings(n_heads=2, dropout=0.1)
     number = job.new_number()
     first = FormingJob(number, settings)
-    real = Run.step
+    real = TrainingRun.step
 
-    def pausing(run: Run, check_stop: Callable[[], None]) -> None:
+    def pausing(run: TrainingRun, check_stop: Callable[[], None]) -> None:
         real(run, check_stop)
         if run.n_steps == 7:
             first.stop()
 
-    monkeypatch.setattr(Run, "step", pausing)
+    monkeypatch.setattr(TrainingRun, "step", pausing)
     queue.put(first)
     finish(first)
     assert first.state == "stopped"
@@ -223,7 +223,7 @@ def test_pausing_in_the_page_frees_the_place(site: AppTest, monkeypatch: pytest.
     assert site.button("watch_heads_form_pause").disabled
     # another visitor's run begins although the first is not over
     monkeypatch.setattr(job, "MAX_FORMING_STEPS", STEPS)
-    other = FormingJob(job.new_number(), Settings(n_heads=1))
+    other = FormingJob(job.new_number(), TrainingSettings(n_heads=1))
     watch.TRAININGS.put(other)
     finish(other)
     assert other.state == "done"
@@ -239,7 +239,7 @@ def test_two_visitors_one_after_the_other_and_nobody_waits_longer_than_a_step(
 ):
     monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
     queue = JobQueue()
-    first, second = (FormingJob(job.new_number(), Settings(n_heads=1)) for _ in range(2))
+    first, second = (FormingJob(job.new_number(), TrainingSettings(n_heads=1)) for _ in range(2))
     queue.put(first, owner="a")
     queue.put(second, owner="b")
     assert queue.ahead(second) == 1
@@ -260,15 +260,15 @@ def test_two_visitors_one_after_the_other_and_nobody_waits_longer_than_a_step(
 def test_a_visitor_who_leaves_frees_the_place(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
     monkeypatch.setattr(jobs, "UNWATCHED_SECONDS", 0.0)
-    queue, left = JobQueue(), FormingJob(job.new_number(), Settings(n_heads=1))
+    queue, left = JobQueue(), FormingJob(job.new_number(), TrainingSettings(n_heads=1))
     queue.put(left)
     assert left.finished.wait(60)
     assert left.state == "stopped"
 
 
 def test_a_run_takes_no_more_memory_than_it_is_counted_with():
-    settings = Settings(n_heads=8, mask=False)
-    run = Run(settings)
+    settings = TrainingSettings(n_heads=8, mask=False)
+    run = TrainingRun(settings)
     run.begin()
     for _ in range(EVERY):
         run.step()
@@ -300,33 +300,38 @@ def test_a_full_queue_is_said_and_loses_nothing(site: AppTest, monkeypatch: pyte
     assert drawn_maps(site)[0]["title"].startswith("Stored run")
 
 
-def moments_of(settings: Settings, **changes: object) -> Recording:
+def moments_of(settings: TrainingSettings, **changes: object) -> TrainingHistory:
     """A recording of two moments whose numbers are given."""
     first = moment(0, trained(settings, 0).measure(), causal=settings.mask)
-    return Recording(settings, [first, replace(first, step=50, **changes)])
+    return TrainingHistory(settings, [first, replace(first, step=50, **changes)])
 
 
 def test_sentences_follow_the_numbers():
-    usual = moments_of(Settings(n_heads=2), loss_trained=0.2, loss_unseen=0.3, right=0.91)
+    usual = moments_of(TrainingSettings(n_heads=2), loss_trained=0.2, loss_unseen=0.3, right=0.91)
     assert findings.dropped(usual).startswith("**The loss dropped at step 50**")
     assert "91% of the guesses are right" in findings.learned(usual)
-    trap = moments_of(Settings(n_heads=2, one_distance=True), loss_trained=0.0, loss_unseen=9.5)
+    trap = moments_of(
+        TrainingSettings(n_heads=2, one_distance=True), loss_trained=0.0, loss_unseen=9.5
+    )
     assert "It learned a distance" in findings.learned(trap)
     assert "the loss is 9.50" in findings.learned(trap)
     open_eyed = moments_of(
-        Settings(n_heads=2, mask=False), loss_trained=0.0, loss_unseen=0.0, loss_writing=4.25
+        TrainingSettings(n_heads=2, mask=False),
+        loss_trained=0.0,
+        loss_unseen=0.0,
+        loss_writing=4.25,
     )
     assert "the loss is 4.25" in findings.learned(open_eyed)
-    waiting = moments_of(Settings(n_heads=2), loss_trained=3.3)
+    waiting = moments_of(TrainingSettings(n_heads=2), loss_trained=3.3)
     assert "It has not dropped yet" in findings.dropped(waiting)
     assert "Watch what comes first" in findings.learned(waiting)
     over = replace(waiting.moments[-1], step=MAX_FORMING_STEPS)
-    ended = Recording(Settings(n_heads=2, scale=False), [*waiting.moments, over])
+    ended = TrainingHistory(TrainingSettings(n_heads=2, scale=False), [*waiting.moments, over])
     assert findings.learned(ended).startswith("Without the scale")
 
 
 def test_stored_runs_are_written_and_read_again():
-    run = Run(Settings(n_heads=2))
+    run = TrainingRun(TrainingSettings(n_heads=2))
     run.begin()
     text = stored.to_json({"one": run.recording}, "a machine", "2026-01-02")
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
@@ -361,7 +366,7 @@ def test_a_paused_run_writes_nothing_more_until_it_goes_on():
     def pause() -> None:
         raise Paused
 
-    run = Run(Settings(n_heads=2))
+    run = TrainingRun(TrainingSettings(n_heads=2))
     with pytest.raises(Paused):
         run.begin(pause)
     assert run.recording.moments == []

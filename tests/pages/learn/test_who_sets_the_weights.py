@@ -268,7 +268,7 @@ def test_a_rate_that_is_too_large(site: AppTest):
 
 def test_the_model_of_all_visitors_stays_as_it_is_and_no_copy_is_kept():
     own = {name: tensor.clone() for name, tensor in bundled(FIRST_GPT2).core.state_dict().items()}
-    run.run(run.Settings(FIRST_GPT2, "It never changes", 0.1, 2))
+    run.run(run.FineTuningSettings(FIRST_GPT2, "It never changes", 0.1, 2))
     core = models.get(FIRST_GPT2).core
     assert all(torch.equal(tensor.cpu(), own[name]) for name, tensor in core.state_dict().items())
     assert all(not p.requires_grad and p.grad is None for p in core.parameters())
@@ -283,10 +283,10 @@ def test_one_run_at_a_time_and_who_waits_may_stop():
         raise Left
 
     with run._one_at_a_time, pytest.raises(Left):
-        run.run(run.Settings(FIRST_GPT2, "Somebody else is training", 0.001, 1), leave)
+        run.run(run.FineTuningSettings(FIRST_GPT2, "Somebody else is training", 0.001, 1), leave)
     # a run that is stopped leaves nothing behind: the next may begin
     with pytest.raises(Left):
-        run.run(run.Settings(FIRST_GPT2, "Stopped in its middle", 0.001, 1), leave)
+        run.run(run.FineTuningSettings(FIRST_GPT2, "Stopped in its middle", 0.001, 1), leave)
     assert run._one_at_a_time.acquire(blocking=False)
     run._one_at_a_time.release()
     assert run._copy.n_cached == 0
@@ -295,16 +295,16 @@ def test_one_run_at_a_time_and_who_waits_may_stop():
 def test_limits(monkeypatch: pytest.MonkeyPatch):
     for steps in (0, 6):
         with pytest.raises(OverLimit, match=f"not {steps}"):
-            run.run(run.Settings(FIRST_GPT2, TEXT, 0.001, steps))
+            run.run(run.FineTuningSettings(FIRST_GPT2, TEXT, 0.001, steps))
     with pytest.raises(ValueError, match=r"got 0\.5"):
-        run.run(run.Settings(FIRST_GPT2, TEXT, 0.5, 1))
+        run.run(run.FineTuningSettings(FIRST_GPT2, TEXT, 0.5, 1))
     monkeypatch.setattr(run, "MAX_TRAINED_COPY_BYTES", 600_000_000)
     with pytest.raises(OverLimit, match=r"takes 878 MB.*may take 600 MB"):
-        run.run(run.Settings(DECODER, "A model that is too large", 0.001, 1))
+        run.run(run.FineTuningSettings(DECODER, "A model that is too large", 0.001, 1))
 
 
 def test_stopped_stays_stopped(site: AppTest):
-    settings = run.Settings(FIRST_GPT2, TEXT + " again", RATE, 1)
+    settings = run.FineTuningSettings(FIRST_GPT2, TEXT + " again", RATE, 1)
     site.session_state["who_sets_the_weights_run_stopped"] = settings
     open_page(
         site,

@@ -113,11 +113,11 @@ def test_an_older_snapshot_stays_in_use_until_the_new_one_is_complete(
     download = hub.start_download("lab/tiny")
     poll(fake_hub.half_sent.is_set)
     download.cancel()
-    assert sources.find("lab/tiny") == sources.Source("hub cache", older)
+    assert sources.find("lab/tiny") == sources.WeightsSource("hub cache", older)
     fake_hub.slow_file = ""
     again = hub.start_download("lab/tiny")
     assert again.wait(60) == "done", again.error
-    assert sources.find("lab/tiny") == sources.Source("hub cache", again.path)
+    assert sources.find("lab/tiny") == sources.WeightsSource("hub cache", again.path)
 
 
 def test_a_commit_needs_no_reference(
@@ -162,7 +162,7 @@ def test_no_room_on_the_disk_names_both_sizes(
     monkeypatch.setattr(shutil, "disk_usage", usage)
     cache = tmp_path / "not" / "yet" / "there"
     fetch.check_room(cache, 1_500_000)
-    with pytest.raises(fetch.Refused, match=r"needs 2,345\.0 MB, but 1\.5 MB are free"):
+    with pytest.raises(fetch.DownloadRefused, match=r"needs 2,345\.0 MB, but 1\.5 MB are free"):
         fetch.check_room(cache, 2_345_000_000)
     assert asked == [tmp_path, tmp_path]
 
@@ -177,7 +177,7 @@ def test_room_is_looked_for_before_anything_is_fetched(
     # read once, at import: in a process of its own the variable that fake_hub removes is enough
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=7_000))
-    with pytest.raises(fetch.Refused, match=r"but 0\.0 MB are free"):
+    with pytest.raises(fetch.DownloadRefused, match=r"but 0\.0 MB are free"):
         fetch.fetch("lab/tiny", "main", hub_cache)
     assert not any("/resolve/" in path for path in fake_hub.requested)
     assert not hub_cache.exists()
@@ -416,9 +416,9 @@ def test_choose_takes_the_shards_and_nothing_else() -> None:
     }
     chosen = fetch.choose(sizes)
     assert sum(chosen.values()) == 10
-    with pytest.raises(fetch.Refused, match="size"):
+    with pytest.raises(fetch.DownloadRefused, match="size"):
         fetch.choose({"config.json": 1, "model.safetensors": None})
-    with pytest.raises(fetch.Refused, match="MB"):
+    with pytest.raises(fetch.DownloadRefused, match="MB"):
         fetch.choose({"config.json": 10**9, "model.safetensors": 1})
 
 

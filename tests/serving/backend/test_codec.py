@@ -13,7 +13,7 @@ from serving.backend import codec
 from serving.backend.codec import END, HEARTBEAT, ServerBusy, ServerUnavailable
 from serving.limits import MAX_EVENT_BYTES, MAX_TENSOR_BYTES, OverLimit
 from serving.race import Begun, CacheSize, Ended, RaceStep
-from serving.recording import Recording, RunTensors
+from serving.recording import RecordedPass, RunTensors
 from serving.step_times import StepTime
 from serving.timing.measurement import Described, Doing, Timed, WarmedUp
 
@@ -29,10 +29,10 @@ EVENTS = [
 ]
 
 
-def recording(size: int = 4) -> Recording:
+def recording(size: int = 4) -> RecordedPass:
     names = [field.name for field in fields(RunTensors)]
     tensors = {name: torch.randn(2, 3, size).transpose(0, 2) for name in names}
-    return Recording(RunTensors(**tensors), 0.125)
+    return RecordedPass(RunTensors(**tensors), 0.125)
 
 
 def chunks(data: bytes, size: int) -> Iterator[bytes]:
@@ -50,7 +50,7 @@ def test_tensors_keep_every_bit(size: int):
     sent = recording()
     data = HEARTBEAT + codec.encode(sent) + codec.encode(Doing("")) + END
     _, received, _ = codec.decode(chunks(data, size))
-    assert isinstance(received, Recording)
+    assert isinstance(received, RecordedPass)
     assert received.scale == sent.scale
     assert_close(vars(received.tensors), vars(sent.tensors), rtol=0, atol=0)
 
@@ -103,7 +103,7 @@ def test_malformed_answers_are_rejected(data: bytes):
 
 def test_tensors_of_other_names_are_rejected():
     tensors = save({"other": torch.zeros(2)})
-    line = {"event": "Recording", "scale": 1.0, "tensor_bytes": len(tensors)}
+    line = {"event": "RecordedPass", "scale": 1.0, "tensor_bytes": len(tensors)}
     with pytest.raises(ServerUnavailable):
         list(codec.decode(iter([json.dumps(line).encode(), b"\n", tensors, END])))
 

@@ -21,18 +21,18 @@ from serving.backend import client, codec, router, service
 from serving.backend.codec import END, Event, ServerUnavailable
 from serving.jobs import Stopped, Work
 from serving.limits import MAX_MAP_TOKENS, MAX_REQUEST_BYTES, STUCK_SECONDS, OverLimit
-from serving.race import Begun, Ended, RaceStep, Request
+from serving.race import Begun, Ended, RaceRequest, RaceStep
 from serving.timing import measurement
 from serving.timing.measurement import Doing, Timed
-from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, TINY, Question
+from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, TINY, TimingRequest
 from tests.helpers.apptest import FRAME, open_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.until import until
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = "The animal didn't cross the street"
-QUESTION = Question(TINY, "The next day is bright", 16, 2, (CORE_CACHED, CORE_UNCACHED))
-REQUEST = Request(DECODER, "The next day is bright", 6)
+QUESTION = TimingRequest(TINY, "The next day is bright", 16, 2, (CORE_CACHED, CORE_UNCACHED))
+REQUEST = RaceRequest(DECODER, "The next day is bright", 6)
 SERVE_URL = "ATTENTION_LAB_SERVE_URL"
 
 
@@ -141,11 +141,11 @@ def test_the_run_of_a_page_comes_from_the_server(monkeypatch: pytest.MonkeyPatch
     "request_of",
     [
         REQUEST,
-        Request(DECODER, "Once", 5, 0.9, 40, 0.95, 3),
-        Request(DECODER, "A", 3, weights="int8"),
+        RaceRequest(DECODER, "Once", 5, 0.9, 40, 0.95, 3),
+        RaceRequest(DECODER, "A", 3, weights="int8"),
     ],
 )
-def test_a_race_is_the_same(request_of: Request):
+def test_a_race_is_the_same(request_of: RaceRequest):
     expected = without_times(race.race(request_of, never))
     assert without_times(router.race(request_of, never)) == expected
     assert len(expected) == request_of.max_new_tokens + 2
@@ -169,9 +169,9 @@ def test_a_measurement_is_the_same():
 @pytest.mark.usefixtures("site")
 def test_errors_are_the_same():
     with pytest.raises(OverLimit, match="over the limit of 512 for a prompt"):
-        list(router.race(Request(DECODER, "a " * 600, 2), never))
+        list(router.race(RaceRequest(DECODER, "a " * 600, 2), never))
     with pytest.raises(ValueError, match="no-such-model"):
-        list(router.race(Request("no-such-model", "a", 2), never))
+        list(router.race(RaceRequest("no-such-model", "a", 2), never))
     with pytest.raises(OverLimit, match="1 over the limit"):
         router.record(models.get(DECODER), [5] * (MAX_MAP_TOKENS + 1))
     for ids in ([10**6], [-1], [], ["5"]):
@@ -377,7 +377,7 @@ def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch):
     try:
         wait_for(f"http://127.0.0.1:{port}/healthz")
         monkeypatch.setenv(SERVE_URL, f"http://127.0.0.1:{port}")
-        events = router.race(Request(DECODER, "The next day is bright", 200), never)
+        events = router.race(RaceRequest(DECODER, "The next day is bright", 200), never)
         assert isinstance(next(events), Begun)
         server.kill()
         with pytest.raises(ServerUnavailable, match="Press the button to start again"):

@@ -119,7 +119,7 @@ def uniform_weight(n_tokens: int) -> float:
 
 
 @dataclass(frozen=True)
-class Variant:
+class ChangedText:
     """A text whose beginning was changed, to be run again.
 
     hidden: no query of any layer may look at token 0.
@@ -131,10 +131,10 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SinkResult:
     """What a variant did: received as in `Sink`, and the likeliest next token at its end."""
 
-    variant: Variant
+    variant: ChangedText
     received: Tensor
     next_id: int
     next_probability: float
@@ -150,7 +150,7 @@ class Outcome:
         return int(self.received.topk(min(2, len(self.received))).indices[-1])
 
 
-def variants(token_ids: Sequence[int], beginnings: Sequence[tuple[str, int]]) -> list[Variant]:
+def variants(token_ids: Sequence[int], beginnings: Sequence[tuple[str, int]]) -> list[ChangedText]:
     """A text, and the same with other beginnings, to see whether a sink follows token or place.
 
     `beginnings` are other first tokens, each a name and an id. The first token is replaced by each
@@ -165,21 +165,21 @@ def variants(token_ids: Sequence[int], beginnings: Sequence[tuple[str, int]]) ->
     if not beginnings:
         raise ValueError("no other token to begin with")
     return [
-        Variant("as it is", ids),
+        ChangedText("as it is", ids),
         *(
-            Variant(f"first token replaced by {name}", (token_id, *ids[1:]))
+            ChangedText(f"first token replaced by {name}", (token_id, *ids[1:]))
             for name, token_id in beginnings
         ),
-        Variant(f"{beginnings[0][0]} put before it", (beginnings[0][1], *ids)),
-        Variant("first token dropped", ids[1:]),
-        Variant("first token hidden from all queries", ids, hidden=True),
+        ChangedText(f"{beginnings[0][0]} put before it", (beginnings[0][1], *ids)),
+        ChangedText("first token dropped", ids[1:]),
+        ChangedText("first token hidden from all queries", ids, hidden=True),
     ]
 
 
 def run_variants(
     model: Transformer,
-    text_variants: Sequence[Variant],
-) -> Iterator[Outcome]:
+    text_variants: Sequence[ChangedText],
+) -> Iterator[SinkResult]:
     """Run each variant through the whole model, when its outcome is asked for.
 
     Raises: ValueError as `measure` does, and for a model without an output matrix.
@@ -201,7 +201,7 @@ def run_variants(
                 raise ValueError("a model without an output matrix predicts no next token")
             weights = torch.cat([record.weights for record in output.records]).float().cpu()
             best = output.logits[0, -1].float().softmax(-1).max(-1)
-        yield Outcome(variant, received(weights), int(best.indices), float(best.values))
+        yield SinkResult(variant, received(weights), int(best.indices), float(best.values))
 
 
 def _batch(model: Transformer, token_ids: Sequence[int]) -> Tensor:

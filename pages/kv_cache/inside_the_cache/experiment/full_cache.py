@@ -43,7 +43,7 @@ class TextPass:
 
 
 @dataclass(frozen=True)
-class Drift:
+class LogitDrift:
     """How far logits are from those with the full context.
 
     largest: absolute difference. divergence: Kullback-Leibler, full context against this, in nats.
@@ -56,10 +56,10 @@ class Drift:
     same: bool
 
 
-def drift(logits: Tensor, reference: Tensor) -> Drift:
+def drift(logits: Tensor, reference: Tensor) -> LogitDrift:
     """Compare logits (V) with those of the full context (V)."""
     token_id = int(logits.argmax())
-    return Drift(
+    return LogitDrift(
         largest=float((logits - reference).abs().max()),
         divergence=float(divergence(reference, logits)),
         token_id=token_id,

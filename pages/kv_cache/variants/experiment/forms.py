@@ -33,7 +33,7 @@ _OF_ATTENTION = {"n_kv_heads", "head_size", "latent", "window"}  # fields in whi
 
 
 @dataclass(frozen=True)
-class Variant:
+class AttentionForm:
     """One form of attention: its short name ("MHA", "GQA 4", "MQA", "MLA") and its configuration.
 
     The number of a GQA form is that of its key/value heads: the groups.
@@ -86,7 +86,7 @@ def latent_sizes(head_size: int) -> LatentConfig:
     )
 
 
-def ladder(base: TransformerConfig) -> tuple[Variant, ...]:
+def ladder(base: TransformerConfig) -> tuple[AttentionForm, ...]:
     """All forms of a multi-head model with rotary positions: MHA, every GQA, MQA, MLA (expanded).
 
     Raises: ValueError for a model that shares key/value heads already or has latents.
@@ -96,20 +96,20 @@ def ladder(base: TransformerConfig) -> tuple[Variant, ...]:
             f"the ladder begins with a key/value head for each of {base.n_heads} query heads, "
             f"got {base.cache_shapes[0][0]}"
         )
-    variants = [Variant(MHA, replace(base, n_kv_heads=None))]
+    variants = [AttentionForm(MHA, replace(base, n_kv_heads=None))]
     for groups in divisors(base.n_heads)[1:]:
         name = MQA if groups == 1 else f"GQA {groups}"
-        variants.append(Variant(name, replace(base, n_kv_heads=groups)))
+        variants.append(AttentionForm(name, replace(base, n_kv_heads=groups)))
     latent = replace(base, n_kv_heads=None, head_size=None, latent=latent_sizes(base.d_head))
-    return (*variants, Variant(MLA, latent))
+    return (*variants, AttentionForm(MLA, latent))
 
 
-def windowed(variant: Variant, window: int) -> Variant:
+def windowed(variant: AttentionForm, window: int) -> AttentionForm:
     """The same form, where a query sees the last `window` tokens only, and no others are kept."""
-    return Variant(f"{variant.name}, window {window}", replace(variant.config, window=window))
+    return AttentionForm(f"{variant.name}, window {window}", replace(variant.config, window=window))
 
 
-def build(base: Transformer, variant: Variant, *, seed: int) -> Transformer:
+def build(base: Transformer, variant: AttentionForm, *, seed: int) -> Transformer:
     """A model of the ladder of `base`, a multi-head one.
 
     Fewer key/value heads are the means of the base's own. Latent attention draws its query and

@@ -18,7 +18,7 @@ from attention_core.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PoolingResult:
     """What a model makes of one text.
 
     `hidden` (T, C) after the last layer; `weights` (L, H, T, S); `logits` (V,) of the last
@@ -31,7 +31,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Drift:
+class HiddenStateDrift:
     """What pooling to `n_kv_heads` changed on one text.
 
     `cosine` (T,): 1 - cosine of each token's last hidden state with the one before pooling.
@@ -50,7 +50,7 @@ class Drift:
     likeliest: tuple[int, int] | None
 
 
-def outcome(model: Transformer, token_ids: Tensor) -> Outcome:
+def outcome(model: Transformer, token_ids: Tensor) -> PoolingResult:
     """One forward pass on a text: ids (T,).
 
     Raises: ValueError if the tokens do not fit the model.
@@ -59,10 +59,10 @@ def outcome(model: Transformer, token_ids: Tensor) -> Outcome:
         output = model(token_ids[None], record=True, last_only=True)
         weights = torch.stack([record.weights[0] for record in output.records])
     logits = None if output.logits is None else output.logits[0, -1]
-    return Outcome(output.hidden[0], weights, logits)
+    return PoolingResult(output.hidden[0], weights, logits)
 
 
-def drift(before: Outcome, after: Outcome, n_kv_heads: int) -> Drift:
+def drift(before: PoolingResult, after: PoolingResult, n_kv_heads: int) -> HiddenStateDrift:
     """What changed from one outcome to the other, of the same text.
 
     Raises: ValueError for outcomes of different shapes.
@@ -77,7 +77,7 @@ def drift(before: Outcome, after: Outcome, n_kv_heads: int) -> Drift:
     if before.logits is not None and after.logits is not None:
         kl = float(divergence(before.logits, after.logits))
         likeliest = int(before.logits.argmax()), int(after.logits.argmax())
-    return Drift(
+    return HiddenStateDrift(
         n_kv_heads=n_kv_heads,
         cosine=cosine_distance(before.hidden, after.hidden),
         relative=relative_distance(before.hidden, after.hidden),

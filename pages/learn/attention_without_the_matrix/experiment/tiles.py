@@ -50,7 +50,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Step:
+class TileStep:
     """A tile that was computed: its queries, its keys, its scores, and what it did to the rows.
 
     scores: scaled, minus infinity where the query may not look, (..., t, s). before: the rows of
@@ -117,7 +117,7 @@ def steps(
     mask: Tensor | None = None,
     scale: float | None = None,
     order: Sequence[int] | None = None,
-) -> Iterator[Step]:
+) -> Iterator[TileStep]:
     """Attention one tile after another; a tile in which no query may look is left out.
 
     Shapes, mask and scale as in `attend`; the mask is read tile by tile. tile: how many queries and
@@ -150,7 +150,7 @@ def steps(
         before = rows.of(queries)
         after, factor = add_tile(before, scores, v[..., keys, :])
         rows = rows.replaced(queries, after)
-        yield Step(queries, keys, scores, before, factor, rows)
+        yield TileStep(queries, keys, scores, before, factor, rows)
 
 
 def attend_in_tiles(

@@ -19,7 +19,7 @@ _SHORTEST = 1e-12  # a vector of zeros has no direction: its cosine is 0
 
 
 @dataclass(frozen=True)
-class Products:
+class DotProducts:
     """A vector x (C) against n rows (n, C).
 
     dots, lengths, cosines: (n), with `dots == length * lengths * cosines`; lengths are those of the
@@ -55,7 +55,7 @@ def token_table(model: Transformer) -> Tensor:
     return model.unembedding.t()
 
 
-def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> Products:
+def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> DotProducts:
     """Dot products, lengths and cosines of x (C) and every one of the rows (n, C).
 
     lengths: those of the rows (n), if they are known: of a vocabulary they take ten times as long
@@ -71,7 +71,7 @@ def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> Products
     for name, numbers in (("dot products", dots), ("lengths", lengths)):
         require_finite(name, numbers[:, None], first=None)
     cosines = dots / (lengths * length).clamp_min(_SHORTEST)  # [cosines]
-    return Products(dots, lengths, cosines, float(length))
+    return DotProducts(dots, lengths, cosines, float(length))
 
 
 def largest(values: Tensor, n: int, *, without: int) -> Tensor:

@@ -37,7 +37,7 @@ class Translation:
     cross: list[AttentionRecord]
 
 
-class Layer(nn.Module):
+class EncoderDecoderLayer(nn.Module):
     """One layer of the encoder, or with `cross` of the decoder; norms stand before each part."""
 
     def __init__(self, width: int, n_heads: int, *, cross: bool) -> None:
@@ -77,8 +77,12 @@ class Translator(nn.Module):
         self.symbols = nn.Embedding(VOCABULARY, width)
         self.text_positions = nn.Embedding(MAX_TEXT, width)
         self.answer_positions = nn.Embedding(ANSWER, width)
-        self.encoder = nn.ModuleList(Layer(width, n_heads, cross=False) for _ in range(n_layers))
-        self.decoder = nn.ModuleList(Layer(width, n_heads, cross=True) for _ in range(n_layers))
+        self.encoder = nn.ModuleList(
+            EncoderDecoderLayer(width, n_heads, cross=False) for _ in range(n_layers)
+        )
+        self.decoder = nn.ModuleList(
+            EncoderDecoderLayer(width, n_heads, cross=True) for _ in range(n_layers)
+        )
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.unembed = Projection(width, VOCABULARY)
 

@@ -48,7 +48,7 @@ class Design:
             raise ValueError(f"dropout must be from 0 to below 1, got {self.dropout}")
 
 
-class Layer(nn.Module):
+class AttentionOnlyLayer(nn.Module):
     """A norm, then multi-head attention with rotary positions, added to what came in."""
 
     def __init__(self, design: Design) -> None:
@@ -77,10 +77,10 @@ class AttentionOnly(nn.Module):
         super().__init__()
         self.design = design
         self.tokens = nn.Embedding(vocabulary, WIDTH)
-        self.layers = nn.ModuleList(Layer(design) for _ in range(N_LAYERS))
+        self.layers = nn.ModuleList(AttentionOnlyLayer(design) for _ in range(N_LAYERS))
         self.norm, self.unembed = nn.LayerNorm(WIDTH), Projection(WIDTH, vocabulary)
         for layer in self.layers:
-            assert isinstance(layer, Layer)
+            assert isinstance(layer, AttentionOnlyLayer)
             draws = [torch.empty(WIDTH, WIDTH).normal_(std=WIDTH**-0.5) for _ in range(4)]
             with torch.no_grad():
                 layer.attention.qkv.matrix.copy_(torch.cat(draws[:3], dim=1))

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from attention_core.analysis.head_statistics import (
-    TextAttention,
+    TextWeights,
     induction_score,
     on_next,
     on_previous,
@@ -173,9 +173,9 @@ def induction_scores(weights: Tensor, repeats: Repeats) -> Tensor:
 
 
 def _on_neighbour(
-    score: Callable[[TextAttention], Tensor], weights: Tensor, repeats: Repeats, causal: bool
+    score: Callable[[TextWeights], Tensor], weights: Tensor, repeats: Repeats, causal: bool
 ) -> Tensor:
     """A score of `statistics` that positions alone decide, mean over sequences: -> (L, H)."""
     ids = repeats.ids[0]  # these scores do not look at the tokens
     special = torch.zeros_like(ids, dtype=torch.bool)
-    return score(TextAttention(weights, ids, special, causal)).mean(1)
+    return score(TextWeights(weights, ids, special, causal)).mean(1)

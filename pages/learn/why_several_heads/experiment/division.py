@@ -16,7 +16,7 @@ from torch import Tensor
 from attention_core.analysis.ablation import HeadChange, edit
 from attention_core.analysis.distances import cosine_distance, divergence
 from attention_core.analysis.head_statistics import (
-    TextAttention,
+    TextWeights,
     on_first,
     on_itself,
     on_next,
@@ -30,7 +30,7 @@ FAR = 4  # tokens between a query and a key, from which on the key is far away
 _BATCH_TOKENS = 128  # of all runs of a batch together
 
 
-def on_far_words(text: TextAttention) -> Tensor:
+def on_far_words(text: TextWeights) -> Tensor:
     """Mean weight on keys at least `FAR` tokens away, without special tokens and position 0: (...).
 
     Over the queries that see two keys or more, as in the other statistics; heads with nothing to
@@ -41,7 +41,7 @@ def on_far_words(text: TextAttention) -> Tensor:
     return (text.weights * counted).sum(dim=-1)[..., text.choosing].mean(dim=-1)
 
 
-JOBS: dict[str, Callable[[TextAttention], Tensor]] = {
+JOBS: dict[str, Callable[[TextWeights], Tensor]] = {
     "the token before": on_previous,
     "the token after": on_next,
     "itself": on_itself,
@@ -51,13 +51,13 @@ JOBS: dict[str, Callable[[TextAttention], Tensor]] = {
 }
 
 
-def jobs(text: TextAttention) -> dict[str, Tensor]:
+def jobs(text: TextWeights) -> dict[str, Tensor]:
     """The share of each head's attention for every job that the text and the mask allow: (...)."""
     shares = {name: measure(text) for name, measure in JOBS.items()}  # [shares]
     return {name: share for name, share in shares.items() if not bool(share.isnan().any())}
 
 
-def map_distances(text: TextAttention) -> Tensor:
+def map_distances(text: TextWeights) -> Tensor:
     """How unlike the maps of every two heads are: weights (..., H, T, T) -> (..., H, H).
 
     Half the sum over keys of |w - w'|, mean over the queries that see two keys or more (the total

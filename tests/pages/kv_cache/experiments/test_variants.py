@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from attention_core import Transformer, cache_bytes
 from attention_core.model.reshape import in_form
 from pages.kv_cache.variants.experiment.forms import (
-    Variant,
+    AttentionForm,
     build,
     divisors,
     fill,
@@ -36,7 +36,7 @@ def base() -> Transformer:
     return enlarged(BASE)
 
 
-def made(base: Transformer, variant: Variant) -> Transformer:
+def made(base: Transformer, variant: AttentionForm) -> Transformer:
     """A model whose own latent weights, too, are large enough for uneven attention."""
     model = build(base, variant, seed=5)
     if variant.config.latent is not None:
@@ -64,7 +64,7 @@ def test_the_ladder_goes_from_all_heads_to_one_to_a_latent():
 
 
 @pytest.mark.parametrize("variant", LADDER, ids=NAMES)
-def test_bytes_and_decoding_of_every_form(base: Transformer, variant: Variant):
+def test_bytes_and_decoding_of_every_form(base: Transformer, variant: AttentionForm):
     model = made(base, variant)
     cache = model.new_cache(2, 31)
     check_chunks(model, cache, [7, 1, 1, 9, 2, 3])
@@ -73,7 +73,7 @@ def test_bytes_and_decoding_of_every_form(base: Transformer, variant: Variant):
 
 
 @pytest.mark.parametrize("variant", [*LADDER, windowed(LADDER[0], 7)], ids=[*NAMES, "window"])
-def test_a_cache_filled_alone_is_that_of_a_whole_pass(base: Transformer, variant: Variant):
+def test_a_cache_filled_alone_is_that_of_a_whole_pass(base: Transformer, variant: AttentionForm):
     model = made(base, variant)
     whole, ids = model.new_cache(2, LENGTH), tokens(model)
     model(ids, cache=whole)
@@ -155,9 +155,9 @@ def test_wrong_ladders_are_refused(base: Transformer):
     with pytest.raises(ValueError, match="6 query heads cannot share 4"):
         readers(6, 4)
     with pytest.raises(ValueError, match="MQA differs"):
-        build(base, Variant("MQA", replace(LADDER[3].config, d_ff=40)), seed=0)
+        build(base, AttentionForm("MQA", replace(LADDER[3].config, d_ff=40)), seed=0)
     with pytest.raises(ValueError, match="MLA differs"):
-        build(base, Variant("MLA", replace(LADDER[-1].config, norm_eps=0.5)), seed=0)
+        build(base, AttentionForm("MLA", replace(LADDER[-1].config, norm_eps=0.5)), seed=0)
     with pytest.raises(ValueError, match="no token"):
         fill(base, [], 3)
 

@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from attention_core import LatentConfig, Transformer, TransformerConfig
 from attention_core.analysis.ablation import logits_from
-from attention_core.analysis.head_statistics import TextAttention
+from attention_core.analysis.head_statistics import TextWeights
 from pages.learn.why_several_heads.experiment import division, splitting
 from pages.learn.why_several_heads.experiment.head_size import (
     head_counts,
@@ -195,9 +195,9 @@ def test_noise_that_cannot_be_measured(n_tokens: int, counts: list, n_draws: int
 # ---- the division of labour
 
 
-def made(weights: torch.Tensor, ids: list[int], *, causal: bool, special: int = 0) -> TextAttention:
+def made(weights: torch.Tensor, ids: list[int], *, causal: bool, special: int = 0) -> TextWeights:
     marked = torch.tensor([place < special for place in range(len(ids))])
-    return TextAttention(weights, torch.tensor(ids), marked, causal)
+    return TextWeights(weights, torch.tensor(ids), marked, causal)
 
 
 def test_each_job_is_done_by_the_head_that_is_made_for_it():
