@@ -48,7 +48,8 @@ class _FolderTakenAway(OSError):
 def cache_root() -> Path:
     """ATTENTION_LAB_CACHE, or the platform's cache folder for this application. Not created.
 
-    Raises RuntimeError when the user has no home folder, and ValueError as `Setting.read`.
+    Raises RuntimeError when the user has no home folder, and ValueError as
+    `EnvironmentVariable.read`.
     """
     if (folder := settings.CACHE.read()) is not None:
         return folder

@@ -43,7 +43,8 @@ _format_record = logging.Handler.format
 def start(stream: TextIO | None = None) -> None:
     """Write JSON lines from now on if the variable says so, else records of text that are safe.
 
-    stream: of JSON lines, standard error by default. Raises ValueError as `Setting.read`.
+    stream: of JSON lines, standard error by default.
+    Raises ValueError as `EnvironmentVariable.read`.
     """
     global _stream
     if not settings.LOG_JSON.read():

@@ -131,6 +131,8 @@ def loaded(where: tuple[str, str]) -> Pretrained:
     Raises FilesChanged when its files are no longer those of the key, and UnusableModel for what
     else is wrong with them. Other errors as of `get`.
     """
+    from attention_core.speed.products import use_fast_products  # imports torch
+
     _check_room(where[0])
     with _loading(where[0], "model loaded"):
         try:
@@ -141,6 +143,7 @@ def loaded(where: tuple[str, str]) -> Pretrained:
             raise UnusableModel(str(error)) from error
         if str(model.source) != where[1]:
             raise FilesChanged(model.source.path)
+        use_fast_products(model.core)
     return model
 
 

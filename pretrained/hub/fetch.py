@@ -34,7 +34,7 @@ class DownloadRefused(Exception):
 def choose(sizes: dict[str, int | None]) -> dict[str, int]:
     """The files to fetch out of a repository's files (path -> bytes), with their sizes.
 
-    Raises Refused when there is no configuration or no safetensors, or a size is not told.
+    Raises DownloadRefused when there is no configuration or no safetensors, or a size is not told.
     """
     names = [name for name in SMALL_FILES if name in sizes]
     if checkpoint.CONFIG_FILE not in sizes:
@@ -63,7 +63,7 @@ def choose(sizes: dict[str, int | None]) -> dict[str, int]:
 def max_bytes() -> int:
     """The most that one download may fetch: ATTENTION_LAB_MAX_DOWNLOAD_GB, by default 8 GB.
 
-    Raises Refused when the variable's value is not allowed.
+    Raises DownloadRefused when the variable's value is not allowed.
     """
     try:
         return settings.MAX_DOWNLOAD.read()
@@ -77,7 +77,7 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     A branch is looked up once: files, sizes and contents are those of that one commit, whatever is
     pushed meanwhile. The cache takes the commit for the branch once the snapshot is complete, so a
     download that is cut short leaves an older snapshot in use.
-    Raises Refused with a sentence, or whatever huggingface_hub raises.
+    Raises DownloadRefused with a sentence, or whatever huggingface_hub raises.
     """
     if not hub_reachable():
         raise DownloadRefused(f"The hub ({endpoint()}) cannot be reached from this machine.")

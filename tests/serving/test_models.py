@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.testing import assert_close
 
+from attention_core.speed import products
 from serving import cache, first_models, models
 from serving.limits import OverLimit
 from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2
@@ -77,3 +79,16 @@ def test_a_model_counts_by_itself_and_so_does_that_of_transformers(name: str):
 
 def test_the_largest_model_fits_the_memory():
     assert models.MODEL_BUDGET_BYTES <= cache.MODELS.max_bytes < cache.TOTAL_BYTES
+
+
+def test_a_cpu_that_multiplies_faster_another_way_gets_those_layers(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    ids = torch.tensor([[7, 42, 1009]])
+    plain = models.get(FIRST_GPT2).core(ids).logits
+    monkeypatch.setattr(products, "PLAIN_IS_FASTEST", False)
+    models.loaded.clear()
+    core = models.get(FIRST_GPT2).core
+    models.loaded.clear()
+    assert any(isinstance(module, products.FastLinear) for module in core.modules())
+    assert_close(core(ids).logits, plain, atol=1e-5, rtol=0)

@@ -36,8 +36,8 @@ SMOLLM2 = "smollm2-135m-instruct"
 class Pooled:
     """One model on one text, pooled to fewer and fewer key/value heads.
 
-    The first entry of every field is the unchanged model. Arrays are as in `pooling_drift.Drift`;
-    `tokens` holds labels, `likeliest` short texts of tokens.
+    The first entry of every field is the unchanged model. Arrays are as in
+    `pooling_drift.HiddenStateDrift`; `tokens` holds labels, `likeliest` short texts of tokens.
     """
 
     title: str

@@ -39,7 +39,8 @@ class TwoOrders:
 def n_tokens(name: str, text: str) -> int:
     """How many tokens the model makes of the text.
 
-    Raises: OverLimit for too many, Refused for fewer than two, and what loading a model raises.
+    Raises: OverLimit for too many tokens, InvalidInput for fewer than two, and whatever loading a
+    model raises.
     """
     tokens = prepare(models.get(name), text, MAX_LESSON_TOKENS, "this page").tokens
     if len(tokens) - sum(tokens.special) < 2:
