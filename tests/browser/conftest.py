@@ -53,13 +53,6 @@ def tab(profile: BrowserContext) -> Page:
     return new_page(profile)
 
 
-@pytest.fixture(scope="session")
-def another_tab(browser: Browser) -> Iterator[Page]:
-    """The same in a second profile, whose scripts a process of its own keeps."""
-    with browser.new_context() as context:
-        yield new_page(context)
-
-
 @pytest.fixture
 def page(tab: Page) -> Iterator[Page]:
     """A visitor who has not been on the site. Uncaught errors in the page fail the test.
@@ -87,10 +80,10 @@ def phone(page: Page) -> Page:
 
 
 @pytest.fixture
-def other(another_tab: Page) -> Iterator[Page]:
-    """A further visitor, who shares nothing with the first."""
-    with visit_in(another_tab):
-        yield another_tab
+def other(profile: BrowserContext) -> Iterator[Page]:
+    """A second visitor at the same time, who needs no other process of the browser."""
+    with visitor(profile) as page:
+        yield page
 
 
 @pytest.fixture

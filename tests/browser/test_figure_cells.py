@@ -3,9 +3,11 @@
 import csv
 import io
 import urllib.parse
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
@@ -25,7 +27,7 @@ from tests.helpers.mosaic import painted, read_head, value_read
 from tests.helpers.panels import panel, picture_of, read, readout_of
 from tests.helpers.visitors import settled
 
-N_CELLS = 20
+N_CELLS = 6
 LAYER, HEAD = 3, 4
 # The site and a test may add up the same float32 products in another order.
 SUMMED = {"rel": 1e-5, "abs": 1e-7}
@@ -59,7 +61,7 @@ def in_file(figure: Locator) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("model", [ENCODER, DECODER])
-def test_cells_of_a_heatmap(page: Page, site: Site, model: str):
+def test_a_heatmap(page: Page, site: Site, model: str):
     visit(page, site, model)
     expected = weights(model, SENTENCE, LAYER, HEAD)
     figure = heatmap(page, f"L{LAYER}H{HEAD}: weights")
@@ -69,23 +71,14 @@ def test_cells_of_a_heatmap(page: Page, site: Site, model: str):
             assert "masked" in said
         else:
             assert exact(figure) == pytest.approx(float(expected[row, column]), **SUMMED)
-
-
-@pytest.mark.parametrize("model", [ENCODER, DECODER])
-def test_the_numbers_of_a_heatmap(page: Page, site: Site, model: str):
-    visit(page, site, model)
-    expected = weights(model, SENTENCE, LAYER, HEAD)
     seen = np.tri(*expected.shape) > 0 if model == DECODER else expected == expected
-    figure = heatmap(page, f"L{LAYER}H{HEAD}: weights")
     shown, saved = (np.array(rows(figure))[:, 1:] for rows in (table, in_file))
-    assert shown.shape == saved.shape == expected.shape
     assert set(shown[~seen]) | set(saved[~seen]) <= {""}  # masked
-    assert [float(value) for value in saved[seen]] == pytest.approx(expected[seen], **SUMMED)
-    numbers_shown = [written(value) for value in shown[seen]]
-    assert numbers_shown == pytest.approx([float(value) for value in saved[seen]], **DIGITS)
+    agree(shown[seen], saved[seen], expected[seen])
 
 
-def test_cells_of_all_heads(page: Page, site: Site):
+def test_all_heads(page: Page, site: Site):
+    """Single cells; then the largest weight of each head, and between which tokens."""
     visit(page, site, ENCODER)
     figure = painted(page)
     n = len(weights(ENCODER, SENTENCE, 0, 0))
@@ -93,42 +86,23 @@ def test_cells_of_all_heads(page: Page, site: Site):
         expected = float(weights(ENCODER, SENTENCE, layer, head)[row, column])
         read_head(figure, 12 * layer + head, row, column, n, f"L{layer}H{head}")
         shown, off = value_read(figure)  # a picture of all heads has one byte for each weight
-        assert abs(shown - expected) <= off
-    assert off < 0.01
-
-
-def test_the_numbers_of_all_heads(page: Page, site: Site):
-    """The largest weight of each head, and between which tokens."""
-    visit(page, site, ENCODER)
-    figure = painted(page)
-    shown, saved = table(figure), in_file(figure)
-    assert [row[:3] for row in shown] == [row[:3] for row in saved]
+        assert abs(shown - expected) <= off < 0.01
+    rows, saved = table(figure), in_file(figure)
+    assert [row[:3] for row in rows] == [row[:3] for row in saved]
     assert [row[0] for row in saved] == [f"L{at // 12}H{at % 12}" for at in range(72)]
     largest = [weights(ENCODER, SENTENCE, at // 12, at % 12).max() for at in range(72)]
-    assert [float(row[3]) for row in saved] == pytest.approx(largest, **SUMMED)
-    assert [written(row[3]) for row in shown] == pytest.approx(
-        [float(row[3]) for row in saved], **DIGITS
-    )
+    agree([row[3] for row in rows], [row[3] for row in saved], largest)
 
 
-def masked_weights(page: Page, site: Site) -> np.ndarray:
-    """Open the page with the weights of nine tokens; the same without the page."""
+def test_tensors(page: Page, site: Site):
     open_whole_page(page, site, "/masking", "Masking and dropout")
     expect(panel(page, "weights").locator("canvas")).to_be_visible()
     settled(page)
-    return numbers.ways(numbers.example("boy")).filled.numpy()
-
-
-def test_cells_of_tensors(page: Page, site: Site):
-    expected = masked_weights(page, site)
+    expected = numbers.ways(numbers.example("boy")).filled.numpy()
     for row, column in cells(*expected.shape):
         read(page, "weights", row, column)
         value = readout_of(page, "weights").get_attribute("data-value") or ""
         assert float(value) == pytest.approx(float(expected[row, column]), **SUMMED)
-
-
-def test_the_numbers_of_tensors(page: Page, site: Site):
-    expected = masked_weights(page, site)
     figure = picture_of(page, "weights")
     shown, saved = (
         {index: value for name, index, value in rows(figure) if name == "weights"}
@@ -136,7 +110,11 @@ def test_the_numbers_of_tensors(page: Page, site: Site):
     )
     indices = [", ".join(map(str, at)) for at in np.ndindex(expected.shape)]
     assert list(shown) == list(saved) == indices
-    assert [float(saved[at]) for at in indices] == pytest.approx(expected.ravel(), **SUMMED)
-    assert [written(shown[at]) for at in indices] == pytest.approx(
-        [float(saved[at]) for at in indices], **DIGITS
-    )
+    agree(shown.values(), saved.values(), expected.ravel())
+
+
+def agree(shown: Iterable[str], saved: Iterable[str], expected: ArrayLike) -> None:
+    """The numbers of a file are the expected ones, and those of a table the same, rounded."""
+    in_the_file = [float(value) for value in saved]
+    assert in_the_file == pytest.approx(np.array(expected), **SUMMED)
+    assert [written(value) for value in shown] == pytest.approx(in_the_file, **DIGITS)

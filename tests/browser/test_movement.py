@@ -30,8 +30,8 @@ WATCH = """
 """
 
 
-def test_a_step_that_moves_numbers_flies_each_of_them(page: Page, site: Site):
-    open_page(page, site, "/shapes?shapes_step=5", "Shapes")
+def test_numbers_fly_to_their_places_and_results_are_swept_over(page: Page, site: Site):
+    open_page(page, site, "/shapes?shapes_step=5&shapes_speed=2", "Shapes")
     expect(panel(page, "step 5: values")).to_be_visible()
     page.evaluate(WATCH)
     set_slider(page, "Step", 0, 1)
@@ -40,17 +40,14 @@ def test_a_step_that_moves_numbers_flies_each_of_them(page: Page, site: Site):
     page.wait_for_function("() => window.__flown === 3 * 3 * 2 * 3")
     expect(page.locator(".moving span")).to_have_count(0)
 
-
-def test_a_step_that_computes_shows_each_number_being_made(page: Page, site: Site):
-    open_page(page, site, "/shapes?shapes_step=6&shapes_speed=2", "Shapes")
-    expect(panel(page, "step 6: keys")).to_be_visible()
     page.evaluate(WATCH)
     set_slider(page, "Step", 0, 1)
-    expect(panel(page, "step 7: scores")).to_be_visible()
+    scores = panel(page, "step 7: scores")
+    expect(scores).to_be_visible()
     # the two heads' 3 x 3 scores one after the other, on a canvas where each frames itself alone
     seen = "window.__framed.filter((framed) => /^\\d+$/.test(framed))"
     page.wait_for_function(f"() => new Set({seen}).size >= 2 * 3 * 3")
-    expect(panel(page, "step 7: scores").locator("canvas")).to_have_attribute("data-framed", "")
+    expect(scores.locator("canvas")).to_have_attribute("data-framed", "")
 
 
 def test_nothing_moves_for_who_asked_for_less_motion(own_page: Page, site: Site):

