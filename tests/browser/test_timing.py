@@ -17,7 +17,7 @@ LONG = f"/timing?timing_model={DECODER}&timing_tokens=64&timing_repeats=5{WAYS}"
 def test_measured_and_compared_by_keyboard(page: Page, site: Site):
     open_page(page, site, TINY, "Timing")
     # a stored run is there at once, and it is not of these settings
-    expect(page.get_by_text("The results below belong to other settings")).to_be_visible()
+    expect(page.get_by_text("The results below were measured with other settings")).to_be_visible()
     expect(page.get_by_role("combobox", name="Run", exact=True)).to_be_visible()
     # Tab reaches what the keyboard then presses
     press(page.get_by_role("button", name="Settings"))

@@ -146,8 +146,8 @@ with st.expander("How to read this"):
     st.markdown(
         "- A **GB** is 10⁹ bytes, as in the lecture.\n"
         "- With **GQA** and **MQA**, several query heads share a key/value head. **MLA** stores "
-        "one latent and one rotary key for all heads. A **window** drops older tokens; in Gemma 2 and "
-        "3, only some of the layers have one.\n"
+        "one latent and one rotary key for all heads. A **window** drops older tokens; in Gemma 2 "
+        "and 3, only some of the layers have one.\n"
         "- In the chart of all models, the line from circle to diamond shows how much sharing, "
         "windows and latents save. An empty circle means that the context is longer than the one "
         "the model was published with.\n"
