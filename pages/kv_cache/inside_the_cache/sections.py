@@ -17,7 +17,7 @@ from ui.widgets.progress import watched
 from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
 
-FILL = "Fill"  # label of the button that runs the text through the small cache
+FILL = "Fill cache"  # label of the button that runs the text through the small cache
 PARTS = BYTES, STEPS, CROP, FULL = (
     "Bytes: measured and by the formula",
     "Every step, with the cache and without",
@@ -67,7 +67,10 @@ def cropped(run: CacheRun, layer: int, head: int) -> None:
     """Show the section on cropping: controls, pictures of the buffer, measurements."""
     st.header(CROP)
     with run_form(
-        "inside_the_cache_cropping", "inside_the_cache_crop", "inside_the_cache_other", verb="Crop"
+        "inside_the_cache_cropping",
+        "inside_the_cache_crop",
+        "inside_the_cache_other",
+        verb="Crop cache",
     ):
         n_kept = pictures.between(
             "Tokens to keep", "inside_the_cache_crop", 1, len(run.run_ids), run.n_prompt - 1
@@ -91,8 +94,8 @@ def cropped(run: CacheRun, layer: int, head: int) -> None:
         plain_table(crop.table(after_crop), "The cache before and after the crop")
     with right:
         st.markdown(
-            "`crop` only reduces the length. The memory stays allocated, and rows marked *old* keep "
-            "their numbers. Nothing reads them, and the next tokens overwrite them."
+            "`crop` only reduces the length. The memory stays allocated, and rows marked *old* "
+            "keep their numbers. Nothing reads them, and the next tokens overwrite them."
             if after_crop.untouched
             else "The crop changed stored numbers, which is a bug."
         )

@@ -73,9 +73,9 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
         *(f"row {len(prompt) + i}" for i in range(N_NEW - 1)),
     ]
     held = [(len(prompt) + i) * TOKEN_BYTES for i in range(N_NEW)]
-    assert list(steps["bytes held"]) == list(steps["by formula"]) == list(steps["bytes read"])
-    assert list(steps["bytes held"]) == held
-    assert list(uncached["of them again"]) == [0, *range(len(prompt), len(prompt) + N_NEW - 1)]
+    assert list(steps["bytes used"]) == list(steps["by formula"]) == list(steps["bytes read"])
+    assert list(steps["bytes used"]) == held
+    assert list(uncached["recomputed"]) == [0, *range(len(prompt), len(prompt) + N_NEW - 1)]
     assert list(uncached["same token"]) == ["yes"] * N_NEW
     assert uncached["logit difference"].max() < 1e-3
     n_other = len(bundled(FIRST_GPT2).tokenizer.encode(OTHER).ids)
@@ -122,7 +122,7 @@ def test_what_each_way_costs_and_how_far_it_is_off(expected):
     # losing the first token moves the logits far, keeping it does not
     lost, kept = (found.ways[way][-1].drift.largest for way in (full.RING, full.FIRST))
     assert lost > kept > 0
-    with pytest.raises(ValueError, match="a room of 40 must hold"):
+    with pytest.raises(ValueError, match="a cache of 40 rows"):
         full.full(made, 40)
 
 
