@@ -28,7 +28,7 @@ def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page
     expect(page.get_by_text("2 query heads share each key/value head")).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
     set_slider(page, SLIDER, 0, 3)  # GQA 4 -> GQA 2 -> MQA -> MLA
-    expect(page.get_by_text("288 + 36 = 324 numbers a token and layer")).to_be_visible()
+    expect(page.get_by_text("288 + 36 = 324 numbers per token and layer")).to_be_visible()
     expect(page).to_have_url(re.compile("variants_form=MLA"))
 
     press(page.get_by_role("radio", name="The time of a decode step"), "Space")
@@ -36,7 +36,7 @@ def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page
     # with 4,096 tokens there is time to stop it, however fast the machine is
     # while the script runs Streamlit shows a "Stop" of its own above the page
     page.get_by_test_id("stMain").get_by_role("button", name="Stop", exact=True).click()
-    expect(page.get_by_text("Stopped. Nothing is kept")).to_be_visible()
+    expect(page.get_by_text("Stopped. Unfinished measurements")).to_be_visible()
 
     set_slider(page, "Tokens in the cache", 0, -4)  # 4096 -> 256
     expect(page).to_have_url(re.compile("variants_context=256"))

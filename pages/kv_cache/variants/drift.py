@@ -156,8 +156,8 @@ def pooling_sentence(pooling: Pooled) -> str:
     line = (
         f"Pooling {pooling.title} from {pooling.groups[0]} key/value heads to "
         f"{pooling.groups[last]} moves its last hidden states by "
-        f"{pooling.relative[last].mean():.0%} of their length on average (cosine with the originals: "
-        f"{1 - pooling.cosine[last].mean():.3f}). The heads move "
+        f"{pooling.relative[last].mean():.0%} of their length on average (cosine with the "
+        f"originals: {1 - pooling.cosine[last].mean():.3f}). The heads move "
         f"{pooling.attention[last].mean():.0%} of their attention to other tokens."
     )
     if not pooling.predicts:
@@ -174,9 +174,9 @@ def pooling_sentence(pooling: Pooled) -> str:
 def show_averaged(name: str, text: str) -> Pooled:
     """Show one model's drift: a sentence, the chart, the tables and the code."""
     st.markdown(
-        "You can turn a multi-head model into a grouped one by averaging the key and value matrices "
-        "of each group. The GQA paper then continues training for 5% of the original steps. **Here "
-        "nothing is trained**, so you see the damage that pooling alone does."
+        "You can turn a multi-head model into a grouped one by averaging the key and value "
+        "matrices of each group. The GQA paper then continues training for 5% of the original "
+        "steps. **Here nothing is trained**, so you see the damage that pooling alone does."
     )
     with st.spinner("Pooling the heads …", show_time=True):
         pooling = pooled(name, text)

@@ -95,8 +95,8 @@ take_away.show(ladder, name, pooled, text)
 with st.expander("How to read this"):
     st.markdown(
         "- **MHA** stores keys and values for every query head, **GQA** *g* stores them for *g* "
-        "groups of heads, and **MQA** stores one set for all heads. **MLA** stores one latent, from "
-        "which each head computes its own keys and values, and one rotary key for positions.\n"
+        "groups of heads, and **MQA** stores one set for all heads. **MLA** stores one latent, "
+        "from which each head computes its own keys and values, and one rotary key for positions.\n"
         "- MLA's sizes follow DeepSeek-V2 and V3: the latent has 4 times the head size, and the "
         "rotary key half of it. The **absorbed** form projects the query into the latent space, so "
         "it never computes keys. The **expanded** form computes all of them. The results are the "
@@ -104,8 +104,8 @@ with st.expander("How to read this"):
         "- **Time** on a CPU is mostly spent reading weights. A smaller cache pays off when the "
         "context is long or many sequences run together. Try different lengths.\n"
         "- The **relative difference** is how far a hidden state moved, divided by its length. The "
-        "**share of attention that moved** is half the sum of the absolute changes in a row, from 0 "
-        "to 1. The **divergence** compares the predictions of the next token, in nats.\n"
+        "**share of attention that moved** is half the sum of the absolute changes in a row, from "
+        "0 to 1. The **divergence** compares the predictions of the next token, in nats.\n"
         "- Heads of one group share keys but not queries, so they can attend to different tokens. "
         "One text is an example, not an average.\n"
         "- Sources: [MQA](https://arxiv.org/abs/1911.02150), "

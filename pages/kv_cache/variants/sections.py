@@ -132,8 +132,9 @@ def models_note(ladder: Ladder) -> str:
     return (
         f":small[The models have width {WIDTH}, {LAYERS} layers and {ladder.n_heads} heads of size "
         f"{ladder.head_size}. Their weights are random (seed {SEED}), and the tokens are the bytes "
-        "of the prompt. GQA and MQA average the key/value heads of the MHA model; in layer 0, their "
-        f"cached keys equal the means of MHA's to within {written(ladder.mean_difference, '.0e')}. "
+        "of the prompt. GQA and MQA average the key/value heads of the MHA model; in layer 0, "
+        "their cached keys equal the means of MHA's to within "
+        f"{written(ladder.mean_difference, '.0e')}. "
         "MLA has its own random query, key and value matrices. All other weights are shared.]"
     )
 
@@ -145,6 +146,6 @@ def latent_shapes(ladder: Ladder, latents: LatentForms) -> None:
     whole, latent = ladder.forms["MHA"], ladder.forms["MLA"]
     st.markdown(
         f"MLA caches **{latent.shape} = {latent.numbers_per_token}** numbers per token and layer; "
-        f"MHA caches {whole.shape} = {whole.numbers_per_token:,}. The logits of the two forms differ "
-        f"by at most **{written(latents.difference, '.1e')}** over the whole prompt."
+        f"MHA caches {whole.shape} = {whole.numbers_per_token:,}. The logits of the two forms "
+        f"differ by at most **{written(latents.difference, '.1e')}** over the whole prompt."
     )

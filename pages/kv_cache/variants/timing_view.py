@@ -20,11 +20,11 @@ from ui.widgets import job_view, messages
 from ui.widgets.linked import linked
 
 NOT_YET = (
-    "The times haven't been measured yet. The diamonds show operations, counted from the shapes. To "
-    "measure the times, every form first fills a cache of this length. Then the forms take turns "
-    "running the next tokens, and each time is divided by MHA's in the same round, so slow moments "
-    "of the machine affect all forms. MLA runs absorbed and expanded on the same cache, and their "
-    "logits are compared. The models are the ones above."
+    "The times haven't been measured yet. The diamonds show operations, counted from the shapes. "
+    "To measure the times, every form first fills a cache of this length. Then the forms take "
+    "turns running the next tokens, and each time is divided by MHA's in the same round, so slow "
+    "moments of the machine affect all forms. MLA runs absorbed and expanded on the same cache, "
+    "and their logits are compared. The models are the ones above."
 )
 
 _JOB, _ROUND, _REFUSED = "variants_job", "variants_round", "variants_refused"
