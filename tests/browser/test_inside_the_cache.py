@@ -97,9 +97,7 @@ def test_sliders_of_runs_wait_for_their_buttons(page: Page, site: Site):
     with settings(page):
         set_slider(page, "New tokens", 0, -2)
         press(page.get_by_role("button", name="Run", exact=True), "Enter")
-    expect(
-        page.get_by_text("Ran 4 steps, and the text once without the cache")
-    ).to_be_visible()
+    expect(page.get_by_text("Ran 4 steps, and the text once without the cache")).to_be_visible()
     expect_parameter(page, "inside_the_cache_tokens", "4")
 
 

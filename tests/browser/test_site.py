@@ -124,7 +124,9 @@ def test_generate_with_and_without_a_cache(page: Page, site: Site):
     settled(page)
     assert page.locator("figure.race").evaluate(top) == before  # it stands where it stood empty
     outputs = page.locator("figure.race .text")
-    expect(page.locator("figure.race .readout")).to_contain_text("times as long")  # the replay is over
+    expect(page.locator("figure.race .readout")).to_contain_text(
+        "times as long"
+    )  # the replay is over
     texts = [outputs.nth(i).inner_text() for i in range(2)]
     assert texts[0] == texts[1]
     assert texts[0].startswith(prompt)
@@ -153,7 +155,9 @@ def test_a_run_is_stopped(page: Page, site: Site, alone_in_line: None):
     expect(page.locator(".st-key-generate_stop button")).to_be_disabled()
     settled(page)
     outputs = page.locator("figure.race .text")
-    expect(page.locator("figure.race .readout")).to_contain_text("times as long")  # the replay is over
+    expect(page.locator("figure.race .readout")).to_contain_text(
+        "times as long"
+    )  # the replay is over
     stopped = [outputs.nth(i).inner_text() for i in range(2)]
     assert all(text.startswith(prompt) and len(text) > len(prompt) for text in stopped)
 

@@ -9,7 +9,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import click, open_whole_page, press, set_slider
 from tests.helpers.visitors import settled
 
-SLIDER = "Who keeps keys and values"
+SLIDER = "Form of attention"
 
 # keeps in `window.most` how often a text was on the page at once
 _WATCH = """(text) => {

@@ -73,7 +73,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     ids = list(bundled(FIRST_GPT2).tokenizer.encode(PROMPT).ids)
     n = len(ids) + 2  # tokens of step 3
     expect(page.get_by_text(f"Step 3 of 4: without a cache it runs {n} tokens")).to_be_visible()
-    expect(page.get_by_text("What was cached there would be wrong", exact=False)).to_be_visible()
+    expect(page.get_by_text("Cached values would be wrong there", exact=False)).to_be_visible()
     set_slider(page, "Layer", 0, -1)  # 5 -> 4
     set_slider(page, "First column drawn", 0, 2)
     set_slider(page, "Step", 0, -1)
@@ -88,7 +88,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     with torch.inference_mode():
         record = bundled(FIRST_GPT2).core(torch.tensor([ids]), record=True).records[4]
     said = read_by_keyboard(picture(page, 0), "keys[1, 2] = ")
-    assert said.endswith("computed one step ago already")
+    assert said.endswith("already computed one step ago")
     shown = written(said.split(" = ")[1].split(" (")[0])
     assert shown == pytest.approx(float(record.k[0, 0, 1, 2]), rel=1e-3, abs=1e-4)
     for _ in range(n + 2):
@@ -113,7 +113,7 @@ def test_a_step_by_keyboard_alone(page: Page, site: Site):
     settled(page)
     press(page.get_by_role("radio", name="the whole model"), "Space")
     expect(
-        page.get_by_text(re.compile(r"For the whole model: [\d,]+ of [\d,]+ entries"))
+        page.get_by_text(re.compile(r"For the whole model, [\d,]+ of [\d,]+ entries"))
     ).to_be_visible()
     unfold(page, "Take it away")
     with page.expect_download() as download:
@@ -126,13 +126,13 @@ def test_the_number_of_tokens_waits_for_run(page: Page, site: Site):
         f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
     )
     open_page(page, site, link, "What is recomputed")
-    expect(page.get_by_text("4 steps, each run without and with the cache")).to_be_visible()
+    expect(page.get_by_text("Ran 4 steps, each without and with the cache")).to_be_visible()
     set_slider(page, "New tokens", 0, -1)
     settled(page)
-    expect(page.get_by_text("4 steps, each run without and with the cache")).to_be_visible()
+    expect(page.get_by_text("Ran 4 steps, each without and with the cache")).to_be_visible()
     with settings(page):
         expect(slider(page, "New tokens")).to_have_value("3")
         press(page.get_by_role("button", name="Run", exact=True), "Enter")
-    expect(page.get_by_text("3 steps, each run without and with the cache")).to_be_visible()
+    expect(page.get_by_text("Ran 3 steps, each without and with the cache")).to_be_visible()
     expect(page.get_by_text("Step 3 of 3: ")).to_be_visible()
     expect_parameter(page, "what_is_recomputed_tokens", "3")

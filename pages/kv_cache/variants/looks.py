@@ -110,7 +110,7 @@ def token_ids(text: str) -> list[int]:
     check_text(text)
     ids = list(text.encode("utf-8", "replace"))
     if not ids:
-        raise ValueError("The prompt is empty. Type a word or more.")
+        raise ValueError("The prompt is empty: type a word or more.")
     if len(ids) > MAX_PROMPT_TOKENS:
         raise ValueError(
             f"The prompt has {len(ids)} bytes, {len(ids) - MAX_PROMPT_TOKENS} over the limit of "
