@@ -23,17 +23,17 @@ def test_an_example_then_the_keyboard_then_the_link(page: Page, site: Site):
     choose_example(page, "Lecture: DeepSeek")
     expect(page.get_by_role("heading", name="399.8 GB of cache")).to_be_visible()
     expect(page.get_by_text("= 399,769,600,000 bytes")).to_be_visible()
-    set_slider(page, "Sequences at once", 0, 1)  # 1 -> 2
+    set_slider(page, "Batch size (sequences)", 0, 1)  # 1 -> 2
     expect(page.get_by_role("heading", name="799.5 GB of cache")).to_be_visible()
     with settings(page):
-        click(page.get_by_text("As if plain multi-head attention"))
+        click(page.get_by_text("Count as plain multi-head attention"))
     expect(page.get_by_role("heading", name="14.05 GB of cache")).to_be_visible()
     expect(page).to_have_url(re.compile("calculator_batch=2"))
     address = page.url
     page.goto("about:blank")
     page.goto(address)
     expect(page.get_by_role("heading", name="14.05 GB of cache")).to_be_visible()
-    unfold(page, "The shapes, the bytes")
+    unfold(page, "Shapes, bytes and sources")
     with page.expect_download() as download:
         click(page.get_by_role("button", name="Download all models (CSV)"))
     table = Path(download.value.path()).read_text(encoding="utf-8")

@@ -32,7 +32,9 @@ _NOTES: dict[rounded.Weights, str] = {
     "correct.",
 }
 
-_OTHER_SETTINGS = " The settings have changed since this run. Press Generate to run the new ones."
+_OTHER_SETTINGS = (
+    " The settings have changed since this run. Press *Generate text* to run the new ones."
+)
 
 
 def start(queue: JobQueue, request: RaceRequest) -> None:
@@ -155,10 +157,11 @@ def _numbers(job: Job) -> None:
         else f"{size.measured:,} bytes of keys and values, measured. The formula (layers × "
         f"key/value heads × head size × tokens × 2 × bytes per value) gives {size.formula:,}.",
     )
+    remark = _NOTES[job.request.weights]
     st.markdown(
         ":small[The total speed-up is the time without the cache ÷ the time with it, prompt "
         f"included, for a single run of each on {job.device}. *Timing* takes the median of several "
-        f"repeats on the machine named there, so its ratio differs.{_NOTES[job.request.weights]}]"
+        f"repeats on the machine named there, so its ratio can differ.{remark}]"
     )
     st.table(pd.DataFrame([_row(style.CACHED, job.cached), _row(style.UNCACHED, job.uncached)]))
 

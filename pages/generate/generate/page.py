@@ -88,7 +88,9 @@ request = RaceRequest(
     seed=seed,
     weights=weights,
 )
-if right.button("Generate", type="primary", icon=":material/play_arrow:", key="generate_start"):
+if right.button(
+    "Generate text", type="primary", icon=":material/play_arrow:", key="generate_start"
+):
     live.start(GENERATIONS, request)
 live.show(request)
 if weights != "float32":

@@ -34,7 +34,7 @@ def summary(chosen: CacheScenario) -> pd.DataFrame:
         "The first token of a sequence": f"{chosen.cache(n_tokens=1) // chosen.batch:,} bytes",
         "With plain multi-head attention": f"{size(plain)}, {written(plain / cache, '.4g')} times "
         "the cache",
-        f"Left after the weights, of {chosen.memory // GB} GB": free,
+        f"Left of {chosen.memory // GB} GB after the weights": free,
         f"Sequences of {chosen.n_tokens:,} tokens that fit": f"{fitting:,}",
         f"Longest context for {counted(chosen.batch, 'sequence')}": (
             "unlimited: every layer has a window" if longest is None else f"{longest:,} tokens"

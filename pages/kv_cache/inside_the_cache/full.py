@@ -172,7 +172,7 @@ def table(run: CacheRun, full_cache: Full) -> pd.DataFrame:
         {
             "way": way,
             "step": index + 1,
-            "tokens run": step.n_run,
+            "tokens processed": step.n_run,
             "rows seen": step.n_held,
             "allocated, bytes": step.nbytes,
             "FLOPs": step.flops,

@@ -107,7 +107,7 @@ def verdict(run: CacheRun) -> str:
     largest = max(step.difference for step in run.steps)
     same = sum(step.token_id == step.uncached_token_id for step in run.steps)
     return (
-        f"Over all {run.n_steps} steps the logits differ by at most "
+        f"Over all {run.n_steps} steps, the logits differ by at most "
         f"**{written(largest, '.1e')}**, and **{same} of {run.n_steps}** choose the same token. "
         "For the comparison, the whole text ran once more without the cache, in a single pass. "
         "One pass is enough because the causal mask hides later tokens from every row. "

@@ -85,13 +85,13 @@ def _graphs(run: TimingRun) -> str:
 
 def _from(pays: int | None, n_new: int) -> str:
     if pays is None:
-        return f"By the median steps, the cached total isn't lower by {n_new} tokens."
+        return f"Judging by the median steps, the cached total isn't lower at {n_new} tokens."
     if pays == 1:
         return (
-            "By the median steps, the cached total is lower at every length. (The first token is "
-            "the same work for both, so a lead there is chance.)"
+            "Judging by the median steps, the cached total is lower at every length. (The first "
+            "token is the same work for both, so a lead there is chance.)"
         )
-    return f"By the median steps, the cached total is lower from {pays} tokens on."
+    return f"Judging by the median steps, the cached total is lower from {pays} tokens on."
 
 
 def _parted(run: TimingRun, name: str, place: int) -> str:

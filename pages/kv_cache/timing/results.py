@@ -100,7 +100,7 @@ def _headline(run: TimingRun) -> None:
         st.markdown(
             ":small[The speed-up is the total time without the cache ÷ the total time with it, "
             f"prompt included. {source} of the run named above. *Generate* times a single new run "
-            "on this machine, so its speed-up differs.]"
+            "on this machine, so its speed-up can differ.]"
         )
     for sentence in findings.sentences(run):
         st.markdown(sentence)

@@ -16,6 +16,7 @@ from serving.limits import MAX_TIMED_RUNS
 from serving.queues import MEASUREMENTS
 from serving.timing.subjects import TimingRequest
 from ui.charts.show import show_live
+from ui.text.number_text import counted
 from ui.widgets import job_view, messages
 
 _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
@@ -99,7 +100,7 @@ def status(job: TimingJob) -> tuple[float, str]:
     """The progress from 0 to 1 and a status line, without visitor input."""
     if job.state == "waiting":
         ahead = job.ahead
-        return 0.0, f"Waiting: {ahead} ahead of you." if ahead else "Starting …"
+        return 0.0, f"Waiting: {counted(ahead, 'visitor')} ahead of you." if ahead else "Starting …"
     if job.state == "running":
         left = job.remaining_seconds
         if left is None:

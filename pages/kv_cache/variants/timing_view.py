@@ -107,7 +107,7 @@ def _status(job: TimeJob | None, times: VariantTimes | None) -> None:
         messages.problem(refused)
     elif job is not None and job.live:
         ahead = job.ahead
-        note = f"Waiting: {ahead} ahead of you." if ahead else job.doing
+        note = f"Waiting: {counted(ahead, 'visitor')} ahead of you." if ahead else job.doing
         st.progress(job.progress, text=note)
     elif job is not None and job.error:
         messages.problem(job.error)

@@ -72,7 +72,7 @@ def test_windows_fill_up_and_small_memories_hold_nothing(site: AppTest):
     assert f"{total:,} bytes" in formula(site)
     shown = table(site)
     assert shown["Each additional token of a sequence"] == f"{10 * 16 * 128 * 2 * 2:,} bytes"
-    assert shown["Left after the weights, of 24 GB"].startswith("none: 30.0")
+    assert shown["Left of 24 GB after the weights"].startswith("none: 30.0")
     assert shown["Sequences of 32,768 tokens that fit"] == "0"
     preset(site, "Mistral's window")
     assert table(site)["Longest context for 8 sequences"].startswith("unlimited")

@@ -67,7 +67,7 @@ def crop_and_continue(
     if not 1 <= n_kept <= n_before:
         raise ValueError(f"cannot crop a cache of {n_before} tokens to {n_kept}")
     if not new_ids:
-        raise ValueError("there is no token to continue with")
+        raise ValueError("there are no tokens to continue with")
     cache = RecordingCache.for_model(
         model, max(rows[0].shape[2], n_kept + len(new_ids)), keep_all=True
     )

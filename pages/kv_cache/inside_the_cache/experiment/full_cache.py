@@ -81,7 +81,7 @@ def refusal(
         last_logits(model, token_ids[room : room + 1], cache=cache, hooks=hooks)
     except ValueError as error:
         return str(error)
-    raise RuntimeError("a full cache took another token")
+    raise RuntimeError("a full cache accepted another token")
 
 
 def start_again(
