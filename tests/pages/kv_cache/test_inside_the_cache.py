@@ -221,7 +221,7 @@ def test_a_model_with_a_short_context(
     open_whole_page(site, PAGE, **{f"inside_the_cache_{name}": at for name, at in link.items()})
     assert not site.exception
     (message,) = messages(site)
-    assert message.startswith("9 kept and 2 new tokens")
+    assert message.startswith("9 remaining and 2 new tokens")
     _, drawn = maps(site)[0]
     assert drawn.shape == (9, 4)  # the ninth is run, the tenth only chosen
     made = run.run(run.CacheSettings("tiny-gpt2", "The cat sat", 16))

@@ -147,8 +147,8 @@ def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
     assert "query heads 6, 7, 8" in line
     shown = int(re.findall(r"two of them differ in (\d+)%", line)[0])
     assert shown == pytest.approx(100 * float(torch.stack(pairs).mean()), abs=0.51)
-    table = frame(site, "head 8 weight")
-    assert table["head 8 weight"].to_numpy() == pytest.approx(weights[2].amax(-1).numpy())
+    table = frame(site, "head 8: weight")
+    assert table["head 8: weight"].to_numpy() == pytest.approx(weights[2].amax(-1).numpy())
 
 
 def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest.MonkeyPatch):
