@@ -34,7 +34,7 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     expect(keys).to_contain_text("Keys, layer 5, KV head 1")
     canvas = keys.locator(".scroll canvas")
     expect(canvas).to_be_visible()
-    expect(page.get_by_text("Step 5, decode:")).to_be_visible()
+    expect(page.get_by_text("Step 5 (decode)")).to_be_visible()
     expect(page.get_by_text("Ran 19 passes")).to_be_visible()  # everything is there
     settled(page)
     box = canvas.bounding_box()
@@ -47,7 +47,7 @@ def test_play_read_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     assert re.fullmatch(r"“8 Wr .+” → column 1: key [+−]\d.*", said)
 
     page.get_by_role("button", name="Play").first.press("Enter")
-    expect(page.get_by_text("Step 6, decode:")).to_be_visible()
+    expect(page.get_by_text("Step 6 (decode)")).to_be_visible()
     expect(page.get_by_text("wrote row 9 (12,288 bytes in all layers)")).to_be_visible()
     expect(page).to_have_url(re.compile("inside_the_cache_step=6"))
     settled(page)

@@ -9,7 +9,7 @@ import pandas as pd
 from pages.kv_cache.calculator.setting import CONTEXTS, GB, LONGEST, CacheScenario, size
 from ui.text.number_text import counted, written
 
-REAL, PLAIN = "actual cache", "with plain multi-head"
+REAL, PLAIN = "actual cache", "plain multi-head"
 CACHE, WEIGHTS, LEFT = "KV cache", "weights", "memory left after weights"
 WITHIN, BEYOND = "within its context", "longer than its context"
 EXPLAINED = [1024, 4096, 16_384, 65_536, 131_072, 262_144, LONGEST]

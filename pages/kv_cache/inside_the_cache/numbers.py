@@ -36,7 +36,7 @@ def formula(run: CacheRun, step: int) -> str:
         lines.append(
             f"{what}: {model.n_layers} layers × 1 sequence × {n_tokens} tokens × {per_token} × "
             f"{run.value_bytes} bytes = {formula_bytes(run, n_tokens):,} bytes; "
-            f"cache.{name} measures {n_bytes:,}"
+            f"cache.{name} reports {n_bytes:,}"
         )
     return "\n".join(lines)
 

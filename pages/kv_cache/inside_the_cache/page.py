@@ -89,6 +89,7 @@ with step_place:
 pictures.keys_and_values(recorded, step_index, layer, head)
 # below the picture, so the picture doesn't move when the text wraps
 st.text(pictures.sentence(recorded, step_index))
+st.markdown(":small[In the row labels, **W** means written in this step, and **r** means read.]")
 
 shown = parts("inside_the_cache_part", sections.PARTS)
 if sections.BYTES in shown:

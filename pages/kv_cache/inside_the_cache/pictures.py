@@ -129,7 +129,7 @@ def sentence(run: CacheRun, step: int) -> str:
     )
     again = step_record.uncached_rows - len(access.new)
     return (
-        f"Step {step + 1}, {step_record.kind}: {ran} and chose “{isolated(run.pieces[length])}”. "
+        f"Step {step + 1} ({step_record.kind}) {ran} and chose “{isolated(run.pieces[length])}”. "
         f"It wrote {span(access.rows_written)} ({access.bytes_written:,} bytes in all layers) and "
         f"read {span(access.rows_read)} ({access.bytes_read:,} bytes). "
         f"Without a cache, {again} of {step_record.uncached_rows} tokens would be recomputed."

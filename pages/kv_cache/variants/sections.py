@@ -66,7 +66,7 @@ def who_reads_what(ladder: Ladder, form: Form) -> None:
         f"0, one row for each of the {ladder.n_tokens} tokens{cut}. Blue is negative and orange is "
         "positive.]"
     )
-    with st.expander("The same as a table"):
+    with st.expander("The same data as a table"):
         plain_table(parts_table(form), "The cache of layer 0 and the heads that read it")
 
 
