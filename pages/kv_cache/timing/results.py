@@ -166,5 +166,5 @@ def _everything(number: int, compared: dict[str, TimingRun]) -> None:
         files(_name(number), compared, bool(st.session_state["timing_log"])),
         code(run),
         prefix="timing",
-        note="The file holds every step of every repeat.",
+        note="The file contains every step of every repeat.",
     )

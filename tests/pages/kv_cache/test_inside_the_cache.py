@@ -66,7 +66,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
         assert header["rowLabels"][length:] == [str(row) for row in range(length, n_rows)]
     formula = code(site)[0]
     assert formula.count(f"{n_rows * TOKEN_BYTES:,}") == 2  # computed and measured
-    assert f"cache.nbytes_used measures {length * TOKEN_BYTES:,}" in formula
+    assert f"cache.nbytes_used reports {length * TOKEN_BYTES:,}" in formula
     steps, uncached, cropped, summary = plain_tables(site)
     assert list(steps["written"]) == [
         f"rows 0 to {len(prompt) - 1}",
