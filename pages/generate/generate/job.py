@@ -59,7 +59,7 @@ class GenerationSteps:
 
 
 class Job(Work):
-    """A generation request and its results. The worker writes them; the page reads them."""
+    """A generation request and its results; the worker writes and the page reads."""
 
     def __init__(self, request: RaceRequest) -> None:
         super().__init__()

@@ -51,7 +51,7 @@ def start(queue: JobQueue, request: RaceRequest) -> None:
 
 
 def show(request: RaceRequest) -> None:
-    """Show the visitor's job, redrawn four times a second, or empty lanes before the first.
+    """Show the visitor's job, redrawn four times a second, or empty lanes.
 
     request: the current settings. The status line says so if the job was run with other ones.
     """

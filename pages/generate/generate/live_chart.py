@@ -19,7 +19,7 @@ def time_per_token(
     n_steps: int,
     height: int = 340,
 ) -> dict[str, Any]:
-    """Chart the milliseconds per step: decode steps as lines, the prefill as a diamond.
+    """Chart the milliseconds per step: decode steps as lines, prefill as a diamond.
 
     `prefill[run]` is the time of step 1 and `decode[run][i]` that of step `i + 2`. The x axis spans
     `n_steps` decode steps from the start, so its scale doesn't change while the chart fills.

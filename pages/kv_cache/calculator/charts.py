@@ -20,7 +20,7 @@ _SIZE = alt.Tooltip("GB:Q", format=",.4~r")
 def context_chart(
     lines: pd.DataFrame, levels: pd.DataFrame, chosen: pd.DataFrame
 ) -> alt.TopLevelMixin:
-    """Chart the cache size against the context length, both logarithmic, with the weights.
+    """Chart the cache size and the weights against the context, both logarithmic.
 
     lines, levels, chosen: as `lengths`, `levels` and `chosen_point` of `numbers`.
     """
@@ -112,7 +112,7 @@ def models_chart(sizes: pd.DataFrame, chosen: str, setting: str) -> alt.TopLevel
 
 
 def family_chart(sizes: pd.DataFrame) -> alt.Chart:
-    """Chart the weights and cache of each GPT-3 size; sizes: as `numbers.sizes_of_family`."""
+    """Chart weights and cache of the GPT-3 sizes, as in `numbers.sizes_of_family`."""
     names = [WEIGHTS, CACHE]
     colours = alt.Scale(domain=names, range=[VERMILLION, BLUE])
     dashes = alt.Scale(domain=names, range=[[8, 4], [1, 0]])

@@ -100,7 +100,7 @@ def _own_shapes() -> PublicModel:
 
 
 def _whole(label: str, key: str, low: int, high: int, default: int) -> Any:
-    """A whole number from a float widget; an integer widget fails on a link with 1e400."""
+    """A whole number from a float widget; integer widgets fail on a link with 1e400."""
     chosen = linked(
         st.number_input, label, float(low), float(high), float(default), 1.0, format="%.0f", key=key
     )

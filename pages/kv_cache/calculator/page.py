@@ -1,4 +1,4 @@
-"""The page "Calculator": the size of a KV cache and how it drives the price per token."""
+"""The page "Calculator": KV cache size and how it drives the price per token."""
 
 import streamlit as st
 

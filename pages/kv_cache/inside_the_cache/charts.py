@@ -44,7 +44,7 @@ def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
 
 
 def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
-    """Chart the largest logit difference per step; table: as `numbers.logit_differences`."""
+    """Chart the largest logit difference per step, from `numbers.logit_differences`."""
     line = (
         alt.Chart(table.assign(shown=table["difference"].map(difference)))
         .mark_line(point=alt.OverlayMarkDef(size=40), color=BLUE, strokeWidth=2)
@@ -67,7 +67,7 @@ def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
 
 
 def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.TopLevelMixin:
-    """Chart how far the logits of the three methods are from those with the full context.
+    """Chart the logit differences of the three methods from the full context.
 
     table: as `full.table`. last_fitting: the last step, from 1, whose token fits into the cache.
     step_index: the step marked by a dotted line, from 0.

@@ -1,4 +1,4 @@
-"""Cropping a cache and continuing with a different text after the rows that remain."""
+"""Cropping a cache and continuing with a different text after the remaining rows."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _bytes(cropped: Cropped) -> int:
 
 @cached(key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
 def cropped(run: CacheRun, n_kept: int, text: str) -> Cropped:
-    """Crop the run's cache to `n_kept` tokens and continue with a text; cached for all visitors.
+    """Crop the run's cache to `n_kept` tokens and continue with a text; cached.
 
     Raises: OverLimit if the text is too long or doesn't fit into the context; ValueError if it
     contains no token.

@@ -1,4 +1,4 @@
-"""A full cache: its error message, and three methods to continue, compared with full context.
+"""A full cache: its error message, and three methods to continue.
 
 Every method runs the text of the original run, so they all predict the same token at each step
 and their logits can be compared.
@@ -74,7 +74,7 @@ def _bytes(full_cache: Full) -> int:
 
 @cached(key=lambda run, room, report=None: (run.key, room), size=_bytes)
 def full(run: CacheRun, room: int, report: Report | None = None) -> Full:
-    """Run the text through a cache of `room` rows; the result is cached for all visitors.
+    """Run the text through a cache of `room` rows; the result is cached.
 
     report: as in `run.run`.
     Raises: ValueError if the prompt doesn't fit into `room` rows, or the whole text does.

@@ -1,4 +1,4 @@
-"""The page "Inside the cache": its rows, bytes, cropping, and what happens when it's full."""
+"""The page "Inside the cache": rows, bytes, cropping, and a full cache."""
 
 import streamlit as st
 

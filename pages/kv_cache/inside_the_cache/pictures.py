@@ -59,7 +59,7 @@ def buffer(
     framed: Sequence[int] = (),
     room_for: Sequence[str] = (),
 ) -> None:
-    """Draw a buffer (N, D); NaN rows are not written yet. Other arguments: as in `Map`."""
+    """Draw a buffer (N, D) with NaN in unwritten rows; other arguments as in `Map`."""
     rows = Map(
         values,
         [str(column) for column in range(values.shape[1])],

@@ -43,7 +43,7 @@ _CURVE_POINTS = 120
 
 
 def median_steps(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
-    """One row per decode step: `run` (label), `contender`, `tokens` so far and median `ms`.
+    """One row per decode step: `run`, `contender`, `tokens` so far and median `ms`.
 
     `first` marks the first run, whose points are filled; those of a second run aren't.
     """
@@ -91,7 +91,7 @@ def totals(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
 
 
 def per_token(points: pd.DataFrame, lines: pd.DataFrame, logarithmic: bool) -> alt.TopLevelMixin:
-    """Chart the milliseconds per decode step against the tokens so far, with fitted lines.
+    """Chart the milliseconds per decode step against the tokens, with fitted lines.
 
     points, lines: as `median_steps` and `fitted_steps`. Only the first run's points are filled.
     """

@@ -153,7 +153,7 @@ def _milliseconds(samples: Samples) -> str:
 
 
 def ratios(run: TimingRun) -> pd.DataFrame:
-    """Time without the cache ÷ time with it at several lengths, and the lecture's ratio."""
+    """Time without the cache ÷ time with it at several lengths and in the lecture."""
     lengths = sorted({n for n in (16, 32, 64, LECTURE_TOKENS, 256, run.n_new) if n <= run.n_new})
     rows = []
     for cached, uncached in run.pairs:

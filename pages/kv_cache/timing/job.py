@@ -18,7 +18,7 @@ WARM_UP_SECONDS = 30.0  # longest wait for models that load at startup
 
 
 class TimingJob(Work):
-    """Time all contenders, alternating between them. The worker writes; the page reads.
+    """Time all contenders in turn; the worker writes and the page reads.
 
     after: a thread to wait for first, which loads models right after startup.
     Raises: OverLimit or ValueError for a request that can't be run.
@@ -100,7 +100,7 @@ class TimingJob(Work):
                 self.check_stop()
 
     def run_so_far(self) -> TimingRun | None:
-        """The result of a finished job: whole repeats, or the part of the first one that ran.
+        """The result of a finished job: whole repeats, or what ran of the first one.
 
         None if there are too few steps.
         """

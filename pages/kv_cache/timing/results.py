@@ -24,7 +24,7 @@ TOTALS, TERMS, STEPS = "Totals", "What a decode step takes, term by term", "Ever
 
 
 def show(question: TimingRequest) -> None:
-    """Show the selected run, or the stored one at first: charts, numbers, tables, downloads.
+    """Show the selected run (at first the stored one) with charts and tables.
 
     question: the current settings. Results of other settings are grayed out and labeled as such.
     """

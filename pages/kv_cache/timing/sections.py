@@ -23,7 +23,7 @@ _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
 
 
 def measure(question: TimingRequest, place: DeltaGenerator) -> None:
-    """Show the buttons, the progress and the results; the start button goes into `place`."""
+    """Show buttons, progress and results; the start button goes into `place`."""
     job: TimingJob | None = st.session_state.get(_JOB)
     timed = job is not None and job.live  # read once, because the job may end at any moment
     if not timed:

@@ -1,4 +1,4 @@
-"""The stored run that the page "Timing" shows first: the small GPT-2, measured in advance.
+"""The stored run of the small GPT-2 that the page "Timing" shows first.
 
 `stored_run.json` contains the run with its machine and date. To replace it with a run on this
 machine, with nothing else running: `python -m pages.kv_cache.timing.stored`.

@@ -17,7 +17,7 @@ HIDDEN, ATTENTION = (
 
 
 def sizes(ladder: Ladder) -> pd.DataFrame:
-    """One row per form: measured `bytes` and `kB`, `formula` in kB, and the bar's `label`."""
+    """One row per form: measured `bytes` and `kB`, `formula` in kB, and a `label`."""
     return pd.DataFrame(
         {
             "form": form.name,

@@ -1,4 +1,4 @@
-"""A model with averaged key/value heads, and one that was trained with shared heads."""
+"""A model with averaged key/value heads, and one trained with shared heads."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Pooled:
 
 @cached(key=lambda name, text: (*models.key(name), text))
 def pooled(name: str, text: str) -> Pooled:
-    """Run a model pooled to every divisor of its key/value heads; the result is cached.
+    """Run a model pooled to each divisor of its key/value heads; cached.
 
     Raises: OverLimit if the text is too long; ValueError if it contains no token.
     """
@@ -212,7 +212,7 @@ def show_averaged(name: str, text: str) -> Pooled:
 
 
 def grouped_entry(chosen: CatalogEntry) -> CatalogEntry | None:
-    """A model trained with shared key/value heads: the chosen one if it fits, else SmolLM2.
+    """The chosen model if it was trained with shared key/value heads, else SmolLM2.
 
     No other model is loaded unless the visitor selects it, because it may be very large.
     """

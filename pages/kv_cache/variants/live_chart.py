@@ -16,7 +16,7 @@ from ui.charts.style import BLUE, INK, MARKS, VERMILLION
 def speeds(
     counted: Mapping[str, float], ratios: Mapping[str, tuple[float, float, float]]
 ) -> dict[str, Any]:
-    """Chart decode steps relative to MHA: operations, and time as median and middle half.
+    """Chart operations and times of decode steps relative to MHA.
 
     counted: relative operations of all forms, so that the chart keeps its size. ratios: median and
     first and third quartile of the times; screen readers skip them while they're empty.

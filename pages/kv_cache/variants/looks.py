@@ -1,4 +1,4 @@
-"""One prompt run through every form of attention, with the tensors that each one caches.
+"""One prompt in every form of attention, with the tensors that each one caches.
 
 The weights are random, from a fixed seed, because no family of trained models is published in all
 of these forms. All forms share the width, the number of layers and as many weights as possible.

@@ -1,4 +1,4 @@
-"""The page "Variants": one model as MHA, GQA, MQA and MLA, with its cache size and speed."""
+"""The page "Variants": cache size and speed of MHA, GQA, MQA and MLA."""
 
 import streamlit as st
 

@@ -33,7 +33,7 @@ def data(ladder: Ladder, form: Form, *, dark: bool) -> tuple[pd.DataFrame, ...]:
 
 
 def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
-    """One row per image: position and width (`x`, `y`, `wide`, as shares), `image` and labels.
+    """One row per image: `x`, `y` and `wide` as shares, `image` and labels.
 
     dark: whether the images are for the dark theme.
     """
@@ -76,7 +76,7 @@ def links(ladder: Ladder, form: Form) -> pd.DataFrame:
 
 
 def query_heads(ladder: Ladder, form: Form) -> pd.DataFrame:
-    """One row per query head, as in `links`; `colour` is empty if all read the same parts."""
+    """One row per query head, as in `links`; no `colour` if all read the same parts."""
     heads = links(ladder, form)[: ladder.n_heads]
     return heads.assign(reads=_LATENT, colour="") if _is_latent(ladder, form) else heads
 

@@ -32,7 +32,7 @@ FILLING = 0.5  # share of the progress bar for filling the caches
 
 @dataclass(frozen=True)
 class TimingSetup:
-    """What to time: the prompt's bytes, repeated to fill a context, and the query heads."""
+    """What to time: the prompt's bytes, the query heads and the context to fill."""
 
     ids: tuple[int, ...]
     n_heads: int
@@ -121,7 +121,7 @@ def measured(
 
 
 class TimeJob(Work):
-    """Fill a cache for every form, then time their decode steps, alternating between forms.
+    """Fill a cache for every form, then time their decode steps in turn.
 
     The worker writes; the page reads. Each pass gets its own compute slot, so others wait for one
     pass at most. Timed passes get an exclusive slot, so no other model runs during them.
@@ -245,5 +245,5 @@ def said(times: VariantTimes) -> str:
 
 
 def setting(text: str, n_heads: int, context: int) -> TimingSetup:
-    """Build a setup from the controls; raises OverLimit or ValueError for a bad prompt."""
+    """Build a setup; raises OverLimit or ValueError for a prompt that can't be run."""
     return TimingSetup(tuple(token_ids(text)), n_heads, context)

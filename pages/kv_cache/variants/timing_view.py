@@ -86,7 +86,7 @@ def _measure_button(setting: TimingSetup, round_: int, times: VariantTimes | Non
 
 
 def _start(setting: TimingSetup, round_: int | None) -> None:
-    """Queue a measurement, replacing the visitor's earlier one; None starts a new round."""
+    """Queue a measurement, replacing an earlier one; None starts a new round."""
     round_ = measure.fresh() if round_ is None else round_
     job = TimeJob(setting, round_)
     try:

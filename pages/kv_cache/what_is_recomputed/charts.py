@@ -61,7 +61,7 @@ def totals_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
 
 
 def contrast_chart(table: pd.DataFrame) -> alt.Chart:
-    """Chart how far old keys and values move in each layer, relative to the largest one.
+    """Chart the relative change of old keys and values in each layer.
 
     A share of 0 isn't on the logarithmic axis, so it's drawn at its lower end, `FLOOR`.
     table: as `counts.contrast_table`.

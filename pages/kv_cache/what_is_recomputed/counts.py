@@ -1,4 +1,4 @@
-"""Counts of the entries and multiplications of each step, and of the rows that are read."""
+"""Counts of entries and multiplications per step, and of the rows read."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def totals_summary(view: StepView, table: pd.DataFrame) -> str:
 
 
 def read_counts(view: StepView) -> pd.DataFrame:
-    """How many later steps, up to the current one, read each token's query, key and value.
+    """How many later steps so far read each token's query, key and value.
 
     A row counts as read by a step if overwriting it with NaN makes that step's last context row
     NaN.

@@ -1,4 +1,4 @@
-"""What generation without a KV cache recomputes, and why caching keys and values is enough.
+"""What generation recomputes without a KV cache, and why keys and values suffice.
 
 A text grows by one token per step. Each step really runs twice: the whole text without a cache, and
 only the newest token with one. The first pass shows which entries were already computed one step
@@ -226,7 +226,7 @@ def repeated(before: Tensor, now: Tensor, name: str) -> Tensor:
 def old_rows_by_layer(
     model: Transformer, before_ids: Sequence[int], ids: Sequence[int], n_rows: int
 ) -> tuple[Tensor, Tensor]:
-    """How far a longer text moves the keys and values of its first tokens in each layer.
+    """How far a longer text moves its first tokens' keys and values in each layer.
 
     Both texts start with the same `n_rows` tokens. Returns the largest absolute difference of those
     tokens' keys and values, (L), and their largest absolute value, (L).
@@ -250,7 +250,7 @@ def old_rows_by_layer(
 def last_context(
     q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int | None = None
 ) -> Tensor:
-    """The last context row of causal attention in one head: (..., T, D) each -> (..., D).
+    """The last context row of causal attention: (..., T, D) each -> (..., D).
 
     Rows outside the window are dropped, as a cache with that window does; a weight of 0 would
     still read them.
@@ -314,7 +314,7 @@ class MatrixWork:
 def parts(
     config: TransformerConfig, n_tokens: int, n_before: int, scope: Scope = "head"
 ) -> tuple[MatrixWork, ...]:
-    """Count the matrices of a step over `n_tokens`, of which `n_before` were run before.
+    """Count the matrices of a step over `n_tokens`, `n_before` of them run before.
 
     scope: one head, one layer (with output projection and feed-forward network), or the model
     (with logits: every row without a cache, only new rows with one). Keys and values are counted

@@ -1,4 +1,4 @@
-"""The page "What is recomputed": repeated work in each step, and what a cache must store."""
+"""The page "What is recomputed": repeated work, and what a cache must store."""
 
 import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Pictures of one step: its matrices, its logits, and how the last row of logits is computed.
+"""Pictures of one step: its matrices, its logits, and tracing back the last row.
 
 In each matrix, a box marks the entries that were already computed one step ago.
 """
@@ -32,7 +32,7 @@ FROM_CACHE = "from the cache"
 
 @dataclass(frozen=True)
 class StepView:
-    """The current view: a step of a growing text, a head, and some columns of that head.
+    """The current view: a step of a growing text, and some columns of one head.
 
     step_index: from 0. column: the first column drawn.
     """
@@ -182,7 +182,7 @@ def _grown(current: Tensor, final: Tensor) -> np.ndarray:
 def _rows(
     view: StepView, name: str, current: Tensor, final: Tensor, note: str, box_note: str = BOX_NOTE
 ) -> Panel:
-    """A panel of a matrix (T, D), one row per token; only the visible columns are drawn."""
+    """A panel of the visible columns of a matrix (T, D), one row per token."""
     columns, step, n_rows = view.columns, view.step, view.growth.n_rows
     window = slice(columns.start, columns.stop)
     return Panel(
@@ -221,7 +221,7 @@ def _square(view: StepView, name: str, current: Tensor, final: Tensor, note: str
 
 
 def logits(view: StepView) -> Panel:
-    """Logits of every row for the most likely next tokens, with a box around unused rows."""
+    """Logits of every row for the top next tokens, with a box around unused rows."""
     step, n_rows = view.step, view.growth.n_rows
     values = np.zeros((n_rows, len(step.top_ids)), np.float32)
     values[: step.n_tokens] = step.top_logits.numpy()
@@ -359,7 +359,7 @@ def way_back(view: StepView) -> list[Panel]:
 
 
 def checks(view: StepView) -> pd.DataFrame:
-    """A comparison of the pass with the cache and the last rows of the pass without one."""
+    """A comparison of the pass with the cache and the pass without one."""
     step = view.step
     full = step.full.head(view.layer, view.head)
     cached = step.cached.head(view.layer, view.head)

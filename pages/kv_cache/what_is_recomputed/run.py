@@ -93,7 +93,7 @@ class Growth:
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model that ran, even if its files have changed; raises as `models.loaded` does."""
+        """The model that ran, even if its files changed; raises as `models.loaded` does."""
         return models.loaded(self.model_key)
 
 

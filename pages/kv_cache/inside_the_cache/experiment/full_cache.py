@@ -151,7 +151,7 @@ def slide(
 
 
 def ring_positions(length: int, n_rows: int) -> tuple[int | None, ...]:
-    """The position in each row of a ring after `length` tokens, or None for an empty row.
+    """The position in each row of a ring after `length` tokens; None if it's empty.
 
     Raises: ValueError for a size out of range.
     """
@@ -171,10 +171,10 @@ def keep_first(
     *,
     hooks: Hooks = NO_HOOKS,
 ) -> Iterator[TextPass]:
-    """Run a text whose queries see the first `n_first` tokens and the last `room - n_first`.
+    """Run a text whose queries see the first `n_first` tokens and the newest ones.
 
-    This uses a mask over a cache with all rows, so every token keeps its position. Bytes and
-    operations are counted for the `room` visible rows.
+    At most `room` tokens are visible. This uses a mask over a cache with all rows, so every token
+    keeps its position. Bytes and operations are counted for the visible rows.
     Source: StreamingLLM, https://arxiv.org/abs/2309.17453, which also renumbers the positions.
     Raises: ValueError as `start_again` does, or if `n_first` is outside 0 .. room - 1.
     """

@@ -34,7 +34,7 @@ _OF_ATTENTION = {"n_kv_heads", "head_size", "latent", "window"}  # fields that d
 
 @dataclass(frozen=True)
 class AttentionForm:
-    """One form of attention: its short name ("MHA", "GQA 4", "MQA", "MLA") and configuration.
+    """A form of attention: name ("MHA", "GQA 4", "MQA" or "MLA") and configuration.
 
     The number after "GQA" is the number of key/value heads, that is, of groups.
     """
@@ -49,7 +49,7 @@ class AttentionForm:
 
 
 def divisors(number: int) -> tuple[int, ...]:
-    """All divisors of a number of heads, largest first: the possible numbers of groups.
+    """The possible numbers of groups: all divisors of `number`, largest first.
 
     Raises: ValueError for a number below 1.
     """
@@ -88,7 +88,7 @@ def latent_sizes(head_size: int) -> LatentConfig:
 
 
 def ladder(base: TransformerConfig) -> tuple[AttentionForm, ...]:
-    """All forms of a multi-head model with rotary positions: MHA, every GQA, MQA, expanded MLA.
+    """All forms of a multi-head model with rotary positions, from MHA to expanded MLA.
 
     Raises: ValueError for a model that already shares key/value heads or has latents.
     """
@@ -106,7 +106,7 @@ def ladder(base: TransformerConfig) -> tuple[AttentionForm, ...]:
 
 
 def windowed(variant: AttentionForm, window: int) -> AttentionForm:
-    """The same form with a window: queries see, and the cache keeps, the last tokens only."""
+    """The same form with a window: only the last tokens are seen and cached."""
     return AttentionForm(f"{variant.name}, window {window}", replace(variant.config, window=window))
 
 
@@ -138,7 +138,7 @@ def build(base: Transformer, variant: AttentionForm, *, seed: int) -> Transforme
 
 
 def random_base(config: TransformerConfig, *, seed: int) -> Transformer:
-    """A multi-head model with random weights from `seed`, for measuring sizes and times.
+    """A multi-head model with random weights, for measuring sizes and times.
 
     Raises: ValueError for a seed below 0.
     """
@@ -147,7 +147,7 @@ def random_base(config: TransformerConfig, *, seed: int) -> Transformer:
 
 
 def group_distances(weights: Tensor, group_size: int) -> tuple[float, float | None]:
-    """Mean attention distance of two heads within a group, and of two heads across groups.
+    """Mean attention distance of two heads, within groups and across groups.
 
     The distance is the total variation (half the sum of absolute differences of two rows), averaged
     over the queries: 0 for equal rows, 1 for rows without a common key. weights: (H, T, S). The

@@ -19,7 +19,7 @@ from attention_core.model.transformer import Transformer
 def mean_pooled_kv_heads(
     model: Transformer, n_kv_heads: int, *, share: bool = False
 ) -> Transformer:
-    """A new model with G key/value heads, each the mean of a group of the model's heads.
+    """A new model with G key/value heads, each the mean of a group of heads.
 
     Key/value head g is the mean of the H_kv / G consecutive heads from g * (H_kv / G) on, and the
     query heads of those heads read the mean. All other weights are copied or, with `share`, shared

@@ -1,4 +1,4 @@
-"""How far a trained model drifts when its key/value heads are averaged and nothing is trained.
+"""How far a trained model drifts when its key/value heads are averaged.
 
 The GQA paper initializes a grouped model by mean-pooling a multi-head one (Ainslie et al. 2023,
 https://arxiv.org/abs/2305.13245, section 2.1) and then trains it for 5% of the original steps.
