@@ -174,7 +174,7 @@ def keep_first(
     """Run a text whose queries see the first `n_first` tokens and the newest ones.
 
     At most `room` tokens are visible. This uses a mask over a cache with all rows, so every token
-    keeps its position. Bytes and operations are counted for the visible rows.
+    keeps its position. Bytes are those of `room` rows, operations those of the visible rows.
     Source: StreamingLLM, https://arxiv.org/abs/2309.17453, which also renumbers the positions.
     Raises: ValueError as `start_again` does, or if `n_first` is outside 0 .. room - 1.
     """
