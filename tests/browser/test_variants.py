@@ -43,7 +43,9 @@ def test_the_ladder_by_keyboard_then_a_measurement_stopped_and_one_finished(page
     page.evaluate(_WATCH, "MLA takes")
     press(page.get_by_role("button", name="Measure decode steps"), "Enter")
     expect(page.get_by_text(re.compile(r"Measured at \d\d:\d\d:\d\d UTC"))).to_be_visible()
-    expect(page.get_by_text(re.compile(r"MLA takes [\d.]+ of MHA's time absorbed"))).to_be_visible()
+    expect(
+        page.get_by_text(re.compile(r"MLA takes [\d.]+ of MHA's time when absorbed"))
+    ).to_be_visible()
     settled(page)
     assert page.evaluate("window.most") == 1  # nor twice for a moment, when the job is over
     with page.expect_download() as download:
