@@ -22,15 +22,15 @@ def test_the_main_path(page: Page, site: Site):
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
     choose_example(page, "Lecture: DeepSeek")
     expect(page.get_by_role("heading", name="399.8 GB of cache")).to_be_visible()
-    set_slider(page, "Sequences at once", 0, 1)  # 1 -> 2
+    set_slider(page, "Batch size (sequences)", 0, 1)  # 1 -> 2
     expect(page.get_by_role("heading", name="799.5 GB of cache")).to_be_visible()
     with settings(page):
-        click(page.get_by_text("As if plain multi-head attention"))
+        click(page.get_by_text("Count as plain multi-head attention"))
     expect(page.get_by_role("heading", name="14.05 GB of cache")).to_be_visible()
     expect(page).to_have_url(re.compile("calculator_batch=2"))
     page.reload()
     expect(page.get_by_role("heading", name="14.05 GB of cache")).to_be_visible()
-    unfold(page, "The shapes, the bytes")
+    unfold(page, "Shapes, bytes and sources")
     with page.expect_download() as download:
         click(page.get_by_role("button", name="Download all models (CSV)"))
     table = Path(download.value.path()).read_text(encoding="utf-8")

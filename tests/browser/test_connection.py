@@ -40,9 +40,9 @@ def test_a_slider_that_is_moved_away_and_quickly_back_keeps_the_connection(
     received: list[ForwardMsg] = []
     socket.on("framereceived", lambda payload: received.append(_message(payload)))
     press(step, "End")
-    expect(page.get_by_text("Step 6, decode:")).to_be_visible()
+    expect(page.get_by_text("Step 6 (decode)")).to_be_visible()
     press(step, "ArrowLeft")
-    expect(page.get_by_text("Step 5, decode:")).to_be_visible()
+    expect(page.get_by_text("Step 5 (decode)")).to_be_visible()
     settled(page)
 
     page.evaluate("() => { window.hold = true; }")
@@ -53,7 +53,7 @@ def test_a_slider_that_is_moved_away_and_quickly_back_keeps_the_connection(
         step.press("End")
     assert any(message.WhichOneof("type") == "ref_hash" for message in received)
     page.evaluate("() => window.let_go()")
-    expect(page.get_by_text("Step 6, decode:")).to_be_visible()
+    expect(page.get_by_text("Step 6 (decode)")).to_be_visible()
     settled(page)
     expect(page.get_by_test_id("stDialog")).to_have_count(0)  # Streamlit's "Connection error"
 

@@ -26,7 +26,7 @@ def test_read_play_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     open_whole_page(page, site, ADDRESS, "Inside the cache")
     keys = page.locator("figure.heatmap").first
     canvas = keys.locator(".scroll canvas")
-    expect(page.get_by_text("Passes: 19")).to_be_visible()  # everything is there
+    expect(page.get_by_text("Ran 19 passes")).to_be_visible()  # everything is there
     settled(page)
     box = canvas.bounding_box()
     press(canvas, "ArrowDown", "PageDown", "ArrowRight")
@@ -37,26 +37,26 @@ def test_read_play_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     assert re.fullmatch(r"“8 Wr .+” → column 1: key [+−]\d.*", said)
 
     page.get_by_role("button", name="Play").first.press("Enter")
-    expect(page.get_by_text("Step 6, decode:")).to_be_visible()
+    expect(page.get_by_text("Step 6 (decode)")).to_be_visible()
     expect(page).to_have_url(re.compile("inside_the_cache_step=6"))
     settled(page)
     assert canvas.bounding_box() == box  # nothing moves with a step
 
     page.get_by_label("Continue with").fill(" grey men")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("4 rows were reused: 2 new tokens")).to_be_visible()
+    expect(page.get_by_text("4 rows were reused, so 2 new tokens")).to_be_visible()
     # the rows of the other parts wait for their buttons, and stay moved meanwhile
-    set_slider(page, "Room in the cache, tokens", 0, -1)
-    set_slider(page, "Crop to so many tokens", 0, -1)
-    press(page.get_by_role("button", name="Crop", exact=True), "Enter")
-    expect(heatmap(page, "After crop(3), kept rows framed")).to_be_visible()
+    set_slider(page, "Cache size (tokens)", 0, -1)
+    set_slider(page, "Tokens to keep", 0, -1)
+    press(page.get_by_role("button", name="Crop cache", exact=True), "Enter")
+    expect(heatmap(page, "After crop(3), remaining rows framed")).to_be_visible()
     expect_parameter(page, "inside_the_cache_crop", "3")
-    press(page.get_by_role("button", name="Fill", exact=True), "Enter")
+    press(page.get_by_role("button", name="Fill cache", exact=True), "Enter")
     expect_parameter(page, "inside_the_cache_room", "6")
     expect(page.get_by_text("holds 6 of at most 6 tokens: no room for 1 more")).to_be_visible()
     ring = heatmap(page, "Ring of 6 rows")
     set_slider(page, "Step of the ring", 0, -5)
     set_slider(page, "Step of the ring", 0, 2)
-    expect(page.get_by_text("went to row 6 mod 6 = 0, over")).to_be_visible()
+    expect(page.get_by_text("went into row 6 mod 6 = 0 and replaced")).to_be_visible()
     press(ring.locator(".scroll canvas"), "ArrowDown")
     read_by_keyboard(ring, "“0 W p6 ")

@@ -42,7 +42,7 @@ def test_generate_with_and_without_a_cache(own_page: Page, site: Site):
     before = page.locator("figure.race").evaluate(top)
     click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 8 tokens.")).to_be_visible()
-    expect(page.get_by_text("Every step, and the data")).to_be_visible()
+    expect(page.get_by_text("Every step, with a download")).to_be_visible()
     settled(page)
     seen = len(frames)
     assert page.locator("figure.race").evaluate(top) == before  # it stands where it stood empty

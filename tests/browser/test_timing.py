@@ -26,7 +26,7 @@ def test_measured_and_compared_by_keyboard(page: Page, site: Site):
     expect(
         page.get_by_text("random-tiny, 5 prompt tokens, 16 new, repeats: 2; cpu")
     ).to_be_visible()
-    beside = page.get_by_role("combobox", name="Beside it")
+    beside = page.get_by_role("combobox", name="Compare with")
     choose(beside)
     expect(beside).to_have_value(re.compile("^stored: GPT-2 novels, "))
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
@@ -45,7 +45,7 @@ def test_other_pages_work_beside_a_run_that_is_then_stopped(page: Page, site: Si
     # of 640 steps so many that both ways have the eight without which nothing is kept
     expect(page.get_by_text(re.compile(r"Measuring: (?:[5-9]|[1-9]\d)%"))).to_be_visible()
     page.locator(".st-key-timing_stop button").click()
-    expect(page.get_by_text("Stopped. Whole repeats are kept")).to_be_visible()
+    expect(page.get_by_text("Stopped. The results cover")).to_be_visible()
     expect(page.locator(".st-key-timing_stop button")).to_be_disabled()
     # what was measured until then is shown
     expect(page.get_by_text("stopped early; cpu", exact=False)).to_be_visible()

@@ -35,7 +35,7 @@ def test_the_main_path(page: Page, site: Site):
 
     n = len(bundled(FIRST_GPT2).tokenizer.encode(PROMPT).ids) + 2  # tokens of step 3
     expect(page.get_by_text(f"Step 3 of 4: without a cache it runs {n} tokens")).to_be_visible()
-    expect(page.get_by_text("What was cached there would be wrong", exact=False)).to_be_visible()
+    expect(page.get_by_text("Cached values would be wrong there", exact=False)).to_be_visible()
     set_slider(page, "Layer", 0, -1)  # 5 -> 4
     set_slider(page, "First column drawn", 0, 2)
     set_slider(page, "Step", 0, -1)
@@ -46,7 +46,7 @@ def test_the_main_path(page: Page, site: Site):
     # row 1 was there a step ago, the last row was not, and what is not there yet cannot be read
     press(panel("keys").locator("canvas"), "ArrowDown", "ArrowDown")
     said = read_by_keyboard(picture, "keys[1, 2] = ")
-    assert said.endswith("computed one step ago already")
+    assert said.endswith("already computed one step ago")
     for _ in range(n + 2):
         page.keyboard.press("ArrowDown")
     last = read_by_keyboard(picture, f"keys[{n - 2}, 2] = ")

@@ -139,5 +139,5 @@ def test_generate_reports_no_speed_up_of_such_a_run(
     open_page(site, GENERATE)
     assert not site.exception
     found = {metric.label: metric.value for metric in site.metric}
-    assert found["Speed-up in total"] == ("–" if still else "3.00 ×")
+    assert found["Total speed-up"] == ("–" if still else "3.00 ×")
     assert any("about 8 s" in message for message in messages(site)) == bool(still)

@@ -1,6 +1,6 @@
-"""Cached against uncached generation as a job: queued, timed, watched and stopped.
+"""A job that generates a text with and without a KV cache and times both runs.
 
-Nothing here touches Streamlit.
+This module doesn't use Streamlit.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class GenerationSteps:
-    """The steps of one of the two generations, in order.
+    """The steps of one of the two runs, in order.
 
-    ends: for each step, how many characters of the new text are written after it.
+    ends: length of the new text after each step, in characters.
     """
 
     steps: list[StepTime] = field(default_factory=list)
@@ -33,33 +33,33 @@ class GenerationSteps:
 
     @property
     def token_ids(self) -> list[int]:
-        """The new tokens so far."""
+        """IDs of the new tokens so far."""
         return [step.token_id for step in self.steps]
 
     @property
     def seconds(self) -> float:
-        """Time of all model calls, the prefill included."""
+        """Total time of the model calls, prefill included."""
         return sum(step.seconds for step in self.steps)
 
     @property
     def prefill_seconds(self) -> float | None:
-        """Time of the first pass: the time to the first token. None before it is done."""
+        """Time to the first token, or None before the prefill is done."""
         return self.steps[0].seconds if self.steps else None
 
     @property
     def decode_seconds(self) -> list[float]:
-        """Time of every step after the first."""
+        """Time of each step after the prefill."""
         return [step.seconds for step in self.steps[1:]]
 
     @property
     def median_decode_seconds(self) -> float | None:
-        """Median time of a decode step; None while there is none."""
+        """Median time of a decode step, or None before the first one."""
         times = self.decode_seconds
         return median(times) if times else None
 
 
 class Job(Work):
-    """One request and what has become of it. The worker writes, the page reads."""
+    """A generation request and its results; the worker writes and the page reads."""
 
     def __init__(self, request: RaceRequest) -> None:
         super().__init__()
@@ -74,10 +74,10 @@ class Job(Work):
 
     @property
     def speed_up(self) -> float | None:
-        """Time without the cache over time with it, prefill included, for the same steps.
+        """Total time without the cache divided by total time with it, prefill included.
 
-        None before the first decode step: the prefill is the same work with a cache and without.
-        None as well once the process stood still during a step.
+        Both totals cover the same number of steps. None before the first decode step, because the
+        prefill is the same work for both runs. None if the process stalled during a step.
         """
         if self.stood_still:
             return None
@@ -89,17 +89,17 @@ class Job(Work):
 
     @property
     def stood_still(self) -> float:
-        """For how many seconds the process stood still while steps were timed."""
+        """Seconds for which the process stalled during timed steps."""
         return sum(step.stood_still for run in (self.cached, self.uncached) for step in run.steps)
 
     @property
     def same_tokens(self) -> bool | None:
-        """Whether the runs agree as far as both have come; None before the first token."""
+        """Whether both runs chose the same tokens so far; None before the first token."""
         pairs = list(zip(self.cached.token_ids, self.uncached.token_ids, strict=False))
         return all(one == other for one, other in pairs) if pairs else None
 
     def text(self, run: GenerationSteps) -> str:
-        """The new text of one of the two runs."""
+        """The new text of a run."""
         return self._text(run.token_ids)
 
     def _text(self, ids: list[int]) -> str:
@@ -110,11 +110,11 @@ class Job(Work):
         return text_so_far(self._tokenizer, ids)
 
     def pieces(self, run: GenerationSteps) -> tuple[str, ...]:
-        """Each new token by itself, everything invisible made visible."""
+        """The text of each new token, with invisible characters made visible."""
         return () if self._tokenizer is None else pieces(self._tokenizer, run.token_ids)
 
     def work(self) -> None:
-        """Generate, on the worker's thread."""
+        """Generate both texts; called on the worker's thread."""
         self._tokenizer = models.get(self.request.model).tokenizer
         for event in backend.race(self.request, self.check_stop):
             if isinstance(event, Begun):
@@ -126,10 +126,10 @@ class Job(Work):
 
     def _keep(self, step: RaceStep) -> None:
         so_far = self.largest_difference or 0.0
-        # after different tokens the logits answer different questions; once no number, never one
+        # logits are only comparable after the same tokens; once the difference is NaN, it stays NaN
         if self.same_tokens is not False and not math.isnan(so_far):
             self.largest_difference = max(step.difference, so_far)
-        # the uncached list first: a reader that finds a cached step finds its partner too
+        # append to the uncached run first, so a reader of a cached step always finds its partner
         for run, taken in ((self.uncached, step.uncached), (self.cached, step.cached)):
             run.ends.append(len(self._text([*run.token_ids, taken.token_id])))
             run.steps.append(taken)
@@ -145,10 +145,11 @@ def submit(
     owner: str | None = None,
     address: str | None = None,
 ) -> Job:
-    """Queue a request; `instead_of`, `owner` and `address` as of `JobQueue.put`.
+    """Queue a generation request and return its job.
 
-    Raises: OverLimit if the queue is full, the prompt too long, or the number of tokens out of
-    range; the earlier job then goes on.
+    instead_of, owner, address: as in `JobQueue.put`.
+    Raises: OverLimit if the queue is full, the prompt is too long, or the number of tokens is out
+    of range. The earlier job then keeps running.
     """
     request.check()
     job = Job(request)

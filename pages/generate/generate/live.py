@@ -1,4 +1,4 @@
-"""The live view of a generation job: the race, the times, the chart, a stop button."""
+"""The live view of a generation job: race, times, chart and stop button."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ from ui.widgets import job_view, messages
 _JOB = "generate_job"
 _NOTES: dict[rounded.Weights, str] = {
     "float32": "",
-    "int8": " With weights in int8 a pass of few tokens rounds its products, and a pass of many "
-    "does not: the two runs may write different texts, although both are right.",
-    "bfloat16": " The steps with the cache were recorded once, as a CUDA graph, and are repeated "
-    "with one call each. In bfloat16 a pass of one token and a pass of many are rounded in other "
-    "places: the two runs may write different texts, although both are right.",
+    "int8": " With int8 weights, a pass over a few tokens rounds its products and a pass over many "
+    "doesn't. The two runs may therefore write different texts, and both are correct.",
+    "bfloat16": " The decode steps with the cache were recorded once as a CUDA graph, and each one "
+    "is replayed with a single call. In bfloat16, a pass over one token rounds at different points "
+    "than a pass over many. The two runs may therefore write different texts, and both are "
+    "correct.",
 }
 
-_OTHER_SETTINGS = " The settings above have changed since: press Generate for a run of them."
+_OTHER_SETTINGS = (
+    " The settings have changed since this run. Press *Generate text* to run the new ones."
+)
 
 
 def start(queue: JobQueue, request: RaceRequest) -> None:
-    """Queue a request for this visitor, in place of the one that may still be running."""
+    """Queue a request for this visitor, replacing any job that is still running."""
     try:
         st.session_state[_JOB] = submit(
             queue,
@@ -48,9 +51,9 @@ def start(queue: JobQueue, request: RaceRequest) -> None:
 
 
 def show(request: RaceRequest) -> None:
-    """The visitor's job, repainted four times a second while it runs; before it, empty lanes.
+    """Show the visitor's job, redrawn four times a second, or empty lanes.
 
-    request: what the settings ask for. The status of a job for another one says so.
+    request: the current settings. The status line says so if the job was run with other ones.
     """
     job: Job | None = st.session_state.get(_JOB)
     if job is None:
@@ -69,7 +72,7 @@ def show(request: RaceRequest) -> None:
 
 
 def _view(job: Job, was_live: bool, *, is_as_set: bool) -> None:
-    _race(job, over=not was_live)  # first, so that it stands where the empty lanes stood
+    _race(job, over=not was_live)  # drawn first, so it replaces the empty lanes
     with st.container(horizontal=True, vertical_alignment="center"):
         job_view.stop_button(job, live=was_live, key="generate_stop")
         _status(job, "" if is_as_set else _OTHER_SETTINGS)
@@ -90,20 +93,20 @@ def _status(job: Job, remark: str) -> None:
         return
     if state == "waiting":
         others = f"Waiting: {counted(ahead, 'visitor')} ahead of you."
-        said, icon = others if ahead else "Starting …", "hourglass_top"
+        message, icon = others if ahead else "Starting …", "hourglass_top"
     elif state == "running":
         warm = f"{done} of {asked}" if done else "warming up"
-        said, icon = f"Running: {warm if job.device else 'loading the model'} …", "bolt"
+        message, icon = f"Running: {warm if job.device else 'loading the model'} …", "bolt"
     elif state == "stopped":
-        said, icon = f"Stopped after {done} of {asked}.", "stop"
+        message, icon = f"Stopped after {done} of {asked}.", "stop"
     else:
-        said, icon = f"Done: {counted(done, 'token')}. {job.notice}", "check"
+        message, icon = f"Done: {counted(done, 'token')}. {job.notice}", "check"
     box = st.success if state == "done" else st.info
-    box(f"{said}{remark}", icon=f":material/{icon}:")
+    box(f"{message}{remark}", icon=f":material/{icon}:")
 
 
 def _race(job: Job, *, over: bool) -> None:
-    # the cached list first: a reader that finds a cached step finds its partner too
+    # read the cached run first: each of its steps already has its uncached partner
     runs = {style.CACHED: job.cached, style.UNCACHED: job.uncached}
     counts = [len(run.steps) for run in runs.values()]
     lanes = []
@@ -117,8 +120,9 @@ def _race(job: Job, *, over: bool) -> None:
         verdict = interruptions.notice(job.stood_still)
     elif job.speed_up is not None:
         verdict = (
-            f"{first.name.capitalize()} {sum(first.seconds):.2f} s, {second.name} "
-            f"{sum(second.seconds):.2f} s: {job.speed_up:.2f} times."
+            f"{first.name.capitalize()}: {sum(first.seconds):.2f} s. "
+            f"{second.name.capitalize()}: {sum(second.seconds):.2f} s, "
+            f"{job.speed_up:.2f} times as long."
         )
     race(
         (first, second),
@@ -136,7 +140,7 @@ def _numbers(job: Job) -> None:
         st.warning(interruptions.notice(job.stood_still), icon=":material/pause:")
     cells = st.columns(4)
     speed_up = "–" if job.stood_still else _or_dots(job.speed_up, "{:.2f} ×")
-    cells[0].metric("Speed-up in total", speed_up)
+    cells[0].metric("Total speed-up", speed_up)
     difference = job.largest_difference
     not_a_number = difference is not None and math.isnan(difference)
     cells[1].metric(
@@ -146,14 +150,19 @@ def _numbers(job: Job) -> None:
     cells[2].metric("Same tokens", {True: "yes", False: "no", None: "…"}[job.same_tokens])
     size = job.cache_size
     cells[3].metric(
-        "Cache now",
+        "Cache size",
         "…" if size is None else f"{size.measured / 1e6:.2f} MB",
         help=None
         if size is None
-        else f"{size.measured:,} bytes of keys and values. Layers × key/value heads × head size × "
-        f"tokens × 2 × bytes per value is {size.formula:,}.",
+        else f"{size.measured:,} bytes of keys and values, measured. The formula (layers × "
+        f"key/value heads × head size × tokens × 2 × bytes per value) gives {size.formula:,}.",
     )
-    st.markdown(f":small[Run on {job.device}.{_NOTES[job.request.weights]}]")
+    remark = _NOTES[job.request.weights]
+    st.markdown(
+        ":small[The total speed-up is the time without the cache ÷ the time with it, prompt "
+        f"included, for a single run of each on {job.device}. *Timing* takes the median of several "
+        f"repeats on the machine named there, so its ratio can differ.{remark}]"
+    )
     st.table(pd.DataFrame([_row(style.CACHED, job.cached), _row(style.UNCACHED, job.uncached)]))
 
 
@@ -170,7 +179,7 @@ def _row(title: str, run: GenerationSteps) -> dict[str, str]:
         "run": title,
         "total": f"{run.seconds:.2f} s",
         "prefill": milliseconds(run.prefill_seconds),
-        "decode step, median": milliseconds(run.median_decode_seconds),
+        "median decode step": milliseconds(run.median_decode_seconds),
         "decode": f"{len(decode) / sum(decode):.1f} tokens/s" if decode else "…",
         "FLOPs": written(sum(step.flops for step in run.steps), ".2e"),
     }
@@ -190,7 +199,7 @@ def _chart(job: Job) -> dict[str, object]:
 
 
 def _data(job: Job) -> None:
-    """Every step as a table and a download: the twin of the chart."""
+    """Show the chart's data, every step, as a table with a download."""
     rows = [
         {
             "run": title,
@@ -200,11 +209,11 @@ def _data(job: Job) -> None:
             "token": piece,
             "log-probability": step.logprob,
             "milliseconds": step.seconds * 1e3,
-            "tokens run": step.n_new,
+            "tokens processed": step.n_new,
             "keys": step.n_keys,
             "cache length": step.cache_length,
             "FLOPs": step.flops,
-            "stood still, s": step.stood_still,
+            "stalled, s": step.stood_still,
         }
         for title, run in ((style.CACHED, job.cached), (style.UNCACHED, job.uncached))
         for number, (step, piece) in enumerate(
@@ -212,7 +221,7 @@ def _data(job: Job) -> None:
         )
     ]
     table = pd.DataFrame(rows)
-    with st.expander("Every step, and the data to download"):
+    with st.expander("Every step, with a download"):
         st.dataframe(table, hide_index=True, height=tables.height(table, 320))
         settings = table.assign(settings=job.request.summary, device=job.device)
         tables.download(

@@ -1,7 +1,7 @@
-"""The chart of the times of a job, repainted four times a second while it runs.
+"""A live chart of a job's step times, redrawn four times a second.
 
-A Vega-Lite dictionary, not an Altair chart: each repaint has other numbers, and checking an Altair
-chart against its schema costs the server more than ten times as much as sending the dictionary.
+It's a Vega-Lite dictionary, not an Altair chart: the numbers change at every redraw, and validating
+an Altair chart costs the server more than ten times as much as sending the dictionary.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ def time_per_token(
     n_steps: int,
     height: int = 340,
 ) -> dict[str, Any]:
-    """Milliseconds of every step: the decode steps of a run as a line, its prefill as a diamond.
+    """Chart the milliseconds per step: decode steps as lines, prefill as a diamond.
 
-    `prefill[run]` is the time of step 1, `decode[run][i]` that of step `i + 2`. The x axis has room
-    for `n_steps` decode steps from the start, so that its scale does not change while it fills.
+    `prefill[run]` is the time of step 1 and `decode[run][i]` that of step `i + 2`. The x axis spans
+    `n_steps` decode steps from the start, so its scale doesn't change while the chart fills.
     """
     rows = [
         {"run": run, "kind": "prefill", "step": 1, "milliseconds": round(value, 3)}
@@ -40,14 +40,14 @@ def time_per_token(
             "x": {
                 "field": "step",
                 "type": "quantitative",
-                "title": "step (1, the diamond, is the prefill)",
+                "title": "step (the diamond at step 1 is the prefill)",
                 "scale": {"domain": [0.5, n_steps + 1.5], "nice": False},
                 "axis": {"tickMinStep": 1},
             },
             "y": {
                 "field": "milliseconds",
                 "type": "quantitative",
-                "title": "milliseconds for the step",
+                "title": "milliseconds per step",
                 "scale": {"zero": True},
             },
             "color": {

@@ -1,4 +1,4 @@
-"""Generate: the same tokens with the KV cache and without it, live, timed side by side."""
+"""The page "Generate": a live race between generation with and without a KV cache."""
 
 import streamlit as st
 
@@ -14,9 +14,9 @@ from ui.widgets.settings import settings
 
 st.title("Generate")
 st.markdown(
-    "A decoder writes one token at a time. With a **KV cache** a step runs only the newest token "
-    "against stored keys and values; without it every step runs the whole text again. "
-    "Same tokens, different time: watch both race."
+    "A **KV cache** saves the model from reading the whole text again for every new token. With "
+    "it, each step processes only the newest token and reuses the stored keys and values. Watch "
+    "both runs race."
 )
 
 if not models.ready("decoder"):
@@ -37,14 +37,14 @@ with right, settings():
         default="float32",
         required=True,
         key="generate_weights",
-        help="How the matrices are stored. In int8 each number takes a quarter of the room, and a "
-        "decode step reads a quarter of the bytes; what that costs is said below. Where the models "
-        "run on a GPU there is bfloat16 too: numbers of 16 bits, and steps that are recorded once "
-        "and then started with a single call.",
+        help="How the weight matrices are stored. In int8, each number takes a quarter of the "
+        "memory and a decode step reads a quarter of the bytes; the cost in accuracy is shown "
+        "below. If the models run on a GPU, you can also choose bfloat16: 16-bit numbers, and "
+        "decode steps that are recorded once and then launched with a single call.",
     )
     temperature = controls.temperature(
         "generate_temperature",
-        help="0 always takes the likeliest token: then nothing is drawn, and the other three "
+        help="0 always picks the most likely token, so nothing is random and the other three "
         "settings have no effect. Higher values flatten the distribution.",
     )
     draws = temperature > 0
@@ -53,7 +53,7 @@ with right, settings():
         "generate_seed",
         0,
         disabled=not draws,
-        help="The same seed draws the same tokens again.",
+        help="The same seed always draws the same tokens.",
     )
     top_k = linked(
         st.slider,
@@ -63,7 +63,7 @@ with right, settings():
         0,
         key="generate_top_k",
         disabled=not draws,
-        help="Draw from the k likeliest tokens only. 0 keeps all.",
+        help="Sample only from the k most likely tokens. 0 keeps all of them.",
     )
     top_p = linked(
         st.slider,
@@ -74,7 +74,8 @@ with right, settings():
         0.05,
         key="generate_top_p",
         disabled=not draws,
-        help="Draw from the fewest likeliest tokens whose probabilities reach p. 1 keeps all.",
+        help="Sample only from the most likely tokens whose probabilities add up to p. 1 keeps all "
+        "of them.",
     )
 
 request = RaceRequest(
@@ -87,7 +88,9 @@ request = RaceRequest(
     seed=seed,
     weights=weights,
 )
-if right.button("Generate", type="primary", icon=":material/play_arrow:", key="generate_start"):
+if right.button(
+    "Generate text", type="primary", icon=":material/play_arrow:", key="generate_start"
+):
     live.start(GENERATIONS, request)
 live.show(request)
 if weights != "float32":
@@ -95,18 +98,18 @@ if weights != "float32":
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Prefill** is the pass over the prompt, up to the first new token; every later step is "
-        "**decode**. Both count in the total.\n"
-        "- The clock runs around the model call only, on one thread that takes the two runs in "
-        "turn, after each kind of pass has run once to warm up.\n"
-        "- Without the cache a step gets slower with every token: it runs them all. With it, a "
-        "step reads the weights once and the stored keys and values.\n"
+        "- **Prefill** is the pass over the prompt that produces the first new token. Every later "
+        "step is a **decode** step. The totals include both.\n"
+        "- Only the model calls are timed. The two runs alternate step by step, after a warm-up "
+        "pass of each kind.\n"
+        "- Without the cache, steps get slower as the text grows, because each one processes all "
+        "of it. With the cache, a step reads the weights once, plus the stored keys and values.\n"
         "- The **largest logit difference** compares the two runs' scores for every token of the "
-        "vocabulary at every step. Rounding in float32 leaves about 0.0001; much more would be a "
-        "bug. With weights in int8 the products of a step are rounded to 8 bits of mantissa, those "
-        "of a long pass are not: there about 0.1 is left. In bfloat16 all products are rounded so, "
-        "and a step and a long pass sum them in another order.\n"
-        "- Small models and short texts gain little, and other visitors' work slows both."
+        "vocabulary at every step. Rounding in float32 leaves about 0.0001; a much larger "
+        "difference would be a bug. In int8, a single step rounds its products to an 8-bit "
+        "mantissa and a long pass doesn't, which leaves about 0.1. In bfloat16, all products are "
+        "rounded that way, but a step and a long pass add them in different orders.\n"
+        "- Small models and short texts gain little. Other visitors' work slows both runs down."
     )
 
 with st.expander("The code that runs the steps"):

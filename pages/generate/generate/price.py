@@ -1,4 +1,4 @@
-"""What weights in fewer bits save and cost, beside the run that uses them."""
+"""The memory saved and the accuracy lost with weights in fewer bits."""
 
 import pandas as pd
 import streamlit as st
@@ -10,17 +10,17 @@ from ui.widgets.plain_table import plain_table
 
 
 def show(name: str, weights: rounded.Weights) -> None:
-    """The price of a form of a model's weights, measured once on a fixed text."""
+    """Show the cost of a weight format, measured once on a fixed text."""
     try:
-        with st.spinner("Reading the fixed text with both …", show_time=True):
+        with st.spinner("Running the fixed text with both weight formats …", show_time=True):
             price = rounded.price(name, weights)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
         return
     st.markdown(
-        f"**The price of {weights}**, measured on a fixed text of {price.n_tokens + 1} tokens: "
-        "both forms find the same next token likeliest at "
-        f"**{price.n_equal} of {price.n_tokens}** places, and their logits differ by at most "
+        f"**The cost of {weights}**, measured on a fixed text of {price.n_tokens + 1} tokens: "
+        "both formats predict the same next token at "
+        f"**{price.n_equal} of {price.n_tokens}** positions, and their logits differ by at most "
         f"**{written(price.largest_difference, '.2g')}**."
     )
     plain_table(
@@ -31,6 +31,6 @@ def show(name: str, weights: rounded.Weights) -> None:
                 "perplexity": [price.perplexity, price.perplexity_rounded],
             }
         ),
-        "Both forms of the weights",
+        "Both weight formats",
         {"stored, MB": "{:.1f}", "perplexity": "{:.3f}"},
     )

@@ -1,4 +1,4 @@
-"""The charts of the page "Calculator": tables of `numbers` in, Altair charts out."""
+"""Charts of the page "Calculator", drawn from the tables of `numbers`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pages.kv_cache.calculator.numbers import CACHE, LEFT, PLAIN, REAL, WEIGHTS,
 from pages.kv_cache.calculator.setting import CONTEXTS
 from ui.charts.style import BLUE, GREEN, INK, PURPLE, VERMILLION, decades
 
-ROW = 20  # pixels of a model's row, the axis below included
+ROW = 20  # height in pixels per model, including the axis
 _COLOURS = {REAL: BLUE, PLAIN: PURPLE, WEIGHTS: VERMILLION, LEFT: GREEN}
 _DASHES = {REAL: [1, 0], PLAIN: [2, 3], WEIGHTS: [8, 4], LEFT: [8, 3, 2, 3]}
 _SIZE = alt.Tooltip("GB:Q", format=",.4~r")
@@ -20,18 +20,18 @@ _SIZE = alt.Tooltip("GB:Q", format=",.4~r")
 def context_chart(
     lines: pd.DataFrame, levels: pd.DataFrame, chosen: pd.DataFrame
 ) -> alt.TopLevelMixin:
-    """The cache against the context, both logarithmic, beside the weights and what they leave.
+    """Chart the cache size and the weights against the context, both logarithmic.
 
     lines, levels, chosen: as `lengths`, `levels` and `chosen_point` of `numbers`.
     """
     names = [*lines["what"].unique(), *levels["what"].unique()]
     x = alt.X(
         "tokens:Q",
-        title="tokens of each sequence, logarithmic",
+        title="tokens per sequence (logarithmic)",
         scale=alt.Scale(type="log", base=2, domain=[CONTEXTS[0], CONTEXTS[-1]], nice=False),
         axis=alt.Axis(values=[2**power for power in range(7, 21, 3)], format=",d"),
     )
-    y = alt.Y("GB:Q", title="GB, logarithmic", **_decades(lines, levels))
+    y = alt.Y("GB:Q", title="GB (logarithmic)", **_decades(lines, levels))
     colour = alt.Color(
         "what:N",
         title=None,
@@ -57,11 +57,11 @@ def context_chart(
 
 
 def models_chart(sizes: pd.DataFrame, chosen: str, setting: str) -> alt.TopLevelMixin:
-    """One row a model: its cache, and where plain multi-head attention would put it.
+    """Chart each model's cache next to its size with plain multi-head attention.
 
-    Points, not bars: a logarithmic axis has no zero for bars to stand on.
-    sizes: as `numbers.sizes_of_models`. chosen: the name of the model that stands out: one of the
-    site's own names, as it becomes a part of an expression. setting: what all have in common.
+    It shows points instead of bars because a logarithmic axis has no zero.
+    sizes: as `numbers.sizes_of_models`. chosen: the highlighted model's name, which must come from
+    the site's own list because it becomes part of a Vega expression. setting: the shared settings.
     """
     order = list(sizes["model"].unique())
     rows = alt.Axis(
@@ -103,8 +103,8 @@ def models_chart(sizes: pd.DataFrame, chosen: str, setting: str) -> alt.TopLevel
             ],
         )
     )
-    empty = ["An empty circle: longer than the context", "that this model was published with."]
-    # in lines, which a phone has room for
+    empty = ["Empty circle: this context is longer than", "the one the model was published with."]
+    # split into lines that fit on a phone
     title = alt.Title(
         setting.split(", "), subtitle=empty, anchor="start", fontSize=14, subtitleFontSize=13
     )
@@ -112,7 +112,7 @@ def models_chart(sizes: pd.DataFrame, chosen: str, setting: str) -> alt.TopLevel
 
 
 def family_chart(sizes: pd.DataFrame) -> alt.Chart:
-    """GPT-3's sizes: weights and cache, one point a model; sizes as `numbers.sizes_of_family`."""
+    """Chart weights and cache of the GPT-3 sizes, as in `numbers.sizes_of_family`."""
     names = [WEIGHTS, CACHE]
     colours = alt.Scale(domain=names, range=[VERMILLION, BLUE])
     dashes = alt.Scale(domain=names, range=[[8, 4], [1, 0]])
@@ -127,7 +127,7 @@ def family_chart(sizes: pd.DataFrame) -> alt.Chart:
                 title="GPT-3",
                 axis=alt.Axis(labelAngle=-40, labelOverlap=False),
             ),
-            alt.Y("GB:Q", title="GB, logarithmic", **_decades(sizes)),
+            alt.Y("GB:Q", title="GB (logarithmic)", **_decades(sizes)),
             alt.Color("what:N", title=None, legend=legend, scale=colours),
             alt.StrokeDash("what:N", legend=None, scale=dashes),
             tooltip=[
@@ -141,11 +141,11 @@ def family_chart(sizes: pd.DataFrame) -> alt.Chart:
 
 
 def _x(sizes: pd.DataFrame, column: str) -> alt.X:
-    return alt.X(f"{column}:Q", title="GB, logarithmic", **_decades(sizes))
+    return alt.X(f"{column}:Q", title="GB (logarithmic)", **_decades(sizes))
 
 
 def _decades(*tables: pd.DataFrame) -> dict[str, Any]:
-    """A logarithmic scale over all sizes of these tables, and its axis."""
+    """A logarithmic scale and axis that cover all sizes in these tables."""
     return decades([size for table in tables for size in table["GB"]])
 
 

@@ -1,4 +1,4 @@
-"""The controls of the page "Calculator": examples, the model, its setting."""
+"""Controls of the page "Calculator": the examples and the model."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ def _example(
             **numbers}  # fmt: skip
 
 
-# What the buttons set, by their names: the ends of widget keys.
+# The values that each example sets, by the ends of the widget keys.
 PRESETS: dict[str, dict[str, Any]] = {
     "Lecture: 30B": _example("The lecture's 30B", 128, 1024, 320),
     "Lecture: DeepSeek": _example("DeepSeek-V3", 1, 100_000, 1536, plain=True),
-    "DeepSeek as it is": _example("DeepSeek-V3", 1, 100_000, 1536),
-    "A full GPT-3": _example("GPT-3 175B", 32, 2048, 640),
+    "DeepSeek with MLA": _example("DeepSeek-V3", 1, 100_000, 1536),
+    "GPT-3 at full context": _example("GPT-3 175B", 32, 2048, 640),
     "Mistral's window": _example("Mistral 7B v0.1", 8, 32_768, 24),
 }
 
 
 def use_preset(example: str) -> None:
-    """Put an example into the controls."""
+    """Set the controls to an example."""
     for name, value in PRESETS[example].items():
         st.session_state[f"calculator_{name}"] = value
 
 
 def choose_name() -> str:
-    """The name of one of the listed models, or OWN."""
+    """Show the model menu and return the chosen name, which may be OWN."""
     names = [*_listed(), OWN]
     name: str = linked(
         st.selectbox,
@@ -52,9 +52,9 @@ def choose_name() -> str:
 
 
 def model(name: str) -> PublicModel:
-    """The listed model, the lecture's, or for OWN the shapes that are typed in.
+    """The model of that name, or a model with the typed shapes for OWN.
 
-    Raises: ValueError for typed shapes that do not fit each other.
+    Raises: ValueError if the typed shapes are inconsistent.
     """
     return _own_shapes() if name == OWN else _listed()[name]
 
@@ -74,10 +74,10 @@ def _own_shapes() -> PublicModel:
         "n_kv_heads": ("Key/value heads", 1, 1024, 8),
         "head_size": ("Head size", 1, 4096, 128),
         "window": ("Window (0: none)", 0, 1_000_000, 0),
-        "n_global_layers": ("Layers without window", 0, 1000, 0),
+        "n_global_layers": ("Layers without a window", 0, 1000, 0),
         "latent_size": ("Latent size (0: none)", 0, 100_000, 0),
-        "rope_size": ("Rotary key beside it", 0, 100_000, 0),
-        "millions": ("Million parameters", 1, 10_000_000, 7000),
+        "rope_size": ("Rotary key size (0: none)", 0, 100_000, 0),
+        "millions": ("Parameters (millions)", 1, 10_000_000, 7000),
     }
     sizes = {}
     for place, (name, (label, low, high, default)) in enumerate(typed.items()):
@@ -86,7 +86,7 @@ def _own_shapes() -> PublicModel:
         with columns[place % 3]:
             sizes[name] = _whole(label, f"calculator_{name}", low, high, default)
     millions = sizes.pop("millions")
-    for name in ("window", "latent_size", "rope_size"):  # 0 says that it has none
+    for name in ("window", "latent_size", "rope_size"):  # 0 means "none"
         sizes[name] = sizes[name] or None
     return PublicModel(
         name=OWN,
@@ -100,7 +100,7 @@ def _own_shapes() -> PublicModel:
 
 
 def _whole(label: str, key: str, low: int, high: int, default: int) -> Any:
-    """A whole number in a widget of floats: with whole ones, it fails on a link that says 1e400."""
+    """A whole number from a float widget; integer widgets fail on a link with 1e400."""
     chosen = linked(
         st.number_input, label, float(low), float(high), float(default), 1.0, format="%.0f", key=key
     )

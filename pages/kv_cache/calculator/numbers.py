@@ -1,4 +1,4 @@
-"""The tables of the page "Calculator", and the numbers that its charts draw."""
+"""Tables and chart data of the page "Calculator"."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import pandas as pd
 
 from pages.kv_cache.calculator.setting import CONTEXTS, GB, LONGEST, CacheScenario, size
-from ui.text.number_text import written
+from ui.text.number_text import counted, written
 
-REAL, PLAIN = "as it is", "as plain multi-head"
-CACHE, WEIGHTS, LEFT = "KV cache", "weights", "left by the weights"
+REAL, PLAIN = "actual cache", "plain multi-head"
+CACHE, WEIGHTS, LEFT = "KV cache", "weights", "memory left after weights"
 WITHIN, BEYOND = "within its context", "longer than its context"
 EXPLAINED = [1024, 4096, 16_384, 65_536, 131_072, 262_144, LONGEST]
 
 
 def summary(chosen: CacheScenario) -> pd.DataFrame:
-    """The first table of the page: the cache beside the weights, and what fits into the memory."""
+    """The page's first table: cache, weights, and what fits into memory."""
     from attention_core.costs.serving import longest_context, sequences_that_fit
 
     cache, width = chosen.cache(), chosen.bytes_per_value
@@ -26,25 +26,25 @@ def summary(chosen: CacheScenario) -> pd.DataFrame:
     )
     fitting = sequences_that_fit(chosen.model, chosen.free, chosen.n_tokens, bytes_per_value=width)
     plain = chosen.cache(chosen.published.as_multi_head())
-    free = size(chosen.free) if chosen.free > 0 else f"nothing: {size(-chosen.free)} too little"
+    free = size(chosen.free) if chosen.free > 0 else f"none: {size(-chosen.free)} too little"
     rows = {
         "KV cache": f"{size(cache)}, {written(cache / chosen.weights, '.3g')} times the weights",
         "Weights": size(chosen.weights),
-        "Each further token of a sequence": f"{next_token // chosen.batch:,} bytes",
+        "Each additional token of a sequence": f"{next_token // chosen.batch:,} bytes",
         "The first token of a sequence": f"{chosen.cache(n_tokens=1) // chosen.batch:,} bytes",
-        "As plain multi-head attention": f"{size(plain)}, {written(plain / cache, '.4g')} times "
+        "With plain multi-head attention": f"{size(plain)}, {written(plain / cache, '.4g')} times "
         "the cache",
-        f"Left of {chosen.memory // GB} GB by the weights": free,
-        f"Sequences of {chosen.n_tokens:,} tokens in that": f"{fitting:,}",
-        f"Longest context for {chosen.batch} at once": (
-            "any: every layer has a window" if longest is None else f"{longest:,} tokens"
+        f"Left of {chosen.memory // GB} GB after the weights": free,
+        f"Sequences of {chosen.n_tokens:,} tokens that fit": f"{fitting:,}",
+        f"Longest context for {counted(chosen.batch, 'sequence')}": (
+            "unlimited: every layer has a window" if longest is None else f"{longest:,} tokens"
         ),
     }
-    return pd.DataFrame({"What": list(rows), "How much": list(rows.values())})
+    return pd.DataFrame({"Quantity": list(rows), "Value": list(rows.values())})
 
 
 def everything(chosen: CacheScenario) -> pd.DataFrame:
-    """All listed models in this setting, one row each."""
+    """One row per listed model, all with these settings."""
     from attention_core.costs.public_models import PUBLIC_MODELS
     from attention_core.costs.serving import cache_bytes, weight_bytes
 
@@ -75,9 +75,9 @@ def everything(chosen: CacheScenario) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Family:
-    """GPT-3's eight sizes at their full context: one row each, and how the cache grows.
+    """GPT-3's eight sizes at full context, one row each.
 
-    `exponent`: the cache grows with the parameters to this power.
+    exponent: the cache grows as the parameter count to this power.
     """
 
     table: pd.DataFrame
@@ -85,7 +85,7 @@ class Family:
 
     @property
     def readable(self) -> pd.DataFrame:
-        """The table with units in place of plain numbers of bytes."""
+        """The table with sizes in GB or MB instead of bytes."""
         return self.table.assign(
             parameters=[f"{written(n / 1e9, '.4g')} billion" for n in self.table["parameters"]],
             weights=self.table["weights, bytes"].map(size),
@@ -94,7 +94,7 @@ class Family:
 
 
 def gpt3_family(chosen: CacheScenario) -> Family:
-    """The eight sizes of GPT-3 with the batch and number formats of the setting."""
+    """The eight GPT-3 sizes with the chosen batch size and number formats."""
     from attention_core.costs.public_models import GPT3_FAMILY
     from attention_core.costs.serving import growth_exponent, weight_bytes
 
@@ -114,7 +114,7 @@ def gpt3_family(chosen: CacheScenario) -> Family:
 
 
 def price(chosen: CacheScenario) -> pd.DataFrame:
-    """What the next token costs after more and more tokens, up to where the context ends."""
+    """The cost of the next token at increasing lengths, up to the end of the context."""
     from attention_core.costs.serving import sequences_that_fit, token_cost
 
     model = chosen.model
@@ -130,7 +130,7 @@ def price(chosen: CacheScenario) -> pd.DataFrame:
         )
         rows.append(
             {
-                "tokens before": f"{n_tokens:,}",
+                "tokens so far": f"{n_tokens:,}",
                 "operations: weights": _operations(cost.weight_operations),
                 "operations: attention": _operations(cost.attention_operations),
                 "read: weights": size(cost.weight_bytes),
@@ -144,7 +144,7 @@ def price(chosen: CacheScenario) -> pd.DataFrame:
 
 
 def _operations(count: float) -> str:
-    """A count in words, as a phone's reader takes it in: 16.1 billion."""
+    """A count in words, such as "16.1 billion"."""
     for unit, factor in (("trillion", 10**12), ("billion", 10**9), ("million", 10**6)):
         if count >= factor:
             return f"{written(count / factor, ',.3g')} {unit}"
@@ -152,7 +152,7 @@ def _operations(count: float) -> str:
 
 
 def lengths(chosen: CacheScenario) -> pd.DataFrame:
-    """The cache at every context: `what` (as it is, as plain multi-head), `tokens`, `GB`."""
+    """Cache sizes at every context, with columns `what`, `tokens` and `GB`."""
     forms = {REAL: chosen.published, PLAIN: chosen.published.as_multi_head()}
     if forms[PLAIN] == forms[REAL]:
         del forms[PLAIN]
@@ -164,7 +164,7 @@ def lengths(chosen: CacheScenario) -> pd.DataFrame:
 
 
 def levels(chosen: CacheScenario) -> pd.DataFrame:
-    """What does not change with the context, `what` and `GB`: the weights, and what they leave."""
+    """The weights and the memory left after them, with columns `what` and `GB`."""
     sizes = {WEIGHTS: chosen.weights / GB}
     if chosen.free > 0:
         sizes[LEFT] = chosen.free / GB
@@ -172,12 +172,12 @@ def levels(chosen: CacheScenario) -> pd.DataFrame:
 
 
 def chosen_point(chosen: CacheScenario) -> pd.DataFrame:
-    """The chosen context and its cache, as a row of `lengths`."""
+    """The chosen context and its cache, in the format of `lengths`."""
     return pd.DataFrame({"what": ["chosen"], "tokens": chosen.n_tokens, "GB": chosen.cache() / GB})
 
 
 def sizes_of_models(table: pd.DataFrame) -> pd.DataFrame:
-    """Three rows a model of `everything`: its cache as it is, as plain multi-head, its weights."""
+    """Three rows per model: plain multi-head cache, actual cache and weights."""
     columns = {PLAIN: "as plain MHA, bytes", REAL: "cache, bytes", WEIGHTS: "weights, bytes"}
     return pd.DataFrame(
         {
@@ -193,7 +193,7 @@ def sizes_of_models(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def sizes_of_family(family: Family) -> pd.DataFrame:
-    """Two rows a model of GPT-3: its weights, and its cache at the full context."""
+    """Two rows per GPT-3 model: its weights and its cache at full context."""
     return pd.DataFrame(
         {
             "model": entry["model"],

@@ -1,4 +1,4 @@
-"""Calculator: the bytes of a KV cache from a model's shapes, and what they make of the price."""
+"""The page "Calculator": KV cache size and how it drives the price per token."""
 
 import streamlit as st
 
@@ -12,6 +12,7 @@ from pages.kv_cache.calculator import (
 )
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.number_text import counted
 from ui.widgets import code_block, messages
 from ui.widgets.controls import menu_of_examples, row
 from ui.widgets.linked import linked
@@ -26,8 +27,8 @@ PRICE = "Why the price follows the context"
 
 st.title("Calculator")
 st.markdown(
-    "Every token that a model has seen leaves a key and a value in every layer. How many bytes "
-    "that is follows from a few published numbers; for long texts it can be more than the weights."
+    "For long texts, the KV cache can be larger than the model itself. Every token stores keys and "
+    "values in every layer, so a few published numbers are enough to compute its size."
 )
 
 left, right = row()
@@ -43,28 +44,36 @@ with right, settings():
         problem = error
     plain = linked(
         st.toggle,
-        "As if plain multi-head attention",
+        "Count as plain multi-head attention",
         False,
         key="calculator_plain",
-        help="Every query head gets keys and values of its own, and all tokens are kept.",
+        help="Every query head gets its own keys and values, and no token is dropped.",
     )
     batch = linked(
-        st.select_slider, "Sequences at once (batch)", setting.BATCHES, 8, key="calculator_batch"
+        st.select_slider, "Batch size (sequences)", setting.BATCHES, 8, key="calculator_batch"
     )
     n_tokens = linked(
         st.select_slider,
-        "Tokens of each (context)",
+        "Context (tokens per sequence)",
         setting.CONTEXTS,
         32_768,
         key="calculator_context",
     )
     cache = linked(
-        st.selectbox, "Cached numbers", list(setting.CACHE_BITS), 1, key="calculator_cache"
+        st.selectbox,
+        "Number format of the cache",
+        list(setting.CACHE_BITS),
+        1,
+        key="calculator_cache",
     )
     weights = linked(
-        st.selectbox, "Weights", list(setting.WEIGHT_BITS), 1, key="calculator_weights"
+        st.selectbox,
+        "Number format of the weights",
+        list(setting.WEIGHT_BITS),
+        1,
+        key="calculator_weights",
     )
-    memory = linked(st.select_slider, "Memory, GB", setting.MEMORIES, 80, key="calculator_memory")
+    memory = linked(st.select_slider, "Memory (GB)", setting.MEMORIES, 80, key="calculator_memory")
 if problem is not None:
     messages.problem(problem)
     messages.end_page()
@@ -97,7 +106,7 @@ if MODELS in shown:
         chosen.in_words,
         key="calculator_models_chart",
     )
-    with st.expander("The shapes, the bytes, and where each shape is published"):
+    with st.expander("Shapes, bytes and sources"):
         st.dataframe(
             everything,
             hide_index=True,
@@ -114,36 +123,39 @@ if GPT3 in shown:
         show(charts.family_chart, numbers.sizes_of_family(family), key="calculator_family_chart")
     with right:
         st.markdown(
-            f"Each at its full 2,048 tokens, {chosen.batch} at once. From model to model both "
-            "curves climb. Yet against its parameters the cache grows only with their power "
-            f"**{family.exponent:.2f}**: layers × width, where the weights are layers × width². "
-            "At an equal context, the cache weighs most beside *small* models."
+            "The cache grows more slowly than the model: it scales with the number of parameters "
+            f"to the power **{family.exponent:.2f}**. That's because the cache is proportional to "
+            "layers × width, and the weights to layers × width². At the same context, *small* "
+            "models therefore have the largest cache relative to their weights. Here each model "
+            f"holds {counted(chosen.batch, 'sequence')} of 2,048 tokens, its full context."
         )
     st.dataframe(family.readable, hide_index=True)
 if PRICE in shown:
     st.header(PRICE)
     st.dataframe(numbers.price(chosen), hide_index=True)
     st.markdown(
-        f"{sentences.crossing(chosen)} To make one token, a processor reads the weights, once for "
-        "all sequences (listed is the share of one), and the sequence's own cache, for itself "
-        "alone. The weights' share falls with every sequence that joins; the cache's does not, and "
-        "long ones leave room for fewer. "
-        "The lecture's example: $30 a million tokens with 8k of context, $60 with 32k."
+        f"{sentences.crossing(chosen)} To generate a token, the processor reads the weights once "
+        "for the whole batch (the table lists one sequence's share) and each sequence's own cache. "
+        "A larger batch spreads the cost of the weights, but not of the caches, and longer "
+        "contexts leave memory for fewer sequences. "
+        "The lecture's example: $30 per million tokens with 8k of context, $60 with 32k."
     )
     source.step(CORE, "token_cost", "cached tokens", "parameters read")
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **GB** are 10⁹ bytes, as the lecture counts and memory is sold.\n"
-        "- **GQA** and **MQA**: several query heads share a key/value head. **MLA** keeps one "
-        "latent and a rotary key for all heads. A **window** forgets older tokens; Gemma 2 and 3 "
-        "have it in some layers only.\n"
-        "- In the chart of all models, the line from circle to diamond is what sharing, windows "
-        "and latents save. An empty circle: longer than that model's published context.\n"
-        "- **Operations**: a multiply and an add count as two. Of a mixture of experts, only what "
-        "a token uses is counted and read; latents are counted as absorbed.\n"
-        "- **Left out**: unused ends of allocated blocks, scales of quantised numbers, shared "
-        "prompts, activations, cross-attention. A real server needs more."
+        "- A **GB** is 10⁹ bytes, as in the lecture.\n"
+        "- With **GQA** and **MQA**, several query heads share a key/value head. **MLA** stores "
+        "one latent and one rotary key for all heads. A **window** drops older tokens; in Gemma 2 "
+        "and 3, only some of the layers have one.\n"
+        "- In the chart of all models, the line from circle to diamond shows how much sharing, "
+        "windows and latents save. An empty circle means that the context is longer than the one "
+        "the model was published with.\n"
+        "- **Operations** count a multiply and an add as two. For a mixture of experts, only the "
+        "weights that a token uses are counted and read. Latent attention is counted in its "
+        "absorbed form.\n"
+        "- A real server needs more memory: we leave out unused ends of allocated blocks, scales "
+        "of quantized numbers, shared prompts, activations and cross-attention."
     )
 
 with st.expander("The code that computes the cache"):

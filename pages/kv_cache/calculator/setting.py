@@ -1,4 +1,4 @@
-"""A model and how it is served: what the page "Calculator" computes from."""
+"""The inputs of the page "Calculator": a model and its serving setup."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from ui.text.number_text import written
 if TYPE_CHECKING:
     from attention_core.costs.public_models import PublicModel
 
-GB = 10**9  # as the lectures count, and as memory is sold
-OWN = "My own shapes"  # the name of a model whose shapes are typed
+GB = 10**9  # decimal, as in the lectures
+OWN = "My own shapes"  # name of the model whose shapes the visitor enters
 BATCHES = [2**power for power in range(11)]
 CONTEXTS = sorted({2**power for power in range(7, 21)} | {10_000, 100_000, 1_000_000})
 MEMORIES = [4, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96, 141, 192, 320, 640, 1128, 1536]  # GB
 CACHE_BITS = {"float32": 32, "bfloat16, float16": 16, "8 bits": 8}
 WEIGHT_BITS = CACHE_BITS | {"4 bits": 4}
-LONGEST = 2**20  # tokens of a context
+LONGEST = 2**20  # tokens of the longest context
 
 
 @dataclass(frozen=True)
 class CacheScenario:
-    """A model and how it is served.
+    """A model and its serving setup.
 
-    `model` has the shapes that are counted, `published` the shapes that were published. They differ
-    if the visitor counts the model as plain multi-head attention. `memory` is in bytes.
+    model: the shapes used in the computation. published: the published shapes; they differ from
+    `model` if the visitor counts it as plain multi-head attention. memory: bytes.
     """
 
     model: PublicModel
@@ -38,13 +38,13 @@ class CacheScenario:
 
     @property
     def in_words(self) -> str:
-        """What is served, whatever the model: "8 sequences of 32,768 tokens"."""
+        """The workload without the model, such as "8 sequences of 32,768 tokens, ..."."""
         sequences = "1 sequence" if self.batch == 1 else f"{self.batch:,} sequences"
-        return f"{sequences} of {self.n_tokens:,} tokens, {self.cache_bits} bits a cached number"
+        return f"{sequences} of {self.n_tokens:,} tokens, {self.cache_bits} bits per cached number"
 
     @property
     def bytes_per_value(self) -> int:
-        """The bytes of one cached number."""
+        """Bytes per cached number."""
         return self.cache_bits // 8
 
     @property
@@ -56,11 +56,11 @@ class CacheScenario:
 
     @property
     def free(self) -> int:
-        """Bytes that the weights leave; below 0 if they do not fit."""
+        """Bytes left after the weights; negative if the weights don't fit."""
         return self.memory - self.weights
 
     def cache(self, model: PublicModel | None = None, n_tokens: int | None = None) -> int:
-        """Bytes of the cache, for this model and length or for others in the same setting."""
+        """Bytes of the cache; by default for this model and context length."""
         from attention_core.costs.serving import cache_bytes
 
         return cache_bytes(
@@ -81,7 +81,7 @@ def setting(
     weights: str,
     memory: int,
 ) -> CacheScenario:
-    """The setting from what the widgets hold: names of number formats, memory in GB."""
+    """Build a scenario from widget values: names of number formats, memory in GB."""
     model = published.as_multi_head() if plain else published
     return CacheScenario(
         model, published, batch, n_tokens, CACHE_BITS[cache], WEIGHT_BITS[weights], memory * GB
@@ -89,7 +89,7 @@ def setting(
 
 
 def size(n_bytes: float) -> str:
-    """Bytes with a decimal unit and four digits: 180.4 GB."""
+    """Bytes with a decimal unit and four digits, such as "180.4 GB"."""
     for unit, factor in (("TB", 10**12), ("GB", GB), ("MB", 10**6), ("kB", 1000)):
         if abs(n_bytes) >= factor:
             return f"{written(n_bytes / factor, '.4g')} {unit}"

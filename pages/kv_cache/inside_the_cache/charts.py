@@ -1,4 +1,4 @@
-"""The charts of the page "Inside the cache": tables in, Altair charts out."""
+"""Charts of the page "Inside the cache", drawn from tables."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ui.text.number_text import difference
 
 
 def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
-    """Bytes allocated and used after every step; a line at step `now` (from 0).
+    """Chart the bytes allocated and used after every step.
 
-    table: as `numbers.bytes_held`.
+    table: as `numbers.bytes_held`. step_index: the step marked by a line, from 0.
     """
     names = [ALLOCATED, USED]
     most = float(table["bytes"].max()) * 1.05
@@ -44,7 +44,7 @@ def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
 
 
 def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
-    """The largest logit difference of every step; table as `numbers.logit_differences`."""
+    """Chart the largest logit difference per step, from `numbers.logit_differences`."""
     line = (
         alt.Chart(table.assign(shown=table["difference"].map(difference)))
         .mark_line(point=alt.OverlayMarkDef(size=40), color=BLUE, strokeWidth=2)
@@ -67,15 +67,15 @@ def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
 
 
 def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.TopLevelMixin:
-    """The logit differences of the three ways from the full context, by step.
+    """Chart the logit differences of the three methods from the full context.
 
-    table: as `full.table`. last_fitting: the last step, from 1, whose token has room. step_index:
-    the step (from 0) that a dotted line shows.
+    table: as `full.table`. last_fitting: the last step, from 1, whose token fits into the cache.
+    step_index: the step marked by a dotted line, from 0.
     """
     ways = [AGAIN, RING, FIRST]
     colours = alt.Scale(domain=ways, range=[GREEN, VERMILLION, BLUE])
     dashes = alt.Scale(domain=ways, range=[[6, 3], [1, 0], [2, 2]])
-    legend = _line_legend(columns=2)  # whole on a phone
+    legend = _line_legend(columns=2)  # fits on a phone
     lines = (
         alt.Chart(table)
         .mark_line(point=alt.OverlayMarkDef(size=35), strokeWidth=2)
@@ -89,7 +89,7 @@ def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.
                 alt.Tooltip("way:N"),
                 alt.Tooltip(f"{LARGEST}:Q", format=".3f"),
                 alt.Tooltip(f"{DIVERGENCE}:Q", format=".4f"),
-                alt.Tooltip("likeliest:N"),
+                alt.Tooltip("most likely:N"),
                 alt.Tooltip("with full context:N"),
             ],
         )
@@ -110,7 +110,7 @@ def _steps(table: pd.DataFrame) -> alt.X:
 
 
 def _here(step_index: int) -> alt.Chart:
-    """A line where the visitor is."""
+    """A dotted line at the selected step."""
     line_at_step = alt.Chart(pd.DataFrame({"step": [step_index + 1]}))
     return line_at_step.mark_rule(color=INK, strokeDash=[2, 3]).encode(
         alt.X("step:Q", title="step")
@@ -118,7 +118,7 @@ def _here(step_index: int) -> alt.Chart:
 
 
 def _line_legend(columns: int = 3) -> alt.Legend:
-    """Of short lines: a dashed line would give its circles dashed edges."""
+    """A legend with short lines, because circles would get dashed edges."""
     return alt.Legend(
         orient="top", columns=columns, symbolType="stroke", symbolSize=300, symbolStrokeWidth=3
     )

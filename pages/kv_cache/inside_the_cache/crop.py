@@ -1,4 +1,4 @@
-"""Cropping a cache: the last rows no longer count, and another text runs behind the first ones."""
+"""Cropping a cache and continuing with a different text after the remaining rows."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from serving.prompts import prepare
 from ui.text.isolated import isolated
 from ui.text.number_text import written
 
-_EMPTY = "There is no token to continue with: type a word or more."
+_EMPTY = "There is nothing to continue with. Type at least one word."
 
 
 @dataclass(frozen=True)
 class Cropped:
-    """The cache of a run after it was cropped and another text was run behind the rows that stayed.
+    """A run's cache after it was cropped and continued with a different text.
 
     keys, values: the whole buffers after the continuation, (L, H_kv, N, D). untouched: whether
-    the crop left every stored number as it was. nbytes: the size of the model's cache. used: bytes
-    that hold tokens before the crop, after it, and after the continuation. pieces: the texts of the
-    new tokens. difference: the largest difference between the logits and those of a fresh run.
+    the crop left every stored number unchanged. nbytes: size of the model's cache. used: bytes
+    that hold tokens before the crop, after it, and after the continuation. pieces: texts of the
+    new tokens. difference: largest logit difference from a fresh run.
     """
 
     n_before: int
@@ -60,16 +60,16 @@ class Cropped:
 
 
 def _bytes(cropped: Cropped) -> int:
-    # the field `nbytes` holds the size of the model's cache, not that of these copies
+    # the field `nbytes` is the size of the model's cache, not of these copies
     return cropped.keys.nbytes + cropped.values.nbytes
 
 
 @cached(key=lambda run, n_kept, text: (run.key, n_kept, text), size=_bytes)
 def cropped(run: CacheRun, n_kept: int, text: str) -> Cropped:
-    """The run's cache cropped to `n_kept` tokens and continued with a text, kept for all visitors.
+    """Crop the run's cache to `n_kept` tokens and continue with a text; cached.
 
-    Raises: OverLimit for a text that is too long, ValueError for one without a token, or one that
-    the context has no room for.
+    Raises: OverLimit if the text is too long or doesn't fit into the context; ValueError if it
+    contains no token.
     """
     import torch
 
@@ -80,15 +80,15 @@ def cropped(run: CacheRun, n_kept: int, text: str) -> Cropped:
         model, text, MAX_INSIDE_CONTINUATION, "a text to continue with", empty=_EMPTY
     ).tokens
     new = list(tokens.ids)
-    if tokens.special[0]:  # a mark for the beginning of a text has no place inside one
+    if tokens.special[0]:  # a beginning-of-text token doesn't belong inside a text
         del new[0]
     if not new:
         raise ValueError(_EMPTY)
     context = run.config.context_length
     if n_kept + len(new) > context:
         raise OverLimit(
-            f"{n_kept} kept and {len(new)} new tokens are more than the {context} of this model's "
-            "context. Crop to fewer tokens or shorten the text."
+            f"{n_kept} remaining and {len(new)} new tokens exceed this model's context of "
+            f"{context} tokens. Crop to fewer tokens or shorten the text."
         )
     rows = (torch.tensor(run.keys), torch.tensor(run.values))
     with compute.slot():
@@ -114,7 +114,7 @@ def cropped(run: CacheRun, n_kept: int, text: str) -> Cropped:
 
 
 def labels(run: CacheRun, cropped: Cropped, *, continued: bool) -> list[str]:
-    """The labels of all rows after the crop, or after the continuation."""
+    """Labels of all rows after the crop or, if `continued`, after the continuation."""
     texts = []
     for row in range(cropped.keys.shape[2]):
         piece = run.pieces[row] if row < cropped.n_before else ""
@@ -129,7 +129,7 @@ def labels(run: CacheRun, cropped: Cropped, *, continued: bool) -> list[str]:
 
 
 def pictures(run: CacheRun, cropped: Cropped, layer: int, head: int) -> None:
-    """The buffer of keys right after the crop, and after the continuation."""
+    """Draw the buffer of keys after the crop and after the continuation."""
     n_rows = cropped.keys.shape[2]
     name = names(run)[0]
     before = np.full((n_rows, run.keys.shape[3]), np.nan, dtype=np.float32)
@@ -142,8 +142,8 @@ def pictures(run: CacheRun, cropped: Cropped, layer: int, head: int) -> None:
         (before, after),
         (False, True),
         (
-            f"After crop({cropped.n_kept}), kept rows framed",
-            "After the other text, its rows framed",
+            f"After crop({cropped.n_kept}), remaining rows framed",
+            "After the new text, its rows framed",
         ),
         strict=True,
     ):
@@ -160,20 +160,16 @@ def pictures(run: CacheRun, cropped: Cropped, layer: int, head: int) -> None:
 
 
 def sentence(cropped: Cropped) -> str:
-    """Sentences about how much was reused, what it saved, and whether the logits agree."""
-    same = "the same" if cropped.next_piece == cropped.fresh_piece else "not the same"
-    off = (
-        written(cropped.difference, ".1e")
-        if cropped.difference
-        else "none, they are equal bit by bit"
-    )
+    """Sentences about the reused rows, the saved work and the logit difference."""
+    same = "the same" if cropped.next_piece == cropped.fresh_piece else "different"
+    off = written(cropped.difference, ".1e") if cropped.difference else "none, every bit is equal"
     return (
-        f"{_counted(cropped.n_kept, 'row was', 'rows were')} reused: "
-        f"{_counted(len(cropped.pieces), 'new token', 'new tokens')} took "
+        f"{_counted(cropped.n_kept, 'row was', 'rows were')} reused, so "
+        f"{_counted(len(cropped.pieces), 'new token', 'new tokens')} took only "
         f"{cropped.flops / cropped.fresh_flops:.0%} of the FLOPs of a fresh run over all "
         f"{cropped.n_after} tokens. Largest logit difference between the two: {off}. "
-        f"Likeliest next: “{isolated(cropped.next_piece)}” and "
-        f"“{isolated(cropped.fresh_piece)}”, {same}."
+        f"Most likely next token: “{isolated(cropped.next_piece)}” with the cropped cache and "
+        f"“{isolated(cropped.fresh_piece)}” in the fresh run ({same})."
     )
 
 
@@ -182,14 +178,14 @@ def _counted(count: int, singular: str, plural: str) -> str:
 
 
 def table(cropped: Cropped) -> pd.DataFrame:
-    """Length and bytes of the cache before the crop, after it, and after the continuation."""
+    """Cache length and bytes before the crop, after it, and after the continuation."""
     lengths = (cropped.n_before, cropped.n_kept, cropped.n_after)
     return pd.DataFrame(
         {
-            "moment": ["before", f"after crop({cropped.n_kept})", "after the other text"],
+            "moment": ["before", f"after crop({cropped.n_kept})", "after the new text"],
             "length": lengths,
             "bytes allocated": [f"{cropped.nbytes:,}"] * 3,
-            "bytes held": [f"{used:,}" for used in cropped.used],
+            "bytes used": [f"{used:,}" for used in cropped.used],
             "old rows": [
                 max(cropped.n_before - length, 0) if index else 0
                 for index, length in enumerate(lengths)

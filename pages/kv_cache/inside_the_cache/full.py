@@ -1,7 +1,7 @@
-"""A full cache: its error message, and three ways to go on, compared with the full context.
+"""A full cache: its error message, and three methods to continue.
 
-Every way runs the text of the original run, so that at each step all of them predict the same
-token and their logits can be compared.
+Every method runs the text of the original run, so they all predict the same token at each step
+and their logits can be compared.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pages.kv_cache.inside_the_cache.experiment.full_cache import LogitDrift, TextPass
 
 WHOLE = "full context"
-AGAIN, RING, FIRST = "start again", "sliding window", "window and first rows"
-N_FIRST = 4  # as the paper on attention sinks keeps
+AGAIN, RING, FIRST = "start over", "sliding window", "window and first rows"
+N_FIRST = 4  # as in the paper on attention sinks
 DIVERGENCE, LARGEST = "divergence, nats", "largest logit difference"
 
 
 @dataclass(frozen=True)
 class WayStep:
-    """One step of one way: what its pass ran and stored, and how far its logits are off."""
+    """One step of a method: what its pass ran and stored, and its logit error."""
 
     n_run: int
     n_held: int
@@ -46,11 +46,11 @@ class WayStep:
 
 @dataclass(frozen=True)
 class Full:
-    """The text of a run, run again with a cache that has only `room` rows.
+    """A run's text, run again with a cache of only `room` rows.
 
-    message: the core's error message. n_first: how many rows of the beginning FIRST keeps. ways:
-    the steps of each way. written: the rows of the ring that each step wrote. ring_keys: (L, H_kv,
-    S, D), the keys of every position as the ring held them; later ones wrote over earlier ones.
+    message: the core's error message. n_first: number of rows that FIRST keeps from the beginning.
+    ways: steps of each method. written: the rows of the ring that each step wrote. ring_keys: (L,
+    H_kv, S, D), the keys of every position as the ring stored them, before they were overwritten.
     """
 
     room: int
@@ -63,21 +63,21 @@ class Full:
 
 
 def total(run: CacheRun) -> int:
-    """The number of passes: the steps of all three ways, and the pass that the cache refuses."""
+    """Number of passes: the steps of all three methods, and the pass that fails."""
     return 3 * run.n_steps + 1
 
 
 def _bytes(full_cache: Full) -> int:
-    # the field `nbytes` of each step holds the size of the model's cache, which is not kept
+    # the `nbytes` of each step is the size of the model's cache, which isn't stored here
     return full_cache.ring_keys.nbytes
 
 
 @cached(key=lambda run, room, report=None: (run.key, room), size=_bytes)
 def full(run: CacheRun, room: int, report: Report | None = None) -> Full:
-    """The run's text through a cache of `room` rows, kept for all visitors.
+    """Run the text through a cache of `room` rows; the result is cached.
 
-    `report` as in `run.run`.
-    Raises: ValueError for a room that the prompt does not fit, or that the whole text does.
+    report: as in `run.run`.
+    Raises: ValueError if the prompt doesn't fit into `room` rows, or the whole text does.
     """
     import torch
 
@@ -135,8 +135,8 @@ def full(run: CacheRun, room: int, report: Report | None = None) -> Full:
 
 
 def summary(run: CacheRun, full_cache: Full) -> pd.DataFrame:
-    """A row for each way: cost, memory and drift from the first step that does not fit."""
-    first = full_cache.room - run.n_prompt + 1  # the first step (from 0) whose token does not fit
+    """One row per method: cost, memory and drift from the first step that doesn't fit."""
+    first = full_cache.room - run.n_prompt + 1  # first step (from 0) whose token doesn't fit
     count = run.n_steps - first
     whole = run.steps[first:]
     rows = [
@@ -167,19 +167,19 @@ def summary(run: CacheRun, full_cache: Full) -> pd.DataFrame:
 
 
 def table(run: CacheRun, full_cache: Full) -> pd.DataFrame:
-    """One row for each step of each way."""
+    """One row per step and method."""
     return pd.DataFrame(
         {
             "way": way,
             "step": index + 1,
-            "tokens run": step.n_run,
+            "tokens processed": step.n_run,
             "rows seen": step.n_held,
             "allocated, bytes": step.nbytes,
             "FLOPs": step.flops,
-            "rows run again": step.again,
+            "rows recomputed": step.again,
             LARGEST: step.drift.largest,
             DIVERGENCE: step.drift.divergence,
-            "likeliest": step.piece,
+            "most likely": step.piece,
             "with full context": run.pieces[run.length(index)],
             "same": step.drift.same,
         }
@@ -189,12 +189,12 @@ def table(run: CacheRun, full_cache: Full) -> pd.DataFrame:
 
 
 def last_fitting(run: CacheRun, full_cache: Full) -> int:
-    """The last step, from 1, whose token has room."""
+    """The last step, from 1, whose token fits into the cache."""
     return full_cache.room - run.n_prompt + 1
 
 
 def ring(run: CacheRun, full_cache: Full, step: int, layer: int, head: int) -> None:
-    """The ring's keys after a step (from 0), row by row as they lie in memory."""
+    """Draw the ring's keys after a step (from 0), in memory order."""
     from pages.kv_cache.inside_the_cache.experiment.full_cache import ring_positions
 
     name = pictures.names(run)[0]
@@ -228,13 +228,13 @@ def _ring_label(run: CacheRun, full_cache: Full, position: int, mark: str) -> st
 
 
 def sentence(run: CacheRun, full_cache: Full, step: int) -> str:
-    """A sentence that says where in the ring the step (from 0) wrote its token."""
+    """A sentence about where in the ring the step (from 0) wrote its token."""
     position = run.length(step) - 1
     row, token = position % full_cache.room, isolated(run.pieces[position])
     if position < full_cache.room:
-        return f"Step {step + 1}: everything still fits; position {position} is in row {row}."
+        return f"Step {step + 1}: everything still fits. Position {position} is in row {row}."
     gone = position - full_cache.room
     return (
-        f"Step {step + 1}: “{token}” (position {position}) went to row {position} mod "
-        f"{full_cache.room} = {row}, over “{isolated(run.pieces[gone])}” (position {gone})."
+        f"Step {step + 1}: “{token}” (position {position}) went into row {position} mod "
+        f"{full_cache.room} = {row} and replaced “{isolated(run.pieces[gone])}” (position {gone})."
     )

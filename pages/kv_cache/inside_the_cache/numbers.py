@@ -1,4 +1,4 @@
-"""Bytes, accesses and logits of every step: tables, and the formula with its factors."""
+"""Tables of bytes, accesses and logits of every step, and the size formula."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pages.kv_cache.inside_the_cache.pictures import span
 from pages.kv_cache.inside_the_cache.run import CacheRun
 from ui.text.number_text import written
 
-ALLOCATED, USED = "allocated", "holding tokens"
+ALLOCATED, USED = "allocated", "used by tokens"
 
 
 def formula_bytes(run: CacheRun, n_tokens: int) -> int:
-    """Bytes of `n_tokens` rows in all layers by the core's formula; this cache keeps all rows."""
+    """Bytes of `n_tokens` rows in all layers by the core's formula, without a window."""
     from attention_core import cache_bytes
 
     whole = replace(run.config, window=None)
@@ -22,7 +22,7 @@ def formula_bytes(run: CacheRun, n_tokens: int) -> int:
 
 
 def formula(run: CacheRun, step: int) -> str:
-    """The formula with its factors and result, beside what the cache itself measures."""
+    """The formula with its numbers and result, and the size that the cache reports."""
     model, step_record = run.config, run.steps[step]
     if model.latent is not None:
         per_token = f"({model.latent.kv_rank} latent + {model.latent.rope_head_size} rotary key)"
@@ -36,13 +36,13 @@ def formula(run: CacheRun, step: int) -> str:
         lines.append(
             f"{what}: {model.n_layers} layers × 1 sequence × {n_tokens} tokens × {per_token} × "
             f"{run.value_bytes} bytes = {formula_bytes(run, n_tokens):,} bytes; "
-            f"cache.{name} measures {n_bytes:,}"
+            f"cache.{name} reports {n_bytes:,}"
         )
     return "\n".join(lines)
 
 
 def steps_table(run: CacheRun) -> pd.DataFrame:
-    """Every step: what was run, written, read and measured, with the cache and without."""
+    """Every step with the cache: what it ran, wrote and read."""
     rows = []
     for index, step in enumerate(run.steps):
         access, length = step.access, run.length(index)
@@ -55,7 +55,7 @@ def steps_table(run: CacheRun) -> pd.DataFrame:
                 "bytes written": access.bytes_written,
                 "read": span(access.rows_read),
                 "bytes read": access.bytes_read,
-                "bytes held": step.nbytes_used,
+                "bytes used": step.nbytes_used,
                 "by formula": formula_bytes(run, length),
             }
         )
@@ -63,12 +63,12 @@ def steps_table(run: CacheRun) -> pd.DataFrame:
 
 
 def uncached_table(run: CacheRun) -> pd.DataFrame:
-    """Every step without the cache, and how its logits compare."""
+    """Every step without the cache, and how its logits compare with the cached ones."""
     return pd.DataFrame(
         {
             "step": index + 1,
             "tokens to run": step.uncached_rows,
-            "of them again": step.uncached_rows - len(step.access.new),
+            "recomputed": step.uncached_rows - len(step.access.new),
             "FLOPs with cache": step.flops,
             "FLOPs without": step.uncached_flops,
             "logit difference": step.difference,
@@ -80,7 +80,7 @@ def uncached_table(run: CacheRun) -> pd.DataFrame:
 
 
 def bytes_held(run: CacheRun) -> pd.DataFrame:
-    """Two rows a step: `what` is allocated and what is used, in `bytes`."""
+    """Two rows per step: the `bytes` allocated and used."""
     return pd.DataFrame(
         {
             "step": [number + 1 for number in range(run.n_steps) for _ in range(2)],
@@ -91,7 +91,7 @@ def bytes_held(run: CacheRun) -> pd.DataFrame:
 
 
 def logit_differences(run: CacheRun) -> pd.DataFrame:
-    """A row a step: the largest logit `difference`, and whether the token is the `same`."""
+    """One row per step: largest logit `difference`, and if the token is the `same`."""
     return pd.DataFrame(
         {
             "step": index + 1,
@@ -103,14 +103,15 @@ def logit_differences(run: CacheRun) -> pd.DataFrame:
 
 
 def verdict(run: CacheRun) -> str:
-    """The largest difference of all steps and whether the tokens agree, in a sentence."""
+    """Sentences about the largest logit difference and whether the tokens agree."""
     largest = max(step.difference for step in run.steps)
     same = sum(step.token_id == step.uncached_token_id for step in run.steps)
     return (
-        f"Over all {run.n_steps} steps the logits differ by at most "
+        f"Over all {run.n_steps} steps, the logits differ by at most "
         f"**{written(largest, '.1e')}**, and **{same} of {run.n_steps}** choose the same token. "
-        "Without the cache the whole text ran once more, in one pass: the causal mask hides "
-        "later tokens, so the row of a token is what a pass over the text up to there computes. "
-        "Sums in another order round differently: in float32 by 1e‑5 to 1e‑4 on these models. "
-        "Much more would be a bug in the cache."
+        "For the comparison, the whole text ran once more without the cache, in a single pass. "
+        "One pass is enough because the causal mask hides later tokens from every row. "
+        "The remaining differences come from rounding, since the sums are computed in a different "
+        "order. On these models, that's 0.00001 to 0.0001 in float32. A much larger difference "
+        "would be a bug in the cache."
     )

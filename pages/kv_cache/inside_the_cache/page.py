@@ -1,4 +1,4 @@
-"""Inside the cache: real keys and values filling a buffer, their bytes, crop, and a full cache."""
+"""The page "Inside the cache": rows, bytes, cropping, and a full cache."""
 
 import streamlit as st
 
@@ -26,8 +26,8 @@ CORE, CACHE = (
 
 st.title("Inside the cache")
 st.markdown(
-    "A KV cache is memory with one row a token. Each step **writes** its rows and **reads** all of "
-    "them."
+    "A KV cache is a block of memory with one row per token. Each step **writes** the rows of its "
+    "new tokens and **reads** all rows so far."
 )
 
 if not models.ready("decoder"):
@@ -66,7 +66,7 @@ try:
             total=n_new,
             unit="tokens",
             done=lambda result: (
-                f"Tokens: {result.n_steps}, and their text once more without the cache, in "
+                f"Ran {result.n_steps} steps, and the text once without the cache, in "
                 f"{result.seconds:.2f} s. {result.ended}"
             ),
         )
@@ -78,7 +78,7 @@ if recorded is None:
 
 n_steps = recorded.n_steps
 for key in ("inside_the_cache_step", "inside_the_cache_full_step"):
-    if st.session_state.get(key, 1) > n_steps:  # of a longer run before
+    if st.session_state.get(key, 1) > n_steps:  # left over from a longer run
         st.session_state[key] = n_steps
 with step_place:
     step_index = (
@@ -87,8 +87,9 @@ with step_place:
         else 0
     )
 pictures.keys_and_values(recorded, step_index, layer, head)
-# below the picture, which does not move when the sentence takes another line
+# below the picture, so the picture doesn't move when the text wraps
 st.text(pictures.sentence(recorded, step_index))
+st.markdown(":small[In the row labels, **W** means written in this step, and **r** means read.]")
 
 shown = parts("inside_the_cache_part", sections.PARTS)
 if sections.BYTES in shown:
@@ -104,17 +105,19 @@ downloads.show(recorded, step_index)
 
 with st.expander("How to read this"):
     st.markdown(
-        "- A row of a picture is a row of memory. **W**, framed: written in this step. **r**: "
-        "read. Crossed out: allocated, not written yet. **p** in the ring: the position. Colours "
-        "keep one scale over all steps.\n"
-        "- The first step, **prefill**, writes a row for each prompt token; each **decode** step "
-        "writes one. Queries are not kept: each is needed once.\n"
-        "- Rotary models store keys already rotated. A row belongs to its position and cannot "
-        "simply move.\n"
-        "- *Divergence* is Kullback-Leibler, from the full context. Right of the solid upright "
-        "line the text no longer fits.\n"
-        "- First rows beside a window: StreamingLLM (Xiao et al. 2023, arXiv:2309.17453), here "
-        "measured with a mask, at the tokens' own positions; its bytes are those of the rows seen."
+        "- Each row of a picture is a row of memory. **W** and a frame mark the rows written in "
+        "this step, and **r** marks the rows that were read. Crossed-out rows are allocated but "
+        "not written yet. In the ring, **p** is the position. The color scale is the same at all "
+        "steps.\n"
+        "- The first step, **prefill**, writes one row per prompt token; each **decode** step "
+        "writes one row. Queries aren't stored, because each one is needed only once.\n"
+        "- Rotary models store keys after rotation, so a row can't be moved to a different "
+        "position.\n"
+        "- *Divergence* is the Kullback-Leibler divergence from the full context. To the right of "
+        "the solid vertical line, the text no longer fits.\n"
+        "- Keeping the first rows along with a window is the idea of StreamingLLM (Xiao et al. "
+        "2023, arXiv:2309.17453). Here it's measured with a mask, and tokens keep their original "
+        "positions. Its bytes are those of the visible rows."
     )
 
 with st.expander("The code that computed this"):

@@ -1,4 +1,4 @@
-"""Pictures of the buffers of one layer and head: what each row holds after each step."""
+"""Pictures of one head's buffers after each step."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ui.canvas.heatmap import DivergingScale, Map, heatmap
 from ui.text.isolated import isolated
 from ui.widgets.linked import linked
 
-ROW_PX = 15  # room for a label in every row
+ROW_PX = 15  # height that fits a label in every row
 WRITTEN, READ, OLD = "W", "r", "old"
 
 
 def between(label: str, key: str, low: int, high: int, default: int, help: str = "") -> int:
-    """A slider over low .. high that keeps its value while the ends move."""
-    # only where it has to move: setting it would move back a slider whose value is not sent yet
+    """A slider from low to high that keeps its value when the limits change."""
+    # set it only if needed: otherwise a slider whose value isn't sent yet would jump back
     if not low <= st.session_state.get(key, low) <= high:
         st.session_state[key] = min(max(st.session_state[key], low), high)
     chosen: int = linked(
@@ -34,17 +34,17 @@ def between(label: str, key: str, low: int, high: int, default: int, help: str =
 
 
 def names(run: CacheRun) -> tuple[str, str]:
-    """What the cache of this model stores: keys and values, or latents and rotary keys."""
+    """Names of what the cache stores: key and value, or latent and rotary key."""
     return ("key", "value") if run.config.latent is None else ("latent", "rotary key")
 
 
 def scale(rows: np.ndarray) -> DivergingScale:
-    """The colour scale of a buffer (N, D), which is the same at all steps."""
+    """The color scale of a buffer (N, D), the same at all steps."""
     return DivergingScale(max(float(np.abs(rows).max(initial=0)), 1e-6))
 
 
 def row_label(mark: str, row: int, piece: str) -> str:
-    """A row's number, what happens to it, and its token."""
+    """A row's label: its index, its mark and its token."""
     return " ".join(part for part in (str(row), mark, piece) if part)
 
 
@@ -59,7 +59,7 @@ def buffer(
     framed: Sequence[int] = (),
     room_for: Sequence[str] = (),
 ) -> None:
-    """Draw a buffer (N, D); rows of NaN are not written yet. Other arguments are those of `Map`."""
+    """Draw a buffer (N, D) with NaN in unwritten rows; other arguments as in `Map`."""
     rows = Map(
         values,
         [str(column) for column in range(values.shape[1])],
@@ -78,14 +78,14 @@ def buffer(
 
 
 def at_step(rows: np.ndarray, length: int) -> np.ndarray:
-    """A buffer (N, D) as it was with `length` rows stored; the others are NaN."""
+    """A copy of a buffer (N, D) with all rows from `length` on set to NaN."""
     stored = rows.astype(np.float32, copy=True)
     stored[length:] = np.nan
     return stored
 
 
 def step_labels(run: CacheRun, step: int) -> list[str]:
-    """The labels of all rows after a step (from 0), which say if it wrote or read each row."""
+    """Labels of all rows after a step (from 0), marked as written or read."""
     access = run.steps[step].access
     written, read = set(access.rows_written), set(access.rows_read)
     labels = []
@@ -96,9 +96,9 @@ def step_labels(run: CacheRun, step: int) -> list[str]:
 
 
 def keys_and_values(run: CacheRun, step: int, layer: int, head: int) -> None:
-    """Keys and values of one layer and head as they lay in memory after a step (from 0)."""
+    """Draw the keys and values of one head in memory order after a step (from 0)."""
     labels, length = step_labels(run, step), run.length(step)
-    # a text that ended early has fewer tokens than rows
+    # a text that ended early has fewer tokens than the buffer has rows
     held = enumerate(run.pieces[: run.n_rows])
     widest = [row_label(WRITTEN + READ, row, piece) for row, piece in held]
     for column, name, tensor in zip(
@@ -119,7 +119,7 @@ def keys_and_values(run: CacheRun, step: int, layer: int, head: int) -> None:
 
 
 def sentence(run: CacheRun, step: int) -> str:
-    """Sentences about one step (from 0): what it ran, chose, wrote and read."""
+    """Sentences about a step (from 0): what it ran, chose, wrote and read."""
     step_record, length = run.steps[step], run.length(step)
     access = step_record.access
     ran = (
@@ -129,15 +129,15 @@ def sentence(run: CacheRun, step: int) -> str:
     )
     again = step_record.uncached_rows - len(access.new)
     return (
-        f"Step {step + 1}, {step_record.kind}: {ran} and chose “{isolated(run.pieces[length])}”. "
+        f"Step {step + 1} ({step_record.kind}) {ran} and chose “{isolated(run.pieces[length])}”. "
         f"It wrote {span(access.rows_written)} ({access.bytes_written:,} bytes in all layers) and "
         f"read {span(access.rows_read)} ({access.bytes_read:,} bytes). "
-        f"Without a cache, {again} of {step_record.uncached_rows} tokens would run once more."
+        f"Without a cache, {again} of {step_record.uncached_rows} tokens would be recomputed."
     )
 
 
 def span(rows: Sequence[int]) -> str:
-    """The numbers of consecutive rows in words, such as "rows 3 to 7"."""
+    """Consecutive row indices in words, such as "rows 3 to 7"."""
     if not rows:
         return "no row"
     if len(rows) == 1:

@@ -1,6 +1,6 @@
-"""A generation whose KV cache is recorded; one pass over its text, without a cache, checks it.
+"""A generation with a recorded KV cache, checked by one pass without a cache.
 
-The model runs while the visitor's page runs, with a progress bar (`ui.widgets.progress`).
+The model runs as part of the page run, with a progress bar (`ui.widgets.progress`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CacheSettings:
-    """The model, the prompt and the number of new tokens that a visitor has chosen."""
+    """The visitor's model, prompt and number of new tokens."""
 
     model: str
     prompt: str
@@ -36,11 +36,11 @@ class CacheSettings:
 class CacheRun:
     """A finished generation and the buffers of its cache.
 
-    key: what identifies this run in caches: the model, where its weights are, and the settings.
+    key: cache key of this run: the model, the location of its weights, and the settings.
     keys, values: the whole buffers at the end, (L, H_kv, N, D), float32 and read-only. Rows never
-    change once they are written, so after step t they held the rows up to that step's length.
-    pieces: a short text for each of the P + N tokens. value_bytes: the bytes of one number of the
-    model. ended: why there are fewer tokens than the visitor chose, or an empty text.
+    change once they're written, so after step t the buffers held the rows up to that length.
+    pieces: the text of each prompt and new token. value_bytes: bytes per number in the model.
+    ended: why there are fewer tokens than requested, or an empty string.
     """
 
     key: tuple[object, ...]
@@ -58,7 +58,7 @@ class CacheRun:
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model with the weights of this run; errors as of `models.loaded`."""
+        """The model with the weights of this run; raises as `models.loaded` does."""
         name, source = self.key[:2]
         return models.loaded((str(name), str(source)))
 
@@ -69,17 +69,17 @@ class CacheRun:
 
     @property
     def n_steps(self) -> int:
-        """How many tokens were chosen, one a step."""
+        """Number of steps, each of which chose one token."""
         return len(self.steps)
 
     @property
     def run_ids(self) -> tuple[int, ...]:
-        """The tokens that were run: all but the last, which was only chosen."""
+        """IDs of the tokens that were run: all but the last, which was only chosen."""
         return (*self.prompt, *(step.token_id for step in self.steps[:-1]))
 
     @property
     def n_rows(self) -> int:
-        """N, the rows of every buffer."""
+        """N, the number of rows in each buffer."""
         return int(self.keys.shape[2])
 
     @property
@@ -89,7 +89,7 @@ class CacheRun:
         return self.keys.nbytes + self.values.nbytes + logits
 
     def length(self, step: int) -> int:
-        """How many rows were stored after step `step` (from 0)."""
+        """Number of rows stored after a step (from 0)."""
         return self.n_prompt + step
 
 
@@ -99,12 +99,12 @@ def _key(settings: CacheSettings, report: Report | None = None) -> tuple[object,
 
 @cached(key=_key)
 def run(settings: CacheSettings, report: Report | None = None) -> CacheRun:
-    """The run for these settings, kept for all visitors.
+    """Run the generation; the result is cached for all visitors.
 
-    `report` is called now and then with the number of finished steps, and may abandon the run by
+    report: called from time to time with the number of finished steps; it can abort the run by
     raising an error.
-    Raises: OverLimit for a prompt that is too long or a number of tokens out of range, ValueError
-    for a prompt without a token.
+    Raises: OverLimit if the prompt is too long or the number of tokens is out of range; ValueError
+    if the prompt contains no token.
     """
     check_choice(settings.n_new, MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS)
     return _make(settings, Reporter(report))
@@ -140,7 +140,7 @@ def _make(settings: CacheSettings, reporter: Reporter) -> CacheRun:
     with compute.slot():
         steps = compare_with_one_pass(model.core, ids, generated, hooks=hooks)
     seconds = time.perf_counter() - begin
-    ended = prompt.note if len(steps) == n_new else "The model ended its text here."
+    ended = prompt.note if len(steps) == n_new else "The model ended the text here."
     keys, values = (read_only(tensor.numpy()) for tensor in cache.contents())
     return CacheRun(
         key=_key(settings),
@@ -159,6 +159,6 @@ def _make(settings: CacheSettings, reporter: Reporter) -> CacheRun:
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The array, which all visitors share from now on."""
+    """Make an array read-only, because visitors share it."""
     array.setflags(write=False)
     return array

@@ -1,4 +1,4 @@
-"""The parts of the page "Inside the cache" below its picture; two of them run the model again."""
+"""Sections of the page "Inside the cache" below its picture."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ui.widgets.progress import watched
 from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
 
-FILL = "Fill"  # the button that runs the text through the small cache
+FILL = "Fill cache"  # label of the button that runs the text through the small cache
 PARTS = BYTES, STEPS, CROP, FULL = (
     "Bytes: measured and by the formula",
     "Every step, with the cache and without",
@@ -27,14 +27,14 @@ PARTS = BYTES, STEPS, CROP, FULL = (
 
 
 def bytes_held(run: CacheRun, step_index: int) -> None:
-    """The bytes of the cache, by the formula and as they are held."""
+    """Show the bytes of the cache, by the formula and as measured."""
     st.header(BYTES)
     left, right = st.columns(2, gap="large")
     with left:
         code_block.plain(numbers.formula(run, step_index))
         st.markdown(
-            "The memory is allocated once, for the longest text to come: no step copies old "
-            "rows. Each token fills the same number of bytes."
+            "The memory is allocated once, for the longest text this run can reach, so no step "
+            "copies old rows. Each token uses the same number of bytes."
         )
     with right:
         show(
@@ -46,7 +46,7 @@ def bytes_held(run: CacheRun, step_index: int) -> None:
 
 
 def every_step(run: CacheRun, step_index: int) -> None:
-    """What each step ran, with the cache and without, and how much their logits differ."""
+    """Show each step with and without the cache, and how much the logits differ."""
     st.header(STEPS)
     plain_table(numbers.steps_table(run), "Every step with the cache", most=388)
     plain_table(
@@ -64,13 +64,16 @@ def every_step(run: CacheRun, step_index: int) -> None:
 
 
 def cropped(run: CacheRun, layer: int, head: int) -> None:
-    """The section on cropping: its controls, both pictures of the buffer, and the measurements."""
+    """Show the section on cropping: controls, pictures of the buffer, measurements."""
     st.header(CROP)
     with run_form(
-        "inside_the_cache_cropping", "inside_the_cache_crop", "inside_the_cache_other", verb="Crop"
+        "inside_the_cache_cropping",
+        "inside_the_cache_crop",
+        "inside_the_cache_other",
+        verb="Crop cache",
     ):
         n_kept = pictures.between(
-            "Crop to so many tokens", "inside_the_cache_crop", 1, len(run.run_ids), run.n_prompt - 1
+            "Tokens to keep", "inside_the_cache_crop", 1, len(run.run_ids), run.n_prompt - 1
         )
         continuation = linked(
             st.text_input,
@@ -91,23 +94,23 @@ def cropped(run: CacheRun, layer: int, head: int) -> None:
         plain_table(crop.table(after_crop), "The cache before and after the crop")
     with right:
         st.markdown(
-            "`crop` only sets the length back. The memory stays, and rows marked *old* keep their "
-            "numbers: nothing reads them, and the next tokens write over them."
+            "`crop` only reduces the length. The memory stays allocated, and rows marked *old* "
+            "keep their numbers. Nothing reads them, and the next tokens overwrite them."
             if after_crop.untouched
-            else "The crop changed stored numbers: this is a bug."
+            else "The crop changed stored numbers, which is a bug."
         )
 
 
 def filled(run: CacheRun, layer: int, head: int) -> None:
-    """The section on a full cache: its error message, and three ways to go on, measured."""
+    """Show the section on a full cache: its error, and three methods to continue."""
     st.header(FULL)
     if run.n_steps < 2:
-        why = run.ended or "Ask for more new tokens to fill a cache."
+        why = run.ended or "Generate more tokens to fill the cache."
         st.markdown(f"This run has a single step, so its cache is never full. {why}")
         return
     with run_form("inside_the_cache_fill", "inside_the_cache_room", verb=FILL):
         room = pictures.between(
-            "Room in the cache, tokens",
+            "Cache size (tokens)",
             "inside_the_cache_room",
             run.n_prompt,
             len(run.run_ids) - 1,
@@ -121,7 +124,7 @@ def filled(run: CacheRun, layer: int, head: int) -> None:
             kept=full.full.is_cached(run, room),
             total=full.total(run),
             unit="passes",
-            done=lambda result: f"Passes: {full.total(run)}, in {result.seconds:.2f} s.",
+            done=lambda result: f"Ran {full.total(run)} passes in {result.seconds:.2f} s.",
             verb=FILL,
         )
     except models.LOAD_ERRORS as error:
@@ -132,19 +135,19 @@ def filled(run: CacheRun, layer: int, head: int) -> None:
 
 
 def _ways(run: CacheRun, full_cache: Full, layer: int, head: int) -> None:
-    st.markdown("The cache refuses the first token too many, with this error:")
+    st.markdown("When a token no longer fits, the cache raises this error:")
     code_block.plain(f"ValueError: {full_cache.message}")
     st.markdown(
-        "Three ways to go on, each run on the text above:\n"
-        f"- **{AGAIN.capitalize()}**: empty the cache, run the last {full_cache.room // 2} tokens "
-        "and the new one again.\n"
-        f"- **{RING.capitalize()}**: a ring of {full_cache.room} rows. Position p goes to row "
-        f"p mod {full_cache.room}, over the oldest.\n"
-        f"- **{FIRST.capitalize()}**: see the first {full_cache.n_first} rows and the last "
-        f"{full_cache.room - full_cache.n_first}. Compare: what does it cost to lose "
-        "the first token?"
+        "There are three ways to continue. Each one was run on the text above:\n"
+        f"- **{AGAIN.capitalize()}**: empty the cache, then run the last {full_cache.room // 2} "
+        "tokens again, together with the new one.\n"
+        f"- **{RING.capitalize()}**: use the {full_cache.room} rows as a ring. Position p goes "
+        f"into row p mod {full_cache.room} and replaces the oldest token.\n"
+        f"- **{FIRST.capitalize()}**: see only the first {full_cache.n_first} rows and the last "
+        f"{full_cache.room - full_cache.n_first}. Compare it with the sliding window to see what "
+        "losing the first tokens costs."
     )
-    plain_table(full.summary(run, full_cache), "What each way costs")
+    plain_table(full.summary(run, full_cache), "Cost of each method")
     past = min(run.n_steps, full_cache.room - run.n_prompt + 4)
     step_index = (
         stepper("Step of the ring", run.n_steps, past, key="inside_the_cache_full_step", keys=False)
@@ -159,7 +162,7 @@ def _ways(run: CacheRun, full_cache: Full, layer: int, head: int) -> None:
         last = full.last_fitting(run, full_cache)
         show(charts.drift_chart, table, last, step_index, key="inside_the_cache_drift")
         tables.download(
-            "Every step of every way (CSV)",
+            "Download all steps (CSV)",
             table,
             "full_cache.csv",
             key="inside_the_cache_full_csv",

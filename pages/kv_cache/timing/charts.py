@@ -1,4 +1,4 @@
-"""The charts of the page "Timing": tables in, Altair charts out."""
+"""Charts of the page "Timing", drawn from tables."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _CURVE_POINTS = 120
 
 
 def median_steps(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
-    """A row a decode step: `run` (its label), `contender`, `tokens` so far, median `ms`.
+    """One row per decode step: `run`, `contender`, `tokens` so far and median `ms`.
 
-    `first` tells the first run, whose points are filled, from a second one beside it.
+    `first` marks the first run, whose points are filled; those of a second run aren't.
     """
     return pd.DataFrame(
         {
@@ -66,7 +66,7 @@ def median_steps(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
 def fitted_steps(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
     """The fitted lines, with the columns of `median_steps`.
 
-    A fitted parabola may dip below zero, which a logarithmic axis has not: it is left out there.
+    Points below zero are left out, because a logarithmic axis can't show them.
     """
     return pd.DataFrame(
         {"run": label, "contender": name, "tokens": round(n, 1), "ms": round(ms, 4)}
@@ -78,7 +78,7 @@ def fitted_steps(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
 
 
 def totals(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
-    """`seconds` of the first 1, 2, ... `new` tokens together: medians of the repeats."""
+    """Median total seconds `s` of the first 1, 2, ... `new` tokens."""
     rows = []
     for label, run in runs.items():
         for name, series in run.series.items():
@@ -91,16 +91,15 @@ def totals(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
 
 
 def per_token(points: pd.DataFrame, lines: pd.DataFrame, logarithmic: bool) -> alt.TopLevelMixin:
-    """Milliseconds of each decode step against the tokens so far, and the fitted lines.
+    """Chart the milliseconds per decode step against the tokens, with fitted lines.
 
-    points, lines: as `median_steps` and `fitted_steps`. The points of the first run are filled,
-    those of a second are not.
+    points, lines: as `median_steps` and `fitted_steps`. Only the first run's points are filled.
     """
     names = _names(points)
-    y = alt.Y("ms:Q", title="milliseconds a step", scale=alt.Scale(zero=True))
+    y = alt.Y("ms:Q", title="milliseconds per step", scale=alt.Scale(zero=True))
     if logarithmic:
         marks = decades(points["ms"][points["ms"] > 0].tolist() or [1.0])
-        y = alt.Y("ms:Q", title="milliseconds a step, logarithmic", **marks)
+        y = alt.Y("ms:Q", title="milliseconds per step (logarithmic)", **marks)
     colours = alt.Scale(domain=names, range=[COLOURS[name] for name in names])
     shapes = alt.Scale(domain=names, range=[_SHAPES[name] for name in names])
     both = (
@@ -128,7 +127,7 @@ def per_token(points: pd.DataFrame, lines: pd.DataFrame, logarithmic: bool) -> a
 
 
 def cumulated(table: pd.DataFrame) -> alt.Chart:
-    """Seconds of the first 1, 2, ... new tokens together, both axes logarithmic.
+    """Chart the total seconds against the number of new tokens, both logarithmic.
 
     table: as `totals`.
     """
@@ -142,11 +141,11 @@ def cumulated(table: pd.DataFrame) -> alt.Chart:
         .encode(
             alt.X(
                 "new:Q",
-                title="new tokens, logarithmic",
+                title="new tokens (logarithmic)",
                 scale=alt.Scale(type="log", domain=[1, most], nice=False),
                 axis=alt.Axis(values=values, format="d"),
             ),
-            alt.Y("s:Q", title="seconds in total, logarithmic", **marks),
+            alt.Y("s:Q", title="total seconds (logarithmic)", **marks),
             alt.Color("contender:N", title=None, legend=legend(names), scale=colours),
             _dash(table),
             tooltip=_tooltip("new:Q", alt.Tooltip("s:Q", title="seconds", format=",.4~r")),
@@ -155,7 +154,7 @@ def cumulated(table: pd.DataFrame) -> alt.Chart:
 
 
 def legend(names: Sequence[str]) -> dict[str, Any]:
-    """Long names stand below each other, so that a phone shows them whole."""
+    """A legend that stacks long names, so that they fit on a phone."""
     return {"orient": "top", "columns": 2 if max(map(len, names)) < 16 else 1, "labelLimit": 220}
 
 
@@ -181,6 +180,6 @@ def _dash(table: pd.DataFrame) -> alt.StrokeDash:
 
 
 def _thinned(n: int) -> list[int]:
-    """Places 1 .. n, as close together as a logarithmic axis shows them."""
+    """Positions from 1 to n, spaced evenly on a logarithmic axis."""
     places = np.unique(np.geomspace(1, n, _CURVE_POINTS).round().astype(int))
     return [int(place) for place in places]

@@ -1,4 +1,4 @@
-"""What a measurement says, in tables and sentences: nothing here is known before it is measured."""
+"""Tables and sentences about a measurement, all computed from its times."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from attention_core.costs.step_times import Coefficient
     from attention_core.costs.stopwatch import Samples
 
-# the lecture's run: GPT-2 through transformers on the lecturer's machine, 100 new tokens
+# seconds in the lecture: GPT-2 in transformers on the lecturer's machine, 100 new tokens
 LECTURE_UNCACHED, LECTURE_CACHED = 6.77, 2.0
 
 
 def sentences(run: TimingRun) -> list[str]:
-    """What the run shows, one sentence or two for each pair, as Markdown; of numbers alone."""
+    """Sentences about the run, a few for each pair, as Markdown without visitor input."""
     lines = []
     for cached, uncached in run.pairs:
         lines.append(f"**{who(cached)}**: {_verdict(run, cached, uncached)}")
@@ -31,7 +31,7 @@ def sentences(run: TimingRun) -> list[str]:
         lines.append(_graphs(run))
     lines += [_parted(run, name, place) for name, place in run.parted.items()]
     if run.repeats == 1:
-        lines.append("One repeat has no spread: small differences may be chance.")
+        lines.append("A single repeat shows no spread, so small differences may be chance.")
     return lines
 
 
@@ -39,75 +39,78 @@ def _verdict(run: TimingRun, cached: str, uncached: str) -> str:
     ratio = run.ratio(uncached, cached, run.n_new)
     fast, slow = (run.series[name] for name in (cached, uncached))
     with_, without = (series.total(run.n_new).median for series in (fast, slow))
-    times = f"median totals: {seconds(with_)} with the cache, {seconds(without)} without"
+    times = f"median totals: {seconds(with_)} with it, {seconds(without)} without"
     if ratio.low > 1:
-        verdict = f"for {run.n_new} new tokens the cache is **{ratio.median:.2f} times faster**"
+        verdict = (
+            f"generating {run.n_new} new tokens is **{ratio.median:.2f} times faster** with the "
+            "cache"
+        )
     elif ratio.high < 1:
         verdict = (
-            f"for {run.n_new} new tokens the cache **does not pay**: with it they took "
-            f"{1 / ratio.median:.2f} times as long"
+            f"for {run.n_new} new tokens, the cache **doesn't pay off**. Generation took "
+            f"{1 / ratio.median:.2f} times as long with the cache"
         )
     else:
         verdict = (
-            f"for {run.n_new} new tokens the repeats **do not agree** on which is faster "
-            f"({ratio.low:.2f} to {ratio.high:.2f} times)"
+            f"for {run.n_new} new tokens, the repeats **don't agree** on whether it's faster with "
+            f"the cache ({ratio.low:.2f} to {ratio.high:.2f} times)"
         )
     operations = slow.flops[-1] / fast.flops[-1]
     end = slow.fit.at(slow.n_keys[-1]) / fast.fit.at(fast.n_keys[-1])
     return (
         f"{verdict} ({times}). {_from(run.pays_from(cached, uncached), run.n_new)} "
-        f"The last step without it did {written(operations, '.3g')} times the operations and, by "
-        f"the fits, took {written(end, '.2g')} times as long. Total time grew with the power "
-        f"{fast.exponent:.2f} of the new tokens with the cache, {slow.exponent:.2f} without."
+        f"Without the cache, the last step did {written(operations, '.3g')} times the operations "
+        f"and, by the fits, took {written(end, '.2g')} times as long. Twice as many new tokens "
+        f"take {2**fast.exponent:.1f} times as long with the cache and "
+        f"{2**slow.exponent:.1f} times without it."
     )
 
 
 def _int8(run: TimingRun) -> str:
     ratio = run.ratio(CORE_CACHED, CORE_INT8, run.n_new)
     return (
-        f"**Weights in int8**: with them the core with its cache is {_times(ratio)} as fast. They "
-        "are rounded, so that the text may be another one; *Generate* shows what that costs."
+        f"**int8 weights**: with them, the cached core is {_times(ratio)} as fast. Rounding the "
+        "weights can change the text; *Generate* shows how accurate they are."
     )
 
 
 def _graphs(run: TimingRun) -> str:
     ratio = run.ratio(CORE_CACHED, CORE_GRAPHS, run.n_new)
     return (
-        "**Recorded steps in bfloat16**: with them the core with its cache is "
-        f"{_times(ratio)} as fast. Half of the bytes are read, and the kernels of a step start "
-        "with one call. Its numbers are rounded, so that the text may be another one."
+        "**Recorded steps in bfloat16**: with them, the cached core is "
+        f"{_times(ratio)} as fast. A step reads half the bytes, and a single call launches all of "
+        "its kernels. Rounding to 16 bits can change the text."
     )
 
 
 def _from(pays: int | None, n_new: int) -> str:
     if pays is None:
-        return f"By each step's median it is not ahead at {n_new} tokens."
+        return f"Judging by the median steps, the cached total isn't lower at {n_new} tokens."
     if pays == 1:
         return (
-            "By each step's median it is ahead at every length. (The first token is the same work "
-            "for both, and a lead there is chance.)"
+            "Judging by the median steps, the cached total is lower at every length. (The first "
+            "token is the same work for both, so a lead there is chance.)"
         )
-    return f"By each step's median it stays ahead from {pays} tokens on."
+    return f"Judging by the median steps, the cached total is lower from {pays} tokens on."
 
 
 def _parted(run: TimingRun, name: str, place: int) -> str:
     first = next(iter(run.series))
     return (
-        f"**{name}** chose another token than **{first}** at step {place + 1}, where rounding "
-        "decided: from there on their logits are not compared. What a step costs does not depend "
-        "on it."
+        f"**{name}** chose a different token than **{first}** at step {place + 1} because of "
+        "rounding. Their logits aren't compared after that. The time per step isn't affected."
     )
 
 
 def who(name: str) -> str:
-    """Whose code a contender is."""
+    """The code base of a contender, as the subject of a sentence."""
     return "The core" if name.startswith("core") else "Transformers"
 
 
 def headline(run: TimingRun) -> dict[str, str]:
-    """The few numbers that stand in large print."""
+    """The labels and values of the large metrics."""
     cells = {
-        f"Without ÷ with, {who(cached).lower()}": _times(run.ratio(uncached, cached, run.n_new))
+        f"Speed-up of {who(cached).lower()}": _times(run.ratio(uncached, cached, run.n_new))
         for cached, uncached in run.pairs
     }
     if len(set(run.series) & set(UNROUNDED)) > 1:
@@ -121,14 +124,14 @@ def headline(run: TimingRun) -> dict[str, str]:
 
 
 def _times(ratio: Samples) -> str:
-    """A ratio; its range where the repeats do not agree on which is faster."""
+    """A ratio, or its range if the repeats disagree on which is faster."""
     if ratio.low < 1 < ratio.high:
         return f"{ratio.low:.2f}–{ratio.high:.2f} ×"
     return f"{ratio.median:.2f} ×"
 
 
 def times(run: TimingRun) -> pd.DataFrame:
-    """Each contender's totals: median and range over the repeats."""
+    """Totals of each contender, with median and range over the repeats."""
     return pd.DataFrame(
         [
             {
@@ -136,7 +139,7 @@ def times(run: TimingRun) -> pd.DataFrame:
                 f"{run.n_new} tokens, s": f"{series.total(run.n_new):.3g}",
                 "first token, ms": _milliseconds(series.first_token),
                 "decode, tokens/s": f"{series.decode_rate:.4g}",
-                "exponent of total": f"{series.exponent:.2f}",
+                "growth exponent": f"{series.exponent:.2f}",
                 "GFLOPs": written(series.flops.sum() / 1e9, ",.4g"),
             }
             for name, series in run.series.items()
@@ -150,7 +153,7 @@ def _milliseconds(samples: Samples) -> str:
 
 
 def ratios(run: TimingRun) -> pd.DataFrame:
-    """Time without the cache over time with it, repeat by repeat, beside the lecture's."""
+    """Time without the cache ÷ time with it at several lengths and in the lecture."""
     lengths = sorted({n for n in (16, 32, 64, LECTURE_TOKENS, 256, run.n_new) if n <= run.n_new})
     rows = []
     for cached, uncached in run.pairs:
@@ -163,22 +166,22 @@ def ratios(run: TimingRun) -> pd.DataFrame:
             f"{LECTURE_UNCACHED / LECTURE_CACHED:.1f} ({LECTURE_UNCACHED} s / {LECTURE_CACHED} s)"
         )
         rows.append(
-            {"without ÷ with": "The lecture: GPT-2 124M on its machine"}
+            {"without ÷ with": "The lecture's GPT-2 124M"}
             | {f"{n} tokens": lecture if n == LECTURE_TOKENS else "–" for n in lengths}
         )
     return pd.DataFrame(rows)
 
 
 def terms(run: TimingRun) -> pd.DataFrame:
-    """The fitted terms of a decode step beside those of its operations, and the rates they make."""
+    """The fitted terms of a decode step, its operations and the implied rates."""
     rows = []
     for name, series in run.series.items():
         fit = series.fit
         for power, (term, unit, scale, flops) in enumerate(
             (
                 (fit.constant, "ms", 1e3, series.terms[0]),
-                (fit.linear, "µs a token", 1e6, series.terms[1]),
-                (fit.quadratic, "ns a token²", 1e9, series.terms[2]),
+                (fit.linear, "µs per token", 1e6, series.terms[1]),
+                (fit.quadratic, "ns per token²", 1e9, series.terms[2]),
             )
         ):
             rows.append(
@@ -186,9 +189,9 @@ def terms(run: TimingRun) -> pd.DataFrame:
                     "contender": name,
                     "term": ("constant", "× n", "× n²")[power],
                     "time": _plus_minus(term, scale) + f" {unit}",
-                    "clear of 0": "yes" if term.is_clear else "no",
+                    "clearly nonzero": "yes" if term.is_clear else "no",
                     "FLOPs": f"{flops:,}",
-                    "that makes": _rate(run, name, power, term, flops),
+                    "implied rate": _rate(run, name, power, term, flops),
                 }
             )
     return pd.DataFrame(rows)
@@ -211,7 +214,7 @@ def _plus_minus(term: Coefficient, scale: float) -> str:
 
 
 def _short(value: float) -> str:
-    """Three digits, without powers of ten for what a reader can take in."""
+    """Three significant digits, without a power of ten for everyday numbers."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     places = max(0, 2 - math.floor(math.log10(abs(value))))
@@ -219,12 +222,12 @@ def _short(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time in the unit that suits it."""
+    """A time in seconds or milliseconds."""
     return f"{written(value, '.3g')} s" if value >= 0.9995 else f"{written(value * 1e3, '.3g')} ms"
 
 
 def listing(runs: dict[int, TimingRun]) -> pd.DataFrame:
-    """All runs of the visit, the newest first: settings, medians of totals and ratios."""
+    """All runs of the visit, newest first: settings, median totals and ratios."""
     rows = []
     for number, run in sorted(runs.items(), reverse=True):
         row: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""The measurement as a job: queued, watched, stopped, one exclusive slot for each step."""
+"""The measurement as a job, with one exclusive compute slot per step."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from serving.timing import subjects
 from serving.timing.measurement import Described, Doing, Timed, WarmedUp, expected_seconds
 from serving.timing.subjects import TimingRequest
 
-WARM_UP_SECONDS = 30.0  # how long a measurement waits for models that load at the start
+WARM_UP_SECONDS = 30.0  # longest wait for models that load at startup
 
 
 class TimingJob(Work):
-    """Generate with every contender in turn. The worker writes, the page reads.
+    """Time all contenders in turn; the worker writes and the page reads.
 
-    `after`: other work, the loading of models right after a start, that is let finish first.
-    Raises: OverLimit or ValueError for a question that cannot be run.
+    after: a thread to wait for first, which loads models right after startup.
+    Raises: OverLimit or ValueError for a request that can't be run.
     """
 
     def __init__(self, question: TimingRequest, *, after: threading.Thread | None = None) -> None:
         super().__init__()
         question.check()
         self.question = question
-        self.collected = False  # by the page, into the runs of the visit
+        self.collected = False  # whether the page has added it to the runs of the visit
         self._after = after
         self.recorder = Recorder(question.contenders, question.repeats)
         self.doing = "loading the model"
@@ -41,20 +41,20 @@ class TimingJob(Work):
 
     @property
     def progress(self) -> float:
-        """The share of the expected time that is done, 0 to 1; 0 while it is warming up."""
+        """Share of the expected time that has passed, from 0 to 1; 0 during the warm-up."""
         total = self.expected_seconds
         return min(1.0, self._expected_so_far() / total) if total else 0.0
 
     @property
     def expected_seconds(self) -> float | None:
-        """What the steps should take by the warm-up alone; None before it is done."""
+        """Expected time of all steps, from the warm-up; None before it is done."""
         if len(self._expected) < len(self.question.contenders):
             return None
         return sum(expected_seconds(self.question, *times) for times in self._expected.values())
 
     @property
     def remaining_seconds(self) -> float | None:
-        """What is left, the expectation corrected by how the steps so far compare with it."""
+        """Expected time left, scaled by how long the steps so far really took."""
         total = self.expected_seconds
         if total is None:
             return None
@@ -76,7 +76,7 @@ class TimingJob(Work):
         return done
 
     def work(self) -> None:
-        """Measure, on the worker's thread."""
+        """Run the measurement; called on the worker's thread."""
         self._wait()
         for event in backend.measure(self.question, self.check_stop):
             match event:
@@ -92,7 +92,7 @@ class TimingJob(Work):
                     self.recorder.add(event)
 
     def _wait(self) -> None:
-        """Let models that load right after a start be loaded first."""
+        """Wait for models that load right after startup."""
         if self._after is not None:
             until = time.monotonic() + WARM_UP_SECONDS
             while self._after.is_alive() and time.monotonic() < until:
@@ -100,9 +100,9 @@ class TimingJob(Work):
                 self.check_stop()
 
     def run_so_far(self) -> TimingRun | None:
-        """What was measured, once the job is over: whole repeats, or the part of a first one.
+        """The result of a finished job: whole repeats, or what ran of the first one.
 
-        None where that is too little to say anything.
+        None if there are too few steps.
         """
         if self._run is None and not self.live:
             self._run = self._block()

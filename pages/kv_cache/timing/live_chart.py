@@ -1,7 +1,7 @@
-"""The steps of a measurement so far, repainted twice a second while it runs.
+"""A live chart of a measurement's steps, redrawn twice a second.
 
-A Vega-Lite dictionary and not an Altair chart: each time the numbers are others, and checking an
-Altair chart against its schema takes time from the very steps that are measured.
+It's a Vega-Lite dictionary, not an Altair chart: the numbers change at every redraw, and validating
+an Altair chart would slow down the steps being measured.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 from pages.kv_cache.timing.charts import COLOURS, HEIGHT, legend
 from pages.kv_cache.timing.measured import Recorder
 
-MAX_LIVE_POINTS = 96  # of a contender while it runs: a chart must not cost what it shows
+MAX_LIVE_POINTS = 96  # per contender, so that drawing doesn't slow down the measurement
 
 
 def live(recorder: Recorder, n_prompt: int, n_new: int) -> dict[str, Any]:
-    """Milliseconds of the decode steps so far, the latest repeat of each; a part of the points."""
+    """Chart the milliseconds of each contender's latest decode steps, thinned out."""
     rows = []
     for name, repeats in recorder.steps.items():
         begun = [repeat for repeat in repeats if len(repeat) > 1]
@@ -35,7 +35,7 @@ def live(recorder: Recorder, n_prompt: int, n_new: int) -> dict[str, Any]:
     return {
         "height": HEIGHT,
         "data": {"values": rows},
-        # no reader is told of an empty picture
+        # screen readers skip the empty chart
         "mark": {"type": "point", "filled": True, "size": 18, "opacity": 1, "aria": bool(rows)},
         "encoding": {
             "x": {
@@ -44,7 +44,7 @@ def live(recorder: Recorder, n_prompt: int, n_new: int) -> dict[str, Any]:
                 "scale": {"domain": [n_prompt, n_prompt + n_new], "nice": False},
             },
             "y": {
-                "field": "ms", "type": "quantitative", "title": "milliseconds a step",
+                "field": "ms", "type": "quantitative", "title": "milliseconds per step",
                 "scale": {"zero": True},
             },
             "color": {

@@ -1,4 +1,4 @@
-"""The steps of a timing job as they come, and what follows from them."""
+"""The steps of a timing job, and the statistics computed from them."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
     from attention_core.costs.stopwatch import Samples
 
 LECTURE_TOKENS = 100
-MIN_STEPS = 8  # of a run that was stopped: fewer say nothing
+MIN_STEPS = 8  # in a stopped run; fewer aren't meaningful
 
 
 class Recorder:
-    """Steps in the order in which they were run. The worker adds, the page reads."""
+    """The steps in the order they ran. The worker adds them; the page reads them."""
 
     def __init__(self, names: tuple[str, ...], repeats: int) -> None:
         self.steps: dict[str, list[list[StepTime]]] = {
             name: [[] for _ in range(repeats)] for name in names
         }
         self.largest_difference: float | None = None
-        self.parted: dict[str, int] = {}  # contender -> first step with another token
+        self.parted: dict[str, int] = {}  # contender -> first step with a different token
 
     @property
     def n_steps(self) -> int:
-        """Steps of all contenders and repeats so far."""
+        """Number of steps so far, over all contenders and repeats."""
         return sum(len(repeat) for repeats in self.steps.values() for repeat in repeats)
 
     def add(self, timed: Timed) -> None:
-        """Keep a step, and what the comparison says after it."""
+        """Add a step and update the comparison."""
         self.largest_difference, self.parted = timed.largest_difference, timed.parted
         self.steps[timed.name][timed.repeat].append(timed.step)
 
@@ -50,7 +50,7 @@ class TimingSeries:
     """All steps of one contender; the first of each repeat is the prefill.
 
     seconds, token_ids: (repeats, steps). n_new, n_keys, cache_length, flops: (steps,).
-    terms: of a decode step's operations, constant, linear and quadratic in the number of tokens.
+    terms: operations of a decode step that are constant, linear and quadratic in the tokens.
     """
 
     cached: bool
@@ -64,16 +64,16 @@ class TimingSeries:
 
     @cached_property
     def medians(self) -> np.ndarray:
-        """Seconds of each step, the median over the repeats: (steps,)."""
+        """Median seconds of each step over the repeats: (steps,)."""
         return np.asarray(np.median(self.seconds, axis=0))
 
     @cached_property
     def cumulated(self) -> np.ndarray:
-        """Seconds of the first 1, 2, ... steps of each repeat: (repeats, steps)."""
+        """Total seconds of the first 1, 2, ... steps of each repeat: (repeats, steps)."""
         return np.cumsum(self.seconds, axis=1)
 
     def total(self, n_new: int) -> Samples:
-        """Seconds for the first `n_new` tokens, prefill included, one value a repeat."""
+        """Seconds for the first `n_new` tokens, prefill included, one value per repeat."""
         return _samples(self.cumulated[:, n_new - 1])
 
     @property
@@ -83,20 +83,20 @@ class TimingSeries:
 
     @property
     def decode_rate(self) -> Samples:
-        """Tokens a second after the first one."""
+        """Tokens per second after the first token."""
         decode = self.seconds[:, 1:]
         return _samples(decode.shape[1] / decode.sum(axis=1))
 
     @cached_property
     def fit(self) -> Fit:
-        """The median decode steps against the number of tokens at them."""
+        """A fit of the median decode steps against the number of tokens so far."""
         from attention_core.costs.step_times import fit_step_times
 
         return fit_step_times(self.n_keys[1:].tolist(), self.medians[1:].tolist())
 
     @cached_property
     def exponent(self) -> float:
-        """The power of total time with new tokens, from a quarter of the run to its end."""
+        """Exponent by which total time grows, from a quarter of the run to its end."""
         from attention_core.costs.step_times import total_exponent
 
         n = len(self.medians)
@@ -107,8 +107,8 @@ class TimingSeries:
 class TimingRun:
     """A finished measurement.
 
-    stopped: whether the visitor ended it before all repeats were done. stood_still: for how many
-    seconds the process stood still while it ran; then its times aren't a measurement.
+    stopped: whether the visitor stopped it before all repeats were done. stood_still: seconds for
+    which the process stalled while it ran; if not 0, the times aren't a valid measurement.
     """
 
     question: TimingRequest
@@ -124,17 +124,17 @@ class TimingRun:
 
     @property
     def n_new(self) -> int:
-        """New tokens of each repeat that is kept."""
+        """Number of new tokens per repeat."""
         return len(next(iter(self.series.values())).medians)
 
     @property
     def repeats(self) -> int:
-        """Repeats that are kept."""
+        """Number of repeats."""
         return len(next(iter(self.series.values())).seconds)
 
     @property
     def summary(self) -> str:
-        """The settings in a line; plain text, as the model's name may be a stranger's folder."""
+        """The settings in a line of plain text; the model's name may come from a visitor."""
         return (
             f"{self.ended:%Y-%m-%d %H:%M:%S} UTC: {models.title(self.question.model)}, "
             f"{self.n_prompt} prompt tokens, {self.n_new} new, repeats: {self.repeats}"
@@ -143,7 +143,7 @@ class TimingRun:
 
     @property
     def short_summary(self) -> str:
-        """What tells the runs of a visit apart, as short as a list of choices needs it."""
+        """The settings that distinguish runs, short enough for a menu."""
         return (
             f"{models.title(self.question.model)}, {self.n_prompt} + {self.n_new} tokens"
             f"{', stopped early' * self.stopped}"
@@ -151,11 +151,11 @@ class TimingRun:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The contenders, cached and uncached, that can be compared."""
+        """Pairs of a cached and an uncached contender that were both timed."""
         return [pair for pair in PAIRS if set(pair) <= set(self.series)]
 
     def ratio(self, slow: str, fast: str, n_new: int) -> Samples:
-        """Total time of one contender over another's for `n_new` tokens, repeat by repeat."""
+        """Total time of `slow` ÷ total time of `fast` for `n_new` tokens, per repeat."""
         from attention_core.costs.stopwatch import paired_ratio
 
         return paired_ratio(
@@ -164,9 +164,9 @@ class TimingRun:
         )
 
     def pays_from(self, cached: str, uncached: str) -> int | None:
-        """From how many new tokens on the cached total stays the smaller one; None if it ends not.
+        """The number of new tokens from which the cached total stays lower.
 
-        Of the steps' medians.
+        Computed from the median steps. None if the cached total isn't lower at the end.
         """
         from attention_core.costs.step_times import pays_from
 
@@ -175,10 +175,10 @@ class TimingRun:
         )
 
     def weight_rate(self, name: str) -> float | None:
-        """Bytes a second, if all that takes a cached step's constant time is reading the weights.
+        """Bytes per second, if reading the weights takes all of a step's constant time.
 
-        Each of them takes part in one multiply and add a token. None where the constant is not
-        clear of its error.
+        Each weight is used in one multiply and add per token. None if the constant isn't clearly
+        nonzero.
         """
         constant = self.series[name].fit.constant
         if not constant.is_clear or constant.value <= 0:
@@ -186,10 +186,10 @@ class TimingRun:
         return self.weight_bytes(name) / constant.value
 
     def weight_bytes(self, name: str) -> int:
-        """Bytes of the weights that a decode step multiplies with."""
+        """Bytes of the weights used by a decode step."""
         constant, linear, _ = self.series[name].terms
         n_bytes = {CORE_INT8: 1, CORE_GRAPHS: 2}.get(name, self.value_bytes)
-        # without a cache the weights' share is what grows with every token, beside the output's
+        # without a cache, operations on weights grow with the tokens, except in the output layer
         return (constant if self.series[name].cached else constant + linear) // 2 * n_bytes
 
     def steps(self) -> pd.DataFrame:
@@ -209,7 +209,7 @@ class TimingRun:
                             "kind": ["prefill"] + ["decode"] * (n - 1),
                             "token id": ids,
                             "milliseconds": seconds * 1e3,
-                            "tokens run": series.n_new,
+                            "tokens processed": series.n_new,
                             "keys": series.n_keys,
                             "cache length": series.cache_length,
                             "FLOPs": series.flops,
@@ -219,7 +219,7 @@ class TimingRun:
         return pd.concat(parts, ignore_index=True)
 
     def file(self, max_prompt: int) -> pd.DataFrame:
-        """The table to download: `steps`, with settings and the start of the prompt in each row."""
+        """`steps` with the settings in every row, for download; the prompt is shortened."""
         return self.steps().assign(
             model=self.question.model,
             prompt=self.question.prompt[:max_prompt],
@@ -228,16 +228,16 @@ class TimingRun:
         )
 
     def medians(self) -> pd.DataFrame:
-        """Every step, its milliseconds as the median and the range of the repeats."""
+        """Every step with the median and range of its milliseconds over the repeats."""
         parts = [
             pd.DataFrame(
                 {
                     "contender": name,
                     "step": np.arange(1, self.n_new + 1),
                     "median, ms": series.medians * 1e3,
-                    "least, ms": series.seconds.min(axis=0) * 1e3,
-                    "most, ms": series.seconds.max(axis=0) * 1e3,
-                    "tokens run": series.n_new,
+                    "fastest, ms": series.seconds.min(axis=0) * 1e3,
+                    "slowest, ms": series.seconds.max(axis=0) * 1e3,
+                    "tokens processed": series.n_new,
                     "keys": series.n_keys,
                     "cache length": series.cache_length,
                     "FLOPs": series.flops,
@@ -249,7 +249,7 @@ class TimingRun:
 
 
 def block(recorder: Recorder, n_new: int) -> tuple[int, int]:
-    """Repeats and steps that all contenders have: whole repeats, else the begun first one."""
+    """Complete repeats and their steps, or the part of the first repeat that ran."""
     counts = [[len(repeat) for repeat in repeats] for repeats in recorder.steps.values()]
     each = [min(column) for column in zip(*counts, strict=True)]
     whole = sum(count == n_new for count in each)
@@ -277,7 +277,7 @@ def series(
 
 
 def stood_still(recorder: Recorder, shape: tuple[int, int]) -> float:
-    """For how many seconds the process stood still within a block of repeats and steps."""
+    """Seconds for which the process stalled within a block of repeats and steps."""
     repeats, n = shape
     kept = [r[:n] for of_name in recorder.steps.values() for r in of_name[:repeats]]
     return sum(step.stood_still for repeat in kept for step in repeat)

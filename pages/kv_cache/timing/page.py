@@ -1,4 +1,4 @@
-"""Timing: generation with a KV cache and without, step by step in turn, and what it took."""
+"""The page "Timing": step times of generation with and without a KV cache."""
 
 import streamlit as st
 
@@ -11,7 +11,10 @@ from ui.widgets import messages
 CORE = "attention_core/costs/step_times.py"
 
 st.title("Timing")
-st.markdown("How much time does a KV cache save, and from which length on? Measure it.")
+st.markdown(
+    "A KV cache usually makes generation faster, and the longer the text, the more time it saves. "
+    "Measure how much."
+)
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -22,35 +25,36 @@ sections.measure(*questions.question())
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **In turn**: one step of each way, then the next of each, and who goes first changes. A "
-        "busy moment falls on all. Ratios are taken repeat by repeat; `1.23 (1.20..1.30)` is the "
-        "median and the range of the repeats.\n"
-        "- **First token**: the pass over the prompt, the same work with a cache and without. "
-        "Totals include it; the fit does not.\n"
-        "- **Terms**: a least-squares fit of *constant + linear n + quadratic n²* to the median "
-        "steps, n being the tokens so far, ± a standard error. Within two errors of 0, a term is "
-        "not clear. The errors suppose that a slow step says nothing about the next; on a shared "
-        "machine several are slow in a row, and true errors are larger. The FLOPs beside it are "
-        "counted, not fitted.\n"
-        "- **Rates**: the time of a term against its operations. A cached step multiplies one "
-        "token with every weight, so its constant is mostly the reading of the weights: hence "
-        "bytes a second.\n"
-        "- **Exponent**: the power with which total time grows between a quarter of the run and "
-        "its end; 1 is in proportion. The lecture's *linear with a cache, quadratic without* is "
-        "what long texts tend to. Short ones stay below, as reading weights hides the arithmetic.\n"
-        "- **int8**: all matrices of the core in 8 bits, with one scale for each output, so that a "
-        "step reads a quarter of the bytes. Rounded weights give other logits: they are not "
-        "compared with the rest.\n"
-        "- **bfloat16 CUDA graphs**, where there is a GPU: weights and numbers in 16 bits, and the "
-        "kernels of a step recorded once and then started with a single call. The time of "
-        "its step includes choosing the token. Its logits are not compared either.\n"
-        "- The clock runs around the model's call alone, after a warm-up. Generation goes on past "
-        "an end-of-text token, so that all runs are equally long. Other pages work meanwhile, "
-        "between two steps, and so slow some.\n"
+        "- The methods **alternate step by step**, and the order changes, so a busy moment on the "
+        "machine affects all of them. Ratios are computed per repeat; `1.23 (1.20..1.30)` is the "
+        "median and range over the repeats.\n"
+        "- The **first token** comes from the pass over the prompt, which is the same work with "
+        "and without a cache. Totals include it; the fit doesn't.\n"
+        "- The **terms** are a least-squares fit of *constant + linear n + quadratic n²* to the "
+        "median steps, ± one standard error, where n is the number of tokens so far. A term is "
+        "clearly nonzero if it's more than two errors from 0. The fit assumes that the errors of "
+        "different steps are independent. On a shared machine, several steps in a row can be slow, "
+        "so the true errors are larger. The FLOPs next to it are counted, not fitted.\n"
+        "- **Implied rates** divide a term's operations by its time. A cached step multiplies one "
+        "token by every weight and mostly waits for the weights to be read, so its constant term "
+        "is given in bytes per second.\n"
+        "- The **growth exponent** says how total time grows from a quarter of the run to its end: "
+        "1 means in proportion to the tokens, 2 means with their square. Long texts approach the "
+        "lecture's *linear with a cache, quadratic without*. Short texts stay below, because "
+        "reading the weights takes longer than the arithmetic.\n"
+        "- **int8** stores all matrices of the core in 8 bits, with one scale per output, so a "
+        "step reads a quarter of the bytes. Rounded weights give different logits, which aren't "
+        "compared with the others.\n"
+        "- **bfloat16 CUDA graphs** need a GPU. Weights and activations have 16 bits, and the "
+        "kernels of a step are recorded once and then launched with a single call. The time "
+        "per step includes choosing the token. These logits aren't compared either.\n"
+        "- Only the model calls are timed, after a warm-up. Generation continues past an "
+        "end-of-text token, so all runs have the same length. Other visitors' work runs between "
+        "the steps and can slow some of them down.\n"
         "- Transformers runs with its own `DynamicCache` and PyTorch's fused attention."
     )
 
-with st.expander("The code that takes turns, fits and compares"):
+with st.expander("The code that alternates, fits and compares"):
     source.show(CORE, "_turns")
     source.step(
         "attention_core/generation.py", "timed_pass", "start time", "forward pass", "seconds"

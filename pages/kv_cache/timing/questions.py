@@ -1,4 +1,4 @@
-"""The controls of the page "Timing", and the question that they ask."""
+"""Controls of the page "Timing", and the request that they define."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ PRESETS: dict[str, dict[str, object]] = {
         "repeats": LECTURE.repeats,
         "ways": list(LECTURE.contenders),
     },
-    "Where it may not pay: tiny": {
+    "Tiny model, where it may not pay off": {
         "model": TINY,
         "prompt": controls.NEXT_DAY,
         "tokens": 64,
         "repeats": 5,
         "ways": BOTH,
     },
-    "Core beside transformers": {
+    "Core against transformers": {
         "model": TINY,
         "prompt": controls.NEXT_DAY,
         "tokens": 256,
@@ -51,7 +51,7 @@ PRESETS: dict[str, dict[str, object]] = {
 
 
 def question() -> tuple[TimingRequest, DeltaGenerator]:
-    """What the controls ask for, and the place in their row for a button."""
+    """Show the controls; return the request and a container for the button."""
     names, ways = subjects.names(), subjects.ways()
     known = {
         title: preset
@@ -85,18 +85,18 @@ def question() -> tuple[TimingRequest, DeltaGenerator]:
             range(1, MAX_TIMED_REPEATS + 1),
             FIRST.repeats,
             key="timing_repeats",
-            help="The spread is that of the repeats; one has none.",
+            help="With more than one repeat, you can see how much the times vary.",
         )
         chosen = linked(
             st.multiselect,
-            "Ways to generate, timed in turn",
+            "Ways to generate",
             ways,
             [way for way in ways if way in FIRST.contenders],
             key="timing_ways",
         )
         st.markdown(
-            ":small[The random models need no weights: what a step takes depends on the shape "
-            "alone. Their text means nothing.]"
+            ":small[The random models need no trained weights, because the time per step depends "
+            "only on the shape. The text they write is meaningless.]"
         )
     contenders = tuple(way for way in ways if way in chosen)
     return TimingRequest(model, prompt, n_new, repeats, contenders), right

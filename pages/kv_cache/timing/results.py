@@ -1,4 +1,4 @@
-"""The measured runs of a visit to the page "Timing": one of them, or two beside each other."""
+"""The results on the page "Timing": one run, or two compared."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 
-RUNS, SHOWN = "timing_runs", "timing_shown"  # the runs of the visit by their numbers; the shown one
-STORED = 0  # the number of the stored run; those of the visit begin with 1
+RUNS, SHOWN = "timing_runs", "timing_shown"  # runs of the visit by number; the selected one
+STORED = 0  # number of the stored run; those of the visit start at 1
 _BESIDE = "timing_beside"
 TOTALS, TERMS, STEPS = "Totals", "What a decode step takes, term by term", "Every step"
 
 
 def show(question: TimingRequest) -> None:
-    """The chosen run, beside another one if so chosen: charts, numbers, tables, files.
+    """Show the selected run (at first the stored one) with charts and tables.
 
-    At first the stored run. question: what the settings ask for; the results of another one are
-    grey, and say so.
+    question: the current settings. Results of other settings are grayed out and labeled as such.
     """
     runs: dict[int, TimingRun] = {STORED: stored.run(), **st.session_state.get(RUNS, {})}
     number = st.session_state.get(SHOWN)
@@ -35,8 +34,8 @@ def show(question: TimingRequest) -> None:
         place = st.container(key="timing_results")
     else:
         st.info(
-            "The results below belong to other settings than those above. Press Measure to get "
-            "results of these.",
+            "The results below were measured with other settings. Press *Measure times* to measure "
+            "the current ones.",
             icon=":material/history:",
         )
         place = st.container(key="timing_results_of_other_settings")
@@ -62,19 +61,19 @@ def _choose(runs: dict[int, TimingRun]) -> tuple[int, int | None]:
     left, right = st.columns(2, gap="large")
     with left:
         shown = st.selectbox(
-            "TimingRun",
+            "Run",
             newest,
             format_func=lambda number: labels.get(number, ""),
             key=SHOWN,
-            help="Model, prompt and new tokens. The line above the numbers says when and where "
-            "it was measured.",
+            help="Each run is listed with its model, prompt tokens and new tokens. The line above "
+            "the numbers says when and where it was measured.",
         )
     with right:
         others = [number for number in newest if number != shown]
-        if st.session_state.get(_BESIDE) not in others:  # it is the one on the left by now
+        if st.session_state.get(_BESIDE) not in others:  # it was just selected on the left
             st.session_state[_BESIDE] = None
         beside = st.selectbox(
-            "Beside it",
+            "Compare with",
             others,
             None,
             format_func=lambda number: labels.get(number, ""),
@@ -93,6 +92,15 @@ def _headline(run: TimingRun) -> None:
     cells = st.columns(4)
     for cell, (label, value) in zip(cells, findings.headline(run).items(), strict=False):
         cell.metric(label, value)
+    if run.pairs:
+        source = (
+            f"It's the median of {run.repeats} repeats" if run.repeats > 1 else "It's one repeat"
+        )
+        st.markdown(
+            ":small[The speed-up is the total time without the cache ÷ the total time with it, "
+            f"prompt included. {source} of the run named above. *Generate* times a single new run "
+            "on this machine, so its speed-up can differ.]"
+        )
     for sentence in findings.sentences(run):
         st.markdown(sentence)
 
@@ -104,19 +112,19 @@ def _pictures(compared: dict[str, TimingRun]) -> None:
         "Logarithmic milliseconds",
         False,
         key="timing_log",
-        help="For runs whose times lie far apart.",
+        help="Useful when the times differ a lot.",
     )
     with left:
-        st.markdown("**A step's time against its position**, and the fit")
+        st.markdown("**Time per step**, with fitted lines")
         points, fits = charts.median_steps(compared), charts.fitted_steps(compared)
         show_chart(charts.per_token, points, fits, logarithmic, key="timing_chart")
     with right:
-        st.markdown("**All steps so far together**")
+        st.markdown("**Total time**")
         show_chart(charts.cumulated, charts.totals(compared), key="timing_total")
 
 
 def _numbers(run: TimingRun) -> None:
-    # of a run that was interrupted only what the clock said is shown, and nothing that follows
+    # for an interrupted run, show only the raw times and no statistics
     shown = (STEPS,) if run.stood_still else parts("timing_part", (TOTALS, TERMS, STEPS))
     if TOTALS in shown:
         st.subheader(TOTALS)
@@ -139,8 +147,8 @@ def _terms(run: TimingRun) -> None:
         height="content",
         column_config={
             "term": st.column_config.TextColumn(width=70),
-            "clear of 0": st.column_config.TextColumn(width=80),
-            "that makes": st.column_config.TextColumn(width=260),
+            "clearly nonzero": st.column_config.TextColumn(width=80),
+            "implied rate": st.column_config.TextColumn(width=260),
         },
     )
 
@@ -149,6 +157,8 @@ def _everything(number: int, compared: dict[str, TimingRun]) -> None:
     run, runs = compared[_name(number)], st.session_state.get(RUNS, {})
     if runs:
         st.subheader("Runs of this visit")
-        st.markdown(":small[Tokens of the prompt and new ones; medians of the repeats.]")
+        st.markdown(
+            ":small[*Prompt* and *new* are numbers of tokens. Times are medians over the repeats.]"
+        )
         st.dataframe(findings.listing(runs), hide_index=True)
     downloads.show(_name(number), run)

@@ -1,4 +1,4 @@
-"""A run of the page "Timing" while it lasts: its buttons, its progress, its live chart."""
+"""Controls, progress and live chart of a running measurement."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from serving.limits import MAX_TIMED_RUNS
 from serving.queues import MEASUREMENTS
 from serving.timing.subjects import TimingRequest
 from ui.charts.show import show_live
+from ui.text.number_text import counted
 from ui.widgets import job_view, messages
 
 _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
 
 
 def measure(question: TimingRequest, place: DeltaGenerator) -> None:
-    """The buttons, what is running, and what was measured; the button to begin is at `place`."""
+    """Show buttons, progress and results; the start button goes into `place`."""
     job: TimingJob | None = st.session_state.get(_JOB)
-    timed = job is not None and job.live  # asked once: it may end at any moment
+    timed = job is not None and job.live  # read once, because the job may end at any moment
     if not timed:
         _collect()
     with place:
         st.button(
-            "Measure",
+            "Measure times",
             type="primary",
             icon=":material/timer:",
             key="timing_start",
@@ -56,7 +57,7 @@ def _put(question: TimingRequest) -> None:
         instead_of=st.session_state.get(_JOB),
         **job_view.whose(),
     )
-    _collect()  # what the earlier one has measured is kept
+    _collect()  # keep the results of the earlier job
     st.session_state[_JOB] = job
 
 
@@ -68,7 +69,7 @@ def _start(question: TimingRequest) -> None:
 
 
 def _collect() -> None:
-    """Keep what a job that is over has measured; the newest is shown."""
+    """Save the results of a finished job and select them."""
     job: TimingJob | None = st.session_state.get(_JOB)
     if job is None or job.live or job.collected:
         return
@@ -96,23 +97,26 @@ def _progress(timed: bool, job: TimingJob, _: bool) -> None:
 
 
 def status(job: TimingJob) -> tuple[float, str]:
-    """How far it is, and a line about it; of the page's own words."""
+    """The progress from 0 to 1 and a status line, without visitor input."""
     if job.state == "waiting":
         ahead = job.ahead
-        return 0.0, f"Waiting: {ahead} ahead of you." if ahead else "Starting …"
+        return 0.0, f"Waiting: {counted(ahead, 'visitor')} ahead of you." if ahead else "Starting …"
     if job.state == "running":
         left = job.remaining_seconds
         if left is None:
             return 0.0, f"{job.doing.capitalize()} …"
         return job.progress, f"Measuring: {job.progress:.0%}, about {left:.0f} s left."
     if job.state == "stopped" and job.run_so_far() is None:
-        few = f"Stopped before every way had {MIN_STEPS} steps: too few to show, nothing is kept."
+        few = f"Stopped. Results need at least {MIN_STEPS} steps per method, so none were saved."
         return job.progress, few
     if job.state == "stopped":
-        return job.progress, "Stopped. Whole repeats are kept, or the part of a first one."
+        return (
+            job.progress,
+            "Stopped. The results cover the finished repeats, or what ran of the first one.",
+        )
     if job.state == "failed":
-        return job.progress, "Not measured."
-    return 1.0, "Done. Nothing is running."
+        return job.progress, "The measurement failed."
+    return 1.0, "Done."
 
 
 def _so_far(job: TimingJob) -> pd.DataFrame:

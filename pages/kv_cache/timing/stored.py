@@ -1,7 +1,7 @@
-"""The run that the page "Timing" opens on: the small GPT-2, measured beforehand.
+"""The stored run of the small GPT-2 that the page "Timing" shows first.
 
-It lies in `stored_run.json` and names its machine and its day. To measure it anew on this machine,
-with nothing else running on it: `python -m pages.kv_cache.timing.stored`.
+`stored_run.json` contains the run with its machine and date. To replace it with a run on this
+machine, with nothing else running: `python -m pages.kv_cache.timing.stored`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run() -> TimingRun:
 
 
 def to_json(measured: TimingRun) -> str:
-    """A run as text; seconds are rounded to microseconds."""
+    """Convert a run to JSON, with seconds rounded to microseconds."""
     series = {
         name: {
             "cached": one.cached,
@@ -57,7 +57,7 @@ def to_json(measured: TimingRun) -> str:
 
 
 def from_json(text: str) -> TimingRun:
-    """The run that `to_json` wrote."""
+    """Read a run from the JSON of `to_json`."""
     fields: dict[str, Any] = json.loads(text)
     question = fields["question"]
     return TimingRun(
@@ -78,14 +78,14 @@ def from_json(text: str) -> TimingRun:
 
 
 def main() -> None:
-    """Measure what the page first asks and write the file."""
+    """Measure the page's default request and write the file."""
     job = TimingJob(FIRST)
     JobQueue().put(job)
     while not job.finished.wait(1.0):
         job.watch()
     measured = job.run_so_far()
     if measured is None or measured.stopped:
-        raise SystemExit(f"The run did not come to its end: {job.error or job.state}")
+        raise SystemExit(f"The run did not finish: {job.error or job.state}")
     FILE.write_text(to_json(replace(measured, device=f"{measured.device}, {machine()}")), "utf-8")
     print(f"{FILE}: {measured.summary}")
 

@@ -1,4 +1,4 @@
-"""The charts of the page "Variants": tables in, Altair charts out."""
+"""Charts of the page "Variants", drawn from tables."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from pages.kv_cache.variants.looks import Ladder
 from ui.charts.style import BLUE, GREY, INK, VERMILLION
 from ui.text.number_text import written
 
-ROW = 34  # pixels of a bar
-HIDDEN, ATTENTION = "last hidden states: relative difference", "attention: share that moved"
+ROW = 34  # height of a bar in pixels
+HIDDEN, ATTENTION = (
+    "last hidden states: relative difference",
+    "attention: share moved to other tokens",
+)
 
 
 def sizes(ladder: Ladder) -> pd.DataFrame:
-    """A row a form: measured `bytes` and `kB`, the `formula` in kB, and the bar's `label`."""
+    """One row per form: measured `bytes` and `kB`, `formula` in kB, and a `label`."""
     return pd.DataFrame(
         {
             "form": form.name,
@@ -30,9 +33,9 @@ def sizes(ladder: Ladder) -> pd.DataFrame:
 
 
 def cache_sizes(table: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
-    """A bar for the measured bytes of every form, and a mark where the formula puts its end.
+    """Chart each form's measured bytes as a bar, with a mark for the formula's result.
 
-    table: as `sizes`. chosen: the form that stands out.
+    table: as `sizes`. chosen: the highlighted form.
     """
     y = alt.Y(
         "form:N",
@@ -72,10 +75,10 @@ def _kilobytes(column: str, most: float) -> alt.X:
 
 
 def drifts(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """What pooling changes, by the number of key/value heads that are left.
+    """Chart what pooling changes, by the number of key/value heads left.
 
-    table: "heads", "what" (HIDDEN or ATTENTION), "value", and "low" and "high" over the tokens or
-    the heads of all layers.
+    table: "heads", "what" (HIDDEN or ATTENTION), "value", and "low" and "high", the range over
+    the tokens or the heads of all layers.
     """
     kinds = [HIDDEN, ATTENTION]
     order = sorted({int(heads) for heads in table["heads"]}, reverse=True)
@@ -101,4 +104,4 @@ def drifts(table: pd.DataFrame) -> alt.TopLevelMixin:
 
 
 def _mean(column: str) -> alt.Y:
-    return alt.Y(f"{column}:Q", title="mean, and the range", scale=alt.Scale(zero=True))
+    return alt.Y(f"{column}:Q", title="mean and range", scale=alt.Scale(zero=True))

@@ -1,4 +1,4 @@
-"""A model whose key/value heads are averaged, and one that was trained with shared heads."""
+"""A model with averaged key/value heads, and one trained with shared heads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ui.widgets import controls
 if TYPE_CHECKING:
     from pages.kv_cache.variants.experiment.pooling_drift import HiddenStateDrift
 
-MOST_MAPS = 4  # heads of a group that are drawn
+MOST_MAPS = 4  # heads drawn per group
 MODEL = "variants_model"
 AVERAGED = "A trained model with averaged heads"
 SMOLLM2 = "smollm2-135m-instruct"
@@ -37,7 +37,7 @@ class Pooled:
     """One model on one text, pooled to fewer and fewer key/value heads.
 
     The first entry of every field is the unchanged model. Arrays are as in
-    `pooling_drift.HiddenStateDrift`; `tokens` holds labels, `likeliest` short texts of tokens.
+    `pooling_drift.HiddenStateDrift`; `tokens` contains labels and `likeliest` token texts.
     """
 
     title: str
@@ -58,32 +58,32 @@ class Pooled:
 
     @property
     def predicts(self) -> bool:
-        """Whether the model predicts a next token."""
+        """Whether the model predicts the next token."""
         return self.divergence[0] is not None
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row for each number of key/value heads."""
+        """One row per number of key/value heads."""
         frame = pd.DataFrame(
             {
                 "key/value heads": self.groups,
-                "query heads each": [self.n_heads // g for g in self.groups],
+                "query heads per group": [self.n_heads // g for g in self.groups],
                 "mean 1 − cosine": self.cosine.mean(1),
                 "mean difference": self.relative.mean(1),
-                "largest, of a token": self.relative.max(1),
+                "largest (token)": self.relative.max(1),
                 "attention moved": self.attention.mean((1, 2)),
-                "most, of a head": self.attention.max((1, 2)),
+                "most moved (head)": self.attention.max((1, 2)),
             }
         )
         if self.predicts:
             frame["divergence, nats"] = self.divergence
-            frame["likeliest next"] = self.likeliest
-            frame["as before"] = self.stays
+            frame["most likely next"] = self.likeliest
+            frame["unchanged"] = self.stays
         return frame
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The rows of the chart: means with the range of all tokens, or of all heads."""
+        """Rows of the chart: means, with the range over all tokens or heads."""
         rows = []
         for what, values in (
             (charts.HIDDEN, self.relative),
@@ -96,7 +96,7 @@ class Pooled:
 
     @property
     def by_token(self) -> pd.DataFrame:
-        """The relative difference of every token, a column for each number of key/value heads."""
+        """Relative difference of every token, one column per number of key/value heads."""
         columns: dict[str, Any] = {"position": range(len(self.tokens)), "token": self.tokens}
         for heads, row in zip(self.groups, self.relative, strict=True):
             columns[str(heads)] = row
@@ -105,9 +105,9 @@ class Pooled:
 
 @cached(key=lambda name, text: (*models.key(name), text))
 def pooled(name: str, text: str) -> Pooled:
-    """A trained model on a text, pooled to every number of heads that divides its own; kept.
+    """Run a model pooled to each divisor of its key/value heads; cached.
 
-    Raises: OverLimit for a text that is too long, ValueError for one without any token.
+    Raises: OverLimit if the text is too long; ValueError if it contains no token.
     """
     import torch
 
@@ -149,34 +149,34 @@ def pooled(name: str, text: str) -> Pooled:
 
 
 def pooling_sentence(pooling: Pooled) -> str:
-    """A line of plain text that says what pooling to a single head changed."""
+    """A line of plain text about what pooling to a single head changed."""
     if len(pooling.groups) == 1:
-        return f"{pooling.title} has a single key/value head: there is nothing to pool."
+        return f"{pooling.title} has only one key/value head, so there's nothing to pool."
     last = -1
     line = (
-        f"{pooling.title}, pooled from {pooling.groups[0]} key/value heads to "
-        f"{pooling.groups[last]}: the last hidden states keep a cosine of "
-        f"{1 - pooling.cosine[last].mean():.3f} on average and move by "
-        f"{pooling.relative[last].mean():.0%} of their length; heads move "
+        f"Pooling {pooling.title} from {pooling.groups[0]} key/value heads to "
+        f"{pooling.groups[last]} moves its last hidden states by "
+        f"{pooling.relative[last].mean():.0%} of their length on average (cosine with the "
+        f"originals: {1 - pooling.cosine[last].mean():.3f}). The heads move "
         f"{pooling.attention[last].mean():.0%} of their attention to other tokens."
     )
     if not pooling.predicts:
         return line
     before, after = (isolated(str(pooling.likeliest[i])) for i in (0, last))
     prediction = (
-        f"The likeliest next token stays “{before}”"
+        f"The most likely next token is still “{before}”"
         if pooling.stays[last]
-        else f"The likeliest next token was “{before}” and is “{after}”"
+        else f"The most likely next token changes from “{before}” to “{after}”"
     )
-    return f"{line} {prediction}; the divergence is {pooling.divergence[last]:.2f} nats."
+    return f"{line} {prediction} (divergence: {pooling.divergence[last]:.2f} nats)."
 
 
 def show_averaged(name: str, text: str) -> None:
-    """The drift of one model: a sentence, the chart, the table, every token, the code."""
+    """Show one model's drift: a sentence, the chart, the tables and the code."""
     st.markdown(
-        "A grouped model can begin as a multi-head one: average the key and value matrices of each "
-        "group. The GQA paper then trains on, for 5% of the steps. **Here nothing is trained**: "
-        "this is what pooling alone breaks."
+        "You can turn a multi-head model into a grouped one by averaging the key and value "
+        "matrices of each group. The GQA paper then continues training for 5% of the original "
+        "steps. **Here nothing is trained**, so you see the damage that pooling alone does."
     )
     with st.spinner("Pooling the heads …", show_time=True):
         pooling = pooled(name, text)
@@ -188,7 +188,8 @@ def show_averaged(name: str, text: str) -> None:
         show_chart(charts.drifts, pooling.rows, key="variants_drift")
     with right:
         st.markdown(
-            ":small[Relative difference of each token's last hidden state, by key/value heads left]"
+            ":small[Relative difference of each token's last hidden state, by number of key/value "
+            "heads left]"
         )
         tokens = pooling.by_token.style.format(precision=3)
         st.dataframe(
@@ -210,9 +211,9 @@ def show_averaged(name: str, text: str) -> None:
 
 
 def grouped_entry(chosen: CatalogEntry) -> CatalogEntry | None:
-    """A model that was trained with shared key/value heads: the chosen one, else SmolLM2.
+    """The chosen model if it was trained with shared key/value heads, else SmolLM2.
 
-    No other model is opened unless the visitor chooses it: it may be very large.
+    No other model is loaded unless the visitor selects it, because it may be very large.
     """
     ready_by_name = {entry.spec.name: entry for entry in models.ready()}
     for entry in (chosen, ready_by_name.get(SMOLLM2)):
@@ -222,7 +223,7 @@ def grouped_entry(chosen: CatalogEntry) -> CatalogEntry | None:
 
 
 def show_group(entry: CatalogEntry, text: str) -> None:
-    """One group of a model that was trained with shared heads: its maps and its keys."""
+    """Show one group of a model with shared heads: its attention maps and keys."""
     spec = entry.spec
     with st.spinner(f"Running {spec.title} …", show_time=True):
         run = attention.run(spec.name, text)
@@ -252,7 +253,7 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         keys,
         [str(i) for i in range(keys.shape[1])],
         row_labels=run.tokens.labels,
-        title=f"The keys that they share: key/value head {group}, a row for each token",
+        title=f"Shared keys of key/value head {group}, one row per token",
         causal=False,
         value_name="key",
         scale=DivergingScale(float(np.abs(keys).max())),
@@ -261,7 +262,7 @@ def show_group(entry: CatalogEntry, text: str) -> None:
     heatmap(shared, key="variants_keys")
     st.text(pooling_sentence(pooled(spec.name, text)))
     table = looks_table(run, layer, heads)
-    with st.expander("Where each head of the group looks most"):
+    with st.expander("The top key of each head in the group"):
         st.dataframe(
             table, hide_index=True, height=tables.height(table, 260), key="variants_group_table"
         )
@@ -271,32 +272,33 @@ def show_group(entry: CatalogEntry, text: str) -> None:
 
 
 def group_sentence(run: Run, layer: int, group: int) -> str:
-    """Sentences: how much heads of this group differ, and how much heads of different groups."""
+    """Sentences about how much heads differ within this group and across groups."""
     from pages.kv_cache.variants.experiment.forms import group_distances
 
     n_heads, n_groups = run.weights.shape[1], run.k.shape[1]
     size = n_heads // n_groups
-    # the first token of a decoder sees only itself, where no two heads can differ
+    # a decoder's first token sees only itself, so heads can't differ there
     first = int(run.causal and len(run.tokens) > 1)
     weights = run.tensors.weights[layer][:, first:]
     own, _ = group_distances(weights[group * size : (group + 1) * size], size)
     within, across = group_distances(weights, size)
     names = ", ".join(str(group * size + i) for i in range(size))
-    across_groups = "" if across is None else f", two heads of different groups in {across:.0%}"
+    across_groups = "" if across is None else f", and two heads of different groups in {across:.0%}"
     return (
-        f"{run.title}, layer {layer}: query heads {names} read key/value head {group}. Their keys "
-        f"are one tensor, their queries are not: two of them differ in {own:.0%} of their "
-        f"attention. In this layer, two heads of one group differ in {within:.0%}{across_groups}."
+        f"In layer {layer} of {run.title}, query heads {names} share key/value head {group}. They "
+        "have the same keys but different queries, so two of them differ in "
+        f"{own:.0%} of their attention on average. Across this layer, two heads of the same group "
+        f"differ in {within:.0%}{across_groups}."
     )
 
 
 def looks_table(run: Run, layer: int, heads: list[int]) -> pd.DataFrame:
-    """For every query, the key that each head of the group weighs most."""
+    """The key with the largest weight for every query and head of the group."""
     labels = run.tokens.labels
     columns: dict[str, Any] = {"position": range(len(labels)), "query": labels}
     for head in heads:
         weights = run.weights[layer, head]
         most = weights.argmax(-1)
-        columns[f"head {head} looks at"] = [labels[i] for i in most]
-        columns[f"head {head} weight"] = weights.max(-1)
+        columns[f"head {head}: top key"] = [labels[i] for i in most]
+        columns[f"head {head}: weight"] = weights.max(-1)
     return pd.DataFrame(columns)

@@ -1,7 +1,7 @@
-"""The times of a decode step, repainted while they are measured and drawn once more after that.
+"""A chart of decode-step times, drawn before, during and after the measurement.
 
-A Vega-Lite dictionary and not an Altair chart: checking an Altair chart against its schema takes
-time from the very steps that are measured.
+It's a Vega-Lite dictionary, not an Altair chart, because validating an Altair chart would slow
+down the steps being measured.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ui.charts.style import BLUE, INK, MARKS, VERMILLION
 def speeds(
     counted: Mapping[str, float], ratios: Mapping[str, tuple[float, float, float]]
 ) -> dict[str, Any]:
-    """A decode step over that of MHA: operations as diamonds, time as median and middle half.
+    """Chart operations and times of decode steps relative to MHA.
 
-    counted: of all forms, measured or not: the chart keeps its size. ratios: median, then the first
-    and the third quartile; no reader is told of them while there are none.
+    counted: relative operations of all forms, so that the chart keeps its size. ratios: median and
+    first and third quartile of the times; screen readers skip them while they're empty.
     """
     forms = list(counted)
     rows: list[dict[str, Any]] = [
@@ -35,7 +35,7 @@ def speeds(
     }  # fmt: skip
     marks = [m for m in (0.1, 0.2, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 50) if low < m < high]
     x = {
-        "type": "quantitative", "title": "a decode step, MHA = 1 (logarithmic)",
+        "type": "quantitative", "title": "decode step relative to MHA (logarithmic)",
         "scale": {"type": "log", "domain": [low, high], "nice": False},
         "axis": {"values": marks, "labelExpr": MARKS},
     }  # fmt: skip

@@ -1,8 +1,8 @@
-"""One prompt through every form of attention: the real tensors that each leaves in its cache.
+"""One prompt in every form of attention, with the tensors that each one caches.
 
-The weights are drawn from a seed, so that all forms have the same width and layers, and the same
-weights wherever they can. No family of trained models is published in all of these forms. The
-tokens are the bytes of the text.
+The weights are random, from a fixed seed, because no family of trained models is published in all
+of these forms. All forms share the width, the number of layers and as many weights as possible.
+The tokens are the bytes of the text.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ui.text.number_text import counted
 if TYPE_CHECKING:
     from attention_core import AttentionRecord, KVCache, Transformer, TransformerConfig
 
-WIDTH, FEED_FORWARD = 576, 1536  # as SmolLM2 135M has them
-LAYERS = 2  # every further layer costs each visitor as much again and shows nothing new
-HEADS = [8, 9, 12, 16]  # query heads that this width can have
-BYTES = 256  # the vocabulary
-LONGEST = 4096  # tokens of context that are timed at most
-ROOM = 16  # positions behind them, for the steps that are timed
+WIDTH, FEED_FORWARD = 576, 1536  # as in SmolLM2 135M
+LAYERS = 2  # more layers cost time and show nothing new
+HEADS = [8, 9, 12, 16]  # numbers of query heads that fit this width
+BYTES = 256  # vocabulary size
+LONGEST = 4096  # longest context that is timed, in tokens
+ROOM = 16  # extra positions for the timed steps
 WINDOW = 16
 SEED = 0
 ABSORBED = "MLA absorbed"
@@ -33,9 +33,9 @@ ABSORBED = "MLA absorbed"
 
 @dataclass(frozen=True)
 class CachedHead:
-    """What layer 0 caches for one key/value head, or as latent or rotary key: `values` (S, n).
+    """The keys of one key/value head in layer 0's cache, or the latent or rotary key.
 
-    read_by: the query heads that read it.
+    values: (S, n). read_by: the query heads that read it.
     """
 
     name: str
@@ -47,9 +47,9 @@ class CachedHead:
 class Form:
     """One form of attention after the prompt.
 
-    measured: bytes of the stored rows in all layers. formula: the bytes by the formula. n_stored:
-    how many tokens are stored. parts: what layer 0 stores as keys, or as latent and rotary key.
-    shape: how the numbers that a token leaves in a layer multiply, such as "2 × 9 heads × 64".
+    measured: bytes of the stored rows in all layers. formula: bytes by the formula. n_stored:
+    number of stored tokens. parts: keys in layer 0's cache, or latent and rotary key.
+    shape: the numbers cached per token and layer, such as "2 × 9 heads × 64".
     """
 
     name: str
@@ -64,10 +64,10 @@ class Form:
 
 @dataclass(frozen=True)
 class Ladder:
-    """All forms of attention after one prompt: the ladder from MHA to MLA, and last a window.
+    """All forms of attention after one prompt: from MHA to MLA, then a window.
 
-    text: the prompt. forms: by name. mean_difference: the largest difference, in layer 0, between
-    the cached keys of any grouped form and the means of the multi-head keys.
+    text: the prompt. forms: by name. mean_difference: largest difference in layer 0 between the
+    cached keys of any grouped form and the means of the multi-head keys.
     """
 
     text: str
@@ -86,10 +86,10 @@ class Ladder:
 
 @dataclass(frozen=True)
 class LatentForms:
-    """Latent attention in both of its forms, expanded and absorbed, after one prompt.
+    """Latent attention after one prompt, in its expanded and absorbed forms.
 
-    difference: the largest difference of any logit. shapes: what is in layer 0, and its shape in
-    either form.
+    difference: largest logit difference. shapes: name of each tensor in layer 0 and its shape in
+    both forms.
     """
 
     difference: float
@@ -97,30 +97,30 @@ class LatentForms:
 
 
 def names(n_heads: int) -> list[str]:
-    """The names of the forms that `n_heads` query heads can have, found without loading torch."""
+    """Names of the forms possible with `n_heads` query heads; doesn't load torch."""
     groups = [g for g in range(n_heads - 1, 1, -1) if n_heads % g == 0]
     return ["MHA", *(f"GQA {g}" for g in groups), "MQA", "MLA"]
 
 
 def token_ids(text: str) -> list[int]:
-    """The bytes of a prompt.
+    """The bytes of a prompt as token ids.
 
     Raises: OverLimit or ValueError for a prompt that is too long or empty.
     """
     check_text(text)
     ids = list(text.encode("utf-8", "replace"))
     if not ids:
-        raise ValueError("There is no character in this prompt: type a word or more.")
+        raise ValueError("The prompt is empty: type a word or more.")
     if len(ids) > MAX_PROMPT_TOKENS:
         raise ValueError(
             f"The prompt has {len(ids)} bytes, {len(ids) - MAX_PROMPT_TOKENS} over the limit of "
-            f"{MAX_PROMPT_TOKENS}. Shorten it; what you typed is still in the box."
+            f"{MAX_PROMPT_TOKENS}. Shorten it; your text is still in the box."
         )
     return ids
 
 
 def config(n_heads: int) -> TransformerConfig:
-    """The multi-head model that the ladder begins with."""
+    """The configuration of the multi-head model at the start of the ladder."""
     from attention_core import llama_config
 
     return llama_config(
@@ -136,7 +136,7 @@ def config(n_heads: int) -> TransformerConfig:
 
 @cached(cache=MODELS, key=lambda n_heads: n_heads)
 def family(n_heads: int) -> dict[str, Transformer]:
-    """The models of all forms, kept; they share most of their weights."""
+    """The models of all forms, cached; they share most of their weights."""
     from attention_core.model.reshape import in_form
     from pages.kv_cache.variants.experiment.forms import (
         build,
@@ -155,7 +155,7 @@ def family(n_heads: int) -> dict[str, Transformer]:
 
 @cached(key=lambda text, n_heads: (text, n_heads))
 def run_ladder(text: str, n_heads: int) -> Ladder:
-    """Run every form on a prompt; the result is kept.
+    """Run every form on a prompt; the result is cached.
 
     Raises: OverLimit or ValueError for a prompt that is too long or empty.
     """
@@ -194,7 +194,7 @@ def run_ladder(text: str, n_heads: int) -> Ladder:
 
 @cached(key=lambda text, n_heads: (text, n_heads), size=lambda forms: 2_000)
 def run_latent_forms(text: str, n_heads: int) -> LatentForms:
-    """Run a prompt with latent attention expanded and absorbed; the result is kept.
+    """Run a prompt with expanded and absorbed latent attention; the result is cached.
 
     Raises: OverLimit or ValueError for a prompt that is too long or empty.
     """
@@ -251,7 +251,7 @@ def _shapes(
     from attention_core.model.latent import LatentAttention
 
     attention = model.blocks[0].attention
-    assert isinstance(attention, LatentAttention)  # nothing else has the records of two forms
+    assert isinstance(attention, LatentAttention)  # no other attention has two forms
     latent, rope_key = cache.layer(0)
     w_uk, w_uv = attention.up_matrices()
 
@@ -259,11 +259,11 @@ def _shapes(
         return " and ".join(str(tuple(tensor.shape)) for tensor in tensors)  # type: ignore[attr-defined]
 
     return (
-        ("in the cache: latent, rotary key", shape(latent, rope_key), shape(latent, rope_key)),
-        ("each head's W_UK, W_UV", shape(w_uk, w_uv), shape(w_uk, w_uv)),
+        ("cached latent and rotary key", shape(latent, rope_key), shape(latent, rope_key)),
+        ("W_UK and W_UV of each head", shape(w_uk, w_uv), shape(w_uk, w_uv)),
         ("queries", shape(expanded.q), shape(absorbed.q)),
-        ("keys that are read", shape(expanded.k), shape(absorbed.k)),
-        ("values that are read", shape(expanded.v), shape(absorbed.v)),
-        ("contexts of the heads", shape(expanded.context), shape(absorbed.context)),
+        ("keys read by attention", shape(expanded.k), shape(absorbed.k)),
+        ("values read by attention", shape(expanded.v), shape(absorbed.v)),
+        ("context of each head", shape(expanded.context), shape(absorbed.context)),
         ("scores", shape(expanded.scores), shape(absorbed.scores)),
     )

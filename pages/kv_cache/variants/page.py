@@ -1,4 +1,4 @@
-"""Variants: one model as MHA, GQA, MQA and MLA: who reads what, its bytes, its time, its drift."""
+"""The page "Variants": cache size and speed of MHA, GQA, MQA and MLA."""
 
 import streamlit as st
 
@@ -18,8 +18,8 @@ TRAINED = "A model that was trained with shared keys"
 
 st.title("Variants")
 st.markdown(
-    "Let several query heads read the same keys and values, or make them from one small latent, "
-    "and the cache shrinks."
+    "The cache shrinks if several query heads share the same keys and values, or if each head "
+    "computes them from one small latent vector."
 )
 
 left, right = controls.row()
@@ -32,7 +32,7 @@ with right, settings():
         looks.HEADS,
         12,
         key=sections.HEADS_KEY,
-        help=f"All have the width {looks.WIDTH}: more heads are smaller ones.",
+        help=f"The width is always {looks.WIDTH}, so more heads means smaller heads.",
     )
 name = sections.choose_form(n_heads)
 try:
@@ -47,7 +47,7 @@ with left:
     st.subheader("Which heads read which keys")
     sections.who_reads_what(ladder, form)
 with right:
-    st.subheader("What stays in memory")
+    st.subheader("How much memory each form needs")
     sections.cache_bytes(ladder, form)
 st.markdown(sections.form_sentence(ladder, form))
 shown = parts("variants_part", (NUMBERS, TIME, LATENTS, drift.AVERAGED, TRAINED))
@@ -93,19 +93,20 @@ downloads.show(ladder, text)
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **MHA** keeps keys and values for every query head, **GQA** *g* for *g* groups of "
-        "heads, **MQA** for all heads together. **MLA** keeps one latent, from which each head "
-        "makes its own keys and values, and one rotary key for positions.\n"
-        "- MLA's sizes follow DeepSeek-V2 and V3: latent 4 × head size, rotary key half a head. "
-        "**Absorbed** carries the query over to the latents: no key is made. **Expanded** makes "
-        "them all. The results are the same but for rounding.\n"
-        "- **Time** on a CPU is mostly the reading of weights. A smaller cache pays off where the "
-        "context is long or many sequences run at once; try another length.\n"
-        "- **Relative difference**: how far a hidden state moved, over its length. **Attention "
-        "that moved**: half the sum of absolute changes of a row, 0 to 1. **Divergence**: between "
-        "the predictions of the next token, in nats.\n"
-        "- Heads of one group share keys, not queries: they can look at different tokens. One "
-        "text is an example, no average.\n"
+        "- **MHA** stores keys and values for every query head, **GQA** *g* stores them for *g* "
+        "groups of heads, and **MQA** stores one set for all heads. **MLA** stores one latent, "
+        "from which each head computes its own keys and values, and one rotary key for positions.\n"
+        "- MLA's sizes follow DeepSeek-V2 and V3: the latent has 4 times the head size, and the "
+        "rotary key half of it. The **absorbed** form projects the query into the latent space, so "
+        "it never computes keys. The **expanded** form computes all of them. The results are the "
+        "same except for rounding.\n"
+        "- **Time** on a CPU is mostly spent reading weights. A smaller cache pays off when the "
+        "context is long or many sequences run together. Try different lengths.\n"
+        "- The **relative difference** is how far a hidden state moved, divided by its length. The "
+        "**share of attention that moved** is half the sum of the absolute changes in a row, from "
+        "0 to 1. The **divergence** compares the predictions of the next token, in nats.\n"
+        "- Heads of one group share keys but not queries, so they can attend to different tokens. "
+        "One text is an example, not an average.\n"
         "- Sources: [MQA](https://arxiv.org/abs/1911.02150), "
         "[GQA](https://arxiv.org/abs/2305.13245), [MLA](https://arxiv.org/abs/2405.04434), "
         "[window](https://arxiv.org/abs/2310.06825)."

@@ -1,4 +1,4 @@
-"""Sections of the page "Variants": who reads what, its bytes, and the latent in shapes."""
+"""Sections of the page "Variants": head sharing, cache sizes and latent shapes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FORM, HEADS_KEY = "variants_form", "variants_heads"
 
 
 def choose_form(n_heads: int) -> str:
-    """The slider over the ladder. A form that these heads cannot have becomes MHA."""
+    """A slider over the forms; a form that doesn't fit these heads becomes MHA."""
     options = names(n_heads)
     if st.session_state.get(FORM, options[0]) not in options:
         st.session_state[FORM] = options[0]
     default = "GQA 4" if "GQA 4" in options else options[1]
     chosen: str = linked(
         st.select_slider,
-        "Who keeps keys and values: from MHA through GQA to MQA and MLA",
+        "Form of attention, from MHA to MLA",
         options,
         default,
         key=FORM,
@@ -34,19 +34,19 @@ def choose_form(n_heads: int) -> str:
 
 
 def form_sentence(ladder: Ladder, form: Form) -> str:
-    """One sentence about the chosen form, from its numbers."""
+    """A sentence about the numbers that the chosen form caches."""
     whole = ladder.forms["MHA"]
     smaller = whole.numbers_per_token / form.numbers_per_token
-    numbers_kept = f"{form.shape} = {form.numbers_per_token:,} numbers a token and layer"
+    numbers_kept = f"{form.shape} = {form.numbers_per_token:,} numbers per token and layer"
     if form.name == "MHA":
-        return f"Every query head has keys and values of its own: {numbers_kept}."
+        return f"Every query head has its own keys and values: {numbers_kept}."
     if form.name == "MLA":
         groups = form.numbers_per_token / (2 * ladder.head_size)
         return (
             f"All {ladder.n_heads} query heads share one latent and one rotary key: "
             f"{' + '.join(str(part.values.shape[1]) for part in form.parts)} = "
-            f"{form.numbers_per_token} numbers a token and layer, {smaller:.2f} times less than "
-            f"MHA: as much as GQA with {groups:.2f} groups would keep."
+            f"{form.numbers_per_token} numbers per token and layer, {smaller:.2f} times less than "
+            f"MHA. GQA would need {groups:.2f} groups to be that small."
         )
     share = ladder.n_heads // len(form.parts)
     return (
@@ -56,27 +56,28 @@ def form_sentence(ladder: Ladder, form: Form) -> str:
 
 
 def who_reads_what(ladder: Ladder, form: Form) -> None:
-    """The picture of heads and keys, and the same as a table."""
+    """Show the picture of heads and keys, and the same data as a table."""
     data = sharing.data(ladder, form, dark=st.context.theme.type == "dark")
     show(sharing.sharing, *data, key="variants_sharing")
     cut = "" if ladder.n_tokens <= sharing.MOST_ROWS else f" (the first {sharing.MOST_ROWS})"
     what = "the latent and the rotary key" if form.name == "MLA" else "keys"
     st.markdown(
-        f":small[Top: query heads. Below: {what} in the cache of layer 0, a row for each of the "
-        f"{ladder.n_tokens} tokens{cut}; blue below 0, orange above.]"
+        f":small[The dots at the top are query heads. The images show {what} in the cache of layer "
+        f"0, one row for each of the {ladder.n_tokens} tokens{cut}. Blue is negative and orange is "
+        "positive.]"
     )
-    with st.expander("The same as a table"):
-        plain_table(parts_table(form), "What lies in the cache of layer 0, and who reads it")
+    with st.expander("The same data as a table"):
+        plain_table(parts_table(form), "The cache of layer 0 and the heads that read it")
 
 
 def parts_table(form: Form) -> pd.DataFrame:
-    """What lies in the cache of layer 0, and who reads it."""
+    """The contents of layer 0's cache and the heads that read them."""
     return pd.DataFrame(
         {
             "in the cache": part.name,
             "read by query heads": ", ".join(map(str, part.read_by)),
             "tokens": part.values.shape[0],
-            "numbers of a token": part.values.shape[1],
+            "numbers per token": part.values.shape[1],
             "mean length": float(np.linalg.norm(part.values, axis=-1).mean()),
             "largest": float(np.abs(part.values).max()),
         }
@@ -90,7 +91,7 @@ def bytes_table(ladder: Ladder) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "form": form.name,
-            "a token leaves in a layer": form.shape,
+            "cached per token and layer": form.shape,
             "numbers": form.numbers_per_token,
             "tokens kept": form.n_stored,
             "measured, B": form.measured,
@@ -104,20 +105,20 @@ def bytes_table(ladder: Ladder) -> pd.DataFrame:
 
 
 def cache_bytes(ladder: Ladder, form: Form) -> None:
-    """The bars of the cache sizes, and a note on how they were measured."""
+    """Show the cache sizes as bars, with a note on how they were measured."""
     show(charts.cache_sizes, charts.sizes(ladder), form.name, key="variants_bytes")
     equal = all(each_form.measured == each_form.formula for each_form in ladder.forms.values())
     short = next(each_form for each_form in ladder.forms.values() if "window" in each_form.name)
     st.markdown(
-        f":small[Bars: bytes of stored rows, {ladder.dtype}, {LAYERS} layers, measured on the "
-        f"caches that this prompt of {counted(ladder.n_tokens, 'token')} filled. Marks: the formula"
-        f"{', the same in every row' if equal else '; **it differs**'}. With a window, "
-        f"{counted(short.n_stored, 'token')} {'is' if short.n_stored == 1 else 'are'} kept.]"
+        f":small[The bars are measured: bytes of the stored rows in {ladder.dtype} and {LAYERS} "
+        f"layers after this prompt of {counted(ladder.n_tokens, 'token')}. The marks are computed "
+        f"with the formula and {'agree in every row' if equal else '**differ**'}. The window keeps "
+        f"{counted(short.n_stored, 'token')}.]"
     )
 
 
 def bytes_numbers(ladder: Ladder) -> None:
-    """The table behind the bars, a note on the models, and a file to download."""
+    """Show the data of the bars as a table, with a note on the models and a download."""
     table = bytes_table(ladder)
     plain_table(table, "The bytes of every form", {"share of MHA": "{:.3f}"})
     st.markdown(models_note(ladder))
@@ -127,23 +128,24 @@ def bytes_numbers(ladder: Ladder) -> None:
 
 
 def models_note(ladder: Ladder) -> str:
-    """A note on the models: their sizes, and where their weights come from."""
+    """A note on the sizes of the models and the origin of their weights."""
     return (
-        f":small[The models: width {WIDTH}, {LAYERS} layers, {ladder.n_heads} heads of "
-        f"{ladder.head_size}, weights drawn from seed {SEED}, not trained; tokens are the bytes of "
-        "the prompt. GQA and MQA average the key/value heads of the MHA model (in layer 0 their "
-        f"cached keys are the means of MHA's within {written(ladder.mean_difference, '.0e')}); MLA "
-        "draws its own query, key and value matrices. All else is shared.]"
+        f":small[The models have width {WIDTH}, {LAYERS} layers and {ladder.n_heads} heads of size "
+        f"{ladder.head_size}. Their weights are random (seed {SEED}), and the tokens are the bytes "
+        "of the prompt. GQA and MQA average the key/value heads of the MHA model; in layer 0, "
+        "their cached keys equal the means of MHA's to within "
+        f"{written(ladder.mean_difference, '.0e')}. "
+        "MLA has its own random query, key and value matrices. All other weights are shared.]"
     )
 
 
 def latent_shapes(ladder: Ladder, latents: LatentForms) -> None:
-    """The tensors of both forms of latent attention in layer 0, and whether they agree."""
+    """Show the tensors of both forms of latent attention and whether they agree."""
     table = pd.DataFrame(latents.shapes, columns=["layer 0", "expanded", "absorbed"])
     st.dataframe(table, hide_index=True, key="variants_shapes")
     whole, latent = ladder.forms["MHA"], ladder.forms["MLA"]
     st.markdown(
-        f"A token leaves **{latent.shape} = {latent.numbers_per_token}** numbers, where MHA "
-        f"leaves {whole.shape} = {whole.numbers_per_token:,}. Largest difference of the two forms "
-        f"over all logits of the prompt: **{written(latents.difference, '.1e')}**."
+        f"MLA caches **{latent.shape} = {latent.numbers_per_token}** numbers per token and layer; "
+        f"MHA caches {whole.shape} = {whole.numbers_per_token:,}. The logits of the two forms "
+        f"differ by at most **{written(latents.difference, '.1e')}** over the whole prompt."
     )

@@ -1,4 +1,4 @@
-"""The picture of the page "Variants": which heads read which keys, and these as pictures."""
+"""The picture of the page "Variants": which heads read which keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from serving.cache import cached
 from ui.charts.style import HEADS, INK, SIGNED, SIGNED_ON_DARK
 
 PICTURE_HEIGHT = 330
-MOST_ROWS = 96  # tokens of a thumbnail
+MOST_ROWS = 96  # most tokens in a thumbnail
 _LATENT = "latent and rotary key"
 
 
@@ -25,17 +25,17 @@ def _key(ladder: Ladder, form: Form, *, dark: bool) -> tuple[object, ...]:
 
 @cached(key=_key)
 def data(ladder: Ladder, form: Form, *, dark: bool) -> tuple[pd.DataFrame, ...]:
-    """`parts`, `links` and `query_heads`, which `sharing` draws.
+    """The tables `parts`, `links` and `query_heads` that `sharing` draws.
 
-    They are kept: otherwise every run of the page would make the same pictures again.
+    They're cached so that a page run doesn't render the same images again.
     """
     return parts(ladder, form, dark=dark), links(ladder, form), query_heads(ladder, form)
 
 
 def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
-    """A row for each picture: its place (`x`, `y`, `wide`: shares), its `image` and what it is.
+    """One row per image: `x`, `y` and `wide` as shares, `image` and labels.
 
-    dark: whether the pictures will stand on the dark theme.
+    dark: whether the images are for the dark theme.
     """
     largest = max(float(np.abs(part.values).max()) for part in form.parts)
     places, widths = _places(ladder, form)
@@ -58,7 +58,7 @@ def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
 
 
 def links(ladder: Ladder, form: Form) -> pd.DataFrame:
-    """A row for each line: from a query `head` (`from`, `top`) to what it `reads`."""
+    """One row per line, from a query `head` (`from`, `top`) to what it `reads`."""
     places, _ = _places(ladder, form)
     return pd.DataFrame(
         {
@@ -76,15 +76,15 @@ def links(ladder: Ladder, form: Form) -> pd.DataFrame:
 
 
 def query_heads(ladder: Ladder, form: Form) -> pd.DataFrame:
-    """A row a query head, as in `links`; without a `colour` where all read the same parts."""
+    """One row per query head, as in `links`; no `colour` if all read the same parts."""
     heads = links(ladder, form)[: ladder.n_heads]
     return heads.assign(reads=_LATENT, colour="") if _is_latent(ladder, form) else heads
 
 
 def sharing(parts: pd.DataFrame, links: pd.DataFrame, heads: pd.DataFrame) -> alt.TopLevelMixin:
-    """Query heads in a row, lines to what each of them reads, and that as a picture.
+    """Chart the query heads with lines to images of the keys they read.
 
-    The thumbnails are the tensors in the cache of layer 0: tokens down, numbers across.
+    The images are the tensors in layer 0's cache, with tokens as rows and numbers as columns.
     """
     start, place = _shares("from", "top"), _shares("x", "y")
     lines = alt.Chart(links).mark_rule(strokeWidth=2, opacity=0.9)
@@ -123,7 +123,7 @@ def sharing(parts: pd.DataFrame, links: pd.DataFrame, heads: pd.DataFrame) -> al
 
 
 def _shares(across: str, upwards: str) -> tuple[alt.X, alt.Y]:
-    """Two columns as shares of the picture's width and height, without axes."""
+    """Encodings for two columns as shares of the width and height, without axes."""
     share = alt.Scale(domain=[0, 1])
     return (
         alt.X(f"{across}:Q", scale=share, axis=None),
@@ -136,7 +136,7 @@ def _is_latent(ladder: Ladder, form: Form) -> bool:
 
 
 def _places(ladder: Ladder, form: Form) -> tuple[list[float], list[float]]:
-    """Where the middle of each part lies and how wide it is, as shares of the width."""
+    """The center and width of each part, as shares of the picture's width."""
     if _is_latent(ladder, form):
         return [0.36, 0.82], [0.5, 0.12]
     middles = [(p.read_by[0] + p.read_by[-1] + 1) / 2 / ladder.n_heads for p in form.parts]
@@ -144,15 +144,15 @@ def _places(ladder: Ladder, form: Form) -> tuple[list[float], list[float]]:
 
 
 def _png(values: np.ndarray, largest: float, colours: tuple[str, ...]) -> str:
-    """A matrix as the address of a picture, in these colours from -`largest` to `largest`."""
+    """A matrix as a data URL of a PNG, with colors from -`largest` to `largest`."""
     from PIL import Image
 
     share = np.clip(values[:MOST_ROWS] / (largest or 1.0), -1, 1)
-    # by the root of the size, which makes small numbers visible
+    # the square root makes small numbers visible
     signed = np.sign(share) * np.sqrt(np.abs(share))
     image = Image.fromarray(np.rint((signed + 1) / 2 * 255).astype(np.uint8))
     image.putpalette(_palette(colours))
-    # whole pixels, enlarged: a browser would blur a small picture
+    # enlarge by whole pixels, because a browser would blur a small image
     image = image.resize((image.width * 2, image.height * 2), Image.Resampling.NEAREST)
     file = io.BytesIO()
     image.save(file, "PNG", compress_level=1)  # half the time of the default, a few bytes larger
@@ -161,7 +161,7 @@ def _png(values: np.ndarray, largest: float, colours: tuple[str, ...]) -> str:
 
 @cache
 def _palette(colours: tuple[str, ...]) -> bytes:
-    """Red, green and blue of 256 tones, from the first of these colours to the last."""
+    """A palette of 256 RGB tones, interpolated between these colors."""
     tones = np.array([list(bytes.fromhex(colour[1:])) for colour in colours])
     places = np.linspace(0, 255, len(colours))
     between = [np.interp(np.arange(256), places, tone) for tone in tones.T]

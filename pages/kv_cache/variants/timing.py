@@ -1,4 +1,4 @@
-"""Decode steps of every form against each other, as a job that can be watched and stopped."""
+"""A job that times the decode steps of every form of attention."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from attention_core import KVCache, Transformer
 
 CONTEXTS = [256, 512, 1024, 2048, LONGEST]
-REPEATS = 25  # rounds; in each every form makes its steps once
-STEPS = 3  # decode steps in a row, whose mean is one measurement
-CHUNK = 128  # tokens of the context that are run at once: what a page may have to wait for
+REPEATS = 25  # rounds; each form runs once per round
+STEPS = 3  # decode steps in a row; their mean is one measurement
+CHUNK = 128  # context tokens per pass, which limits how long other pages wait
 EXPANDED = "MLA expanded"
-IN_FILE_ONLY = ("fastest, ms", "slowest, ms")  # columns for which the page has no room
-FILLING = 0.5  # the share of the progress bar before the first round
+IN_FILE_ONLY = ("fastest, ms", "slowest, ms")  # columns that don't fit on the page
+FILLING = 0.5  # share of the progress bar for filling the caches
 
 
 @dataclass(frozen=True)
 class TimingSetup:
-    """What is timed: the prompt's bytes, repeated up to a context, and the query heads."""
+    """What to time: the prompt's bytes, the query heads and the context to fill."""
 
     ids: tuple[int, ...]
     n_heads: int
@@ -41,10 +41,10 @@ class TimingSetup:
 
 @dataclass(frozen=True)
 class VariantTimes:
-    """Seconds of a decode step, one number a round, by form; in the order of the ladder.
+    """Seconds of a decode step by form, one number per round.
 
-    `cache_bytes` are measured; `operations` of one step, counted. `difference` is the largest one
-    of the logits of latent attention, absorbed against expanded, on the same cache.
+    cache_bytes: measured. operations: of one step, counted. difference: largest logit difference
+    between absorbed and expanded latent attention on the same cache.
     """
 
     setting: TimingSetup
@@ -57,9 +57,9 @@ class VariantTimes:
 
     @property
     def ratios(self) -> dict[str, tuple[float, float, float]]:
-        """Each form's time over that of MHA in the same round: median, and the middle half's ends.
+        """Each form's time ÷ MHA's in the same round: median, first and third quartile.
 
-        Quartiles, not extremes: on a machine with other work one round in ten is many times slower.
+        Quartiles, not extremes: on a busy machine, one round in ten is many times slower.
         """
         from attention_core.costs.stopwatch import paired_ratio
 
@@ -71,7 +71,7 @@ class VariantTimes:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a form."""
+        """One row per form."""
         from attention_core.costs.stopwatch import Samples
 
         rows = []
@@ -80,7 +80,7 @@ class VariantTimes:
             rows.append(
                 {
                     "form": name,
-                    "ms a step": step.median * 1e3,
+                    "ms per step": step.median * 1e3,
                     "MHA = 1": ratio,
                     "from": low,
                     "to": high,
@@ -94,12 +94,12 @@ class VariantTimes:
 
 
 def forms(n_heads: int) -> list[str]:
-    """The forms that are timed: the ladder, latent attention in both of its forms."""
+    """The timed forms: the ladder, with latent attention absorbed and expanded."""
     return [*names(n_heads)[:-1], ABSORBED, EXPANDED]
 
 
 def operations(n_heads: int, context: int) -> dict[str, int]:
-    """Operations of one decode step behind so many tokens, counted from the shapes, by form."""
+    """Operations of one decode step after `context` tokens by form, from the shapes."""
     from attention_core.costs.formulas import forward_flops
 
     models = family(n_heads)
@@ -108,7 +108,7 @@ def operations(n_heads: int, context: int) -> dict[str, int]:
 
 
 def kept(setting: TimingSetup, round_: int) -> VariantTimes | None:
-    """The times for a setting, if they were measured in this round and are still kept."""
+    """The cached times for a setting from this round, or None."""
     return measured.peek(setting, round_)
 
 
@@ -116,15 +116,15 @@ def kept(setting: TimingSetup, round_: int) -> VariantTimes | None:
 def measured(
     setting: TimingSetup, round_: int, measure: Callable[[], VariantTimes]
 ) -> VariantTimes:
-    """What `measure` returns, which times this setting; kept for all visitors."""
+    """The result of `measure` for this setting, cached for all visitors."""
     return measure()
 
 
 class TimeJob(Work):
-    """Fill a cache for every form, then time their decode steps in turns.
+    """Fill a cache for every form, then time their decode steps in turn.
 
-    The worker writes, the page reads. Every pass has an exclusive slot: no other model runs
-    beside a step that is timed, and nobody waits for more than one pass.
+    The worker writes; the page reads. Each pass gets its own compute slot, so others wait for one
+    pass at most. Timed passes get an exclusive slot, so no other model runs during them.
     """
 
     def __init__(self, setting: TimingSetup, round_: int) -> None:
@@ -132,10 +132,10 @@ class TimeJob(Work):
         self.setting, self.round = setting, round_
         self.progress = 0.0
         self.doing = "Starting …"
-        self._threads = 0  # of torch, in the turns that are timed
+        self._threads = 0  # torch threads during the timed steps
 
     def work(self) -> None:
-        """Measure, and keep the result."""
+        """Run the measurement and cache the result."""
         measured(self.setting, self.round, self._measure)
         self.progress = 1.0
 
@@ -152,14 +152,14 @@ class TimeJob(Work):
         prompt = fill(models["MHA"], setting.ids, setting.context + STEPS)
         caches: dict[str, KVCache] = {}
         for place, name in enumerate(shown):
-            if name == EXPANDED:  # a cache of one form fits the other
+            if name == EXPANDED:  # both forms use the same cache
                 caches[name] = caches[ABSORBED]
                 continue
             self.doing = f"Filling {setting.context:,} tokens of cache: {name}"
             caches[name] = self._filled(models[name], prompt[:, : setting.context])
             self.progress = FILLING * (place + 1) / len(shown)
         runs = {name: self._run(models[name], caches[name], prompt) for name in shown}
-        self.doing = f"Timing {len(shown)} forms in turns"
+        self.doing = f"Timing {len(shown)} forms"
         rounds = interleave(runs, repeats=REPEATS, warmups=2)
         last = {}
         for name in (ABSORBED, EXPANDED):
@@ -190,7 +190,7 @@ class TimeJob(Work):
         return cache
 
     def _run(self, model: Transformer, cache: KVCache, prompt: Tensor) -> Callable[[], float]:
-        """What makes one measurement: some steps behind the context, taken back afterwards."""
+        """A function that times some steps after the context and then undoes them."""
         import torch
 
         from attention_core.costs.stopwatch import seconds_of
@@ -214,36 +214,36 @@ class TimeJob(Work):
 
 
 def said(times: VariantTimes) -> str:
-    """What the measurement says, from its numbers alone."""
+    """Sentences about the measured times, without visitor input."""
     ratios = {name: ratio for name, ratio in times.ratios.items() if name != "MHA"}
     usual = {name: ratio for name, ratio in ratios.items() if name != EXPANDED}
     clear = {name: ratio for name, ratio in usual.items() if ratio[2] < 1} or usual
     best = min(clear, key=lambda name: clear[name][0])
     middle, low, high = clear[best]
     if high < 1:
-        first = f"Clearly faster than MHA: {', '.join(clear)}. {best} takes {middle:.2f} of its "
-        first += f"time in the median round, {low:.2f} to {high:.2f} in the middle half of them."
+        first = f"Clearly faster than MHA: {', '.join(clear)}. {best} takes {middle:.2f} of MHA's "
+        first += f"time in the median round, and {low:.2f} to {high:.2f} in the middle half."
     elif middle < 1:
         first = (
-            f"The smallest median is that of {best}, {middle:.2f} of MHA's time, but the middle "
-            f"half of its rounds goes up to {high:.2f}: no clear difference here."
+            f"No form is clearly faster than MHA here. {best} has the smallest median with "
+            f"{middle:.2f} of MHA's time, but the middle half of its rounds goes up to {high:.2f}."
         )
     else:
-        first = f"No form is faster than MHA here: the smallest median is {best}'s, {middle:.2f}."
+        first = f"No form is faster than MHA here. {best} has the smallest median, {middle:.2f}."
     small = times.cache_bytes["MHA"] / times.cache_bytes["MQA"]
     absorbed, expanded = ratios[ABSORBED][0], ratios[EXPANDED][0]
     work = times.operations[EXPANDED] / times.operations[ABSORBED]
     return (
-        f"{first} MQA's cache is {small:.0f} times smaller than MHA's, its step takes "
-        f"{ratios['MQA'][0]:.2f} of the time, not a {small:.0f}th, as the weights are read "
-        "all the same. In the median, MLA takes "
-        f"{absorbed:.2f} of MHA's time absorbed and {expanded:.2f} expanded. Expanded it makes the "
-        f"keys and values of all {times.setting.context:,} tokens anew in every step, {work:.1f} "
-        "times the operations of absorbed; the largest difference of their logits is "
+        f"{first} MQA's cache is {small:.0f} times smaller than MHA's, but its step still takes "
+        f"{ratios['MQA'][0]:.2f} of the time, because a step has to read all the weights as well. "
+        f"MLA takes {absorbed:.2f} of MHA's time when absorbed and {expanded:.2f} when expanded. "
+        "The expanded form computes the keys and values of all "
+        f"{times.setting.context:,} tokens again in every step, which takes {work:.1f} times the "
+        "operations of the absorbed form. The logits of the two forms differ by at most "
         f"{written(times.difference, '.1e')}."
     )
 
 
 def setting(text: str, n_heads: int, context: int) -> TimingSetup:
-    """A setting of the controls. OverLimit or ValueError for a prompt that cannot be run."""
+    """Build a setup; raises OverLimit or ValueError for a prompt that can't be run."""
     return TimingSetup(tuple(token_ids(text)), n_heads, context)

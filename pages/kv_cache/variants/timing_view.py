@@ -1,4 +1,4 @@
-"""The section that times the forms: settings, a button, progress, chart, table."""
+"""The section that times the forms: controls, progress, chart and table."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from ui.widgets import job_view, messages
 from ui.widgets.linked import linked
 
 NOT_YET = (
-    "Diamonds: operations, counted from the shapes. Times are not measured yet. Every form fills a "
-    "cache of this length first. Then all run one token behind it, in turns, and each time is "
-    "divided by MHA's of the same round: slow moments of the machine fall on all of them. MLA runs "
-    "absorbed and expanded on the same cache, and the logits of both are compared. The models are "
-    "those above."
+    "The times haven't been measured yet. The diamonds show operations, counted from the shapes. "
+    "To measure the times, every form first fills a cache of this length. Then the forms take "
+    "turns running the next tokens, and each time is divided by MHA's in the same round, so slow "
+    "moments of the machine affect all forms. MLA runs absorbed and expanded on the same cache, "
+    "and their logits are compared. The models are the ones above."
 )
 
 _JOB, _ROUND, _REFUSED = "variants_job", "variants_round", "variants_refused"
 
 
 def show(text: str, n_heads: int) -> None:
-    """Everything of the section; the rest of the page does not wait for it."""
+    """Show the section; the rest of the page doesn't wait for its measurement."""
     context = linked(
         st.select_slider,
         "Tokens in the cache",
         timing.CONTEXTS,
         1024,
         key="variants_context",
-        help="The prompt's bytes, again and again up to this length.",
+        help="The prompt's bytes are repeated to reach this length.",
     )
     setting = timing.setting(text, n_heads, context)
     job: TimeJob | None = st.session_state.get(_JOB)
     round_ = st.session_state.get(_ROUND, measure.FIRST)
     if job is not None and (job.setting, job.round) != (setting, round_):
-        job = None  # of other settings; nobody watches it any more, so it ends by itself
+        job = None  # belongs to other settings; an unwatched job stops on its own
     if job is not None and job.live:
         job_view.follow(job, partial(_running, setting, round_), live=True, every=0.5)
-    else:  # a click on the button must run all of this again, not a fragment alone
+    else:  # the button must rerun the whole section, not just a fragment
         times = timing.kept(setting, round_)
         button = partial(_measure_button, setting, round_, times)
         with job_view.place_of_a_job():
@@ -69,7 +69,7 @@ def _view(
     left, right = st.columns([1, 2], gap="large", vertical_alignment="center")
     with left:
         button()
-    with right, st.container(height=90, border=False):  # nothing below moves while it changes
+    with right, st.container(height=90, border=False):  # fixed height, so nothing below moves
         _status(job, times)
     _results(setting, times)
 
@@ -86,7 +86,7 @@ def _measure_button(setting: TimingSetup, round_: int, times: VariantTimes | Non
 
 
 def _start(setting: TimingSetup, round_: int | None) -> None:
-    """Queue a measurement in place of the visitor's earlier one; with None in a new round."""
+    """Queue a measurement, replacing an earlier one; None starts a new round."""
     round_ = measure.fresh() if round_ is None else round_
     job = TimeJob(setting, round_)
     try:
@@ -107,21 +107,20 @@ def _status(job: TimeJob | None, times: VariantTimes | None) -> None:
         messages.problem(refused)
     elif job is not None and job.live:
         ahead = job.ahead
-        note = f"Waiting: {ahead} ahead of you." if ahead else job.doing
+        note = f"Waiting: {counted(ahead, 'visitor')} ahead of you." if ahead else job.doing
         st.progress(job.progress, text=note)
     elif job is not None and job.error:
         messages.problem(job.error)
     elif job is not None and job.state == "stopped":
-        st.text("Stopped. Nothing is kept of an unfinished measurement.")
+        st.text("Stopped. Unfinished measurements aren't saved.")
     elif times is not None:
         st.text(
-            f"Measured at {times.at:%H:%M:%S} UTC, {counted(times.threads, 'CPU thread')}: "
-            f"{timing.REPEATS} "
-            f"rounds of {timing.STEPS} steps. Circles: median time, bars: the middle half of the "
-            "rounds, diamonds: counted operations."
+            f"Measured at {times.at:%H:%M:%S} UTC with {counted(times.threads, 'CPU thread')}, in "
+            f"{timing.REPEATS} rounds of {timing.STEPS} steps. Circles are median times, bars the "
+            "middle half of the rounds, and diamonds the counted operations."
         )
     else:
-        st.text("Takes some seconds, and you can stop it.")
+        st.text("This takes a few seconds. You can stop it.")
 
 
 def _results(setting: TimingSetup, times: VariantTimes | None) -> None:

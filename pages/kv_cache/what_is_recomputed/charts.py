@@ -1,6 +1,6 @@
-"""The charts of the page "What is recomputed": tables in, Altair charts out.
+"""Charts of the page "What is recomputed", drawn from tables.
 
-Models may have any name: it stands in a column, and in the list of what a colour stands for.
+Model names can be arbitrary text; they appear in a column and in the color legend.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import pandas as pd
 from ui.charts.style import BLUE, CACHED, INK, UNCACHED, VERMILLION, decades
 from ui.text.number_text import difference
 
-FLOOR = 1e-9  # what a difference of exactly 0 is drawn as, on a logarithmic axis
+FLOOR = 1e-9  # where a difference of exactly 0 is drawn on a logarithmic axis
 
 
 def rows_so_far(totals: pd.DataFrame) -> pd.DataFrame:
-    """Two rows a step: the `rows` run so far with the cache and without, and `products`.
+    """Two rows per step: `rows` and `products` so far, with and without the cache.
 
     totals: as `counts.totals`.
     """
@@ -32,7 +32,7 @@ def rows_so_far(totals: pd.DataFrame) -> pd.DataFrame:
 
 
 def totals_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
-    """Rows run so far, without a cache and with one; a line marks `step_index` (from 0)."""
+    """Chart the rows processed so far, with a line at `step_index` (from 0)."""
     runs = [CACHED, UNCACHED]
     colours = alt.Scale(domain=runs, range=[BLUE, VERMILLION])
     shapes = alt.Scale(domain=runs, range=["circle", "square"])
@@ -40,7 +40,7 @@ def totals_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
     steps = alt.X("step:O", axis=alt.Axis(labelAngle=0))
     counted = alt.Chart(table).encode(
         steps,
-        alt.Y("rows:Q", title="rows run so far, each layer"),
+        alt.Y("rows:Q", title="rows processed so far, per layer"),
         alt.Color("run:N", title=None, legend=legend, scale=colours),
         tooltip=[
             alt.Tooltip("run:N"),
@@ -61,9 +61,9 @@ def totals_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
 
 
 def contrast_chart(table: pd.DataFrame) -> alt.Chart:
-    """By layer, how far old keys and values move, as a share of the largest of them.
+    """Chart the relative change of old keys and values in each layer.
 
-    A share of 0 has no place on the axis and is drawn at its lower end, `FLOOR`.
+    A share of 0 isn't on the logarithmic axis, so it's drawn at its lower end, `FLOOR`.
     table: as `counts.contrast_table`.
     """
     models = list(table["model"].unique())
@@ -83,7 +83,7 @@ def contrast_chart(table: pd.DataFrame) -> alt.Chart:
                 axis=alt.Axis(tickMinStep=1),
                 scale=alt.Scale(domain=layers, nice=False),
             ),
-            alt.Y("drawn:Q", title="moved by, of the largest", **marks),
+            alt.Y("drawn:Q", title="largest change ÷ largest value", **marks),
             alt.Color("model:N", title=None, legend=legend, scale=colours),
             alt.Shape("model:N", title=None, legend=legend, scale=shapes),
             tooltip=[

@@ -1,4 +1,4 @@
-"""What the page counts: entries and multiplications of each step, and the rows that are read."""
+"""Counts of entries and multiplications per step, and of the rows read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HEAD, LAYER, MODEL = "this head", "its layer", "the whole model"
 SCOPES: dict[str, Scope] = {HEAD: "head", LAYER: "layer", MODEL: "model"}
-# The columns of `totals` for which the page has room; the chart and its sentence give the others.
+# The columns of `totals` that fit on the page; the chart and its sentence show the others.
 TOTALS_SHOWN = (
     "step", "rows without", "rows with", "all rows without", "all rows with",
     "multiplications without", "multiplications with",
@@ -31,15 +31,15 @@ TOTALS_SHOWN = (
 
 
 def step_table(view: StepView, scope: str) -> pd.DataFrame:
-    """A row for each matrix of a step: which entries existed before, and the work that it takes."""
+    """One row per matrix of a step: repeated and new entries, and multiplications."""
     from pages.kv_cache.what_is_recomputed.experiment import parts
 
     step = view.step
     matrices = parts(view.growth.config, step.n_tokens, step.n_before, SCOPES[scope])
     numbers = {
         "entries": [part.n_entries for part in matrices],
-        "there a step ago": [part.n_repeated for part in matrices],
-        "new, masked at once": [part.n_hidden for part in matrices],
+        "repeated": [part.n_repeated for part in matrices],
+        "new but masked": [part.n_hidden for part in matrices],
         "new and used": [part.n_new for part in matrices],
         "multiplications": [part.products for part in matrices],
         "with the cache": [part.cached_products for part in matrices],
@@ -49,25 +49,25 @@ def step_table(view: StepView, scope: str) -> pd.DataFrame:
 
 
 def step_summary(view: StepView, table: pd.DataFrame, scope: str) -> str:
-    """The counts of a step in a sentence. Markdown: numbers only."""
+    """Sentences with the counts of a step, as Markdown without visitor input."""
     total = table.iloc[-1]
     if not view.step.n_before:
         return (
-            f"For {scope}: **{total['entries']:,} entries**, all new. A cache saves nothing in the "
-            "first step; it is filled."
+            f"For {scope}, all **{total['entries']:,} entries** are new. A cache saves nothing in "
+            "the first step, which only fills it."
         )
-    share = total["there a step ago"] / total["entries"]
+    share = total["repeated"] / total["entries"]
     ratio = total["multiplications"] / total["with the cache"]
     return (
-        f"For {scope}: **{total['there a step ago']:,} of {total['entries']:,} entries** "
-        f"({share:.0%}) were there a step ago. Making them all takes "
-        f"{total['multiplications']:,} multiplications; the new rows alone "
-        f"{total['with the cache']:,}: **{ratio:.1f} times** fewer."
+        f"For {scope}, **{total['repeated']:,} of {total['entries']:,} entries** "
+        f"({share:.0%}) were already computed one step ago. Computing all of them takes "
+        f"{total['multiplications']:,} multiplications. Computing only the new rows takes "
+        f"{total['with the cache']:,}, which is **{ratio:.1f} times** fewer."
     )
 
 
 def totals(growth: Growth) -> pd.DataFrame:
-    """Rows and multiplications of every step of the generation, and their running sums."""
+    """Rows and multiplications of every step, and their running totals."""
     from pages.kv_cache.what_is_recomputed.experiment import parts
 
     rows = []
@@ -89,17 +89,17 @@ def totals(growth: Growth) -> pd.DataFrame:
 
 
 def totals_summary(view: StepView, table: pd.DataFrame) -> str:
-    """The sums up to the step that is shown. Markdown: numbers only."""
+    """The totals up to the current step, as Markdown without visitor input."""
     so_far, first = table.iloc[view.step_index], view.growth.n_prompt
     ends = [str(count) for count in table["rows without"][: view.step_index + 1]]
     added = " + ".join(ends if len(ends) < 4 else [*ends[:2], "…", ends[-1]])
     ratio = so_far["all multiplications without"] / so_far["all multiplications with"]
     new = f" + {view.step_index} × 1" if view.step_index else ""
     return (
-        f"So far: {added} = **{so_far['all rows without']:.0f} rows** through every layer without "
-        f"a cache, {first}{new} = **{so_far['all rows with']:.0f}** with it. In multiplications: "
-        f"{so_far['all multiplications without']:,.0f} and "
-        f"{so_far['all multiplications with']:,.0f}, **{ratio:.1f} times** as many."
+        f"So far, {added} = **{so_far['all rows without']:.0f} rows** went through every layer "
+        f"without a cache, and {first}{new} = **{so_far['all rows with']:.0f}** with it. Without "
+        f"the cache, that took {so_far['all multiplications without']:,.0f} multiplications, "
+        f"**{ratio:.1f} times** as many as the {so_far['all multiplications with']:,.0f} with it."
     )
 
 
@@ -107,10 +107,10 @@ def totals_summary(view: StepView, table: pd.DataFrame) -> str:
 
 
 def read_counts(view: StepView) -> pd.DataFrame:
-    """How many later steps, up to the one shown, read each token's query, key and value.
+    """How many later steps so far read each token's query, key and value.
 
-    In each step one row after another is overwritten. A row counts as read if overwriting it
-    changes the last context row.
+    A row counts as read by a step if overwriting it with NaN makes that step's last context row
+    NaN.
     """
     from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,
@@ -121,9 +121,8 @@ def read_counts(view: StepView) -> pd.DataFrame:
 
     growth = view.growth
     columns = {QUERIES: "query read later", KEYS: "key read later", VALUES: "value read later"}
-    first = [0] * growth.n_prompt + list(
-        range(1, view.step_index + 1)
-    )  # the step that first ran a token
+    # the step that first ran each token
+    first = [0] * growth.n_prompt + list(range(1, view.step_index + 1))
     counts = {name: np.zeros(len(first), int) for name in columns}
     for number in range(1, view.step_index + 1):
         matrices = growth.steps[number].full.head(view.layer, view.head)
@@ -142,7 +141,7 @@ def read_counts(view: StepView) -> pd.DataFrame:
 
 
 def spoiled(view: StepView) -> pd.DataFrame:
-    """What becomes of the last context row when the old rows of q, k or v are overwritten."""
+    """How the last context row changes if the old rows of q, k or v are overwritten."""
     from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,
         QUERIES,
@@ -162,10 +161,10 @@ def spoiled(view: StepView) -> pd.DataFrame:
     for name in parts:
         for fill in (0.0, math.nan):
             inputs = {**parts, name: spoil(parts[name], n_old, fill)}
-            moved = (last(*inputs.values()) - last(*parts.values())).abs().max()  # or not a number
+            moved = (last(*inputs.values()) - last(*parts.values())).abs().max()
             rows.append(
                 {
-                    "spoiled": f"old {name}, {n_old}",
+                    "overwritten rows": f"{n_old} old {name}",
                     "set to": "0" if fill == 0 else "not a number",
                     "last context row": _said(float(moved)),
                 }
@@ -175,8 +174,8 @@ def spoiled(view: StepView) -> pd.DataFrame:
 
 def _said(difference: float) -> str:
     if math.isnan(difference):
-        return "not a number either"
-    return "unchanged, to the last bit" if difference == 0 else f"off by up to {difference:.3f}"
+        return "also not a number"
+    return "unchanged in every bit" if difference == 0 else f"off by up to {difference:.3f}"
 
 
 # ---- why not in an encoder
@@ -184,11 +183,11 @@ def _said(difference: float) -> str:
 
 @dataclass(frozen=True)
 class Contrast:
-    """How far one more token moves the keys and values of the old ones, by layer.
+    """How far one more token moves the old keys and values in each layer.
 
-    decoder, encoder: (L) largest absolute differences over the largest absolute value.
-    n_old: how many old tokens the encoder's text had. title: the name of the encoder. If there is
-    no encoder, `title` and `encoder` are empty.
+    decoder, encoder: (L), largest absolute difference ÷ largest absolute value.
+    n_old: number of old tokens in the encoder's text. title: the encoder's name. Without an
+    encoder, `title` and `encoder` are empty.
     """
 
     decoder: np.ndarray
@@ -198,7 +197,7 @@ class Contrast:
 
 
 def contrast(growth: Growth) -> Contrast:
-    """Compare the whole text with and without its last token, in the decoder and in an encoder.
+    """Compare the text with and without its last token in the decoder and an encoder.
 
     Raises: the errors of loading the encoder (`models.LOAD_ERRORS`).
     """
@@ -232,7 +231,7 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")
     words = [place for place, special in enumerate(tokens.special) if not special]
-    n = words[-1] + 1 if words else 0  # without the marks at the end, which a longer text has too
+    n = words[-1] + 1 if words else 0  # without the special tokens at the end
     if n < 2:
         return Contrast(decoder, np.zeros(0, np.float32), model.spec.title, 0)
     shorter = [*tokens.ids[: n - 1], *tokens.ids[n:]]
@@ -242,13 +241,13 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
 
 
 def _share(moved: np.ndarray, largest: np.ndarray) -> np.ndarray:
-    """`moved / largest`; 0 where both are, as with weights that are all zero."""
+    """`moved / largest`, or 0 if both are 0 (for example with all-zero weights)."""
     share: np.ndarray = moved / np.maximum(largest, np.finfo(np.float32).tiny)
     return share
 
 
 def contrast_table(growth: Growth, contrast: Contrast) -> pd.DataFrame:
-    """One row for each layer of each model: how far the old keys and values moved."""
+    """One row per layer and model: how far the old keys and values moved."""
     parts = [(growth.title, contrast.decoder)]
     if contrast.title:
         parts.append((contrast.title, contrast.encoder))
@@ -262,33 +261,32 @@ def contrast_table(growth: Growth, contrast: Contrast) -> pd.DataFrame:
 
 
 def contrast_summary(growth: Growth, contrast: Contrast) -> str:
-    """Sentences about the largest movement in each model.
+    """Sentences about the largest change in each model.
 
-    They are shown as plain text and not as Markdown, because a model may have any name.
+    They're shown as plain text instead of Markdown, because a model may have any name.
     """
     most = float(contrast.decoder.max())
     decoder = (
-        f"One more token leaves the old keys and values of {growth.title} as they were in every "
-        "layer: "
+        f"In {growth.title}, one more token doesn't change the old keys and values in any layer "
         + (
-            "the same bits."
+            "(every bit is the same)."
             if most == 0
-            else f"up to {written(most, '.1e')} of the largest, by rounding."
+            else f"(except for rounding: up to {written(most, '.1e')} of the largest value)."
         )
     )
     if not contrast.title:
-        return f"{decoder} No encoder is on this machine to compare."
+        return f"{decoder} There's no encoder on this machine to compare it with."
     if not contrast.n_old:
-        return f"{decoder} In {contrast.title} this text has no old token."
+        return f"{decoder} In {contrast.title}, this text has no old token."
     deeper = ""
     if len(contrast.encoder) > 1:
         low, high = contrast.encoder[1:].min(), contrast.encoder[1:].max()
-        deeper = f", but by {low:.1%} to {high:.1%} of the largest in the layers after it"
+        deeper = f", and by {low:.1%} to {high:.1%} of the largest value in the layers after it"
     first = (
         "not at all" if contrast.encoder[0] == 0 else f"by {written(contrast.encoder[0], '.0e')}"
     )
     return (
-        f"{decoder} In {contrast.title}, where every token sees every other, they move: {first} in "
-        f"layer 0, which reads single words{deeper}. What was cached there would be wrong. "
-        "(A move of 0 is drawn at the lower end.)"
+        f"{decoder} In {contrast.title}, every token sees every other, so the old keys and values "
+        f"change: {first} in layer 0, which reads each token separately{deeper}. Cached values "
+        "would be wrong there. (A change of 0 is drawn at the bottom of the chart.)"
     )

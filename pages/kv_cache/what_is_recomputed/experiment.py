@@ -1,12 +1,12 @@
-"""What generation without a KV cache computes again, and why keys and values are enough to keep.
+"""What generation recomputes without a KV cache, and why keys and values suffice.
 
-A text grows by one token a step. Each step is run twice for real: the whole text without a cache,
-and behind a cache the newest token alone. The first shows which entries were there one step before;
-the second, that the last row does not need them made again.
+A text grows by one token per step. Each step really runs twice: the whole text without a cache, and
+only the newest token with one. The first pass shows which entries were already computed one step
+before. The second shows that the last row doesn't need them to be recomputed.
 
-Dimension letters: L layers, H query heads, H_kv key/value heads, D head size, C width, V the
-vocabulary, P prompt tokens, T tokens of a step, A columns of the logits that are kept.
-Source: course notes, "KV cache": the boxes, the last row of the logits, and the way back from it.
+Dimension letters: L layers, H query heads, H_kv key/value heads, D head size, C width, V
+vocabulary, P prompt tokens, T tokens of a step, A stored columns of the logits.
+Source: course notes, "KV cache": the boxes, the last row of the logits, and tracing it back.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Scope = Literal["head", "layer", "model"]
 class Matrices:
     """The matrices of one pass in every layer and head, float32, on the CPU.
 
-    T rows were run against S keys; T = S without a cache. `scores` are q . k before the scale and
-    the mask: what is above the diagonal was computed too.
+    T rows were run against S keys; T = S without a cache. `scores` are q . k before scale and
+    mask, so they include the part above the diagonal.
     """
 
     q: Tensor  # (L, H, T, D)
@@ -49,7 +49,7 @@ class Matrices:
 
     @property
     def named(self) -> dict[str, Tensor]:
-        """The six by their names, in the order in which they are computed."""
+        """The six matrices by name, in the order of computation."""
         return {
             QUERIES: self.q, KEYS: self.k, VALUES: self.v,
             SCORES: self.scores, WEIGHTS: self.weights, CONTEXT: self.context,
@@ -57,20 +57,20 @@ class Matrices:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all six."""
+        """Bytes of all six matrices."""
         return sum(tensor.numel() * tensor.element_size() for tensor in self.named.values())
 
     def head(self, layer: int, head: int) -> dict[str, Tensor]:
-        """The six matrices of one query head, (T or S, D or S); its keys may serve others too.
+        """The six matrices of one query head, (T or S, D or S); its keys may be shared.
 
-        Raises: ValueError for a layer or head that is not there.
+        Raises: ValueError for a layer or head that doesn't exist.
         """
         n_layers, n_heads = self.q.shape[:2]
         if not 0 <= layer < n_layers or not 0 <= head < n_heads:
             raise ValueError(
                 f"there are {n_layers} layers of {n_heads} heads, not layer {layer}, head {head}"
             )
-        shared = n_heads // self.k.shape[1]  # query heads of one key/value head
+        shared = n_heads // self.k.shape[1]  # query heads per key/value head
         return {
             name: of_layers[layer, head // shared if name in (KEYS, VALUES) else head]
             for name, of_layers in self.named.items()
@@ -79,15 +79,15 @@ class Matrices:
 
 @dataclass(frozen=True)
 class GrownStep:
-    """One step: the whole text without a cache, and its newest tokens behind one.
+    """One step: the whole text without a cache, and its newest tokens with one.
 
-    n_tokens: T. n_before: how many of them an earlier step had run (0 in the first step).
-    full: the pass without a cache. cached: the other, its T - n_before rows against all T keys.
-    top_ids: (A), the likeliest next tokens. top_logits: (T, A), their logits in every row of the
-    pass without a cache; cached_logits: (A), in the last row of the other.
+    n_tokens: T. n_before: how many of them an earlier step ran (0 in the first step).
+    full: the pass without a cache. cached: the pass with one, T - n_before rows against T keys.
+    top_ids: (A), the most likely next tokens. top_logits: (T, A), their logits in every row of the
+    pass without a cache; cached_logits: (A), in the last row of the cached pass.
     likeliest_ids: (T), what each row of `full` predicts; likeliest: (T), its probability.
-    cache_difference: the largest absolute difference of the two last rows of logits, over all V;
-    largest_logit: what it is to be compared with.
+    cache_difference: largest absolute difference of the two last rows of logits, over all V;
+    largest_logit: largest absolute logit, for comparison.
     """
 
     n_tokens: int
@@ -104,7 +104,7 @@ class GrownStep:
 
     @property
     def token_id(self) -> int:
-        """The likeliest next token: what the next step runs too."""
+        """The most likely next token, which the next step adds to the text."""
         return int(self.likeliest_ids[-1])
 
     @property
@@ -114,7 +114,7 @@ class GrownStep:
 
 
 def bytes_needed(config: TransformerConfig, n_prompt: int, n_steps: int) -> int:
-    """Bytes that the matrices of all steps of `grow` will take."""
+    """Bytes needed for the matrices of all steps of `grow`."""
 
     def matrices(n_rows: int, n_keys: int) -> int:
         rows = config.n_heads * n_rows * (2 * config.d_head + 2 * n_keys)
@@ -134,16 +134,18 @@ def grow(
 ) -> Iterator[GrownStep]:
     """Yield the steps of a greedy generation, each run without a cache and with one.
 
-    The token that the pass without a cache finds likeliest is appended to both. The
-    `hooks` go to every forward pass.
-    Raises: ValueError, before anything runs, for no token, a model that cannot generate or has
-    latent attention (whose cache does not hold keys and values), `n_steps` below 1, `n_columns`
-    outside 1 .. V, or more tokens than the context holds.
+    Both get the most likely token of the pass without a cache. The `hooks` are passed to every
+    forward pass.
+    Raises: ValueError, before anything runs, for an empty text, a model that can't generate or has
+    latent attention (which doesn't cache keys and values), `n_steps` below 1, `n_columns`
+    outside 1 .. V, or more tokens than the context allows.
     """
     config = model.config
     _check_kind(config)
     if not token_ids or n_steps < 1:
-        raise ValueError(f"got {len(token_ids)} tokens and {n_steps} steps: 1 of each is needed")
+        raise ValueError(
+            f"got {len(token_ids)} tokens and {n_steps} steps; both must be at least 1"
+        )
     if not 1 <= n_columns <= config.vocab_size:
         raise ValueError(f"n_columns must be 1 to {config.vocab_size}, got {n_columns}")
     n_run = len(token_ids) + n_steps - 1
@@ -174,7 +176,7 @@ def _step(
     hooks: Hooks,
 ) -> GrownStep:
     n_before = cache.length
-    # inference mode must not leak to the consumer between two steps
+    # inference mode must not leak to the caller between two steps
     with torch.inference_mode():
         tokens = torch.tensor([ids], device=next(model.parameters()).device)
         full = model(tokens, record=True, hooks=hooks)
@@ -198,7 +200,7 @@ def _step(
 
 
 def matrices(records: Sequence[AttentionRecord]) -> Matrices:
-    """The records of a pass over one text, one a layer, as six tensors."""
+    """Stack the records of a pass over one text, one per layer, into six tensors."""
 
     def stacked(name: str) -> Tensor:
         return torch.stack([getattr(record, name)[0] for record in records]).float().cpu()
@@ -207,17 +209,16 @@ def matrices(records: Sequence[AttentionRecord]) -> Matrices:
 
 
 def repeated(before: Tensor, now: Tensor, name: str) -> Tensor:
-    """How far a matrix's old part has moved: the largest absolute difference, (..., rows, columns).
+    """The largest absolute change in the old part of a matrix.
 
-    `before` is a matrix of the step before and `now` the same one in this step, with more rows (and
-    columns, for scores and weights). The part of `now` that `before` has the shape of is compared;
-    the leading axes stay: (...).
+    before: (..., rows, columns), the matrix one step ago. now: the same matrix in this step, with
+    more rows (and more columns for scores and weights); the rest is ignored. Returns (...).
     Raises: ValueError if `now` is smaller than `before`.
     """
     n_rows, n_columns = before.shape[-2:]
     if now.shape[-2] < n_rows or now.shape[-1] < n_columns:
         raise ValueError(
-            f"{name} of shape {tuple(now.shape)} hold no part of shape {tuple(before.shape)}"
+            f"{name} of shape {tuple(now.shape)} are smaller than before: {tuple(before.shape)}"
         )
     return (now[..., :n_rows, :n_columns] - before).abs().amax(dim=(-2, -1))  # [largest change]
 
@@ -225,14 +226,14 @@ def repeated(before: Tensor, now: Tensor, name: str) -> Tensor:
 def old_rows_by_layer(
     model: Transformer, before_ids: Sequence[int], ids: Sequence[int], n_rows: int
 ) -> tuple[Tensor, Tensor]:
-    """How far a longer text moves the keys and values of its first tokens, in every layer.
+    """How far a longer text moves its first tokens' keys and values in each layer.
 
-    Both texts begin with the same `n_rows` tokens. Returns the largest absolute difference of those
-    tokens' keys and values, (L), and the largest absolute value among them, (L).
-    Raises: ValueError if the texts do not begin with the same `n_rows` tokens.
+    Both texts start with the same `n_rows` tokens. Returns the largest absolute difference of those
+    tokens' keys and values, (L), and their largest absolute value, (L).
+    Raises: ValueError if the texts don't start with the same `n_rows` tokens.
     """
     if n_rows < 1 or list(before_ids[:n_rows]) != list(ids[:n_rows]) or len(before_ids) < n_rows:
-        raise ValueError(f"the two texts do not begin with the same {n_rows} tokens")
+        raise ValueError(f"the two texts don't start with the same {n_rows} tokens")
     with torch.inference_mode():
         device = next(model.parameters()).device
         passes = [
@@ -249,10 +250,10 @@ def old_rows_by_layer(
 def last_context(
     q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int | None = None
 ) -> Tensor:
-    """The last context row of causal attention in one head: (..., T, D) each -> (..., D).
+    """The last context row of causal attention: (..., T, D) each -> (..., D).
 
-    Rows that a window hides from it are left out, as a cache with that window leaves them out: a
-    weight of 0 would still read them.
+    Rows outside the window are dropped, as a cache with that window does; a weight of 0 would
+    still read them.
     """
     n = q.shape[-2]
     n_seen = n if window is None else min(window, n)
@@ -264,15 +265,15 @@ def last_context(
 def rows_read(
     q: Tensor, k: Tensor, v: Tensor, *, scale: float, window: int | None = None
 ) -> dict[str, Tensor]:
-    """Which rows of q, k and v the last context row is made of, found by spoiling each in turn.
+    """Which rows of q, k and v the last context row depends on.
 
-    Whatever is computed from NaN is NaN: row i was read if the last context row is NaN once row i
-    of the matrix is. q, k, v: (T, D) of one head. Each result: (T) of bool.
+    Each row in turn is set to NaN. Anything computed from NaN is NaN, so row i was read if the last
+    context row becomes NaN. q, k, v: (T, D) of one head. Each result: (T) of bool.
     """
     read_rows = {}
     for name, spoiled in ((QUERIES, q), (KEYS, k), (VALUES, v)):
         n = spoiled.shape[0]
-        copies = spoiled.repeat(n, 1, 1)  # (T, T, D): in copy i, row i is spoiled
+        copies = spoiled.repeat(n, 1, 1)  # (T, T, D): copy i has NaN in row i
         copies[torch.arange(n), torch.arange(n)] = torch.nan
         inputs = {part: x.expand(n, *x.shape) for part, x in zip("qkv", (q, k, v), strict=True)}
         inputs[name[0]] = copies
@@ -282,7 +283,7 @@ def rows_read(
 
 
 def spoil(matrix: Tensor, n_old: int, fill: float) -> Tensor:
-    """A copy whose first `n_old` rows hold `fill` alone: (T, D) -> (T, D)."""
+    """A copy with the first `n_old` rows set to `fill`: (T, D) -> (T, D)."""
     copy = matrix.clone()
     copy[:n_old] = fill
     return copy
@@ -290,11 +291,11 @@ def spoil(matrix: Tensor, n_old: int, fill: float) -> Tensor:
 
 @dataclass(frozen=True)
 class MatrixWork:
-    """One matrix in one step, and what of it is made again without a cache.
+    """One matrix in one step, and how much of it is recomputed without a cache.
 
-    Of its `n_entries`, `n_repeated` were there a step ago, and `n_hidden` are new but masked away
-    at once: the new keys' columns of the old queries. The rest is new and used. `products` are
-    the multiplications without a cache, `cached_products` those with one.
+    n_repeated: entries that were already computed one step ago. n_hidden: new entries that are
+    masked, in the new keys' columns of old queries. The rest of the `n_entries` is new and used.
+    products, cached_products: multiplications without and with a cache.
     """
 
     name: str
@@ -306,19 +307,19 @@ class MatrixWork:
 
     @property
     def n_new(self) -> int:
-        """What a step with a cache computes."""
+        """Number of entries that a step with a cache computes."""
         return self.n_entries - self.n_repeated - self.n_hidden
 
 
 def parts(
     config: TransformerConfig, n_tokens: int, n_before: int, scope: Scope = "head"
 ) -> tuple[MatrixWork, ...]:
-    """The matrices of a step over `n_tokens`, of which `n_before` had been run before.
+    """Count the matrices of a step over `n_tokens`, `n_before` of them run before.
 
-    Scope: one head, one layer (with its output projection and feed-forward network), or the model
-    (with the logits: every row without a cache, those of new tokens with one). Keys and values are
-    counted once for all the query heads that share them, as they are computed. Over the model, the
-    products are half of `costs.formulas.forward_flops`, which counts an addition with each.
+    scope: one head, one layer (with output projection and feed-forward network), or the model
+    (with logits: every row without a cache, only new rows with one). Keys and values are counted
+    once for all query heads that share them. For the model, the products are half of
+    `costs.formulas.forward_flops`, which counts an addition for each one.
     Raises: ValueError for another scope, latent attention, or not 0 <= n_before < n_tokens.
     """
     _check_kind(config)
@@ -331,7 +332,7 @@ def parts(
     times = config.n_layers if scope == "model" else 1
 
     def rows(name: str, n_columns: int, products: int) -> MatrixWork:
-        """A matrix with a row a token, each made by so many products."""
+        """A matrix with one row per token, each of which takes `products`."""
         return MatrixWork(
             name,
             n_tokens * n_columns * times,
@@ -342,7 +343,7 @@ def parts(
         )
 
     def square(name: str, products: int) -> MatrixWork:
-        """A matrix with a row and a column a token, each entry made by so many products."""
+        """A token-by-token matrix whose entries take `products` each."""
         of = heads * times
         return MatrixWork(
             name,
@@ -374,4 +375,6 @@ def _check_kind(config: TransformerConfig) -> None:
     if config.latent is not None:
         raise ValueError("latent attention caches latents, not the keys and values shown here")
     if not config.causal or config.output == "none":
-        raise ValueError("only a causal model with an output matrix writes a text token by token")
+        raise ValueError(
+            "only a causal model with an output matrix can generate text token by token"
+        )

@@ -1,4 +1,4 @@
-"""What is recomputed: which numbers of a step the step before had, and which a cache must keep."""
+"""The page "What is recomputed": repeated work, and what a cache must store."""
 
 import streamlit as st
 
@@ -20,7 +20,10 @@ CORE, ATTEND = (
 )
 
 st.title("What is recomputed")
-st.markdown("For each new token a decoder reads the whole text again. What was there a step ago?")
+st.markdown(
+    "Without a KV cache, the model repeats most of its work for every new token. The boxed numbers "
+    "were already computed one step ago."
+)
 
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -46,7 +49,7 @@ with right, settings():
             MAX_GROWN_TOKENS,
             6,
             key="what_is_recomputed_tokens",
-            help="Each takes a step. Every row is drawn, so the text stays short.",
+            help="Each new token is one step. Every row is drawn, so the text has to be short.",
         )
     layer = controls.number("Layer", "what_is_recomputed_layer", config.n_layers, 5, part="layer")
     head = controls.number("Head", "what_is_recomputed_head", config.n_heads, 0, part="head")
@@ -68,7 +71,7 @@ if growth is None:
     messages.end_page()
 
 n_steps = len(growth.steps)
-if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # of a longer run before
+if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # left over from a longer run
     st.session_state["what_is_recomputed_step"] = n_steps
 with step_place:
     step_index = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
@@ -100,25 +103,27 @@ downloads.show(view, scope)
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Only when a trained model writes.** Training has the whole text at once, and changes "
-        "the weights: nothing to keep.\n"
-        "- **Boxed and hatched**: the step before computed the same. Its last row and column are "
-        "new. Above the diagonal of the scores, new ones are computed and masked at once.\n"
-        "- **Point at a score, a weight or a number of the context**: what it was computed from is "
-        "framed, and the sum stands below in digits.\n"
-        "- **Why old rows stay**: the causal mask. No token sees a later one, in any layer, so "
-        "nothing that comes later can change its row. 0 means the same bits; a difference of "
-        "up to 0.00001 of the largest value is rounding, from sums in another order.\n"
-        "- **Queries**: the last context row reads one query, its own. Without a cache, old "
-        "queries still have work: they make the old rows from which the *next layer* takes its "
-        "keys and values. With those kept, too, nobody asks for an old query again.\n"
-        "- **Read later**: a row is set to “not a number”, which spoils all that is computed from "
-        "it; a clean result never read it.\n"
-        "- **Multiplications** are those of the matrix products; keys and values count once for "
-        "all heads that share them. The uncached pass makes all rows of logits.\n"
-        "- **Linear?** Rows grow with the square of the text without a cache, linearly with it. A "
-        "step with it still compares its query with all keys, so attention's own share stays "
-        "quadratic: small here, large in long texts."
+        "- A KV cache **only helps when a trained model generates text**. Training processes the "
+        "whole text in a single pass and then changes the weights, so there's nothing to reuse.\n"
+        "- **Boxed and hatched** numbers were already computed one step ago. The last row and "
+        "column are new. New scores above the diagonal are computed and then masked.\n"
+        "- **Point at a score, a weight or a context number** to frame the numbers it was computed "
+        "from. The calculation appears below.\n"
+        "- **Old rows don't change** because of the causal mask: in every layer, a token only sees "
+        "earlier tokens, so later ones can't affect its row. A difference of 0 means that every "
+        "bit is the same. Differences up to 0.00001 of the largest value come from rounding, "
+        "because the sums are computed in a different order.\n"
+        "- The last context row reads only one **query**, its own. Without a cache, old queries "
+        "are still needed to compute the old rows, from which the *next layer* takes its keys and "
+        "values. If those are cached too, old queries are never needed again.\n"
+        "- **Read later**: to test whether a row is read, we set it to “not a number” (NaN). "
+        "Everything computed from it becomes NaN, so a result that stays clean never read the "
+        "row.\n"
+        "- **Multiplications** counts those of the matrix products. Keys and values are counted "
+        "once for all heads that share them. The uncached pass computes all rows of logits.\n"
+        "- **Is it linear?** Without a cache, the number of rows grows with the square of the text "
+        "length; with it, linearly. A cached step still compares its query with all keys, so the "
+        "work of attention itself stays quadratic. That part is small here and large in long texts."
     )
 
 with st.expander("The code that computed this"):

@@ -1,6 +1,6 @@
-"""The pictures of one step: its matrices, its logits, and how its last row of logits is computed.
+"""Pictures of one step: its matrices, its logits, and tracing back the last row.
 
-In each matrix a box frames the entries that the step before had computed already.
+In each matrix, a box marks the entries that were already computed one step ago.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
     from pages.kv_cache.what_is_recomputed.experiment import GrownStep
 
-N_COLUMNS = 6  # of a head that are drawn
-MAX_NAMED_KEYS = 12  # above so many columns there is room for words and for values in the cells
-BOX_NOTE = "computed one step ago already"
+N_COLUMNS = 6  # columns of a head that are drawn
+MAX_NAMED_KEYS = 12  # with more keys, columns show positions instead of words
+BOX_NOTE = "already computed one step ago"
 FROM_CACHE = "from the cache"
 
 
 @dataclass(frozen=True)
 class StepView:
-    """What the visitor looks at: a step of a growing text, one head, and some columns of that head.
+    """The current view: a step of a growing text, and some columns of one head.
 
-    step_index: counts from 0. column: the first of the columns that are drawn.
+    step_index: from 0. column: the first column drawn.
     """
 
     growth: Growth
@@ -45,18 +45,18 @@ class StepView:
 
     @property
     def step(self) -> GrownStep:
-        """The step that the visitor looks at."""
+        """The current step."""
         return self.growth.steps[self.step_index]
 
     @property
     def columns(self) -> range:
-        """Which columns of the head are drawn."""
+        """The columns of the head that are drawn."""
         size = self.growth.config.d_head
         return range(self.column, min(self.column + N_COLUMNS, size))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of all rows that any step runs."""
+        """Labels of all rows that any step processes."""
         labels = self.growth.labels[: self.growth.n_rows]
         if len(labels) <= MAX_NAMED_KEYS:
             return labels
@@ -64,7 +64,7 @@ class StepView:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The headings of columns that stand for keys: labels, or positions if the text is long."""
+        """Headings of key columns: labels, or positions if the text is long."""
         if self.growth.n_rows <= MAX_NAMED_KEYS:
             return self.labels
         return tuple(map(str, range(self.growth.n_rows)))
@@ -76,7 +76,7 @@ class StepView:
 
 
 def sentence(view: StepView) -> str:
-    """A sentence that says which tokens the step runs and which token it chooses."""
+    """A sentence about the tokens that the step runs and the token that it chooses."""
     step, growth = view.step, view.growth
     again = f"{step.n_before} of them again" if step.n_before else "all for the first time"
     return (
@@ -87,9 +87,9 @@ def sentence(view: StepView) -> str:
 
 
 def text(view: StepView) -> str:
-    """The whole text, with a mark behind the last token that this step runs.
+    """The whole text, with a mark after the last token that this step runs.
 
-    The text has the same length in every step, so that nothing on the page moves.
+    The text has the same length in every step, so nothing on the page moves.
     """
     n = view.step.n_tokens
     pieces = view.growth.text
@@ -97,7 +97,7 @@ def text(view: StepView) -> str:
 
 
 def matrices(view: StepView) -> list[Panel]:
-    """The six matrices of the head; a box frames what the step before had computed already."""
+    """The six matrices of the head, with a box around what was computed one step ago."""
     from pages.kv_cache.what_is_recomputed.experiment import SCORES, WEIGHTS, repeated
 
     step, growth = view.step, view.growth
@@ -110,12 +110,12 @@ def matrices(view: StepView) -> list[Panel]:
     panels = []
     for name, matrix in current.items():
         square = name in (SCORES, WEIGHTS)
-        note = "First step: nothing was there before."
+        note = "In the first step, everything is new."
         if before is not None:
             moved = float(repeated(before[name], matrix, name))
-            note = f"Boxed: the step before had it. Largest difference: {difference(moved)}."
+            note = f"Boxed: already computed one step ago. Largest difference: {difference(moved)}."
             if square:
-                note += " Right of the box: masked."
+                note += " The cells to the right of the box are masked."
         drawn = _square if square else _rows
         panel = drawn(view, name, matrix, final[name], note)
         panels.append(_explained(panel, name, computed.get(name), name))
@@ -127,8 +127,8 @@ def _computed(
 ) -> dict[str, Made | None]:
     """How the scores, weights and context of a head were computed.
 
-    read: the six matrices, (T or S, D or S) each; of the rows T only the last may be there.
-    called: the identity of the panel that shows each of them.
+    read: the six matrices, (T or S, D or S) each, possibly with only the last of the T rows.
+    called: the identity of the panel that shows each one.
     """
     from attention_core.analysis.computed_from import Computation
     from attention_core.masks import causal_mask
@@ -162,7 +162,7 @@ QUANTITIES: tuple[Quantity, ...] = ("queries", "keys", "values", "scores", "weig
 
 
 def _explained(panel: Panel, identity: str, computed: Made | None, name: str) -> Panel:
-    """The panel, and how its numbers were computed; for those that are not there yet, zeros."""
+    """The panel with the origin of its numbers, padded with zeros for future rows."""
     if computed is not None:
         rows, columns, *operands = computed.operands.shape
         grown = np.zeros((*panel.values.shape, *operands), np.float32)
@@ -173,7 +173,7 @@ def _explained(panel: Panel, identity: str, computed: Made | None, name: str) ->
 
 
 def _grown(current: Tensor, final: Tensor) -> np.ndarray:
-    """The values of this step in a grid as large as the last step's, so that nothing moves."""
+    """The values of this step in a grid of the final size, so that nothing moves."""
     values: np.ndarray = final.numpy().copy()
     values[: current.shape[0], : current.shape[1]] = current.numpy()
     return values
@@ -182,7 +182,7 @@ def _grown(current: Tensor, final: Tensor) -> np.ndarray:
 def _rows(
     view: StepView, name: str, current: Tensor, final: Tensor, note: str, box_note: str = BOX_NOTE
 ) -> Panel:
-    """A panel of a matrix (T, D) with one row for each token; only the chosen columns are drawn."""
+    """A panel of the visible columns of a matrix (T, D), one row per token."""
     columns, step, n_rows = view.columns, view.step, view.growth.n_rows
     window = slice(columns.start, columns.stop)
     return Panel(
@@ -201,7 +201,7 @@ def _rows(
 
 
 def _square(view: StepView, name: str, current: Tensor, final: Tensor, note: str) -> Panel:
-    """A panel of a matrix (T, T) with one row for each query and one column for each key."""
+    """A panel of a matrix (T, T), one row per query and one column per key."""
     step = view.step
     return Panel(
         name,
@@ -221,7 +221,7 @@ def _square(view: StepView, name: str, current: Tensor, final: Tensor, note: str
 
 
 def logits(view: StepView) -> Panel:
-    """The logits of every row for the likeliest next tokens; a box frames the rows nobody uses."""
+    """Logits of every row for the top next tokens, with a box around unused rows."""
     step, n_rows = view.step, view.growth.n_rows
     values = np.zeros((n_rows, len(step.top_ids)), np.float32)
     values[: step.n_tokens] = step.top_logits.numpy()
@@ -234,30 +234,32 @@ def logits(view: StepView) -> Panel:
         whole=(step.n_tokens, view.growth.config.vocab_size),
         filled=(step.n_tokens, len(step.top_ids)),
         box=(step.n_tokens - 1, len(step.top_ids)),
-        box_note="not used: its next token is known",
-        note="Boxed: computed, and not used. The columns are the last row's likeliest tokens.",
+        box_note="not used, because its next token is known",
+        note="Boxed: computed but not used. The columns are the last row's top predictions.",
     )
 
 
 def agreement(view: StepView) -> str:
-    """How often the unused rows predict the token that follows, and what the last row chooses."""
+    """Sentences about the predictions of the unused rows and of the last row."""
     step, growth = view.step, view.growth
     last = step.n_tokens - 1
     right = sum(
         int(i) == j for i, j in zip(step.likeliest_ids, growth.ids[1 : last + 1], strict=False)
     )
-    chosen = f"Row {last} alone chooses: “{isolated(growth.pieces[last + 1])}”, with probability "
-    chosen += f"{percent(float(step.likeliest[-1]))}."
+    chosen = (
+        f"Only row {last} chooses the next token: “{isolated(growth.pieces[last + 1])}”, with "
+        f"probability {percent(float(step.likeliest[-1]))}."
+    )
     if not last:
         return chosen
     return (
-        f"The rows above it predict tokens that are in the text already: {right} of {last} right, "
-        f"and no matter. {chosen}"
+        f"{chosen} The rows above it predict tokens that are already in the text, so their "
+        f"predictions aren't used ({right} of {last} right)."
     )
 
 
 def predictions(view: StepView) -> pd.DataFrame:
-    """What each row predicts next, and what does come next."""
+    """What each row predicts, and the actual next token."""
     step, growth = view.step, view.growth
     n = step.n_tokens
     return pd.DataFrame(
@@ -266,7 +268,7 @@ def predictions(view: StepView) -> pd.DataFrame:
             "token": growth.labels[:n],
             "predicts": names(growth, step.likeliest_ids.numpy()),
             "probability": step.likeliest.numpy(),
-            "comes next": growth.pieces[1 : n + 1],
+            "actual next": growth.pieces[1 : n + 1],
             "used": ["no"] * (n - 1) + ["yes"],
         }
     )
@@ -276,7 +278,7 @@ def predictions(view: StepView) -> pd.DataFrame:
 
 
 def way_back(view: StepView) -> list[Panel]:
-    """What the last row of logits is computed from, in the pass that uses the cache."""
+    """What the last row of logits is computed from in the pass with the cache."""
     from pages.kv_cache.what_is_recomputed.experiment import (
         CONTEXT,
         KEYS,
@@ -293,7 +295,7 @@ def way_back(view: StepView) -> list[Panel]:
     labels = [str(column) for column in view.columns]
     called = {
         CONTEXT: "2  one context row", WEIGHTS: "3  one row of weights",
-        SCORES: "4  one row of scores", QUERIES: "5  one query, new", VALUES: "6  values",
+        SCORES: "4  one row of scores", QUERIES: "5  one new query", VALUES: "6  values",
         KEYS: "7  keys",
     }  # fmt: skip
     read = {
@@ -327,7 +329,9 @@ def way_back(view: StepView) -> list[Panel]:
         )
 
     def stored(name: str) -> Panel:
-        source = "Boxed: from the cache. Below: new." if step.n_before else "All new."
+        source = (
+            "Boxed: from the cache. The row below is new." if step.n_before else "All rows are new."
+        )
         return _rows(view, called[name], current[name], final[name], source, FROM_CACHE)
 
     last = Panel(
@@ -338,13 +342,13 @@ def way_back(view: StepView) -> list[Panel]:
         columns=names(growth, step.top_ids.numpy()),
         positions=((n - 1,), range(len(step.top_ids))),
         whole=(1, growth.config.vocab_size),
-        note="From the last row of every layer, and so from 2.",
+        note="Computed from the last row of every layer, including 2.",
     )
     panels = {
         CONTEXT: row_panel(CONTEXT, f"= 3 · 6: (1, {n}) · ({n}, {size})"),
         WEIGHTS: over_tokens(WEIGHTS, f"= softmax of 4 × {written(view.scale, '.4g')}"),
         SCORES: over_tokens(SCORES, f"= 5 · 7ᵀ: (1, {size}) · ({size}, {n})"),
-        QUERIES: row_panel(QUERIES, "The token's state times W_Q."),
+        QUERIES: row_panel(QUERIES, "The token's hidden state times W_Q."),
         VALUES: stored(VALUES),
         KEYS: stored(KEYS),
     }
@@ -355,7 +359,7 @@ def way_back(view: StepView) -> list[Panel]:
 
 
 def checks(view: StepView) -> pd.DataFrame:
-    """A table that compares the pass with the cache to the last rows of the pass without one."""
+    """A comparison of the pass with the cache and the pass without one."""
     step = view.step
     full = step.full.head(view.layer, view.head)
     cached = step.cached.head(view.layer, view.head)

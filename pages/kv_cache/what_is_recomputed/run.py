@@ -1,6 +1,6 @@
-"""A growing text whose steps are run without a cache and with one; the result is kept.
+"""A growing text whose steps run without a cache and with one.
 
-The model runs while the visitor's page runs, with a progress bar (`ui.widgets.progress`).
+The model runs as part of the page run, with a progress bar (`ui.widgets.progress`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GrowthSettings:
-    """The model, the prompt and the number of new tokens that a visitor has chosen."""
+    """The visitor's model, prompt and number of new tokens."""
 
     model: str
     prompt: str
@@ -43,9 +43,9 @@ class GrowthSettings:
 
 @dataclass(frozen=True)
 class LargestChange:
-    """How far a matrix moved from one step to the next, and in which head it moved most.
+    """The largest change of a matrix from one step to the next, and its head.
 
-    most: the largest absolute difference of the entries that both steps computed.
+    most: largest absolute difference of the entries that both steps computed.
     """
 
     most: float
@@ -57,10 +57,10 @@ class LargestChange:
 class Growth:
     """All steps of a growing text.
 
-    ids, labels, pieces: one entry for each of its P + n tokens; the last token was never run.
-    text: the pieces as they stand in a line, with their spaces.
-    moved: for each step but the first, how far each matrix moved, over all layers and heads.
-    seconds: how long the model ran.
+    ids, labels, pieces: one entry per token, P + n in total; the last token was never run.
+    text: the pieces as they appear in a line, with spaces.
+    moved: for each step after the first, the largest change of each matrix over all heads.
+    seconds: run time of the model.
     """
 
     settings: GrowthSettings
@@ -83,7 +83,7 @@ class Growth:
 
     @property
     def n_rows(self) -> int:
-        """How many tokens the last step ran."""
+        """Number of tokens that the last step ran."""
         return self.steps[-1].n_tokens
 
     @property
@@ -93,7 +93,7 @@ class Growth:
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model that ran, also after its files have changed; errors as of `models.loaded`."""
+        """The model that ran, even if its files changed; raises as `models.loaded` does."""
         return models.loaded(self.model_key)
 
 
@@ -103,13 +103,13 @@ def _key(settings: GrowthSettings, report: Report | None = None) -> tuple[object
 
 @cached(key=_key)
 def growth(settings: GrowthSettings, report: Report | None = None) -> Growth:
-    """The steps for these settings, kept for all visitors.
+    """Run the steps for these settings; the result is cached for all visitors.
 
-    `report` is called now and then with the number of finished steps, and may abandon the run by
+    report: called from time to time with the number of finished steps; it can abort the run by
     raising an error.
-    Raises: OverLimit for a prompt that is too long to be drawn, a number of tokens out of range or
-    a model whose matrices take too much memory; ValueError for a prompt without a token or a model
-    that keeps no keys and values.
+    Raises: OverLimit if the prompt is too long to draw, the number of tokens is out of range, or
+    the matrices need too much memory; ValueError if the prompt contains no token or the model
+    doesn't cache keys and values.
     """
     check_choice(settings.n_new, MIN_GROWN_TOKENS, MAX_GROWN_TOKENS)
     return _make(settings, Reporter(report))
@@ -134,8 +134,8 @@ def _make(settings: GrowthSettings, reporter: Reporter) -> Growth:
     needed = bytes_needed(config, len(prompt.ids), n_new)
     if needed > MAX_GROWN_BYTES:
         raise OverLimit(
-            f"The matrices of {n_new} steps of this model take {needed / 1e6:,.0f} MB, over the "
-            f"limit of {MAX_GROWN_BYTES / 1e6:,.0f}. Choose fewer tokens or a shorter prompt."
+            f"The matrices of {n_new} steps of this model need {needed / 1e6:,.0f} MB, over the "
+            f"limit of {MAX_GROWN_BYTES / 1e6:,.0f} MB. Choose fewer tokens or a shorter prompt."
         )
     begin = time.perf_counter()
     columns = min(8, config.vocab_size)
@@ -160,12 +160,12 @@ def _make(settings: GrowthSettings, reporter: Reporter) -> Growth:
         pieces=token_text.pieces(model.tokenizer, ids),
         text=token_text.in_line(model.tokenizer, ids),
         seconds=seconds,
-        note="" if n_new == settings.n_new else "The context of this model has no room for more.",
+        note="" if n_new == settings.n_new else "More tokens don't fit into this model's context.",
     )
 
 
 def names(growth: Growth, token_ids: np.ndarray) -> list[str]:
-    """The short texts of tokens of the vocabulary, as they stand on the axes of the pictures."""
+    """Short texts of vocabulary tokens for the axes of the pictures."""
     tokenizer = growth.pretrained.tokenizer
     return list(token_text.pieces(tokenizer, token_ids.tolist()))
 
@@ -182,9 +182,9 @@ def _moved(before: GrownStep, after: GrownStep) -> dict[str, LargestChange]:
 
 
 def watched(settings: GrowthSettings) -> Growth | None:
-    """The steps for these settings; None if the visitor stopped the run.
+    """The steps for these settings, or None if the visitor stopped the run.
 
-    Unless they are kept already, they are computed now, with a progress bar and a Stop button.
+    If they aren't cached yet, they're computed now, with a progress bar and a Stop button.
     Raises: the errors of `growth` and of loading a model.
     """
     return with_progress(
@@ -195,22 +195,22 @@ def watched(settings: GrowthSettings) -> Growth | None:
         total=settings.n_new,
         unit="steps",
         done=lambda result: (
-            f"{len(result.steps)} steps, each run without and with the cache, in "
+            f"Ran {len(result.steps)} steps, each without and with the cache, in "
             f"{result.seconds:.2f} s. {result.note}"
         ),
     )
 
 
 def anywhere(growth: Growth, step_index: int) -> str:
-    """A Markdown sentence: how far the numbers in the boxes of all layers and heads moved."""
+    """A Markdown sentence about the largest change of any boxed number."""
     if not step_index:
-        return "In the first step nothing is boxed: nothing was there before."
+        return "In the first step, everything is new, so nothing is boxed."
     name, moved = max(growth.moved[step_index - 1].items(), key=lambda item: item[1].most)
     if moved.most == 0:
-        return "Over all layers and heads, every boxed number is the same to the last bit."
+        return "Every bit of every boxed number is the same in all layers and heads."
     return (
-        "Over all layers and heads, no boxed number moved by more than "
-        f"{written(moved.most, '.1e')} ({name}, {HeadId(moved.layer, moved.head)}); the largest of "
-        f"these {name} is "
+        "Over all layers and heads, no boxed number changed by more than "
+        f"{written(moved.most, '.1e')} ({name}, {HeadId(moved.layer, moved.head)}). The largest "
+        f"of these {name} is "
         f"{written(float(growth.steps[step_index - 1].full.named[name].abs().max()), '.3g')}."
     )

@@ -1,4 +1,4 @@
-"""The parts of the page "What is recomputed" below its picture."""
+"""Sections of the page "What is recomputed" below its picture."""
 
 import streamlit as st
 
@@ -24,10 +24,10 @@ PARTS = COUNTED, LAST_ROW, WAY_BACK, QUERIES, STEPS, ENCODER = (
 
 
 def counted(view: pictures.StepView) -> str:
-    """What this step computes, with the cache and without: of the part that is chosen and given."""
+    """Show the work of this step with and without the cache; return the chosen scope."""
     scope = linked(
         st.segmented_control,
-        "Count",
+        "Scope",
         list(counts.SCOPES),
         default=counts.HEAD,
         required=True,
@@ -40,24 +40,24 @@ def counted(view: pictures.StepView) -> str:
 
 
 def last_row(view: pictures.StepView, tall: int) -> None:
-    """All rows of logits beside the only one that decides."""
+    """Show all rows of logits; only the last one is used."""
     st.subheader("Only the last row of the logits is used")
     st.text(pictures.agreement(view))
     left, right = st.columns([6, 5], gap="large")
     with left:
         tensors([pictures.logits(view)], key="what_is_recomputed_logits")
-    with right, st.container(height=tall, border=False):  # room for the rows of all steps
+    with right, st.container(height=tall, border=False):  # fits the rows of all steps
         plain_table(pictures.predictions(view), "What each row predicts")
 
 
 def way_back(view: pictures.StepView) -> None:
-    """What the last row of logits was computed from, back to keys and values."""
-    st.subheader("Back from that row: what it needs")
+    """Show what the last row of logits was computed from."""
+    st.subheader("What the last row is computed from")
     st.markdown(
-        "From the pass **behind the cache**, which ran the newest token alone: one row of "
-        "logits (1), one context row (2), one row of weights (3) and scores (4), one query (5), "
-        "all values (6) and all keys (7). New are three vectors: the token's state times W_Q, "
-        "W_K and W_V (rotary models then turn query and key). The boxed rows were kept."
+        "With the cache, the pass runs only the newest token. The last row of logits (1) needs one "
+        "context row (2), one row of weights (3) and scores (4), one query (5), all values (6) and "
+        "all keys (7). Only three vectors are new: the token's hidden state times W_Q, W_K and W_V "
+        "(rotary models then rotate the query and the key). The boxed rows come from the cache."
     )
     tensors(pictures.way_back(view), key="what_is_recomputed_way")
     st.markdown("**The two passes compared, in this step**")
@@ -69,21 +69,21 @@ def way_back(view: pictures.StepView) -> None:
 
 
 def queries(view: pictures.StepView, tall: int) -> None:
-    """Which rows later steps read, and what changes where old rows are overwritten."""
+    """Show which rows later steps read, and the effect of overwriting old rows."""
     st.subheader("Why not cache the queries?")
     left, right = st.columns([3, 2], gap="large")
     with left:
-        st.markdown("**How many later steps, so far, read each row in this head**")
-        with st.container(height=tall, border=False):  # room for the rows of all steps
+        st.markdown("**Number of later steps so far that read each row in this head**")
+        with st.container(height=tall, border=False):  # fits the rows of all steps
             plain_table(counts.read_counts(view), "How often each row is read")
     with right:
-        st.markdown("**Old rows overwritten: what becomes of the last context row**")
-        plain_table(counts.spoiled(view), "What overwritten rows change")
+        st.markdown("**The last context row after overwriting old rows**")
+        plain_table(counts.spoiled(view), "Effect of overwriting old rows")
         source.step(CORE, "rows_read", "rows read")
 
 
 def all_steps(view: pictures.StepView) -> None:
-    """The counts of every step so far, as a chart and as a table."""
+    """Show the counts of all steps as a chart and a table."""
     st.subheader("All steps so far")
     left, right = st.columns(2, gap="large")
     totals = counts.totals(view.growth)
@@ -93,14 +93,17 @@ def all_steps(view: pictures.StepView) -> None:
     with right:
         st.markdown(counts.totals_summary(view, totals))
         tables.download(
-            "All steps (CSV)", totals, "what_is_recomputed_steps.csv", key="what_is_recomputed_csv"
+            "Download all steps (CSV)",
+            totals,
+            "what_is_recomputed_steps.csv",
+            key="what_is_recomputed_csv",
         )
     plain_table(totals[list(counts.TOTALS_SHOWN)], "Every step so far")
 
 
 def encoder(growth: run.Growth) -> None:
-    """What a new token changes in an encoder and in a decoder."""
-    st.subheader("Why an encoder cannot do this")
+    """Show what a new token changes in a decoder and in an encoder."""
+    st.subheader("Why an encoder can't use a KV cache")
     try:
         contrast = counts.contrast(growth)
     except models.LOAD_ERRORS as error:
@@ -112,5 +115,8 @@ def encoder(growth: run.Growth) -> None:
         with st.expander("These numbers as a table"):
             plain_table(numbers, "Both models", {"moved by": "{:.2e}"}, most=300)
             tables.download(
-                "Both models (CSV)", numbers, "old_rows.csv", key="what_is_recomputed_old_csv"
+                "Download both models (CSV)",
+                numbers,
+                "old_rows.csv",
+                key="what_is_recomputed_old_csv",
             )

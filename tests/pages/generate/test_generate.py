@@ -301,13 +301,13 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
     site.slider("generate_tokens").set_value(4).run()
     job = run_job(site)
     shown = {metric.label: metric.value for metric in site.metric}
-    assert shown["Speed-up in total"] == f"{job.speed_up:.2f} ×"
+    assert shown["Total speed-up"] == f"{job.speed_up:.2f} ×"
     assert shown["Largest logit difference"] == f"{job.largest_difference:.1e}"
     assert shown["Same tokens"] == "yes"
     assert any(job.device in element.value for element in site.markdown)
     # five prompt tokens and three of the new ones: 30 layers, 3 key/value heads of 64, float32
     assert job.cache_size == CacheSize(*[30 * 3 * 64 * (5 + 3) * 2 * 4] * 2)
-    assert shown["Cache now"] == "0.37 MB"
+    assert shown["Cache size"] == "0.37 MB"
     assert_races(site, job)
     assert site.button("generate_stop").disabled
     steps = site.dataframe[0].value
@@ -322,7 +322,7 @@ def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
     site.slider("generate_tokens").set_value(2).run()
     assert run_job(site).request.weights == "int8"
     price = rounded.price(DECODER, "int8")
-    [said] = [e.value for e in site.markdown if e.value.startswith("**The price of int8**")]
+    [said] = [e.value for e in site.markdown if e.value.startswith("**The cost of int8**")]
     assert f"**{price.n_equal} of {price.n_tokens}**" in said
     assert f"**{price.largest_difference:.2g}**" in said
     [table] = [table for table in plain_tables(site) if "perplexity" in table]

@@ -6,6 +6,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.kv_cache.calculator.numbers import PLAIN, REAL
 from tests.helpers.apptest import code, messages, open_whole_page
 from tests.helpers.charts import drawn_charts
 
@@ -19,7 +20,7 @@ def formula(site: AppTest) -> str:
 def table(site: AppTest) -> dict[str, str]:
     """The page's first table: what, and how much."""
     frame = site.table[0].value
-    return dict(zip(frame["What"], frame["How much"], strict=True))
+    return dict(zip(frame["Quantity"], frame["Value"], strict=True))
 
 
 def preset(site: AppTest, name: str) -> AppTest:
@@ -37,11 +38,13 @@ def test_the_numbers_are_those_of_the_shapes(site: AppTest):
     assert math.prod(factors) == cache
     assert right == f"{cache:,} bytes"
     shown = table(site)
-    assert shown["Each further token of a sequence"] == "131,072 bytes"
-    assert shown["As plain multi-head attention"] == f"{4 * cache / 1e9:.4g} GB, 4 times the cache"
+    assert shown["Each additional token of a sequence"] == "131,072 bytes"
+    assert (
+        shown["With plain multi-head attention"] == f"{4 * cache / 1e9:.4g} GB, 4 times the cache"
+    )
     free = 80e9 - 2 * 8_029_995_008
-    assert shown["Sequences of 32,768 tokens in that"] == str(int(free // (cache // 8)))
-    assert shown["Longest context for 8 at once"] == f"{int(free // (8 * 131_072)):,} tokens"
+    assert shown["Sequences of 32,768 tokens that fit"] == str(int(free // (cache // 8)))
+    assert shown["Longest context for 8 sequences"] == f"{int(free // (8 * 131_072)):,} tokens"
     frame = site.dataframe[0].value.set_index("model")
     assert len(frame) >= 12
     assert frame.loc["Llama-3.1 8B", "cache, bytes"] == cache
@@ -57,8 +60,8 @@ def test_the_lecture_s_examples_come_out(site: AppTest):
     assert formula(site).endswith("= 180,388,626,432 bytes")
     preset(site, "Lecture: DeepSeek")
     assert formula(site).endswith("= 399,769,600,000 bytes")
-    assert any("**7.027 GB** here, a 57th" in m.value for m in site.markdown)
-    preset(site, "DeepSeek as it is")
+    assert any("**7.027 GB** here: 57 times less" in m.value for m in site.markdown)
+    preset(site, "DeepSeek with MLA")
     assert formula(site).endswith("= 7,027,200,000 bytes")
     assert not site.exception
 
@@ -68,11 +71,11 @@ def test_windows_fill_up_and_small_memories_hold_nothing(site: AppTest):
     total = (10 * 32_768 + 52 * 1024) * 16 * 128 * 2 * 2 * 8
     assert f"{total:,} bytes" in formula(site)
     shown = table(site)
-    assert shown["Each further token of a sequence"] == f"{10 * 16 * 128 * 2 * 2:,} bytes"
-    assert shown["Left of 24 GB by the weights"].startswith("nothing: 30.0")
-    assert shown["Sequences of 32,768 tokens in that"] == "0"
+    assert shown["Each additional token of a sequence"] == f"{10 * 16 * 128 * 2 * 2:,} bytes"
+    assert shown["Left of 24 GB after the weights"].startswith("none: 30.0")
+    assert shown["Sequences of 32,768 tokens that fit"] == "0"
     preset(site, "Mistral's window")
-    assert table(site)["Longest context for 8 at once"].startswith("any")
+    assert table(site)["Longest context for 8 sequences"].startswith("unlimited")
     assert not site.exception
 
 
@@ -92,12 +95,12 @@ def test_charts_hold_what_the_tables_hold(site: AppTest):
     open_whole_page(site, VIEW, calculator_model="DeepSeek-V2")
     by_context, of_models, of_family = drawn_charts(site)
     lines = by_context.layers[0]
-    assert set(lines["what"]) == {"as it is", "as plain multi-head"}
+    assert set(lines["what"]) == {REAL, PLAIN}
     at = lines[lines["tokens"] == 32_768].set_index("what")["GB"]
-    assert at["as it is"] == pytest.approx(60 * 576 * 2 * 32_768 * 8 / 1e9)
-    assert at["as plain multi-head"] == pytest.approx(60 * 2 * 128 * 128 * 2 * 32_768 * 8 / 1e9)
+    assert at[REAL] == pytest.approx(60 * 576 * 2 * 32_768 * 8 / 1e9)
+    assert at[PLAIN] == pytest.approx(60 * 2 * 128 * 128 * 2 * 32_768 * 8 / 1e9)
     sizes = of_models.layers[1]
-    real = sizes[sizes["what"] == "as it is"].set_index("model")["GB"]
+    real = sizes[sizes["what"] == REAL].set_index("model")["GB"]
     frame = site.dataframe[0].value.set_index("model")["cache, bytes"] / 1e9
     assert real.to_dict() == pytest.approx(frame.to_dict())
     caches = of_family.rows[of_family.rows["what"] == "KV cache"]["GB"]

@@ -64,16 +64,16 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
         assert header["rowLabels"][length:] == [str(row) for row in range(length, n_rows)]
     formula = code(site)[0]
     assert formula.count(f"{n_rows * TOKEN_BYTES:,}") == 2  # computed and measured
-    assert f"cache.nbytes_used measures {length * TOKEN_BYTES:,}" in formula
+    assert f"cache.nbytes_used reports {length * TOKEN_BYTES:,}" in formula
     steps, uncached, cropped, summary = plain_tables(site)
     assert list(steps["written"]) == [
         f"rows 0 to {len(prompt) - 1}",
         *(f"row {len(prompt) + i}" for i in range(N_NEW - 1)),
     ]
     held = [(len(prompt) + i) * TOKEN_BYTES for i in range(N_NEW)]
-    assert list(steps["bytes held"]) == list(steps["by formula"]) == list(steps["bytes read"])
-    assert list(steps["bytes held"]) == held
-    assert list(uncached["of them again"]) == [0, *range(len(prompt), len(prompt) + N_NEW - 1)]
+    assert list(steps["bytes used"]) == list(steps["by formula"]) == list(steps["bytes read"])
+    assert list(steps["bytes used"]) == held
+    assert list(uncached["recomputed"]) == [0, *range(len(prompt), len(prompt) + N_NEW - 1)]
     assert list(uncached["same token"]) == ["yes"] * N_NEW
     assert uncached["logit difference"].max() < 1e-3
     n_other = len(bundled(FIRST_GPT2).tokenizer.encode(OTHER).ids)
@@ -120,7 +120,7 @@ def test_what_each_way_costs_and_how_far_it_is_off(expected):
     # losing the first token moves the logits far, keeping it does not
     lost, kept = (found.ways[way][-1].drift.largest for way in (full.RING, full.FIRST))
     assert lost > kept > 0
-    with pytest.raises(ValueError, match="a room of 40 must hold"):
+    with pytest.raises(ValueError, match="a cache of 40 rows"):
         full.full(made, 40)
 
 
@@ -219,7 +219,7 @@ def test_a_model_with_a_short_context(
     open_whole_page(site, PAGE, **{f"inside_the_cache_{name}": at for name, at in link.items()})
     assert not site.exception
     (message,) = messages(site)
-    assert message.startswith("9 kept and 2 new tokens")
+    assert message.startswith("9 remaining and 2 new tokens")
     _, drawn = maps(site)[0]
     assert drawn.shape == (9, 4)  # the ninth is run, the tenth only chosen
     made = run.run(run.CacheSettings("tiny-gpt2", "The cat sat", 16))

@@ -91,11 +91,11 @@ def test_numbers_of_known_times():
     table = findings.terms(run)
     row = table.iloc[4]  # linear, uncached
     value, error = expected.linear.value * 1e6, expected.linear.error * 1e6
-    assert row["time"] == f"{value:.0f} ± {error:.2f} µs a token"
-    assert row["that makes"] == f"{90 / expected.linear.value / 1e9:,.3g} GFLOP/s"
+    assert row["time"] == f"{value:.0f} ± {error:.2f} µs per token"
+    assert row["implied rate"] == f"{90 / expected.linear.value / 1e9:,.3g} GFLOP/s"
     totals = findings.times(run)
     assert totals.iloc[0]["20 tokens, s"] == "0.06 (0.04..0.08)"
-    assert totals.iloc[0]["exponent of total"] == "1.00"
+    assert totals.iloc[0]["growth exponent"] == "1.00"
     assert totals.iloc[0]["first token, ms"] == "3 (2..4)"
     ratio = slow.sum() / np.array([0.08, 0.04, 0.06])
     assert findings.ratios(run).iloc[0]["20 tokens"] == (
@@ -151,7 +151,7 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     ratios = np.array(uncached) / np.array(cached)
     shown = {metric.label: metric.value for metric in site.metric}
     low, high = ratios.min(), ratios.max()
-    assert shown["Without ÷ with, the core"] == (
+    assert shown["Speed-up of the core"] == (
         f"{low:.2f}–{high:.2f} ×" if low < 1 < high else f"{np.median(ratios):.2f} ×"
     )
     assert shown["Same tokens"] == "yes"
@@ -195,7 +195,7 @@ def test_the_page_opens_on_the_stored_run_and_keeps_the_last_runs(site: AppTest)
     assert not site.info
     without, with_cache = (run.series[name].seconds.sum(1) for name in (CORE_UNCACHED, CORE_CACHED))
     shown = {metric.label: metric.value for metric in site.metric}
-    assert shown["Without ÷ with, the core"] == f"{np.median(without / with_cache):.2f} ×"
+    assert shown["Speed-up of the core"] == f"{np.median(without / with_cache):.2f} ×"
     assert any(f"{run.ended:%Y-%m-%d}" in element.value for element in site.text)
     site.selectbox("timing_model").set_value(TINY)
     site.select_slider("timing_tokens").set_value(16).run()

@@ -64,10 +64,10 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
     ]
     assert in_the_cache(site)["read by query heads"].tolist() == ["0, 1, 2", "3, 4, 5", "6, 7, 8"]
     assert said(site, "384 numbers")
-    assert number_of(said(site, "Largest difference").rsplit("**", 2)[1]) < 1e-5
+    assert number_of(said(site, "logits of the two forms").rsplit("**", 2)[1]) < 1e-5
     site.select_slider("variants_form").set_value("MLA").run()
     assert not site.exception
-    assert in_the_cache(site)["numbers of a token"].tolist() == [256, 32]
+    assert in_the_cache(site)["numbers per token"].tolist() == [256, 32]
     links, heads = drawn_charts(site)[0].layers[:2]
     assert len(links) == 18  # every head reads both
     assert len(heads) == 9
@@ -130,7 +130,7 @@ def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int
         p, q = (out.logits[0, -1].double().log_softmax(-1) for out in (a, b))
         kl = float((p.exp() * (p - q)).sum())
         assert table.loc[heads, "divergence, nats"] == pytest.approx(kl, rel=1e-4)
-        assert bool(table.loc[heads, "as before"]) == bool(p.argmax() == q.argmax())
+        assert bool(table.loc[heads, "unchanged"]) == bool(p.argmax() == q.argmax())
 
 
 def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
@@ -143,18 +143,18 @@ def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
     pairs = [
         (weights[i] - weights[j])[1:].abs().sum(-1).mean() / 2 for i, j in ((0, 1), (0, 2), (1, 2))
     ]
-    line = said(site, "read key/value head 2")
+    line = said(site, "share key/value head 2")
     assert "query heads 6, 7, 8" in line
     shown = int(re.findall(r"two of them differ in (\d+)%", line)[0])
     assert shown == pytest.approx(100 * float(torch.stack(pairs).mean()), abs=0.51)
-    table = frame(site, "head 8 weight")
-    assert table["head 8 weight"].to_numpy() == pytest.approx(weights[2].amax(-1).numpy())
+    table = frame(site, "head 8: weight")
+    assert table["head 8: weight"].to_numpy() == pytest.approx(weights[2].amax(-1).numpy())
 
 
 def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(timing, "REPEATS", 3)
     open_whole_page(site, VIEW, variants_text=TEXT, variants_heads="8", variants_context="256")
-    assert said(site, "Times are not measured yet")
+    assert said(site, "The times haven't been measured yet")
     counted = frame(site, "operations, MHA = 1").set_index("form")
     # one step of 2 layers, width 576, 8 heads of 72 behind 256 tokens; 1536 wide inside, 256 bytes
     rest = 2 * (576 * 576 + 257 * 2 * 576 + 3 * 576 * 1536) + 576 * 256
@@ -168,20 +168,20 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     site.run()
     assert not site.exception
     # what is drawn when a job is over replaces what was drawn meanwhile, and stands nowhere else
-    assert place(site, table_with(site, "ms a step")) == while_it_runs
+    assert place(site, table_with(site, "ms per step")) == while_it_runs
     times = timing.kept(job.setting, job.round)
     assert times is not None
-    table = frame(site, "ms a step").set_index("form")
+    table = frame(site, "ms per step").set_index("form")
     assert list(table.index) == ["MHA", "GQA 4", "GQA 2", "MQA", "MLA absorbed", "MLA expanded"]
-    assert (table["ms a step"] > 0).all()
+    assert (table["ms per step"] > 0).all()
     assert table.loc["MHA", "MHA = 1"] == 1.0
     assert table.loc["GQA 2", "cache, MB"] == pytest.approx(2 * 256 * 2 * 2 * 72 * 4 / 1e6)
     assert times.difference < 1e-5
     assert times.cache_bytes["MLA expanded"] == times.cache_bytes["MLA absorbed"]
     ratio = times.ratios["MLA absorbed"][0]
-    assert said(site, f"{ratio:.2f} of MHA's time absorbed")
+    assert said(site, f"{ratio:.2f} of MHA's time when absorbed")
     site.select_slider("variants_context").set_value(512).run()
-    assert said(site, "Times are not measured yet")
+    assert said(site, "The times haven't been measured yet")
 
 
 def test_the_sentence_names_every_form_that_is_clearly_faster():
@@ -192,10 +192,10 @@ def test_the_sentence_names_every_form_that_is_clearly_faster():
     ones = dict.fromkeys(spread, 1)
     asked = timing.setting(TEXT, 8, 256)
     times = timing.VariantTimes(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
-    assert "GQA 2 takes 0.80 of its time" in timing.said(times)
+    assert "GQA 2 takes 0.80 of MHA's time" in timing.said(times)
     times.seconds["GQA 2"] = times.seconds["MHA"]
-    assert "that of MQA, 0.50 of MHA's time" in timing.said(times)
-    assert "no clear difference" in timing.said(times)
+    assert "MQA has the smallest median with 0.50 of MHA's time" in timing.said(times)
+    assert "No form is clearly faster" in timing.said(times)
 
 
 def test_a_stopped_measurement_ends_and_keeps_nothing():

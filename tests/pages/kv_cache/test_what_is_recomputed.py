@@ -103,11 +103,11 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     _, n_prompt, _, _ = expected
     open_whole_page(site, PAGE, **LINK)
     config, n = bundled(FIRST_GPT2).core.config, n_prompt + STEP - 1
-    total = next(d for d in plain_tables(site) if "there a step ago" in d).iloc[-1]
+    total = next(d for d in plain_tables(site) if "repeated" in d).iloc[-1]
     assert 2 * total["multiplications"] == forward_flops(config, n, n, n_logits=n)
     assert 2 * total["with the cache"] == forward_flops(config, 1, n)
     assert any(
-        f"**{total['there a step ago']:,} of {total['entries']:,} entries**" in m.value
+        f"**{total['repeated']:,} of {total['entries']:,} entries**" in m.value
         for m in site.markdown
     )
     every = next(d for d in plain_tables(site) if "all rows with" in d)
@@ -117,11 +117,11 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     later = [STEP - 1] * n_prompt + [1, 0]  # the steps after the one that first ran a token
     assert not reads["query read later"].any()
     assert list(reads["key read later"]) == list(reads["value read later"]) == later
-    spoiled = next(d for d in plain_tables(site) if "spoiled" in d)
+    spoiled = next(d for d in plain_tables(site) if "overwritten rows" in d)
     said = list(spoiled["last context row"])
-    assert said[:2] == ["unchanged, to the last bit"] * 2
+    assert said[:2] == ["unchanged in every bit"] * 2
     assert all(text.startswith("off by") for text in (said[2], said[4]))
-    assert said[3] == said[5] == "not a number either"
+    assert said[3] == said[5] == "also not a number"
 
     # the first step has nothing to compare with
     site.slider("what_is_recomputed_step").set_value(1).run()
@@ -183,7 +183,7 @@ def test_prompts_that_cannot_be_run_and_hostile_ones(site: AppTest):
     assert not site.exception
     assert not messages(site)
     assert site.toast
-    assert any(m.value.startswith(f"For {counts.HEAD}: **") for m in site.markdown)
+    assert any(m.value.startswith(f"For {counts.HEAD}, ") for m in site.markdown)
     assert not any("<img" in m.value or "![x]" in m.value for m in site.markdown)
     for prompt, message in (("", "type a word"), ("a " * 40, "over the limit of 16")):
         site.text_input(f"{prefix}_prompt").set_value(prompt)

@@ -1,4 +1,4 @@
-"""`crop` at work: a cache goes back to an earlier token, and another text runs behind it.
+"""Crop a cache to an earlier token and continue with a different text.
 
 Dimension letters: L layers, H_kv key/value heads, N rows of the buffer, D size of a row.
 """
@@ -22,14 +22,14 @@ from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
 
 @dataclass(frozen=True)
 class Continued:
-    """A cache that was cropped and continued with other tokens.
+    """A cache that was cropped and continued with different tokens.
 
     before, cropped, after: the whole buffers of keys and values, (L, H_kv, N, D), before the crop,
-    after it, and after the new tokens have run. n_before, n_kept, n_after: their lengths. nbytes:
-    allocated, the same all the time. used: bytes that hold stored tokens at the three moments.
-    access: of the pass over the new tokens.
-    difference: the largest between its logits and those of a fresh pass over the whole text
-    without a cache, for all new tokens. next_id, fresh_id: the likeliest next token of each.
+    after it, and after the new tokens. n_before, n_kept, n_after: the lengths at those times.
+    nbytes: allocated bytes, which never change. used: bytes that hold tokens at the three times.
+    access: cache access of the pass over the new tokens.
+    difference: largest logit difference over the new tokens from a fresh pass over the whole text
+    without a cache. next_id, fresh_id: most likely next token of each pass.
     """
 
     before: tuple[Tensor, Tensor]
@@ -57,17 +57,17 @@ def crop_and_continue(
     *,
     hooks: Hooks = NO_HOOKS,
 ) -> Continued:
-    """Crop a cache to `n_kept` tokens, run other tokens behind them, and compare with a fresh run.
+    """Crop a cache to `n_kept` tokens, run new tokens, and compare with a fresh run.
 
-    token_ids: the tokens whose rows are stored. rows: their keys and values, (L, H_kv, N, D), as
-    `contents` gives them; they are put into a new cache, larger where the new tokens need it.
-    Raises: ValueError for nothing kept, nothing new, or more than the context holds.
+    token_ids: the stored tokens. rows: their keys and values, (L, H_kv, N, D), as returned by
+    `contents`; they're copied into a new cache, which is larger if the new tokens need it.
+    Raises: ValueError if no token is kept, none is new, or they don't fit into the context.
     """
     n_before = len(token_ids)
     if not 1 <= n_kept <= n_before:
         raise ValueError(f"cannot crop a cache of {n_before} tokens to {n_kept}")
     if not new_ids:
-        raise ValueError("there is no token to continue with")
+        raise ValueError("there are no tokens to continue with")
     cache = RecordingCache.for_model(
         model, max(rows[0].shape[2], n_kept + len(new_ids)), keep_all=True
     )

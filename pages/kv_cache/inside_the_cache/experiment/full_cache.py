@@ -1,6 +1,6 @@
-"""A cache that is full: its error message, and three ways to go on with the text nevertheless.
+"""A full cache: its error message, and three methods to continue the text anyway.
 
-Each is run for real, a step a token of the same text, so that its logits can be compared with those
+Each method really runs the same text, one step per token, so its logits can be compared with those
 of the full context. Dimension letters: S keys, V vocabulary.
 """
 
@@ -25,11 +25,11 @@ from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
 
 @dataclass(frozen=True)
 class TextPass:
-    """One step of a text that is run on although its cache is full.
+    """One step of a text that continues although its cache is full.
 
-    position: of the newest token. n_run: tokens that the pass ran. n_held: rows that its newest
-    query could see. nbytes: allocated. again: whether rows were thrown away and computed again.
-    access: where a recording cache took part.
+    position: position of the newest token. n_run: tokens in the pass. n_held: rows visible to the
+    newest query. nbytes: allocated bytes. again: whether rows were dropped and recomputed.
+    access: cache access, if the cache records it.
     """
 
     position: int
@@ -44,10 +44,10 @@ class TextPass:
 
 @dataclass(frozen=True)
 class LogitDrift:
-    """How far logits are from those with the full context.
+    """The difference between logits and those with the full context.
 
-    largest: absolute difference. divergence: Kullback-Leibler, full context against this, in nats.
-    token_id: the likeliest token here. same: whether the full context finds the same.
+    largest: largest absolute difference. divergence: Kullback-Leibler divergence from the full
+    context, in nats. token_id: most likely token. same: whether the full context agrees.
     """
 
     largest: float
@@ -70,7 +70,7 @@ def drift(logits: Tensor, reference: Tensor) -> LogitDrift:
 def refusal(
     model: Transformer, token_ids: Sequence[int], room: int, *, hooks: Hooks = NO_HOOKS
 ) -> str:
-    """The message of the error that a cache raises when a text does not fit its `room` rows.
+    """The error message of a cache whose `room` rows are too few for a text.
 
     Raises: ValueError if all the tokens fit.
     """
@@ -81,7 +81,7 @@ def refusal(
         last_logits(model, token_ids[room : room + 1], cache=cache, hooks=hooks)
     except ValueError as error:
         return str(error)
-    raise RuntimeError("a full cache took another token")
+    raise RuntimeError("a full cache accepted another token")
 
 
 def start_again(
@@ -92,12 +92,12 @@ def start_again(
     *,
     hooks: Hooks = NO_HOOKS,
 ) -> Iterator[TextPass]:
-    """Run a text through a cache of `room` rows that is emptied whenever it is full.
+    """Run a text through a cache of `room` rows that is emptied whenever it's full.
 
-    The last half of the tokens and the new one are then run again, from position 0 on: the stored
-    rows cannot be kept, for they hold their old positions and what they saw of the tokens that are
-    now gone. One step a token; the first is the prompt's.
-    Raises: ValueError where the prompt does not fit, or the text fits as it is.
+    The last half of the tokens and the new one are then run again from position 0. The stored rows
+    can't be kept, because they encode their old positions and what they saw of the dropped tokens.
+    Yields one step per token; the first is the prompt.
+    Raises: ValueError if the prompt doesn't fit, or the whole text does.
     """
     _check_room(model, token_ids, n_prompt, room)
     cache = RecordingCache.for_model(model, room, keep_all=True)
@@ -129,9 +129,9 @@ def slide(
     *,
     hooks: Hooks = NO_HOOKS,
 ) -> Iterator[TextPass]:
-    """Run a text through an empty ring: a step a token, the prompt first.
+    """Run a text through an empty ring: the prompt first, then one step per token.
 
-    model: one with a window (`model.reshape.windowed`); cache: a ring of its own.
+    model: a model with a window (`model.reshape.windowed`); cache: an empty ring for it.
     Source: sliding-window attention with a rolling buffer, Mistral 7B,
     https://arxiv.org/abs/2310.06825, section 2.
     """
@@ -151,7 +151,7 @@ def slide(
 
 
 def ring_positions(length: int, n_rows: int) -> tuple[int | None, ...]:
-    """Which position lies in each row of a ring after `length` tokens; None: none yet.
+    """The position in each row of a ring after `length` tokens; None if it's empty.
 
     Raises: ValueError for a size out of range.
     """
@@ -171,12 +171,12 @@ def keep_first(
     *,
     hooks: Hooks = NO_HOOKS,
 ) -> Iterator[TextPass]:
-    """Run a text whose queries see the first `n_first` tokens and the last `room - n_first`.
+    """Run a text whose queries see the first `n_first` tokens and the newest ones.
 
-    Measured with a mask over a cache that keeps all rows, so every token keeps its position; bytes
-    and operations are counted for the `room` rows that are seen.
+    At most `room` tokens are visible. This uses a mask over a cache with all rows, so every token
+    keeps its position. Bytes are those of `room` rows, operations those of the visible rows.
     Source: StreamingLLM, https://arxiv.org/abs/2309.17453, which also renumbers the positions.
-    Raises: ValueError as `start_again` does, or for `n_first` outside 0 .. room - 1.
+    Raises: ValueError as `start_again` does, or if `n_first` is outside 0 .. room - 1.
     """
     _check_room(model, token_ids, n_prompt, room)
     if not 0 <= n_first < room:
@@ -201,6 +201,6 @@ def keep_first(
 def _check_room(model: Transformer, token_ids: Sequence[int], n_prompt: int, room: int) -> None:
     if not 1 <= n_prompt <= room < len(token_ids) <= model.config.context_length:
         raise ValueError(
-            f"a room of {room} must hold the {n_prompt} tokens of the prompt and less than the "
-            f"{len(token_ids)} of the text, in a context of {model.config.context_length}"
+            f"a cache of {room} rows must fit the {n_prompt} prompt tokens and fewer than the "
+            f"{len(token_ids)} tokens of the text, in a context of {model.config.context_length}"
         )

@@ -1,8 +1,7 @@
-"""A KV cache that is watched: what each pass of a generation wrote and read.
+"""A KV cache that records what each pass of a generation wrote and read.
 
-Nothing is predicted: a `RecordingCache` notes what its own `update` was given and what it handed
-back, and a step's difference is between two passes that were run: one with the cache and one
-without.
+All values are measured: a `RecordingCache` records the arguments and results of its own `update`,
+and a step's difference compares two real passes, one with the cache and one without.
 
 Dimension letters: L layers, H_kv key/value heads, N rows of the buffer, D size of a row, V
 vocabulary.
@@ -26,12 +25,12 @@ from attention_core.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class Access:
-    """What one forward pass did to a cache, all layers together.
+    """What one forward pass wrote to and read from a cache.
 
-    new: positions of the tokens that were run. written: those of them whose rows were stored (a
-    ring keeps only the last). read: positions whose rows the attention was given, the new ones
-    among them. n_rows: rows of the buffer; position p lies in row p modulo n_rows.
-    bytes_written, bytes_read: of keys and values, summed over the layers.
+    new: positions of the tokens in the pass. written: the new positions whose rows were stored (a
+    ring keeps only the last ones). read: positions passed to attention, including the new ones.
+    n_rows: rows of the buffer; position p is in row p modulo n_rows.
+    bytes_written, bytes_read: bytes of keys and values, summed over the layers.
     """
 
     new: range
@@ -43,19 +42,19 @@ class Access:
 
     @property
     def rows_written(self) -> tuple[int, ...]:
-        """Rows of the buffer that were written."""
+        """The buffer rows that were written."""
         return tuple(position % self.n_rows for position in self.written)
 
     @property
     def rows_read(self) -> tuple[int, ...]:
-        """Rows of the buffer whose content the attention was given, in the order of positions."""
+        """The buffer rows that attention read, ordered by position."""
         return tuple(position % self.n_rows for position in self.read)
 
 
 class RecordingCache(SlidingCache):
-    """A `SlidingCache` that notes every pass in `accesses`; otherwise the same, bit by bit.
+    """A `SlidingCache` that records every pass in `accesses`, with identical results.
 
-    A pass counts when its last layer has written: one that is abandoned leaves no note.
+    A pass is recorded once its last layer has written, so an aborted pass isn't.
     """
 
     def __init__(self, *sizes: int, **options: Any) -> None:
@@ -67,7 +66,7 @@ class RecordingCache(SlidingCache):
     def for_model(
         cls, model: Transformer, n_tokens: int, *, keep_all: bool = False
     ) -> RecordingCache:
-        """The cache of `model.new_cache(1, n_tokens, keep_all=keep_all)`, but recording.
+        """A recording version of `model.new_cache(1, n_tokens, keep_all=keep_all)`.
 
         Raises: ValueError as `new_cache` does.
         """
@@ -76,7 +75,7 @@ class RecordingCache(SlidingCache):
         return cache
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """As `SlidingCache.update`, noting what was written and what is returned."""
+        """Call `SlidingCache.update` and record what it writes and returns."""
         start = self.length
         keys, values = super().update(layer, k, v)
         end = start + k.shape[2]
@@ -103,7 +102,7 @@ class RecordingCache(SlidingCache):
         return keys, values
 
     def contents(self) -> tuple[Tensor, Tensor]:
-        """Copies of the whole buffers as they lie in memory, rows that hold nothing included.
+        """Copies of the whole buffers in memory order, including empty rows.
 
         Shapes: (L, H_kv, N, D) each, float32, on the CPU; the first sequence of the batch.
         """
@@ -115,10 +114,10 @@ class RecordingCache(SlidingCache):
 
 @dataclass(frozen=True)
 class CachedStep:
-    """One token that was generated with the cache.
+    """One token generated with the cache.
 
-    token_id: chosen with the cache, likeliest first. seconds: of that pass, the model call alone.
-    nbytes, nbytes_used: of the cache after the pass. logits: (V), float32, of that pass.
+    token_id: the most likely token. seconds: time of the model call. nbytes, nbytes_used: cache
+    bytes after the pass. logits: (V), float32, of that pass.
     """
 
     kind: Literal["prefill", "decode"]
@@ -133,12 +132,12 @@ class CachedStep:
 
 @dataclass(frozen=True)
 class CacheStep(CachedStep):
-    """The same token, and what the model says without a cache.
+    """A cached step, compared with the pass without a cache.
 
-    logits: (V), float32, of the pass without a cache; those of the other are not kept.
-    uncached_token_id: what they choose. difference: of the two rows of logits, largest absolute.
-    uncached_rows, uncached_flops: the tokens that this step would run without a cache, and what
-    they cost.
+    logits: (V), float32, of the pass without a cache; the others aren't stored.
+    uncached_token_id: most likely token without a cache. difference: largest absolute difference
+    of the two rows of logits. uncached_rows, uncached_flops: number of tokens that this step would
+    run without a cache, and their operations.
     """
 
     uncached_token_id: int
@@ -156,7 +155,7 @@ def observe(
     stop_ids: Collection[int] = (),
     hooks: Hooks = NO_HOOKS,
 ) -> Iterator[CachedStep]:
-    """Generate greedily with an empty cache; a step a token.
+    """Generate greedily with an empty cache, one step per token.
 
     Raises: ValueError as `stream` does.
     """
@@ -187,11 +186,11 @@ def compare_with_one_pass(
     *,
     hooks: Hooks = NO_HOOKS,
 ) -> tuple[CacheStep, ...]:
-    """Run the prompt and the generated text once more without a cache, and compare every step.
+    """Run the whole text once more without a cache and compare every step.
 
-    One pass is enough for all steps: the causal mask hides later tokens, so the row of a token is
-    what a pass over the text up to there computes. Both rows of logits of a step must agree but
-    for rounding.
+    One pass is enough for all steps: the causal mask hides later tokens, so each row equals the
+    last row of a pass over the text up to that token. The two rows of logits of a step must agree
+    except for rounding.
     """
     text = [*token_ids, *(step.token_id for step in steps[:-1])]
     rows = _logits(model, text, hooks=hooks)[-len(steps) :].clone()
@@ -216,9 +215,9 @@ def last_logits(
     visible: Tensor | None = None,
     hooks: Hooks = NO_HOOKS,
 ) -> Tensor:
-    """Logits (V) behind the last of these tokens, float32, on the CPU.
+    """Logits (V) after the last of these tokens, float32, on the CPU.
 
-    visible: (S), 0 for keys that no query may see; every token keeps its position.
+    visible: (S), 0 for keys hidden from all queries; every token keeps its position.
     Raises: ValueError as the model does.
     """
     options: dict[str, Any] = {"cache": cache, "hooks": hooks}
@@ -231,11 +230,11 @@ def last_logits(
 
 
 def _logits(model: Transformer, token_ids: Sequence[int], **options: Any) -> Tensor:
-    """Logits (T, V) of these tokens, float32, on the CPU; the options are those of the model."""
+    """Logits (T, V) of these tokens, float32, on the CPU; options go to the model."""
     ids = torch.tensor([list(token_ids)], device=next(model.parameters()).device)
     with torch.inference_mode():
         output = model(ids, **options)
     if output.logits is None:
-        raise ValueError("this model has no output matrix: it has no logits")
+        raise ValueError("this model has no output matrix, so it has no logits")
     logits: Tensor = output.logits[0].float().cpu()
     return logits

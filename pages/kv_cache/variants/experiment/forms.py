@@ -1,7 +1,7 @@
-"""One model, and the forms of attention that shrink its cache: MHA, GQA, MQA, MLA, a window.
+"""One model with different forms of attention: MHA, GQA, MQA, MLA, and a window.
 
-All forms have the same width, layers and query heads, and share every weight that they can: they
-differ in what a token leaves behind in the cache, and in what reads it.
+All forms have the same width, layers and query heads, and share as many weights as possible. They
+differ in what a token adds to the cache and in which heads read it.
 
 Sources: multi-query, Shazeer 2019, https://arxiv.org/abs/1911.02150; grouped-query, Ainslie et al.
 2023, https://arxiv.org/abs/2305.13245; latent, DeepSeek-V2, https://arxiv.org/abs/2405.04434;
@@ -29,14 +29,14 @@ from attention_core.seeding import seeded
 from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
 
 MHA, MQA, MLA = "MHA", "MQA", "MLA"
-_OF_ATTENTION = {"n_kv_heads", "head_size", "latent", "window"}  # fields in which forms differ
+_OF_ATTENTION = {"n_kv_heads", "head_size", "latent", "window"}  # fields that differ between forms
 
 
 @dataclass(frozen=True)
 class AttentionForm:
-    """One form of attention: its short name ("MHA", "GQA 4", "MQA", "MLA") and its configuration.
+    """A form of attention: name ("MHA", "GQA 4", "MQA" or "MLA") and configuration.
 
-    The number of a GQA form is that of its key/value heads: the groups.
+    The number after "GQA" is the number of key/value heads, that is, of groups.
     """
 
     name: str
@@ -44,12 +44,12 @@ class AttentionForm:
 
     @property
     def numbers_per_token(self) -> int:
-        """Numbers that a token leaves in one layer's cache: 2 * H_kv * D, or r + R."""
+        """Numbers cached per token and layer: 2 * H_kv * D, or r + R."""
         return sum(heads * size for heads, size in self.config.cache_shapes)
 
 
 def divisors(number: int) -> tuple[int, ...]:
-    """All divisors of a number of heads, largest first: the numbers of key/value heads it allows.
+    """The possible numbers of groups: all divisors of `number`, largest first.
 
     Raises: ValueError for a number below 1.
     """
@@ -59,7 +59,7 @@ def divisors(number: int) -> tuple[int, ...]:
 
 
 def readers(n_heads: int, n_kv_heads: int) -> tuple[tuple[int, ...], ...]:
-    """The query heads that read each key/value head: neighbours, H / H_kv of them.
+    """The query heads that read each key/value head: H / H_kv neighboring heads each.
 
     Raises: ValueError if the heads cannot be shared evenly.
     """
@@ -72,9 +72,10 @@ def readers(n_heads: int, n_kv_heads: int) -> tuple[tuple[int, ...], ...]:
 def latent_sizes(head_size: int) -> LatentConfig:
     """Sizes of latent attention in DeepSeek's proportions: r = 4 D, R = D / 2.
 
-    Source: DeepSeek-V2, section 2.1.4 and table 1; DeepSeek-V3 has the same (512 and 64 for heads
-    of 128). Queries are not compressed here: that saves no cache.
-    Raises: ValueError for a head size whose half is no even number.
+    Queries aren't compressed here, because that wouldn't shrink the cache.
+    Source: DeepSeek-V2, section 2.1.4 and table 1; DeepSeek-V3 uses the same sizes (512 and 64 for
+    heads of size 128).
+    Raises: ValueError if half of the head size isn't even.
     """
     if head_size < 4 or head_size % 4:
         raise ValueError(f"half of the head size must be even, got {head_size}")
@@ -87,13 +88,13 @@ def latent_sizes(head_size: int) -> LatentConfig:
 
 
 def ladder(base: TransformerConfig) -> tuple[AttentionForm, ...]:
-    """All forms of a multi-head model with rotary positions: MHA, every GQA, MQA, MLA (expanded).
+    """All forms of a multi-head model with rotary positions, from MHA to expanded MLA.
 
-    Raises: ValueError for a model that shares key/value heads already or has latents.
+    Raises: ValueError for a model that already shares key/value heads or has latents.
     """
     if base.latent is not None or base.kv_heads != base.n_heads:
         raise ValueError(
-            f"the ladder begins with a key/value head for each of {base.n_heads} query heads, "
+            f"the ladder starts with a key/value head for each of {base.n_heads} query heads, "
             f"got {base.cache_shapes[0][0]}"
         )
     variants = [AttentionForm(MHA, replace(base, n_kv_heads=None))]
@@ -105,16 +106,16 @@ def ladder(base: TransformerConfig) -> tuple[AttentionForm, ...]:
 
 
 def windowed(variant: AttentionForm, window: int) -> AttentionForm:
-    """The same form, where a query sees the last `window` tokens only, and no others are kept."""
+    """The same form with a window: only the last tokens are seen and cached."""
     return AttentionForm(f"{variant.name}, window {window}", replace(variant.config, window=window))
 
 
 def build(base: Transformer, variant: AttentionForm, *, seed: int) -> Transformer:
-    """A model of the ladder of `base`, a multi-head one.
+    """Build the variant of a multi-head model.
 
-    Fewer key/value heads are the means of the base's own. Latent attention draws its query and
-    key/value matrices from `seed`. All other weights are those of `base`, not copies.
-    Raises: ValueError for a configuration that differs from the base in more than its attention.
+    Grouped key/value heads are means of the base's heads. Latent attention gets random query and
+    key/value matrices from `seed`. All other weights are shared with `base`, not copied.
+    Raises: ValueError if the configuration differs from the base in more than its attention.
     """
     config = variant.config
     shared = {field.name for field in fields(config)} - _OF_ATTENTION
@@ -137,7 +138,7 @@ def build(base: Transformer, variant: AttentionForm, *, seed: int) -> Transforme
 
 
 def random_base(config: TransformerConfig, *, seed: int) -> Transformer:
-    """A multi-head model whose weights are drawn from `seed`: for sizes and times, not for words.
+    """A multi-head model with random weights, for measuring sizes and times.
 
     Raises: ValueError for a seed below 0.
     """
@@ -146,16 +147,16 @@ def random_base(config: TransformerConfig, *, seed: int) -> Transformer:
 
 
 def group_distances(weights: Tensor, group_size: int) -> tuple[float, float | None]:
-    """How differently heads look: the mean distance of two of one group, and of two groups.
+    """Mean attention distance of two heads, within groups and across groups.
 
-    Total variation, half the sum of absolute differences of two rows, averaged over the queries:
-    0 for equal rows, 1 for rows that share no key. weights (H, T, S). The second is None where all
-    heads are one group.
-    Raises: ValueError for groups of one, or groups that do not divide the heads.
+    The distance is the total variation (half the sum of absolute differences of two rows), averaged
+    over the queries: 0 for equal rows, 1 for rows without a common key. weights: (H, T, S). The
+    second result is None if all heads are in one group.
+    Raises: ValueError for groups of one head, or groups that don't divide the heads evenly.
     """
     n_heads = len(weights)
     if group_size < 2 or n_heads % group_size:
-        raise ValueError(f"{n_heads} heads have no groups of {group_size} to compare within")
+        raise ValueError(f"{n_heads} heads can't be compared within groups of {group_size}")
     distances = (weights[:, None] - weights[None]).abs().sum(-1).mean(-1) / 2  # (H, H)
     group = torch.arange(n_heads) // group_size
     same = (group[:, None] == group[None]).to(weights.device)
@@ -166,22 +167,22 @@ def group_distances(weights: Tensor, group_size: int) -> tuple[float, float | No
 
 
 def fill(model: Transformer, token_ids: Sequence[int], n_tokens: int) -> Tensor:
-    """`n_tokens` tokens, the given ones repeated: (1, n_tokens), on the device of the model.
+    """Repeat the given tokens up to `n_tokens`: (1, n_tokens), on the model's device.
 
-    Raises: ValueError for no token at all.
+    Raises: ValueError if there are no tokens.
     """
     if not token_ids:
-        raise ValueError("there is no token to repeat")
+        raise ValueError("there are no tokens to repeat")
     ids = torch.tensor(token_ids, device=next(model.parameters()).device)
     return ids.repeat(-(-n_tokens // len(ids)))[None, :n_tokens]
 
 
 @torch.inference_mode()
 def filled_cache(model: Transformer, token_ids: Tensor) -> KVCache:
-    """The cache that a prompt (B, T) leaves in a model whose layers norm what they read.
+    """The cache of a pre-norm model after a prompt (B, T).
 
-    The last layer ends with its attention: what follows it would make logits, and no key or value.
-    Raises: ValueError for token ids that do not fit the model, or one that norms the sums instead.
+    The last layer stops after its attention, because the rest doesn't add to the cache.
+    Raises: ValueError for token ids that don't fit the model, or for a post-norm model.
     """
     if model.config.norm_order != "pre":
         raise ValueError(f'the norm order must be "pre", got "{model.config.norm_order}"')

@@ -1,7 +1,7 @@
 """Fewer key/value heads from a trained model: the mean of each group's heads.
 
-Source: Ainslie et al. 2023, https://arxiv.org/abs/2305.13245, section 2.1. There the pooled model
-is then trained for a while longer; here it is left as it comes, to see what pooling loses.
+Source: Ainslie et al. 2023, https://arxiv.org/abs/2305.13245, section 2.1. The paper then continues
+training the pooled model. Here it isn't trained, which shows what pooling alone loses.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from attention_core.model.transformer import Transformer
 def mean_pooled_kv_heads(
     model: Transformer, n_kv_heads: int, *, share: bool = False
 ) -> Transformer:
-    """A new model with G key/value heads, each the mean of a group of the model's own.
+    """A new model with G key/value heads, each the mean of a group of heads.
 
-    Key/value head g is the mean of the heads that lie side by side from g * (H_kv / G) on; the
-    query heads that read one of them read their mean now. All weights outside those matrices are
-    copied or, with `share`, the model's own: no second copy of a large model in memory.
-    With as many groups as heads nothing changes; with one the result is multi-query.
+    Key/value head g is the mean of the H_kv / G consecutive heads from g * (H_kv / G) on, and the
+    query heads of those heads read the mean. All other weights are copied or, with `share`, shared
+    with the model to save memory.
+    With as many groups as heads, nothing changes; with one group, the result is multi-query.
 
-    Raises: ValueError for groups that do not divide the model's key/value heads, or a model with
-    latent attention, which has none.
+    Raises: ValueError if the groups don't divide the key/value heads evenly, or the model has
+    latent attention, which has no key/value heads.
     """
     config = model.config
     if config.latent is not None:
@@ -47,10 +47,10 @@ def mean_pooled_kv_heads(
 
 
 def mean_of_groups(heads: Tensor, n_groups: int, *, dim: int) -> Tensor:
-    """The mean of each group of neighbouring heads, which lie along `dim`: H of them become G.
+    """The mean of each group of neighboring heads along `dim`, from H heads to G.
 
-    dim: counted from the last, -2 for (..., H, D), -3 for (B, H, S, D).
-    Raises: ValueError for groups that do not divide the heads.
+    dim: counted from the end, -2 for (..., H, D), -3 for (B, H, S, D).
+    Raises: ValueError if the groups don't divide the heads evenly.
     """
     n_heads = heads.shape[dim]
     if n_groups < 1 or n_heads % n_groups:
@@ -59,7 +59,7 @@ def mean_of_groups(heads: Tensor, n_groups: int, *, dim: int) -> Tensor:
 
 
 def _pooled_rows(weight: Tensor, attention: MultiHeadAttention, n_kv_heads: int) -> Tensor:
-    """Rows of queries, keys and values one below the other, those of keys and values pooled."""
+    """Stacked query, key and value rows, with the key and value rows pooled."""
     queries, *keys_and_values = weight.split(attention.widths)  # a weight (d_out, C), or a bias
     by_head = [rows.unflatten(0, (attention.n_kv_heads, -1)) for rows in keys_and_values]
     pooled = [mean_of_groups(heads, n_kv_heads, dim=-heads.dim()) for heads in by_head]

@@ -1,7 +1,7 @@
-"""How far a trained model drifts when its key/value heads are averaged and nothing is trained.
+"""How far a trained model drifts when its key/value heads are averaged.
 
-Mean-pooling is how the GQA paper starts a grouped model from a multi-head one (Ainslie et al. 2023,
-https://arxiv.org/abs/2305.13245, section 2.1); it then trains on, for 5% of the original steps.
+The GQA paper initializes a grouped model by mean-pooling a multi-head one (Ainslie et al. 2023,
+https://arxiv.org/abs/2305.13245, section 2.1) and then trains it for 5% of the original steps.
 
 Dimension letters: T tokens, S keys, H query heads, C width, V vocabulary, L layers.
 """
@@ -19,10 +19,10 @@ from attention_core.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class PoolingResult:
-    """What a model makes of one text.
+    """The output of a model for one text.
 
-    `hidden` (T, C) after the last layer; `weights` (L, H, T, S); `logits` (V,) of the last
-    position, None for a model without an output matrix.
+    hidden: (T, C), after the last layer. weights: (L, H, T, S). logits: (V,), of the last
+    position, or None for a model without an output matrix.
     """
 
     hidden: Tensor
@@ -32,14 +32,14 @@ class PoolingResult:
 
 @dataclass(frozen=True)
 class HiddenStateDrift:
-    """What pooling to `n_kv_heads` changed on one text.
+    """The effect of pooling to `n_kv_heads` on one text.
 
-    `cosine` (T,): 1 - cosine of each token's last hidden state with the one before pooling.
-    `relative` (T,): the length of their difference over the length of the state.
-    `attention` (L, H): total variation of each head's rows, averaged over the queries: the share of
+    cosine: (T,), 1 - cosine of each token's last hidden state with the one before pooling.
+    relative: (T,), the length of their difference ÷ the length of the original state.
+    attention: (L, H), total variation of each head's rows, averaged over the queries: the share of
     its attention that moved to other keys, from 0 to 1.
-    `divergence`: Kullback-Leibler, in nats, of the next-token distribution; `likeliest`: the ids of
-    the likeliest next token before and after. Both None for a model that predicts none.
+    divergence: Kullback-Leibler divergence of the next-token distributions, in nats. likeliest: ids
+    of the most likely next token before and after. Both are None for a model without predictions.
     """
 
     n_kv_heads: int
@@ -63,13 +63,13 @@ def outcome(model: Transformer, token_ids: Tensor) -> PoolingResult:
 
 
 def drift(before: PoolingResult, after: PoolingResult, n_kv_heads: int) -> HiddenStateDrift:
-    """What changed from one outcome to the other, of the same text.
+    """Compare two outcomes of the same text.
 
-    Raises: ValueError for outcomes of different shapes.
+    Raises: ValueError if the outcomes have different shapes.
     """
     if before.weights.shape != after.weights.shape or before.hidden.shape != after.hidden.shape:
         raise ValueError(
-            f"outcomes of one text have equal shapes, got weights {tuple(before.weights.shape)} "
+            f"outcomes of one text must match in shape, got weights {tuple(before.weights.shape)} "
             f"and {tuple(after.weights.shape)}"
         )
     moved = (after.weights - before.weights).abs().sum(-1).mean(-1) / 2  # (L, H, T, S) -> (L, H)

@@ -142,7 +142,7 @@ def test_a_full_cache_says_so_and_starts_again_from_its_last_half(decoder: Trans
         assert_close(one.logits, last_logits(decoder, seen), atol=1e-5, rtol=0)
         assert one.flops == forward_flops(decoder.config, one.n_run, one.n_held)
     for room in (4, 13):  # less than the prompt, and as much as the whole text
-        with pytest.raises(ValueError, match=f"room of {room}"):
+        with pytest.raises(ValueError, match=f"cache of {room} rows"):
             list(start_again(decoder, TEXT, len(PROMPT), room))
 
 
