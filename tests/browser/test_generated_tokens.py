@@ -49,13 +49,13 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     row = text(page).locator(".row")
     press(row, "ArrowRight")
     said = read_by_keyboard(text(page), "“Two”: ")
-    assert re.fullmatch(r"“Two”: .*\d%, writes .+", said)
+    assert re.fullmatch(r"“Two”: .*\d%, adds .+", said)
     page.keyboard.press("End")  # the one that was chosen; those after it are not there
     expect(text(page).locator(".readout")).to_contain_text("chosen with probability")
     expect(text(page).locator(".token:not(.bare)").last).to_have_class(re.compile("asks"))
     with settings(page) as opened:
         press(opened.get_by_test_id("stCheckbox").locator("input"), "Space")
-    expect(text(page).locator(".title")).to_contain_text("the first token left out")
+    expect(text(page).locator(".title")).to_contain_text("without the first token")
     press(row, "Home")
     expect(text(page).locator(".readout")).to_contain_text("“\u2068Two\u2069”: 0%, ")
 
@@ -99,11 +99,11 @@ def test_a_run_is_stopped_and_taken_up_again(page: Page, site: Site):
 
 def test_settings_wait_for_run_and_are_in_the_link(page: Page, site: Site, other: Page):
     open_page(page, site, ADDRESS, "Generated tokens")
-    expect(page.get_by_text("6 tokens, one step each, at temperature 0, made in")).to_be_visible()
+    expect(page.get_by_text("6 tokens, one step each, at temperature 0, in")).to_be_visible()
     set_slider(page, "New tokens", 0, -2)
     set_slider(page, "Temperature", 0, 3)
     settled(page)
-    expect(page.get_by_text("6 tokens, one step each, at temperature 0, made in")).to_be_visible()
+    expect(page.get_by_text("6 tokens, one step each, at temperature 0, in")).to_be_visible()
     # what was moved is still moved, and who opens this address gets it
     expect_parameter(page, "generated_tokens_new", "4")
     expect_parameter(page, "generated_tokens_temperature", "0.15")
@@ -113,7 +113,7 @@ def test_settings_wait_for_run_and_are_in_the_link(page: Page, site: Site, other
         expect(slider(page, "Temperature")).to_have_value("0.15")
         seed.fill("9")
         press(page.get_by_role("button", name="Run", exact=True), "Enter")
-    said = "4 tokens, one step each, at temperature 0.15 with seed 9, made in"
+    said = "4 tokens, one step each, at temperature 0.15 with seed 9, in"
     expect(page.get_by_text(said)).to_be_visible()
     expect_parameter(page, "generated_tokens_new", "4")
     expect_parameter(page, "generated_tokens_temperature", "0.15")

@@ -47,7 +47,7 @@ def visit(page: Page, site: Site, **query: str) -> Locator:
 @pytest.mark.parametrize("model", [ENCODER, DECODER])
 def test_what_is_read_is_the_tensor_within_what_is_said(page: Page, site: Site, model: str):
     figure = visit(page, site, heads_model=model)
-    stated = page.get_by_text("A value read here is within").inner_text()
+    stated = page.get_by_text("These values are rounded to").inner_text()
     bound = float(re.search(r"±([\d.e-]+) of", stated)[1])  # type: ignore[index]
     for layer, head, row, column in ((0, 2, 4, 3), (5, 8, 6, 0), (2, 0, 5, 5)):
         expected, tokens = attention(model, SENTENCE, layer, head)

@@ -691,7 +691,7 @@ def test_a_run_that_changes_nothing_in_the_picture_does_not_move_it(own_page: Pa
           .observe(canvas, { attributeFilter: ["data-walking"] })"""
     )
     own_page.get_by_role("radio", name="What training changes").click()
-    expect(own_page.get_by_text("numbers, and training changes")).to_be_visible()
+    expect(own_page.get_by_text("Training changes the")).to_be_visible()
     settled(own_page)
     expect(picture).not_to_have_attribute("data-moved", "true")
     press(picture, "Enter")  # what moves it would have been seen

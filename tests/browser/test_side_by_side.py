@@ -119,5 +119,5 @@ def test_the_first_change_of_a_setting_moves_no_control(page: Page, site: Site):
     with settings(page) as opened:
         press(opened.get_by_role("radio", name="words"), "Space")
         expect(page.get_by_text("1 changed")).to_be_in_viewport(ratio=1)
-        expect(page.get_by_text("Chosen pair: ")).to_be_visible()
+        expect(page.get_by_text("Selected pair: ")).to_be_visible()
         assert button.bounding_box() == before

@@ -42,7 +42,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(page: Page, site: S
     # a preset and a swap: what they set is in the link of the very run that they cause
     choose_example(page, "woman: brush or portrait?")
     link(page, "word_pairs_query=woman")
-    click(page.get_by_role("button", name="Swap the first two"))
+    click(page.get_by_role("button", name="Swap query and A"))
     address = link(page, "word_pairs_a=woman")
     said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
     assert urllib.parse.urlsplit(address).path == "/word-pairs"
@@ -60,7 +60,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(page: Page, site: S
     assert "A: brush → woman" in "".join(svg.itertext())
     # a slow browser still gets the file after other visitors' runs, at whose ends Streamlit cleans
     for query in ("brush", "woman", "brush"):
-        click(page.get_by_role("button", name="Swap the first two"))
+        click(page.get_by_role("button", name="Swap query and A"))
         link(page, f"word_pairs_a={query}")
     assert other.request.get(download.value.url).ok
 

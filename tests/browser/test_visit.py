@@ -178,7 +178,7 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     said = f"{labels[0]} gives {share} of its attention to {labels[1]}"
     expect(page.get_by_text(said)).to_be_in_viewport()
     share = percent(float(other.weights[other_head.layer, other_head.head, query, key]))
-    expect(page.get_by_text(f"The same pair: {share}.")).to_be_in_viewport()
+    expect(page.get_by_text(f"Same pair: {share}.")).to_be_in_viewport()
     assert visitor.acts <= 1
 
     # what the cache saves over 100 tokens

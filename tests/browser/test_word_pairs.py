@@ -45,7 +45,7 @@ def test_a_question_asked_and_turned_round_with_the_keyboard(page: Page, site: S
     expect(page.get_by_text("“\u2068woman\u2069” gives at most")).to_be_visible()
     expect(page).to_have_url(re.compile("word_pairs_query=woman"))
     expect(largest_on_a(page)).to_have_text(percent(largest("woman", "brush")))
-    press(page.get_by_role("button", name="Swap the first two"), "Enter")
+    press(page.get_by_role("button", name="Swap query and A"), "Enter")
     expect(page.get_by_text("“\u2068brush\u2069” gives at most")).to_be_visible()
     expect(largest_on_a(page)).to_have_text(percent(largest("brush", "woman")))
     # the question of the lectures about this sentence begins with brush: not in the address

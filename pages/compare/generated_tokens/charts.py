@@ -1,6 +1,6 @@
-"""The charts of the page "Generated tokens": tables in, Altair charts out.
+"""Altair charts of the page "Generated tokens".
 
-Tokens are a visitor's or a model's text: they stand in the column `token` and nowhere else.
+Tokens come from users and models, so they appear only in the column `token`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ DASHES = [[1, 0], [6, 3], [2, 3]]
 
 
 def bars(row: pd.DataFrame, largest: float) -> alt.Chart:
-    """The row of a step as bars, with room for all keys of the run: nothing moves between steps.
+    """The weights of a step as bars. The axis has all keys of the run, so bars keep their place.
 
-    row: as `step.row`. largest: where the axis ends.
+    row: from `step.row`. largest: the upper end of the axis.
     """
     return (
         alt.Chart(row.dropna(), height=260)
@@ -42,13 +42,13 @@ def bars(row: pd.DataFrame, largest: float) -> alt.Chart:
 
 
 def sink_weight(table: pd.DataFrame) -> alt.Chart:
-    """Weight on the first token and its share of what is written; table as `sink.by_layer`."""
+    """Weight on the first token and its share of the output. Table: `sink.by_layer`."""
     y = alt.Y("value:Q", title="share of a row", scale=alt.Scale(domain=[0, 1]))
     return _lines(table, {WEIGHT: VERMILLION, SHARE: BLUE, EVEN: PURPLE}, y)
 
 
 def sink_ratios(table: pd.DataFrame) -> alt.Chart:
-    """Lengths of the first token's vectors over the median of the others, by layer."""
+    """Lengths of the first token's vectors relative to the median of the others, by layer."""
     colours = {STATE: STREAM, VALUE: VALUES, KEY: KEYS}
     values = table[list(colours)].to_numpy().ravel()
     marks = decades([*values[values > 0].tolist(), 1.0])
@@ -56,7 +56,7 @@ def sink_ratios(table: pd.DataFrame) -> alt.Chart:
 
 
 def _lines(table: pd.DataFrame, colours: Mapping[str, str], y: alt.Y) -> alt.Chart:
-    """A line for each of these columns of the table, over its layers."""
+    """One line per column, over the layers of the table."""
     names = list(colours)
     legend = alt.Legend(orient="top", symbolType="stroke", columns=3, symbolStrokeWidth=3)
     layers = [0, max(int(table["layer"].max()), 1)]
