@@ -31,7 +31,7 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
 
 def predictions(table: pd.DataFrame) -> alt.Chart:
     """Two bars per token, its probability before and after. Table: `before_and_after`."""
-    colours = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
+    colors = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
     every_token = alt.Axis(labelLimit=140, labelOverlap=False, labelFontSize=13)
     return (
         alt.Chart(table, height=400)
@@ -46,7 +46,7 @@ def predictions(table: pd.DataFrame) -> alt.Chart:
             ),
             alt.YOffset("which:N", sort=[BEFORE, AFTER]),
             alt.X("probability:Q", title="probability", scale=alt.Scale(zero=True)),
-            alt.Color("which:N", title=None, legend=alt.Legend(orient="top"), scale=colours),
+            alt.Color("which:N", title=None, legend=alt.Legend(orient="top"), scale=colors),
             tooltip=[
                 alt.Tooltip("token:N"),
                 alt.Tooltip("which:N", title="with"),

@@ -82,8 +82,8 @@ def predictions_table(question: AblationTarget, changed: Effect) -> pd.DataFrame
             BEFORE: np.exp(before[ids], dtype=np.float64),
             AFTER: np.exp(after[ids], dtype=np.float64),
             "Δ log p": after[ids] - before[ids],
-            "place before": [int((before > before[i]).sum()) + 1 for i in ids],
-            "place after": [int((after > after[i]).sum()) + 1 for i in ids],
+            "rank before": [int((before > before[i]).sum()) + 1 for i in ids],
+            "rank after": [int((after > after[i]).sum()) + 1 for i in ids],
             "id": ids,
         }
     )

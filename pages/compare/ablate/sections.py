@@ -77,7 +77,8 @@ def _over(
     with right:
         if ranked is not None:
             st.text(
-                f"Effect of each head alone ({kind}). Click a cell or a row to switch off that head too."
+                f"Effect of each head alone ({kind}). Click a cell or a row to switch off that "
+                "head too."
             )
         elif job is not None and job.error:
             messages.problem(job.error)

@@ -49,18 +49,18 @@ def sink_weight(table: pd.DataFrame) -> alt.Chart:
 
 def sink_ratios(table: pd.DataFrame) -> alt.Chart:
     """Lengths of the first token's vectors relative to the median of the others, by layer."""
-    colours = {STATE: STREAM, VALUE: VALUES, KEY: KEYS}
-    values = table[list(colours)].to_numpy().ravel()
+    colors = {STATE: STREAM, VALUE: VALUES, KEY: KEYS}
+    values = table[list(colors)].to_numpy().ravel()
     marks = decades([*values[values > 0].tolist(), 1.0])
-    return _lines(table, colours, alt.Y("value:Q", title="times the median length", **marks))
+    return _lines(table, colors, alt.Y("value:Q", title="times the median length", **marks))
 
 
-def _lines(table: pd.DataFrame, colours: Mapping[str, str], y: alt.Y) -> alt.Chart:
+def _lines(table: pd.DataFrame, colors: Mapping[str, str], y: alt.Y) -> alt.Chart:
     """One line per column, over the layers of the table."""
-    names = list(colours)
+    names = list(colors)
     legend = alt.Legend(orient="top", symbolType="stroke", columns=3, symbolStrokeWidth=3)
     layers = [0, max(int(table["layer"].max()), 1)]
-    colour_scale = alt.Scale(domain=names, range=list(colours.values()))
+    color_scale = alt.Scale(domain=names, range=list(colors.values()))
     dashes = alt.Scale(domain=names, range=DASHES)
     return (
         alt.Chart(table.melt("layer", names, "what", "value"), height=320)
@@ -72,7 +72,7 @@ def _lines(table: pd.DataFrame, colours: Mapping[str, str], y: alt.Y) -> alt.Cha
                 scale=alt.Scale(domain=layers, nice=False),
             ),
             y,
-            alt.Color("what:N", title=None, legend=legend, scale=colour_scale),
+            alt.Color("what:N", title=None, legend=legend, scale=color_scale),
             alt.StrokeDash("what:N", title=None, legend=legend, scale=dashes),
             tooltip=[
                 alt.Tooltip("layer:Q"),

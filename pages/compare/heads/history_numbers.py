@@ -149,13 +149,13 @@ def _largest(values: np.ndarray) -> Found:
 def _context(kept: History) -> str:
     few, many = kept.losses[f"after_{FEW}"], kept.losses[f"after_{MANY}"]
     if not kept.causal:
-        return "BERT reads the words on both sides, so its loss isn't split by the number of earlier tokens."
+        return "BERT reads the words on both sides, so its loss isn't split by earlier tokens."
     number = kept.learns_from_context
     if number is not None:
         return (
-            f"**In-context learning** begins at step {kept.steps[number]:,}. From then on, the loss "
-            f"of a token is at least {MARGIN} lower if {MANY} tokens come before it instead of {FEW} "
-            f"(at that step, {many[number]:.2f} instead of {few[number]:.2f})."
+            f"**In-context learning** begins at step {kept.steps[number]:,}. From then on, the "
+            f"loss of a token is at least {MARGIN} lower if {MANY} tokens come before it instead "
+            f"of {FEW} (at that step, {many[number]:.2f} instead of {few[number]:.2f})."
         )
     both = np.flatnonzero(~np.isnan(many))
     if not len(both):

@@ -30,7 +30,7 @@ def differences(table: pd.DataFrame, largest: float) -> alt.Chart:
     """
     powers = range(-7, max(-4, math.ceil(math.log10(largest or 1e-4))) + 1)
     names = [WEIGHTS, HIDDEN]
-    colours = alt.Scale(domain=names, range=[BLUE, VERMILLION])
+    colors = alt.Scale(domain=names, range=[BLUE, VERMILLION])
     shapes = alt.Scale(domain=names)  # the same domain as the colors merges both legends
     legend = alt.Legend(orient="top")
     y = alt.Y(
@@ -49,7 +49,7 @@ def differences(table: pd.DataFrame, largest: float) -> alt.Chart:
         .encode(
             alt.X("layer:Q", title="layer", axis=alt.Axis(tickMinStep=1)),
             y,
-            alt.Color("of:N", title=None, legend=legend, scale=colours),
+            alt.Color("of:N", title=None, legend=legend, scale=colors),
             alt.Shape("of:N", title=None, legend=legend, scale=shapes),
             tooltip=[
                 alt.Tooltip("of:N"),

@@ -96,7 +96,7 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
         values=[0, largest / 2, largest],
         format=".3f",
     )
-    colours = alt.Scale(domain=[0, largest], range=WEIGHTS, interpolate="rgb")
+    colors = alt.Scale(domain=[0, largest], range=WEIGHTS, interpolate="rgb")
     heads = alt.Chart().encode(
         alt.X("head:O", title="head", axis=axis),
         alt.Y("layer:O", title="layer", axis=axis),
@@ -107,7 +107,7 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
         ],
     )
     cells = heads.mark_rect(stroke=PAPER, strokeWidth=1).encode(
-        alt.Color("weight:Q", scale=colours, legend=legend)
+        alt.Color("weight:Q", scale=colors, legend=legend)
     )
     # in both themes, large weights are bright and small ones dark
     on_large = {"test": alt.datum.weight > largest / 2, "value": DARK}
@@ -138,7 +138,7 @@ def against(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
     x = alt.X("A:Q", title="weight on A", scale=weight)
     y = alt.Y("B:Q", title="weight on B", scale=weight)
     legend = alt.Legend(orient="top")
-    colours = alt.Scale(domain=names, range=[BLUE, GREY, VERMILLION])
+    colors = alt.Scale(domain=names, range=[BLUE, GREY, VERMILLION])
     shapes = alt.Scale(domain=names, range=["circle", "square", "triangle-up"])
     line = alt.Chart(alike).mark_line(color=INK, strokeWidth=1, strokeDash=[4, 4]).encode(x, y)
     points = (
@@ -147,7 +147,7 @@ def against(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
         .encode(
             x,
             y,
-            alt.Color("prefers:N", title=None, legend=legend, scale=colours),
+            alt.Color("prefers:N", title=None, legend=legend, scale=colors),
             alt.Shape("prefers:N", title=None, legend=legend, scale=shapes),
             tooltip=[
                 alt.Tooltip("layer:O"),

@@ -37,7 +37,7 @@ def _first_question(passed: OnePass) -> Question:
         f"text read from in {run.title}?",
         right=choices[not alone],
         wrong=(choices[alone], "From the token after it"),
-        because=f"On average over {n_layers} layers of {n_heads} heads, it gives {others:.1%} of its "
+        because=f"Averaged over all {n_layers * n_heads} heads, it gives {others:.1%} of its "
         f"attention to other tokens. {'A decoder hides all later tokens.' if run.causal else ''}",
     )
 

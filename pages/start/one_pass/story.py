@@ -22,8 +22,8 @@ from ui.text import number_text
 from ui.text.number_text import counted
 
 SAYS_OF_A_HEAD = (
-    "Each row is a token. In q, k, v and context, columns are the entries of the head's vectors. In "
-    "scores and weights, they're the tokens that the row can look at."
+    "Each row is a token. In q, k, v and context, columns are the entries of the head's vectors. "
+    "In scores and weights, they're the tokens that the row can look at."
 )
 STEPS = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
 
@@ -308,8 +308,8 @@ def _out_of_the_model(told: Told) -> list[Caption]:
         ),
         Caption(
             "Then it starts over",
-            "The chosen token is added to the text, and the model runs again. The keys and values of "
-            "the earlier tokens stay the same, so the KV cache keeps them.",
+            "The chosen token is added to the text, and the model runs again. The keys and "
+            "values of the earlier tokens stay the same, so the KV cache keeps them.",
             "whole",
             "cache",
         ),

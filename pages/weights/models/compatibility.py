@@ -21,8 +21,8 @@ def panel() -> None:
         max_chars=MAX_CHARACTERS,
         key="models_question",
         placeholder='{"model_type": "llama", "hidden_size": 2048, ...}   or   organization/model',
-        help="Folders are searched in the directory set by ATTENTION_LAB_MODELS, and Hub ids in the "
-        "local Hub cache. This check downloads nothing.",
+        help="We look for folders in the directory set by ATTENTION_LAB_MODELS, and for Hub ids in "
+        "the local Hub cache. This check downloads nothing.",
     ).strip()
     if not typed:
         return
@@ -34,7 +34,8 @@ def panel() -> None:
         messages.problem(error)
         if "/" in typed and downloads.downloads_allowed():
             st.text(
-                "You can also start its download below. If the model can't load, the download won't start."
+                "You can also start its download below. If the model can't load, the download "
+                "won't start."
             )
         return
     if not answer.loads:
