@@ -89,7 +89,7 @@ def test_rank_and_switch_off_the_strongest(page: Page, site: Site, other: Page):
     expect_parameter(page, "ablate_heads", *order[:1])
     click(page.get_by_role("button", name="Add next strongest head"))
     expect_parameter(page, "ablate_heads", *order[:2])
-    expect(page.get_by_text("One at a time, these heads add up to")).to_be_visible()
+    expect(page.get_by_text("Their separate effects add up to")).to_be_visible()
     # a click on a cell of the grid: layer 4 of 6, head 0 of 12
     grid = page.get_by_test_id("stVegaLiteChart").nth(1).locator("canvas, svg").first
     settled(page)
@@ -103,9 +103,9 @@ def test_rank_and_switch_off_the_strongest(page: Page, site: Site, other: Page):
     # the link restores it all
     settled(page)
     other.goto(page.url)
-    sums = page.get_by_text("One at a time, these heads add up to").inner_text()
+    sums = page.get_by_text("Their separate effects add up to").inner_text()
     assert sums.count(" + ") == 2
-    expect(other.get_by_text("One at a time, these heads add up to")).to_have_text(sums)
+    expect(other.get_by_text("Their separate effects add up to")).to_have_text(sums)
     for head in heads:
         expect(other.get_by_test_id("stMultiSelect").get_by_text(head)).to_be_visible()
 
@@ -115,7 +115,7 @@ def test_by_keyboard_alone(page: Page, site: Site):
     expect(page.get_by_text("we compare its hidden states")).to_be_visible()
     choose(page.get_by_test_id("stMultiSelect").locator("input"), "L4H7")
     expect(page).to_have_url(re.compile("ablate_heads=L4H7"))
-    expect(page.get_by_text("One at a time, these heads add up to")).to_be_visible()
+    expect(page.get_by_text("Their separate effects add up to")).to_be_visible()
     page.keyboard.press("Escape")
     type_text(page, "Text", "Two lamps " * 20)  # too long to be ranked unasked
     expect(page.get_by_text("42 tokens.")).to_be_visible()

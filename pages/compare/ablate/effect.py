@@ -48,14 +48,18 @@ def claim(question: AblationTarget, changed: Effect, heads: Sequence[str], n_hea
     which = "one head" if len(heads) == 1 else f"{len(heads)} heads"
     start = f"Switch off {which} out of {n_heads}"
     if changed.before is None or changed.after is None:
-        return f"{start} and the hidden states change: 1 − cosine is {changed.size:.4f} on average."
+        return f"{start} and the hidden states change: the mean 1 − cosine is {changed.size:.4f}."
     top = int(changed.before.argmax())
     verb = "still predicts" if top == int(changed.after.argmax()) else "forgets"
     token = isolated(token_text.piece(models.get(question.model).tokenizer, top))
     before, after = (
         percent(np.exp(float(log_p[top]))) for log_p in (changed.before, changed.after)
     )
-    return f"{start} and the model {verb} “{token}”. Its probability goes from {before} to {after}."
+    change = "falls" if changed.after[top] < changed.before[top] else "rises"
+    return (
+        f"{start} and the model {verb} “{token}”. "
+        f"Its probability {change} from {before} to {after}."
+    )
 
 
 def effect(question: AblationTarget, changed: Effect) -> None:
@@ -163,8 +167,8 @@ def honest(question: AblationTarget, changed: Effect, heads: Sequence[str], kind
         alone = zip(changed.alone, sorted(heads), strict=True)
         sizes = " + ".join(f"{size:.3f} ({head})" for size, head in alone)
         lines.append(
-            f"One at a time, these heads add up to {sizes} = {sum(changed.alone):.3f} {unit}. "
-            f"Together, their effect is {changed.size:.3f}."
+            f"Their separate effects add up to {sizes} = {sum(changed.alone):.3f} {unit}. "
+            f"The combined effect is {changed.size:.3f}."
         )
     elif len(heads) > 1:
         lines.append("The text is too long to also switch off each head separately.")

@@ -23,7 +23,7 @@ TEXT, MODEL, HEADS, KIND, POSITION = (
 # Widget values of each preset, found by ranking all heads on these sentences.
 # Presets of a model that isn't installed are left out.
 PRESETS: dict[str, dict[str, object]] = {
-    "one head off, Rome forgotten": {TEXT: CAPITAL, MODEL: SMOLLM2, HEADS: ["L23H4"], KIND: "zero"},
+    "forgetting Rome": {TEXT: CAPITAL, MODEL: SMOLLM2, HEADS: ["L23H4"], KIND: "zero"},
     "three small effects, one large": {
         TEXT: "When Mary and John went to the store, John gave a drink to",
         MODEL: SMOLLM2, HEADS: ["L1H5", "L1H3", "L29H1"], KIND: "zero",

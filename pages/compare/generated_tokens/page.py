@@ -74,7 +74,7 @@ if CHOICES in shown:
         {"probability": partial(written, form=".3f")}
     )
     if generation.settings.temperature:
-        st.markdown("These probabilities are before temperature.")
+        st.markdown("These are the model's probabilities before temperature is applied.")
     with st.container(
         height=248, border=False
     ):  # one extra row for a chosen token outside the top tokens
@@ -116,7 +116,7 @@ if SINK in shown:
         )
         with st.container(horizontal=True):
             tables.download(
-                "Download texts (CSV)",
+                "Download variants (CSV)",
                 measurements.experiments,
                 "sink_beginnings.csv",
                 key="generated_tokens_sink_csv",

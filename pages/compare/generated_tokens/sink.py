@@ -157,8 +157,8 @@ def summary(measurements: SinkMeasurements) -> str:
         f"**{float(sink.state_ratio[peak]):.1f} times** as long as the median state. Coordinate "
         f"{int(sink.coordinate[peak])} alone accounts for {float(sink.concentration[peak]):.0%} of "
         f"the squared length.\n"
-        f"- **Position or word?** In {n_same} of the {n_seen} texts below that can see position 0, "
-        "position 0 gets the most attention."
+        f"- **Position or word?** Position 0 gets the most attention in {n_same} of the {n_seen} "
+        "texts below where it's visible."
     )
 
 

@@ -146,8 +146,8 @@ def sentence(maps: HeadMaps, step: int) -> str:
     best = int(row.argmax())
     labels, probability = generation.labels, np.exp(generation.trace.logprobs[step])
     most = (
-        f"gives most of its attention, {percent(row[best])}, to “{isolated(labels[best])}” "
-        f"(position {best})."
+        f"attends most to “{isolated(labels[best])}” (position {best}), with a weight of "
+        f"{percent(row[best])}."
         if row[best] > 0
         else "gives all its attention to the token that is left out here."
     )

@@ -82,7 +82,7 @@ if result.sees:
     if result.sees_other:
         st.text(f"No head gives “{word_b}” more than {percent(result.other_weights.max())}.")
 else:
-    claim_place.text("An encoder can look at every word, a decoder only at earlier ones.")
+    claim_place.markdown("An encoder can look at every word, a decoder only at earlier ones.")
     messages.problem(
         f"{run.title} reads from left to right, so “{query}” can't look at “{word_a}”, which comes "
         "later. Swap the two words or choose an encoder.",
@@ -96,7 +96,7 @@ metrics[2].metric(
     "Heads preferring A, B",
     f"{(result.preference > 0).sum()}, {(result.preference < 0).sum()}",
 )
-metrics[3].metric("Stronger than other pairs", f"{result.beaten} of {len(result.others)}")
+metrics[3].metric("Weaker word pairs", f"{result.beaten} of {len(result.others)}")
 
 shown = parts("word_pairs_part", (STRONGEST, AGAINST))
 if result.sees and STRONGEST in shown:

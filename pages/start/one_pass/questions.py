@@ -44,7 +44,7 @@ def _first_question(passed: OnePass) -> Question:
 
 def _length_question(passed: OnePass, token: int) -> Question | None:
     norms = passed.state_norms[:, token]
-    if not (norms[0] and norms[-1]):  # zeros do not grow by any factor
+    if not (norms[0] and norms[-1]):  # a zero vector has no growth factor
         return None
     growth = float(norms[-1] / norms[0])
     right, wrong = nearest(float(np.log(growth)), {k: float(np.log(v)) for k, v in GROWTH.items()})

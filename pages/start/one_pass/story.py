@@ -124,8 +124,8 @@ def _into_the_model(told: Told) -> list[Caption]:
         ),
         Caption(
             "How the model knows the word order",
-            "Attention compares any two tokens, wherever they are, and would not notice their "
-            f"order. {position}",
+            "Attention compares any two tokens in the same way, wherever they are, so it can't see "
+            f"their order. {position}",
             "whole",
             "position",
         ),
@@ -220,7 +220,7 @@ def _scaled(told: Told) -> str:
     head, query, key = told.head, told.query, told.key
     score = f"{head.scaled[query, key]:.3g}"
     divided = (
-        f"The score is not divided, because that is switched off: {score}."
+        f"The score isn't divided, because scaling is switched off: {score}."
         if "scale" in told.off
         else f"The score is divided by √{head.q.shape[1]}, so that it doesn't grow with the size "
         f"of the head: {score}."
@@ -230,12 +230,12 @@ def _scaled(told: Told) -> str:
         return f"{divided} " + (
             "Nothing is hidden, because the mask is switched off."
             if off
-            else "Nothing is hidden here: this model may look both ways."
+            else "Nothing is hidden here: this model can look both ways."
         )
     visible = int(np.isfinite(head.scaled[query]).sum())
     return (
-        f"{divided} {told.label(query)} may look at {counted(visible, 'token')}; later ones get "
-        "minus infinity."
+        f"{divided} {told.label(query)} can see {counted(visible, 'token')}; later ones get a "
+        "score of minus infinity."
     )
 
 
@@ -258,13 +258,13 @@ def _weighted(told: Told) -> str:
 def _out_of_the_model(told: Told) -> list[Caption]:
     passed, spec, query = told.passed, told.spec, told.query
     neuron, written = int(told.layer.neurons[query, 0]), told.layer.written[query, 0]
-    bias = " and of a learned bias" if told.has_feed_forward_bias else ""
+    bias = " and a learned bias" if told.has_feed_forward_bias else ""
     adds = (
-        "It is switched off in this layer and adds nothing."
+        "It's switched off in this layer and adds nothing."
         if f"F{told.layer.layer}" in told.off
         else f"To {told.label(query)} it adds a vector of length "
-        f"{told.layer.norms['mlp_output'][query]:.3g}: the sum of what all its neurons write"
-        f"{bias}. Neuron {neuron} writes the longest piece, {written:.3g}."
+        f"{told.layer.norms['mlp_output'][query]:.3g}: the sum of its neurons' outputs"
+        f"{bias}. Neuron {neuron} contributes the longest vector, {written:.3g}."
     )
     feed_forward = Caption(
         "Then every token works on its own",
@@ -293,7 +293,7 @@ def _out_of_the_model(told: Told) -> list[Caption]:
     return [
         feed_forward,
         Caption(
-            f"The same, {spec.n_layers} times",
+            f"All {spec.n_layers} layers do the same",
             "Every layer has its own weights. Point at the number of a layer to read what the "
             "model would predict if it stopped there.",
             "whole",

@@ -15,7 +15,7 @@ from serving.cache import cached
 from serving.heads import HeadId
 from serving.one_pass import OnePass, OpenHead, OpenLayer
 
-NOTHING = "nothing: computed from the text"
+NOTHING = "none: computed from the text"
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ def test_the_words_on_learning_from_the_context():
     for after_200, said in (
         (many, f"begins at step {real.steps[2]:,}"),
         (few, "doesn't begin"),
-        (few * np.nan, "has not come"),
+        (few * np.nan, "hasn't reached"),
     ):
         losses = dict(real.losses) | {"after_40": few, "after_200": after_200}
         assert said in history_numbers.notice(replace(real, losses=losses), 0)

@@ -150,7 +150,7 @@ def averaged(weights: Tensor, layer: int | None, head: int | None) -> Tensor:
     """The map of one head, or a mean: (L, H, T, S) -> (T, S).
 
     Without a head, it's the mean over the heads of the layer; without a layer, over all heads. Rows
-    of a mean still sum to 1, but no single head looks like it.
+    of a mean still sum to 1, but no single head has this pattern.
     Raises: ValueError for a head without a layer, or an index out of range.
     """
     n_layers, n_heads = weights.shape[:2]
