@@ -143,8 +143,8 @@ with st.expander("How to read this"):
         "somewhere. Decoders use the first token because every token can see it. It's called an "
         "**attention sink** (Xiao et al. 2023, arXiv:2309.17453). A few huge coordinates mark this "
         "token (Sun et al. 2024, arXiv:2402.17762).\n"
-        "- *Attention it gets* is a mean over all heads and all later tokens. *Value written* is "
-        "the length ||v W_O||: what a head would add for this key at a weight of 1."
+        "- *Attention it gets* is a mean over all heads and all later tokens. *Value* is the "
+        "length ||v W_O||: what a head would add for this key at a weight of 1."
     )
 
 with st.expander("The code that computed this"):

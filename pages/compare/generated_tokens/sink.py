@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 # Replacements for the first token: two words, a period and a line break. None is special.
 _OTHERS = (" the", ".", "\n", " zebra")
 
-WEIGHT, SHARE, EVEN = "weight", "share written", "even weight"
-STATE, KEY, VALUE = "state", "key", "value written"
+WEIGHT, SHARE, EVEN = "weight", "share of the output", "uniform weight"
+STATE, KEY, VALUE = "state", "key", "value (v W_O)"
 
 
 @dataclass(frozen=True)

@@ -214,8 +214,8 @@ def row_table(maps: HeadMaps, step: int) -> pd.DataFrame:
             "position": range(query + 1),
             "token": maps.generation.labels[seen],
             "weight": maps.weights[query, seen],
-            "weight as computed": maps.computed[query, seen],
-            "length written": maps.written[query, seen],
+            "computed weight": maps.computed[query, seen],
+            "length of the output": maps.written[query, seen],
         }
     )
 

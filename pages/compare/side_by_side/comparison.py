@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 TOKENS, UNITS, WORDS = "tokens", "shared units", "words"
 VIEWS = (TOKENS, UNITS, WORDS)
 Cell = tuple[int, int]
-HIDDEN_BOTH = "masked on both sides: decoders can't look ahead"
-HIDDEN_ONE = "not comparable: the decoder can't look ahead"
+HIDDEN_BOTH = "masked on both sides, because decoders can't look ahead"
+HIDDEN_ONE = "not comparable, because the decoder can't look ahead"
 
 
 @dataclass(frozen=True)

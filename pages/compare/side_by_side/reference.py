@@ -15,7 +15,7 @@ from serving.cache import cached
 from serving.limits import MAX_MAP_TOKENS
 from serving.prompts import prepare
 from ui.charts.show import show as show_chart
-from ui.text.number_text import written
+from ui.text.number_text import difference
 from ui.widgets import messages
 from ui.widgets.plain_table import plain_table
 
@@ -62,13 +62,10 @@ class Reference:
         }
         if differences.logits is not None:
             largest_by_name["logits"] = differences.logits
-        listed = ", ".join(
-            f"{name} {written(value, '.1e')}" for name, value in largest_by_name.items()
-        )
-        identical = "" if differences.largest else " Both results are identical, bit for bit."
+        listed = ", ".join(f"{name} {difference(value)}" for name, value in largest_by_name.items())
         return (
             f"Largest differences between our core and {differences.reference} from transformers, "
-            f"for {self.title} on {self.n_tokens} tokens in float32: {listed}.{identical}"
+            f"for {self.title} on {self.n_tokens} tokens in float32: {listed}."
         )
 
 

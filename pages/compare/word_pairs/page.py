@@ -140,7 +140,7 @@ with st.expander("How to read this"):
     st.markdown(
         "- A word can consist of several tokens. Its weights are **summed over its key tokens** "
         "and **averaged over its query tokens**. Punctuation marks count as words.\n"
-        f"- *{search.RANK.capitalize()}* is 1 plus the number of words that get more weight than "
+        f"- The *{search.RANK}* is 1 plus the number of words that get more weight than "
         "A. It ranks words, not tokens: a word's tokens are added up first, and a special token "
         "such as [CLS] counts as a word. *Contribution* is the weight times the length of the "
         "head's output for that token.\n"

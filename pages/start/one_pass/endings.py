@@ -77,7 +77,7 @@ def _cosines(vectors: np.ndarray, token: int) -> np.ndarray:
 
 
 def side_by_side(decoder: Ending, encoder: Ending) -> pd.DataFrame:
-    """One row per question, one column per model."""
+    """One row per property, one column per model."""
     rows: dict[str, list[str]] = {
         "layers, heads per layer": [],
         "length of the text": [],
@@ -103,7 +103,7 @@ def side_by_side(decoder: Ending, encoder: Ending) -> pd.DataFrame:
     titles = [one.passed.run.title for one in (decoder, encoder)]
     kinds = ("decoder", "encoder")
     names = [f"{title} ({kind})" for title, kind in zip(titles, kinds, strict=True)]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=names).reset_index(names="question")
+    return pd.DataFrame.from_dict(rows, orient="index", columns=names).reset_index(names="property")
 
 
 def _alike(one: Ending) -> str:
