@@ -63,7 +63,7 @@ def test_the_main_path(page: Page, site: Site):
 
 def test_rank_and_switch_off_the_strongest(page: Page, site: Site, other: Page):
     open_page(page, site, LINK, "Ablate")
-    expect(page.get_by_text("we compare its hidden states")).to_be_visible()
+    expect(page.get_by_text("has no masked-word head, so")).to_be_visible()
     # where the text below stands, counted from the title: a click may scroll the page
     distance = (
         "[...document.querySelectorAll('h1, [data-testid=stExpander]')].slice(0, 2)"
@@ -112,7 +112,7 @@ def test_rank_and_switch_off_the_strongest(page: Page, site: Site, other: Page):
 
 def test_by_keyboard_alone(page: Page, site: Site):
     open_page(page, site, LINK, "Ablate")
-    expect(page.get_by_text("we compare its hidden states")).to_be_visible()
+    expect(page.get_by_text("has no masked-word head, so")).to_be_visible()
     choose(page.get_by_test_id("stMultiSelect").locator("input"), "L4H7")
     expect(page).to_have_url(re.compile("ablate_heads=L4H7"))
     expect(page.get_by_text("Their separate effects add up to")).to_be_visible()

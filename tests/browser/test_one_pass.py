@@ -173,7 +173,7 @@ def test_a_clicked_word_stays_selected_until_another_one_is(page: Page, site: Si
     assert label(picture, selected(picture)) == "geese"
     page.mouse.move(0, 0)
     read(picture, "^“geese” takes ")
-    expect(page.get_by_text("add to “\u2068geese\u2069” in every layer")).to_be_visible()
+    expect(page.get_by_text("adds to “\u2068geese\u2069” twice")).to_be_visible()
     page.reload()
     assert label(painted(page), selected(picture)) == "geese"
 
