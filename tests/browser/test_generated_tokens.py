@@ -34,14 +34,14 @@ def text(page: Page) -> Locator:
 def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     open_page(page, site, ADDRESS, "Generated tokens")
     expect(page.get_by_text("6 tokens, one step each")).to_be_visible()
-    expect(page.get_by_text("Step 5: ")).to_be_visible()
+    expect(page.get_by_text("In step 5, ")).to_be_visible()
     settled(page)
     height = text(page).evaluate("element => element.offsetHeight")
     press(page.get_by_role("button", name="Play"), "Enter")
-    expect(page.get_by_text("Step 6: ")).to_be_visible()
+    expect(page.get_by_text("In step 6, ")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
     set_slider(page, "Step", 0, -4)
-    expect(page.get_by_text("Step 2: ")).to_be_visible()
+    expect(page.get_by_text("In step 2, ")).to_be_visible()
     expect(page).to_have_url(re.compile("generated_tokens_step=2"))
     settled(page)
     # what is not there yet keeps its place
