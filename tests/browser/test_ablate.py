@@ -21,12 +21,12 @@ def selected(page: Page) -> list[str]:
 
 def test_the_main_path(page: Page, site: Site):
     open_page(page, site, LINK, "Ablate")
-    expect(page.get_by_text("Each head switched off alone (zero)")).to_be_visible()
-    press(page.get_by_role("button", name="Switch off the strongest"), "Enter")
+    expect(page.get_by_text("Effect of each head alone (zero)")).to_be_visible()
+    press(page.get_by_role("button", name="Switch off strongest head"), "Enter")
     expect(page).not_to_have_url(re.compile("L2H3"))
     settled(page)
     [strongest] = selected(page)
-    press(page.get_by_role("button", name="Add the next strongest"), "Enter")
+    press(page.get_by_role("button", name="Add next strongest head"), "Enter")
     expect(page).to_have_url(re.compile(r"(ablate_heads=L\d+H\d+.*){2}"))
     assert selected(page)[0] == strongest
     # a click on a cell of the grid: layer 4 of 6, head 0 of 12

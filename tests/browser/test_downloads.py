@@ -35,7 +35,7 @@ def test_a_link_after_a_preset_and_its_file(page: Page, site: Site, other: Page)
     # a preset and a swap: what they set is in the link of the very run that they cause
     choose_example(page, "woman: brush or portrait?")
     link(page, "word_pairs_query=woman")
-    click(page.get_by_role("button", name="Swap the first two"))
+    click(page.get_by_role("button", name="Swap query and A"))
     address = link(page, "word_pairs_a=woman")
     said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
     assert address.startswith(f"{site.url}/word-pairs?")
@@ -48,7 +48,7 @@ def test_a_link_after_a_preset_and_its_file(page: Page, site: Site, other: Page)
     assert "weights_on_a" in np.load(download.value.path())
     # a slow browser still gets the file after other visitors' runs, at whose ends Streamlit cleans
     for query in ("brush", "woman"):
-        click(page.get_by_role("button", name="Swap the first two"))
+        click(page.get_by_role("button", name="Swap query and A"))
         link(page, f"word_pairs_a={query}")
     assert other.request.get(download.value.url).ok
 

@@ -28,14 +28,14 @@ def text(page: Page) -> Locator:
 
 def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     open_page(page, site, ADDRESS, "Generated tokens")
-    expect(page.get_by_text("Step 5: ")).to_be_visible()
+    expect(page.get_by_text("In step 5, ")).to_be_visible()
     settled(page)
     height = text(page).evaluate(HEIGHT)
     press(page.get_by_role("button", name="Play"), "Enter")
-    expect(page.get_by_text("Step 6: ")).to_be_visible()
+    expect(page.get_by_text("In step 6, ")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
     set_slider(page, "Step", 0, -4)
-    expect(page.get_by_text("Step 2: ")).to_be_visible()
+    expect(page.get_by_text("In step 2, ")).to_be_visible()
     expect(page).to_have_url(re.compile("generated_tokens_step=2"))
     settled(page)
     # what is not there yet keeps its place
@@ -43,19 +43,19 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     row = text(page).locator(".row")
     press(row, "ArrowRight")
     said = read_by_keyboard(text(page), "“Two”: ")
-    assert re.fullmatch(r"“Two”: .*\d%, writes .+", said)
+    assert re.fullmatch(r"“Two”: .*\d%, adds .+", said)
     page.keyboard.press("End")  # the one that was chosen; those after it are not there
     expect(text(page).locator(".readout")).to_contain_text("chosen with probability")
     with settings(page) as opened:
         press(opened.get_by_test_id("stCheckbox").locator("input"), "Space")
-    expect(text(page).locator(".title")).to_contain_text("the first token left out")
+    expect(text(page).locator(".title")).to_contain_text("without the first token")
     press(row, "Home")
     expect(text(page).locator(".readout")).to_contain_text("“\u2068Two\u2069”: 0%, ")
 
 
 def test_settings_wait_for_run_and_are_in_the_link(page: Page, site: Site):
     open_page(page, site, ADDRESS, "Generated tokens")
-    before = page.get_by_text("6 tokens, one step each, at temperature 0, made in")
+    before = page.get_by_text("6 tokens, one step each, at temperature 0, in")
     expect(before).to_be_visible()
     set_slider(page, "New tokens", 0, -2)
     set_slider(page, "Temperature", 0, 3)
@@ -64,7 +64,7 @@ def test_settings_wait_for_run_and_are_in_the_link(page: Page, site: Site):
     # what was moved is still moved, and who opens this address gets it
     expect_parameter(page, "generated_tokens_new", "4")
     expect_parameter(page, "generated_tokens_temperature", "0.15")
-    said = "4 tokens, one step each, at temperature 0.15 with seed {}, made in"
+    said = "4 tokens, one step each, at temperature 0.15 with seed {}, in"
     seed = page.get_by_label("Seed", exact=True)
     with settings(page):
         expect(slider(page, "New tokens")).to_have_value("4")

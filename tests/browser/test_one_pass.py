@@ -188,7 +188,7 @@ def test_a_clicked_word_stays_selected_until_another_one_is(page: Page, site: Si
     expect(page.locator("figure.one-pass .readout")).to_have_text(re.compile("geese"))
     settled(page)
     assert label(picture, selected(picture)) == "geese"
-    expect(page.get_by_text("add to “\u2068geese\u2069” in every layer")).to_be_visible()
+    expect(page.get_by_text("adds to “\u2068geese\u2069” twice")).to_be_visible()
     settled(page)
     page.reload()
     assert label(painted(page), selected(picture)) == "geese"

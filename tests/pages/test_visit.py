@@ -74,7 +74,8 @@ def test_side_by_side_opens_the_head_that_gives_the_same_pair_most(site: AppTest
     for other in range(9):  # of the layers, the one that is opened
         assert attention(DECODER, sentence, layer, other)[0][8, 1] <= best
     assert (
-        site.button("side_by_side_find").label == f"Most in L{layer}H{head}: {percent(float(best))}"
+        site.button("side_by_side_find").label
+        == f"Open strongest head: L{layer}H{head}, {percent(float(best))}"
     )
     assert site.button("side_by_side_find").disabled
 

@@ -1,4 +1,7 @@
-"""The charts of the page "Ablate": tables in, Altair charts out. Tokens stand in columns only."""
+"""Altair charts of the page "Ablate".
+
+Tokens are user input, so they appear only in table columns.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,10 @@ BEFORE, AFTER = "all heads on", "heads off"
 
 
 def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
-    """Two rows a token of `effect.predictions_table`: `token`, `which` run, `probability`, `place`.
+    """Two rows per token: `token`, `which` run, `probability` and `place` in the chart.
 
-    table: `token`, and the two probabilities `p before` and `p after`.
-
-    Different tokens may print alike: a second one carries its count, such as "the₂".
+    table: `token`, `p before` and `p after`, as in `effect.predictions_table`. Different tokens
+    may look the same, so a second one gets a count, such as "the₂".
     """
     names = [token for token in numbered(list(table["token"])) for _ in (BEFORE, AFTER)]
     probabilities = table[["p before", "p after"]].to_numpy(float).ravel()
@@ -28,14 +30,14 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def predictions(table: pd.DataFrame) -> alt.Chart:
-    """Two bars a token: its probability before and after; table as `before_and_after`."""
-    colours = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
+    """Two bars per token, its probability before and after. Table: `before_and_after`."""
+    colors = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
     every_token = alt.Axis(labelLimit=140, labelOverlap=False, labelFontSize=13)
     return (
         alt.Chart(table, height=400)
         .mark_bar()
         .encode(
-            # without an order a chart that is drawn anew keeps that of the tokens before
+            # without a sort order, a redrawn chart keeps the previous tokens' order
             alt.Y(
                 "token:N",
                 sort=alt.EncodingSortField("place", op="min"),
@@ -44,7 +46,7 @@ def predictions(table: pd.DataFrame) -> alt.Chart:
             ),
             alt.YOffset("which:N", sort=[BEFORE, AFTER]),
             alt.X("probability:Q", title="probability", scale=alt.Scale(zero=True)),
-            alt.Color("which:N", title=None, legend=alt.Legend(orient="top"), scale=colours),
+            alt.Color("which:N", title=None, legend=alt.Legend(orient="top"), scale=colors),
             tooltip=[
                 alt.Tooltip("token:N"),
                 alt.Tooltip("which:N", title="with"),

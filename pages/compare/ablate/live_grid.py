@@ -1,7 +1,7 @@
-"""The grid of all heads, repainted while they are ranked, and drawn once more when that is over.
+"""The grid of all heads, redrawn while a ranking runs.
 
-A Vega-Lite dictionary and not an Altair chart: four times a second the numbers are others, and
-checking an Altair chart against its schema costs more than sending the dictionary.
+It's a Vega-Lite dictionary rather than an Altair chart because it changes four times a second, and
+validating an Altair chart takes longer than sending the dictionary.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ui.charts.style import VERMILLION
 
-PICK = "pick"  # the selection of a cell of the grid
+PICK = "pick"  # the grid's selection parameter
 
 
 def grid(
@@ -24,10 +24,11 @@ def grid(
     *,
     pick: bool,
 ) -> dict[str, Any]:
-    """A cell a head, (layers, heads): the effect of switching it off alone; `off` is framed.
+    """One cell per head, colored by the effect of switching off only that head.
 
-    Cells without a number are pale. The colour scale is a square root: most effects are
-    small beside the largest. With `pick` a click selects a cell.
+    sizes, seconds: (layers, heads), NaN where not measured yet; those cells are pale. off: heads
+    that get a frame. pick: whether a click selects a cell. The color scale is a square root
+    because most effects are small compared with the largest.
     """
     n_layers, n_heads = sizes.shape
     rows: list[dict[str, Any]] = [
@@ -43,7 +44,7 @@ def grid(
     ]
     largest = max((row["size"] for row in rows), default=1.0) or 1.0
     legend: dict[str, Any] = {"orient": "top", "gradientLength": 220, "tickCount": 4}
-    if not rows:  # a scale without numbers, so that the first ones move nothing
+    if not rows:  # keep an empty legend so that the first values don't shift the layout
         legend["labelExpr"] = "''"
     framed = [{"layer": layer, "head": head} for layer, head in sorted(off)]
     x = {
@@ -56,7 +57,7 @@ def grid(
     }  # fmt: skip
     cells: dict[str, Any] = {
         "data": {"values": rows},
-        # a screen reader is told of no picture where there is none yet
+        # hide the layer from screen readers while it's empty
         "mark": {"type": "rect", "cursor": "pointer" if pick else "default", "aria": bool(rows)},
         "encoding": {
             "x": x,
@@ -105,5 +106,5 @@ def grid(
 
 
 def grid_height(n_layers: int) -> int:
-    """The height of the grid in pixels."""
+    """Height of the grid in pixels."""
     return min(max(14 * n_layers, 220), 560) + 60

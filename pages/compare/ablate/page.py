@@ -1,4 +1,4 @@
-"""Ablate: switch heads off, see what changes, and rank all heads by it."""
+"""Ablate: switch heads off, see what changes, and rank all heads by their effect."""
 
 import streamlit as st
 
@@ -9,13 +9,11 @@ from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.head_links import head_links
+from ui.widgets.later import later
 from ui.widgets.settings import settings
 
 st.title("Ablate")
-st.markdown(
-    "What does a head do for a prediction? Take it away and see what changes: "
-    "one head, several, or every head in turn."
-)
+claim_place = later()
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -45,6 +43,7 @@ except models.LOAD_ERRORS as error:
     messages.problem(error)
     messages.end_page()
 
+claim_place.text(effect.claim(question, changed, heads, len(runs.names(entry.spec))))
 st.text(effect.question_text(question))
 effect.effect(question, changed)
 effect.honest(question, changed, heads, kind)
@@ -62,25 +61,27 @@ downloads.show(question, changed, heads, kind)
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Zero** removes what a head writes: the same as zeros in its rows of the output matrix "
-        "$W_O$. No model was trained with a silent head, so part of the effect is the "
-        "strange input to the layers after it. **Uniform** keeps the values and takes away the "
-        "choice: every visible key gets the same weight. That is a smaller step away from what the "
-        "layers after it know, yet not always a smaller effect: a head that rests on the first "
-        "token and is made uniform writes where it wrote next to nothing. The line below the "
-        "picture gives both.\n"
-        "- **Divergence** is the Kullback-Leibler divergence of the predictions, with all heads "
-        "on against heads off, in nats: 0 if nothing changed. The **top logit** is that of the "
-        "token that was likeliest with all heads on. **Δ log p** is the change of a token's "
-        "log-probability.\n"
-        "- For an encoder without a masked-word head the **hidden states** after the last layer "
-        "are compared, token by token: 1 − cosine for the direction, and the length of the "
-        "difference over the length of the state.\n"
-        "- An effect on one sentence is **not importance in general**. A head may matter for this "
-        "text alone, and one without any effect may have a deputy that steps in. Effects need "
-        "not add up; the line below the picture shows by how much.\n"
-        "- In the grid a strongly coloured cell is a large effect; frames mark heads that are off. "
-        "The colours are a square root: most effects are small beside the largest."
+        "- **Zero** removes the head's output, as if its rows of the output matrix $W_O$ were "
+        "zero. The model was never trained with a silent head, so part of the effect comes from "
+        "the unusual input to later layers. **Uniform** gives every visible key the same weight, "
+        "so the head still outputs values but can't choose among them. That's usually the gentler "
+        "change, but its effect can be larger. For example, a head that rests on the first token "
+        "adds almost nothing; with uniform weights, it suddenly does. The line below the picture "
+        "compares both.\n"
+        "- **Divergence** is the Kullback-Leibler divergence between the predictions with and "
+        "without these heads, in nats. It's 0 if nothing changed. The **top logit** is the logit "
+        "of the token that was most likely with all heads on. **Δ log p** is the change in a "
+        "token's log-probability.\n"
+        "- An encoder without a masked-word head predicts nothing, so we compare its **hidden "
+        "states** after the last layer, token by token: 1 − cosine measures the change of "
+        "direction, and the relative distance is the length of the difference divided by the "
+        "length of the state.\n"
+        "- An effect on one sentence **doesn't make a head important in general**. A head may "
+        "matter only for this text. A head without any effect may have a backup that takes over. "
+        "Effects don't simply add up, either; the line below the picture shows by how much.\n"
+        "- In the grid, a stronger color means a larger effect, and frames mark the heads that are "
+        "off. Colors follow the square root of the effect, because most effects are small compared "
+        "with the largest."
     )
 
 with st.expander("The code that switched these heads off"):

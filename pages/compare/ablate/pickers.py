@@ -1,4 +1,4 @@
-"""The controls of the page "Ablate": presets, text, model, heads, position."""
+"""Controls of the page "Ablate": presets, text, model, heads and position."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ TEXT, MODEL, HEADS, KIND, POSITION = (
     f"ablate_{name}" for name in ("text", "model", "heads", "kind", "position")
 )
 
-# What each preset writes into the widgets; those for a model that is not here are left out.
-# Found by ranking all heads of the models on these sentences.
+# Widget values of each preset, found by ranking all heads on these sentences.
+# Presets of a model that isn't installed are left out.
 PRESETS: dict[str, dict[str, object]] = {
-    "one head forgets Rome": {TEXT: CAPITAL, MODEL: SMOLLM2, HEADS: ["L23H4"], KIND: "zero"},
+    "forgetting Rome": {TEXT: CAPITAL, MODEL: SMOLLM2, HEADS: ["L23H4"], KIND: "zero"},
     "three small effects, one large": {
         TEXT: "When Mary and John went to the store, John gave a drink to",
         MODEL: SMOLLM2, HEADS: ["L1H5", "L1H3", "L29H1"], KIND: "zero",
@@ -32,7 +32,7 @@ PRESETS: dict[str, dict[str, object]] = {
         TEXT: "kettle lamp river stone kettle lamp river",
         MODEL: SMOLLM2, HEADS: ["L7H2"], KIND: "uniform",
     },
-    "copying a word breaks": {
+    "a head that copies a word": {
         TEXT: "The quick zebra jumped over the lazy walrus. The quick zebra jumped over the lazy",
         MODEL: SMOLLM2, HEADS: ["L3H4"], KIND: "uniform",
     },
@@ -45,7 +45,7 @@ PRESETS: dict[str, dict[str, object]] = {
 
 
 def text() -> str:
-    """The text, with examples that set every control."""
+    """The text field, with examples that set every control."""
     ready_names = {entry.spec.name for entry in models.ready()}
     examples = [name for name, values in PRESETS.items() if values[MODEL] in ready_names]
     return controls.text("Text", TEXT, CAPITAL, examples=examples, use=_use_preset)
@@ -58,7 +58,7 @@ def _use_preset(chosen: str) -> None:
 
 
 def heads(spec: ModelSpec) -> list[str]:
-    """The heads to switch off. Those that a newly chosen model does not have are left out."""
+    """The selected heads, without those that a newly selected model doesn't have."""
     options = runs.names(spec)
     default = [{SMOLLM2: "L23H4", BERT: "L0H6"}.get(spec.name, options[0])]
     chosen_before = st.session_state.get(HEADS)
@@ -68,7 +68,7 @@ def heads(spec: ModelSpec) -> list[str]:
         if gone:
             st.session_state[HEADS] = [head for head in chosen_before if head in known] or default
             st.toast(
-                f"{spec.title} has no {', '.join(gone)}: left out.",
+                f"{spec.title} doesn't have {', '.join(gone)}, so your selection changed.",
                 icon=":material/filter_alt_off:",
             )
     chosen: list[str] = linked(
@@ -78,18 +78,18 @@ def heads(spec: ModelSpec) -> list[str]:
         default,
         key=HEADS,
         max_selections=runs.MAX_HEADS,
-        placeholder="Type a head, such as L3H1",
+        placeholder="Type a head, for example L3H1",
         filter_mode="prefix",
-        select_all=False,  # Enter after "L5H1" would take L15H1 and L25H1 too
+        select_all=False,  # otherwise Enter after "L5H1" also selects L15H1 and L25H1
         help=f"L3H1 is layer 3, head 1. {spec.title} has layers 0 to {spec.n_layers - 1} and heads "
-        f"0 to {spec.n_heads - 1}. At most {runs.MAX_HEADS} at once.",
+        f"0 to {spec.n_heads - 1}. Choose at most {runs.MAX_HEADS}.",
         part=VisitPart(_of_visit(options), _choose),
     )
     return chosen
 
 
 def _of_visit(options: list[str]) -> list[str] | None:
-    """The heads that were switched off last, if the visit's head is the last of them; else it."""
+    """The previous selection if it ends with the visit's head, otherwise that head alone."""
     visit = current()
     if visit.layer is None or visit.head is None:
         return None
@@ -101,7 +101,7 @@ def _of_visit(options: list[str]) -> list[str] | None:
 
 
 def _choose(visit: Visit, heads: list[str]) -> Visit:
-    """The visit's head is the last one, the one that the links of the page open."""
+    """Make the last head the visit's head, which the page's links open."""
     visit = visit.with_own(HEADS, heads)
     if not heads:
         return visit
@@ -110,21 +110,21 @@ def _choose(visit: Visit, heads: list[str]) -> Visit:
 
 
 def kind() -> str:
-    """The choice of how heads are switched off: "zero" or "uniform"."""
+    """The selected way of switching heads off, "zero" or "uniform"."""
     chosen: str = linked(
         st.radio,
-        "How",
+        "Method",
         runs.KINDS,
         key=KIND,
         horizontal=True,
-        help="Zero: the head writes nothing. Uniform: it gives every key it may see the same "
-        "weight, and writes the mean of the values.",
+        help="Zero: the head outputs nothing. Uniform: it gives every visible key the same "
+        "weight, so it outputs the mean of their values.",
     )
     return chosen
 
 
 def position(n_tokens: int) -> str:
-    """The choice of where the prediction is compared: "automatic", or a position of the text."""
+    """The selected position of the prediction: "automatic" or an index as text."""
     options = [runs.AUTOMATIC, *map(str, range(n_tokens))]
     if st.session_state.get(POSITION, runs.AUTOMATIC) not in options:  # the text became shorter
         st.session_state[POSITION] = runs.AUTOMATIC
@@ -133,19 +133,20 @@ def position(n_tokens: int) -> str:
         "Position",
         options,
         key=POSITION,
-        help="Decoders: predict the token after this one; automatic is the last. Encoders with a "
-        "masked-word head: mask this one; automatic is the first [MASK], else the last word. "
-        "Other encoders predict nothing, and all positions are shown.",
+        help="A decoder predicts the token after this one; automatic uses the last token. An "
+        "encoder with a masked-word head masks this token; automatic uses the first [MASK] or, if "
+        "there isn't one, the last word. Other encoders predict nothing, so all positions are "
+        "shown.",
     )
     return chosen
 
 
 def add(head: str) -> None:
-    """Switch one more head off (for callbacks); the oldest goes back on when there are too many."""
+    """Switch off one more head; at the maximum, the oldest one is switched back on."""
     chosen = [name for name in st.session_state.get(HEADS, []) if name != head]
     st.session_state[HEADS] = [*chosen, head][-runs.MAX_HEADS :]
 
 
 def only(head: str | None) -> None:
-    """Switch this head off and all others on, or all on (for callbacks)."""
+    """Switch off only this head, or no head for None."""
     st.session_state[HEADS] = [] if head is None else [head]

@@ -1,4 +1,4 @@
-"""Every head of a model switched off alone, as a job that can be watched and stopped."""
+"""Rank a model's heads by switching each off separately, in a background job."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from serving.jobs import Work
 from serving.limits import check_tokens
 
 MAX_RANK_TOKENS = 128
-MAX_AT_ONCE_TOKENS = 32  # ranked without being asked: the page then opens on a full grid
+MAX_AT_ONCE_TOKENS = 32  # ranked automatically, so the page opens with a full grid
 
-QUICK_LAYER_RUNS = 5_000  # of one token through one layer
+QUICK_LAYER_RUNS = 5_000  # one run: one token through one layer
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Ranking:
     seconds: np.ndarray
 
     def order(self) -> list[str]:
-        """The names of all heads, the largest effect first; those not measured yet are left out."""
+        """Names of the heads measured so far, largest effect first."""
         flat = self.sizes.ravel()
         places = [int(i) for i in np.argsort(-flat, kind="stable") if not np.isnan(flat[i])]
         n_heads = self.sizes.shape[1]
@@ -37,27 +37,27 @@ class Ranking:
 
 
 def is_quick(question: AblationTarget) -> bool:
-    """Whether a ranking is over in a moment, so that a page can wait for it."""
+    """Whether a ranking is fast enough for the page to wait for it."""
     spec = models.spec(question.model)
     runs_of_a_token = spec.n_heads * spec.n_layers * (spec.n_layers + 1) // 2
     return runs_of_a_token * len(question.ids) <= QUICK_LAYER_RUNS
 
 
 def kept(question: AblationTarget, kind: str) -> Ranking | None:
-    """The ranking for a question, if it was made before and is still kept."""
+    """The cached ranking for a target, or None."""
     return ranked.peek(question, kind)
 
 
 @cache.cached(key=lambda question, kind, measure=None: (*question.key, kind))
 def ranked(question: AblationTarget, kind: str, measure: Callable[[], Ranking]) -> Ranking:
-    """What `measure` returns, which ranks all heads for this question; kept for all visitors."""
+    """Rank all heads with `measure` and cache the result for all visitors."""
     return measure()
 
 
 class RankJob(Work):
-    """Switch every head of a model off, one at a time. The worker writes, the page reads.
+    """Switch off every head of a model, one at a time. The worker writes, the page reads.
 
-    Raises: OverLimit for a question of more than MAX_RANK_TOKENS tokens.
+    Raises: OverLimit for a target of more than MAX_RANK_TOKENS tokens.
     """
 
     def __init__(self, question: AblationTarget, kind: str) -> None:
@@ -71,8 +71,8 @@ class RankJob(Work):
         self.progress = 0.0
 
     def work(self) -> None:
-        """Rank, layer by layer; what is done so far is in `ranking`."""
-        # a ranking that is kept is of a visitor who asked the same and was ahead in the queue
+        """Rank layer by layer; `ranking` contains the results so far."""
+        # another visitor's job may have ranked the same target while this one was queued
         self.ranking = ranked(self.question, self.kind, self._measure)
         self.progress = 1.0
 
@@ -84,7 +84,7 @@ class RankJob(Work):
         model, sizes = models.get(self.question.model), self.ranking.sizes
         ids = torch.tensor(self.question.ids, device=model.device)
         n_layers = len(sizes)
-        # a layer's heads run that layer and all behind it
+        # a head's effect needs its layer and all later layers
         total = n_layers * (n_layers + 1) / 2
         with torch.inference_mode():
             with compute.slot():
@@ -102,7 +102,7 @@ class RankJob(Work):
 
 
 def table(question: AblationTarget, ranking: Ranking) -> pd.DataFrame:
-    """Every head that was measured, the largest effect first."""
+    """One row per measured head, largest effect first."""
     rows = []
     for name in ranking.order():
         layer, head = runs.parse(name)
@@ -112,7 +112,7 @@ def table(question: AblationTarget, ranking: Ranking) -> pd.DataFrame:
 
 
 def measures(question: AblationTarget) -> tuple[str, str]:
-    """The names of what is measured."""
+    """The names of the two measures."""
     if question.asks == "states":
         return "mean 1 − cosine", "mean relative distance"
     return "divergence (nats)", "change of top logit"

@@ -1,4 +1,4 @@
-"""A model with heads switched off beside the unchanged one, on a visitor's text."""
+"""Compare a model with some heads switched off to the unchanged model on a text."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 KINDS = ("zero", "uniform")  # as in attention_core.analysis.ablation
 AUTOMATIC = "automatic"
-MAX_HEADS = 12  # switched off at once
-MAX_ALONE_TOKENS = 256  # rows times tokens for which each head is also switched off alone
+MAX_HEADS = 12  # switched off at the same time
+MAX_ALONE_TOKENS = 256  # heads × tokens up to which each head is also switched off separately
 
 Asks = Literal["next", "masked", "states"]
 
 
 @dataclass(frozen=True)
 class AblationTarget:
-    """A text as a model reads it, and where its prediction is looked at.
+    """A tokenized text and the position whose prediction is compared.
 
     asks: "next" for the token after `position`, "masked" for the word masked at `position`,
-    "states" for the hidden states of all tokens (position is None). ids: what the model runs, for
-    "next" up to `position` (it sees no further), for "masked" with the mask in its place.
+    "states" for the hidden states of all tokens (position is None). ids: the model's input. For
+    "next", it ends at `position`; for "masked", it has the mask token there.
     """
 
     model: str
@@ -47,19 +47,19 @@ class AblationTarget:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What results of this question are kept by."""
+        """Cache key of results for this target."""
         return (*models.key(self.model), self.ids, self.position)
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What switching heads off changes. Arrays are float32.
+    """The effect of switching heads off. Arrays are float32.
 
-    size, second: divergence in nats and change of the likeliest token's logit; for states the
-    means over tokens of 1 - cosine and of the relative distance. alone: `size` of each head
-    switched off by itself, none for long texts. other_kind: `size` with the other kind of change.
+    size, second: divergence in nats and change of the top token's logit; for states, the means
+    over tokens of 1 - cosine and of the relative distance. alone: `size` of each head switched
+    off separately, empty for long texts. other_kind: `size` with the other kind of change.
     before, after: log-probabilities (V) at the position, None for states. cosine, relative: (T)
-    for states, else None.
+    for states, otherwise None.
     """
 
     size: float
@@ -73,44 +73,46 @@ class Effect:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """Memory of all arrays in bytes."""
         arrays = (self.before, self.after, self.cosine, self.relative)
         return 1000 + sum(array.nbytes for array in arrays if array is not None)
 
 
 def names(spec: ModelSpec) -> list[str]:
-    """All heads of a model as they are written on the page: "L0H0", "L0H1", ..."""
+    """Names of all heads of a model: "L0H0", "L0H1", ..."""
     return all_heads(spec.n_layers, spec.n_heads)
 
 
 def parse(name: str) -> tuple[int, int]:
-    """Layer and head of "L3H1".
+    """Layer and head of a name such as "L3H1".
 
-    Raises: ValueError for any other text.
+    Raises: ValueError for text of any other form.
     """
     place = HeadId.parse(name)
     return place.layer, place.head
 
 
 def count(name: str, text: str) -> int:
-    """How many tokens a model makes of a text; errors as of `question`."""
+    """Number of tokens in a text. Raises the same errors as `question`."""
     return len(prepare(models.get(name), text, MAX_MAP_TOKENS, "this page").ids)
 
 
 def question(name: str, text: str, position: str = AUTOMATIC) -> AblationTarget:
-    """The text as the model reads it; `position` is AUTOMATIC or a number as text.
+    """The target for a text. `position` is AUTOMATIC or a decimal index as text.
 
-    Automatic is the last token of a decoder; for a masked-word model the first [MASK] that was
-    typed, else the last ordinary token, which is masked then.
-    Raises: OverLimit for a text that is too long, ValueError for one without a token, a position
-    that it does not have, or one that cannot be masked.
+    Automatic picks the last token for a decoder. For a masked-word model it picks the first
+    [MASK] in the text; if there isn't one, it masks the last ordinary token.
+    Raises: OverLimit for a text that is too long; ValueError for a text without tokens, a position
+    outside it, or a token that can't be masked.
     """
     model = models.get(name)
     tokens = prepare(model, text, MAX_MAP_TOKENS, "this page").tokens
     n = len(tokens)
     asks = _asks(model)
     if position != AUTOMATIC and not (position.isdecimal() and int(position) < n):
-        raise ValueError(f"The text has the positions 0 to {n - 1}, but not {position}.")
+        raise ValueError(
+            f"Position {position} doesn't exist: this text has positions 0 to {n - 1}."
+        )
     if asks == "states":
         return AblationTarget(name, model.spec.title, tokens, asks, None, tokens.ids)
     if asks == "next":
@@ -119,7 +121,7 @@ def question(name: str, text: str, position: str = AUTOMATIC) -> AblationTarget:
     at = _masked_position(model, tokens) if position == AUTOMATIC else int(position)
     mask_id = model.tokenizer.mask_id
     if mask_id is None or (tokens.special[at] and tokens.ids[at] != mask_id):
-        raise ValueError(f"Position {at} holds no word that can be masked; choose another one.")
+        raise ValueError(f"The token at position {at} can't be masked. Choose another position.")
     ids = (*tokens.ids[:at], mask_id, *tokens.ids[at + 1 :])
     return AblationTarget(name, model.spec.title, tokens, asks, at, ids)
 
@@ -130,7 +132,7 @@ def _masked_position(model: Pretrained, tokens: Tokens) -> int:
         return tokens.ids.index(mask_id)
     last = token_text.last_word(tokens)
     if tokens.special[last] or not any(map(str.isalnum, tokens.pieces[last])):
-        raise ValueError("There is no word to mask in this text: type one, or [MASK].")
+        raise ValueError("This text has no word to mask. Type a word or [MASK].")
     return last
 
 
@@ -143,7 +145,7 @@ def _asks(model: Pretrained) -> Asks:
 
 
 def logits_of(question: AblationTarget) -> Callable[[Tensor], Tensor]:
-    """The output matrix of a decoder, or the masked-word head of an encoder."""
+    """The output layer: a decoder's output matrix or an encoder's masked-word head."""
     from attention_core.analysis.ablation import logits_from
 
     if question.asks == "next":
@@ -163,7 +165,7 @@ def _masked_word_head(name: str) -> MaskedWordHead:
 
 
 def measure(question: AblationTarget, hidden: Tensor) -> Measure:
-    """What is measured of changed runs, given `hidden` (T, C) of the unchanged model."""
+    """The function that measures changed runs against `hidden` (T, C) of the original."""
     from attention_core.analysis.ablation import prediction_effects, state_effects
 
     if question.position is None:
@@ -173,13 +175,13 @@ def measure(question: AblationTarget, hidden: Tensor) -> Measure:
 
 @cached(key=lambda question, heads, kind: (*question.key, tuple(sorted(heads)), kind))
 def effect(question: AblationTarget, heads: Sequence[str], kind: str) -> Effect:
-    """Switch these heads off, all at once; their order changes nothing.
+    """Switch these heads off together. Their order doesn't matter.
 
-    Raises: ValueError for a head that the model does not have, an unknown kind, or more than
-    MAX_HEADS.
+    Raises: ValueError for a head that the model doesn't have, an unknown kind, or more than
+    MAX_HEADS heads.
     """
     if len(heads) > MAX_HEADS:
-        raise ValueError(f"{len(heads)} heads are chosen; at most {MAX_HEADS} go off at once.")
+        raise ValueError(f"{len(heads)} heads are selected; choose at most {MAX_HEADS}.")
     import torch
 
     from attention_core.analysis.ablation import hidden_with

@@ -1,4 +1,4 @@
-"""The ranking of all heads on the page "Ablate": while it runs, and when it is over."""
+"""The ranking of all heads on the page "Ablate", during and after the job."""
 
 from __future__ import annotations
 
@@ -19,29 +19,30 @@ from serving.limits import OverLimit
 from serving.queues import GENERATIONS
 from ui.charts.show import show_live
 from ui.export import tables
+from ui.text.number_text import counted
 from ui.widgets import job_view, messages
 from ui.widgets.visit import on_leave
 
-SHORT_SECONDS = 0.25  # a small model is done by then, and the page shows no progress for it
+SHORT_SECONDS = 0.25  # enough for a small model, so the page skips the progress bar
 _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
 
 
 def rank(question: AblationTarget, heads: Sequence[str], kind: str) -> None:
-    """The effects of all heads: kept ones, those of a running job, or a button that starts one.
+    """Show the effects of all heads, a running job, or a button that starts one.
 
-    A short text is ranked at once, unless the visitor stopped that. Where it takes long that waits
-    until nobody else needs the machine, and ends when the visitor opens another page.
+    A short text is ranked automatically unless the visitor stopped that ranking. If it would take
+    long, it only starts while the queue is free. It ends when the visitor opens another page.
     """
     ranked = ranking.kept(question, kind)
     job: RankJob | None = st.session_state.get(_JOB)
     if job is not None and (job.question.key, job.kind) != (question.key, kind):
-        job.stop()  # of other settings: nobody looks at it any more, and the queue is free for this
+        job.stop()  # the settings have changed, so free the queue for the new ranking
         del st.session_state[_JOB]
         job = None
     quick = ranking.is_quick(question)
     at_once = len(question.ids) <= ranking.MAX_AT_ONCE_TOKENS and (quick or GENERATIONS.is_free)
     if ranked is None and job is None and at_once:
-        with contextlib.suppress(OverLimit):  # too many visitors wait: the button is still there
+        with contextlib.suppress(OverLimit):  # the queue is full; the button remains
             job = _put(question, kind)
             on_leave(_JOB, partial(_leave, job))
             if quick:
@@ -61,7 +62,7 @@ def _over(
     job: RankJob | None,
     ranked: Ranking | None,
 ) -> None:
-    """What is shown when no job runs: the button, what became of the last job, its results."""
+    """Show the button, the outcome of the last job and its results while no job runs."""
     spec = models.spec(question.model)
     left, right = st.columns([1, 2], vertical_alignment="center")
     left.button(
@@ -75,13 +76,18 @@ def _over(
     )
     with right:
         if ranked is not None:
-            st.text(f"Each head switched off alone ({kind}). Choose a cell or a row to add it.")
+            st.text(
+                f"Effect of each head alone ({kind}). Click a cell or a row to switch off that "
+                "head too."
+            )
         elif job is not None and job.error:
             messages.problem(job.error)
         elif job is not None and job.state == "stopped":
-            st.text(f"Stopped at {job.progress:.0%}; what was measured is below.")
+            st.text(f"Stopped at {job.progress:.0%}. The results so far are below.")
         else:
-            st.text(f"Tokens: {len(question.ids)}. This takes some seconds, and you can stop it.")
+            st.text(
+                f"{counted(len(question.ids), 'token')}. This takes a few seconds; you can stop it."
+            )
     so_far = job.ranking if job is not None else Ranking(*_nothing(question))
     _results(question, ranked or so_far, heads, pick=ranked is not None)
 
@@ -93,7 +99,10 @@ def _nothing(question: AblationTarget) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _put(question: AblationTarget, kind: str) -> RankJob:
-    """Queue a ranking in place of the visitor's earlier one; OverLimit where there is no room."""
+    """Queue a ranking that replaces the visitor's previous one.
+
+    Raises: OverLimit if the queue is full.
+    """
     job = RankJob(question, kind)
     GENERATIONS.put(
         job,
@@ -105,7 +114,7 @@ def _put(question: AblationTarget, kind: str) -> RankJob:
 
 
 def _leave(job: RankJob) -> None:
-    """End a ranking that nobody asked for; it begins anew when the page is opened again."""
+    """Stop an automatic ranking; it restarts when the page is opened again."""
     if job.live and st.session_state.get(_JOB) is job:
         job.stop()
         del st.session_state[_JOB]
@@ -119,7 +128,7 @@ def _start(question: AblationTarget, kind: str) -> None:
 
 
 def refused() -> None:
-    """Say once why the last ranking could not start."""
+    """Show once why the last ranking couldn't start."""
     message = st.session_state.pop("ablate_refused", None)
     if message is not None:
         messages.problem(message)
@@ -139,7 +148,7 @@ def _running(heads: Sequence[str], job: RankJob, was_live: bool) -> None:
 def _results(
     question: AblationTarget, ranked: Ranking, heads: Sequence[str], *, pick: bool
 ) -> None:
-    """Grid, table, and what can be done with them; clicks only when the ranking is complete."""
+    """Show grid, table and buttons. Clicks work once the ranking is complete."""
     names = ranking.measures(question)
     off = [runs.parse(head) for head in heads]
     chart = live_grid.grid(ranked.sizes, ranked.seconds, off, names, pick=pick)
@@ -151,14 +160,14 @@ def _results(
         else:
             show_live(chart, key="ablate_grid_partial")
     height = live_grid.grid_height(len(ranked.sizes)) - 140
-    second = "%.4f" if question.asks == "states" else "%+.4f"  # a distance has no sign
+    second = "%.4f" if question.asks == "states" else "%+.4f"  # a distance is never negative
     formats = {names[0]: "%.5f", names[1]: second}
     with right:
-        with st.container(height=height, border=False):  # as high while the rows come
+        with st.container(height=height, border=False):  # fixed height while rows arrive
             picking: dict[str, Any] = {"key": "ablate_ranked_partial"}
             if pick:
                 picking = {"key": _TABLE, "on_select": _row_picked, "selection_mode": "single-row"}
-                # the callback reads which head stands in the selected row
+                # the callback needs the head of the selected row
                 st.session_state["ablate_order"] = table["name"].tolist()
             rows = tables.height(table, height)
             st.dataframe(
@@ -176,21 +185,21 @@ def _results(
         rest = [name for name in order if name not in heads]
         with st.container(horizontal=True):
             st.button(
-                "Switch off the strongest",
+                "Switch off strongest head",
                 key="ablate_first",
                 disabled=not order or list(heads) == order[:1],
                 on_click=pickers.only,
                 args=(order[0] if order else None,),
             )
             st.button(
-                "Add the next strongest",
+                "Add next strongest head",
                 key="ablate_next",
                 disabled=not rest or len(heads) >= runs.MAX_HEADS,
                 on_click=pickers.add,
                 args=(rest[0] if rest else "",),
             )
             tables.download(
-                "Download the ranking (CSV)",
+                "Download ranking (CSV)",
                 table,
                 f"{question.model}_ranking.csv",
                 key="ablate_ranking_csv",

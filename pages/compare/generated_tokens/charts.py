@@ -1,6 +1,6 @@
-"""The charts of the page "Generated tokens": tables in, Altair charts out.
+"""Altair charts of the page "Generated tokens".
 
-Tokens are a visitor's or a model's text: they stand in the column `token` and nowhere else.
+Tokens come from users and models, so they appear only in the column `token`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ DASHES = [[1, 0], [6, 3], [2, 3]]
 
 
 def bars(row: pd.DataFrame, largest: float) -> alt.Chart:
-    """The row of a step as bars, with room for all keys of the run: nothing moves between steps.
+    """The weights of a step as bars. The axis has all keys of the run, so bars keep their place.
 
-    row: as `step.row`. largest: where the axis ends.
+    row: from `step.row`. largest: the upper end of the axis.
     """
     return (
         alt.Chart(row.dropna(), height=260)
@@ -42,25 +42,25 @@ def bars(row: pd.DataFrame, largest: float) -> alt.Chart:
 
 
 def sink_weight(table: pd.DataFrame) -> alt.Chart:
-    """Weight on the first token and its share of what is written; table as `sink.by_layer`."""
+    """Weight on the first token and its share of the output. Table: `sink.by_layer`."""
     y = alt.Y("value:Q", title="share of a row", scale=alt.Scale(domain=[0, 1]))
     return _lines(table, {WEIGHT: VERMILLION, SHARE: BLUE, EVEN: PURPLE}, y)
 
 
 def sink_ratios(table: pd.DataFrame) -> alt.Chart:
-    """Lengths of the first token's vectors over the median of the others, by layer."""
-    colours = {STATE: STREAM, VALUE: VALUES, KEY: KEYS}
-    values = table[list(colours)].to_numpy().ravel()
+    """Lengths of the first token's vectors relative to the median of the others, by layer."""
+    colors = {STATE: STREAM, VALUE: VALUES, KEY: KEYS}
+    values = table[list(colors)].to_numpy().ravel()
     marks = decades([*values[values > 0].tolist(), 1.0])
-    return _lines(table, colours, alt.Y("value:Q", title="times the median length", **marks))
+    return _lines(table, colors, alt.Y("value:Q", title="times the median length", **marks))
 
 
-def _lines(table: pd.DataFrame, colours: Mapping[str, str], y: alt.Y) -> alt.Chart:
-    """A line for each of these columns of the table, over its layers."""
-    names = list(colours)
+def _lines(table: pd.DataFrame, colors: Mapping[str, str], y: alt.Y) -> alt.Chart:
+    """One line per column, over the layers of the table."""
+    names = list(colors)
     legend = alt.Legend(orient="top", symbolType="stroke", columns=3, symbolStrokeWidth=3)
     layers = [0, max(int(table["layer"].max()), 1)]
-    colour_scale = alt.Scale(domain=names, range=list(colours.values()))
+    color_scale = alt.Scale(domain=names, range=list(colors.values()))
     dashes = alt.Scale(domain=names, range=DASHES)
     return (
         alt.Chart(table.melt("layer", names, "what", "value"), height=320)
@@ -72,7 +72,7 @@ def _lines(table: pd.DataFrame, colours: Mapping[str, str], y: alt.Y) -> alt.Cha
                 scale=alt.Scale(domain=layers, nice=False),
             ),
             y,
-            alt.Color("what:N", title=None, legend=legend, scale=colour_scale),
+            alt.Color("what:N", title=None, legend=legend, scale=color_scale),
             alt.StrokeDash("what:N", title=None, legend=legend, scale=dashes),
             tooltip=[
                 alt.Tooltip("layer:Q"),

@@ -1,4 +1,4 @@
-"""The settings of the page "Generated tokens": what is generated, and which weights are shown."""
+"""Settings of the page "Generated tokens": sampling, and which weights to show."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ui.widgets.run_form import run_form
 
 
 def request(model: str, prompt: str) -> run.SamplingSettings:
-    """What is generated: a row of settings with a button that starts the run."""
+    """Show the sampling settings in a form with a button that starts the run."""
     keys = [f"generated_tokens_{name}" for name in ("new", "temperature", "seed")]
     with run_form("generated_tokens", *keys):
         n_new = linked(
@@ -26,14 +26,14 @@ def request(model: str, prompt: str) -> run.SamplingSettings:
         )
         temperature = controls.temperature(
             "generated_tokens_temperature",
-            help="0 always takes the likeliest token; then the seed has no effect.",
+            help="0 always picks the most likely token, and the seed has no effect.",
         )
         seed = controls.seed("Seed", "generated_tokens_seed", 0, help="No effect at temperature 0.")
     return run.SamplingSettings(model, prompt, n_new, temperature, seed if temperature else 0)
 
 
 def view(spec: ModelSpec) -> step.HeadView:
-    """Which weights are shown."""
+    """Controls for which weights to show."""
     which = linked(
         st.selectbox, "Weights of", [step.ONE, step.LAYER, step.ALL], key="generated_tokens_which"
     )
@@ -43,7 +43,7 @@ def view(spec: ModelSpec) -> step.HeadView:
         st.toggle,
         "Leave out the first token",
         key="generated_tokens_without",
-        help="Its weight is hidden and the rest of each row divided by its sum. Only the picture "
-        "changes: the model ran with all weights.",
+        help="Hide the first token's weight and divide the other weights of each row by their sum. "
+        "Only the picture changes; the model used all weights.",
     )
     return step.HeadView(which, layer, head, without_first)

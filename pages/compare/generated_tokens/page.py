@@ -1,4 +1,4 @@
-"""Generated tokens: what each step of a generation looked at, and why it is the first token."""
+"""Generated tokens: where each step of a generation looked, and the attention sink."""
 
 from functools import partial
 
@@ -15,14 +15,14 @@ from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
 CHOICES = "What this step could choose"
-STEPS = "Every step at once"
+STEPS = "All steps"
 SINK = "Why so much on the first token?"
 PROMPT = "The cat sat on the mat. The dog sat on the"
 
 st.title("Generated tokens")
 st.markdown(
-    "To choose the next token, the newest one looks back. Where did each head look **in that very "
-    "step**?"
+    "To pick each word, the newest token looks back at the text. Here you see where a head looked "
+    "**in that very step**."
 )
 
 if not models.ready("decoder"):
@@ -50,7 +50,7 @@ if generation is None:
     messages.end_page()
 
 n_steps = generation.trace.n_steps
-if st.session_state.get("generated_tokens_step", 1) > n_steps:  # of a longer run before
+if st.session_state.get("generated_tokens_step", 1) > n_steps:  # left over from a longer run
     st.session_state["generated_tokens_step"] = n_steps
 with step_place:
     step_index = (
@@ -74,8 +74,10 @@ if CHOICES in shown:
         {"probability": partial(written, form=".3f")}
     )
     if generation.settings.temperature:
-        st.markdown("These are the model's own probabilities, before the temperature changes them.")
-    with st.container(height=248, border=False):  # room for a chosen token beyond the likeliest
+        st.markdown("These are the model's probabilities before temperature is applied.")
+    with st.container(
+        height=248, border=False
+    ):  # one extra row for a chosen token outside the top tokens
         st.dataframe(table, hide_index=True, height="content", key="generated_tokens_choices")
 if STEPS in shown:
     st.subheader(STEPS)
@@ -99,12 +101,12 @@ if SINK in shown:
         layers = sink.by_layer(measurements)
         left, right = st.columns(2, gap="large")
         with left:
-            st.markdown("**Weight on token 0, and what comes of it**")
+            st.markdown("**Weight on token 0, and its share of the output**")
             show(charts.sink_weight, layers, key="generated_tokens_sink_weight")
         with right:
-            st.markdown("**Lengths of token 0's vectors, over the median of the others**")
+            st.markdown("**Length of token 0's vectors, relative to the median token**")
             show(charts.sink_ratios, layers, key="generated_tokens_sink_ratio")
-        st.markdown("**The same text with other beginnings**")
+        st.markdown("**The same text with a different first token**")
         shares = measurements.experiments.select_dtypes("floating").columns
         st.dataframe(
             measurements.experiments.style.format(partial(written, form=".3f"), subset=shares),
@@ -114,31 +116,35 @@ if SINK in shown:
         )
         with st.container(horizontal=True):
             tables.download(
-                "These texts (CSV)",
+                "Download variants (CSV)",
                 measurements.experiments,
                 "sink_beginnings.csv",
                 key="generated_tokens_sink_csv",
             )
             tables.download(
-                "Every layer (CSV)", layers, "sink_layers.csv", key="generated_tokens_layers_csv"
+                "Download layers (CSV)",
+                layers,
+                "sink_layers.csv",
+                key="generated_tokens_layers_csv",
             )
 
 downloads.show(maps, step_index)
 
 with st.expander("How to read this"):
     st.markdown(
-        "- The token framed solid **asks**: its row of weights, over itself and everything before "
-        "it, is what this step computed. The dashed one was chosen from the result; it asks in the "
-        "next step.\n"
-        "- In the map, rows of the prompt come from the prefill, each later row from a step of its "
-        "own. A column that stays bright is a token that every step returns to.\n"
-        "- Layer 17, head 5 of SmolLM2 shows copying: it looks at what followed the same word "
-        "before.\n"
-        "- A row must sum to 1, so a head with nothing to add needs a place to rest. Decoders use "
-        "the first token, which all can see: an **attention sink** (Xiao et al. 2023, "
-        "arXiv:2309.17453). A few huge coordinates mark it (Sun et al. 2024, arXiv:2402.17762).\n"
-        "- *Weight it gets* is a mean over all heads and all later tokens. *Written* is "
-        "||v W_O||, what a head adds for a key at full weight."
+        "- The token with the solid frame is the **query** of this step. Its weights cover itself "
+        "and all earlier tokens. The token with the dashed frame was chosen in this step and is "
+        "the query of the next one.\n"
+        "- In the map, the prompt's rows come from the prefill, and each later row comes from its "
+        "own step. A column that stays bright is a token that every step looks at.\n"
+        "- Layer 17, head 5 of SmolLM2 copies: it looks at the token that followed the same word "
+        "earlier.\n"
+        "- Each row sums to 1, so a head with nothing to add still has to put its weight "
+        "somewhere. Decoders use the first token because every token can see it. It's called an "
+        "**attention sink** (Xiao et al. 2023, arXiv:2309.17453). A few huge coordinates mark this "
+        "token (Sun et al. 2024, arXiv:2402.17762).\n"
+        "- *Attention it gets* is a mean over all heads and all later tokens. *Value* is the "
+        "length ||v W_O||: what a head would add for this key at a weight of 1."
     )
 
 with st.expander("The code that computed this"):

@@ -1,6 +1,6 @@
-"""A generation with the attention weights of all its steps; the result is kept.
+"""A cached generation with the attention weights of all its steps.
 
-The model runs while the visitor's page runs, with a progress bar (`ui.widgets.progress`).
+The model runs within the page run, with a progress bar (`ui.widgets.progress`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SamplingSettings:
-    """The model, the prompt and the sampling settings that a visitor has chosen."""
+    """The selected model, prompt and sampling settings."""
 
     model: str
     prompt: str
@@ -37,9 +37,8 @@ class Generation:
     """A finished generation.
 
     labels, pieces, line_ends: one entry for each of the P + N tokens. Labels are unique in the
-    text, pieces are as short as they can be; a line end is True where a token holds a line break.
-    seconds: how long the model ran. ended: why there are fewer tokens than the visitor chose, or an
-    empty text.
+    text, pieces are as short as possible, and a line end is True if the token contains a line
+    break. seconds: how long the model ran. ended: why there are fewer tokens than requested, or "".
     """
 
     settings: SamplingSettings
@@ -59,7 +58,7 @@ class Generation:
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model that ran, also after its files have changed; errors as of `models.loaded`."""
+        """The model that ran, even if its files have changed. Errors: see `models.loaded`."""
         return models.loaded(self.model_key)
 
 
@@ -69,12 +68,12 @@ def _key(settings: SamplingSettings, report: Report | None = None) -> tuple[obje
 
 @cached(key=_key)
 def generation(settings: SamplingSettings, report: Report | None = None) -> Generation:
-    """The run for these settings, kept for all visitors.
+    """Run these settings, cached for all visitors.
 
-    `report` is called now and then with the number of tokens chosen so far, and may abandon the run
+    `report` is called periodically with the number of tokens chosen so far, and can cancel the run
     by raising an error.
-    Raises: OverLimit for a prompt that is too long or a number of tokens out of range, ValueError
-    for a prompt without a token.
+    Raises: OverLimit for a prompt that is too long or a token count out of range; ValueError for a
+    prompt without tokens.
     """
     check_choice(settings.n_new, MIN_TRACED_TOKENS, MAX_TRACED_TOKENS)
     return _make(settings, Reporter(report))
@@ -118,9 +117,9 @@ def _make(settings: SamplingSettings, reporter: Reporter) -> Generation:
 
 
 def watched(settings: SamplingSettings) -> Generation | None:
-    """The generation for these settings; None if the visitor stopped it.
+    """The generation for these settings, or None if the visitor stopped it.
 
-    Unless it is kept already, it is computed now, with a progress bar and a Stop button.
+    Without a cached result, it's computed now with a progress bar and a Stop button.
     Raises: the errors of `generation` and of loading a model.
     """
     return with_progress(
@@ -140,4 +139,4 @@ def _summary(result: Generation) -> str:
     chosen = f"at temperature {settings.temperature:g}"
     if settings.temperature:
         chosen += f" with seed {settings.seed}"
-    return f"{counted}, {chosen}, made in {result.seconds:.2f} s. {result.ended}"
+    return f"{counted}, {chosen}, in {result.seconds:.2f} s. {result.ended}"

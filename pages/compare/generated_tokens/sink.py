@@ -1,4 +1,4 @@
-"""Measurements on the generated text that explain why its first token gets so much attention."""
+"""Measurements that explain why the first token gets so much attention."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pages.compare.generated_tokens.run import Generation
 from serving import compute, token_text
 from serving.cache import cached
 from serving.limits import MAX_SINK_TOKENS
-from ui.text.number_text import percent
+from ui.text.number_text import counted, percent
 
 if TYPE_CHECKING:
     from pages.compare.generated_tokens.experiment.attention_sink import Sink, SinkResult
 
-# Tokens that replace the first one: two words, a full stop and a line break, none of them special.
+# Replacements for the first token: two words, a period and a line break. None is special.
 _OTHERS = (" the", ".", "\n", " zebra")
 
-WEIGHT, SHARE, EVEN = "weight", "share written", "even weight"
-STATE, KEY, VALUE = "state", "key", "value written"
+WEIGHT, SHARE, EVEN = "weight", "share of the output", "uniform weight"
+STATE, KEY, VALUE = "state", "key", "value (v W_O)"
 
 
 @dataclass(frozen=True)
 class SinkMeasurements:
-    """What was measured on the first tokens of a text.
+    """Attention sink measurements on the first tokens of a text.
 
-    experiments: one row for each beginning that the text was given.
+    experiments: one row per variant of the text. seconds: duration of all passes.
     """
 
     sink: Sink
@@ -47,17 +47,17 @@ class SinkMeasurements:
 
     @property
     def peak(self) -> int:
-        """How many layers it takes until the state of token 0 is longest compared to the rest."""
+        """The number of layers after which token 0's state is longest relative to the others."""
         return int(self.sink.state_ratio.argmax())
 
 
 def measured(
     generation: Generation, on_progress: Callable[[int, int], None] | None = None
 ) -> SinkMeasurements:
-    """Everything this section shows, for the first tokens of a generation; kept for all visitors.
+    """Measure the first tokens of a generation, cached for all visitors.
 
-    `on_progress` is called with the number of finished passes and the number of all passes, and
-    may abandon the rest by raising an error.
+    `on_progress` is called with the number of finished passes and the total, and can cancel the
+    rest by raising an error.
     Raises: ValueError for a text of fewer than 3 tokens.
     """
     context = generation.pretrained.core.config.context_length
@@ -110,21 +110,21 @@ def _row(outcome: SinkResult, label: Callable[[int], str]) -> dict[str, Any]:
     ids, received = outcome.variant.token_ids, outcome.received
     return {
         "text": outcome.variant.name,
-        "most looked at": outcome.sink,
-        "token there": label(ids[outcome.sink]),
-        "weight it gets": float(received[outcome.sink]),
-        "next most": outcome.second,
-        "its token": label(ids[outcome.second]),
-        "its weight": float(received[outcome.second]),
+        "sink position": outcome.sink,
+        "sink token": label(ids[outcome.sink]),
+        "attention it gets": float(received[outcome.sink]),
+        "second position": outcome.second,
+        "second token": label(ids[outcome.second]),
+        "attention second gets": float(received[outcome.second]),
         "next token": label(outcome.next_id),
         "its probability": outcome.next_probability,
     }
 
 
 def watched(generation: Generation) -> SinkMeasurements:
-    """The measurements; unless they are kept already, they are made now with a progress bar."""
+    """The measurements from the cache, or computed now with a progress bar."""
     status = st.empty()
-    status.progress(0.0, text="Running the text with other beginnings …")
+    status.progress(0.0, text="Running variants of the text …")
 
     def report(n_done: int, n_passes: int) -> None:
         status.progress(n_done / n_passes, text=f"{n_done} of {n_passes} passes …")
@@ -133,36 +133,37 @@ def watched(generation: Generation) -> SinkMeasurements:
     passes = len(measurements.experiments) + 1
     status.progress(
         1.0,
-        text=f"{passes} passes over the first {measurements.n_tokens} tokens of this text, "
-        f"made in {measurements.seconds:.2f} s.",
+        text=f"{passes} passes over the first {measurements.n_tokens} tokens of this text took "
+        f"{measurements.seconds:.2f} s.",
     )
     return measurements
 
 
 def summary(measurements: SinkMeasurements) -> str:
-    """The measurements in sentences, as Markdown that holds numbers and no text of a visitor."""
+    """The findings as Markdown that contains numbers but no user input."""
     sink, heads, peak = measurements.sink, measurements.heads, measurements.peak
-    n_same = int((measurements.experiments["most looked at"] == 0).sum())
+    n_same = int((measurements.experiments["sink position"] == 0).sum())
     n_seen = len(measurements.experiments) - 1
     value, share = float(sink.value_ratio.quantile(0.5)), float(sink.share.mean())
     return (
         f"- **Weight.** Later tokens give token 0 **{percent(heads.mean())}** of their attention, "
-        f"mean of {heads.size} heads. Spread evenly it would be {percent(sink.uniform)}. "
-        f"{int((heads > 0.5).sum())} heads give it more than half.\n"
-        f"- **Effect.** Its value, as a head writes it, is **{value:.2f} times** as long as the "
-        f"median token's (median of the heads). It gets {percent(heads.mean())} of the weight; of "
-        f"all that the heads write, by length, {percent(share)} comes from it.\n"
-        f"- **State.** After {peak} layers its state is "
-        f"**{float(sink.state_ratio[peak]):.1f} times** as long as the median one. Coordinate "
-        f"{int(sink.coordinate[peak])} alone holds {float(sink.concentration[peak]):.0%} of the "
-        f"squared length.\n"
-        f"- **Place or word?** In {n_same} of {n_seen} texts below in which queries may look at "
-        "position 0, it gets the most attention of all."
+        f"averaged over {heads.size} heads. If attention were spread evenly, it would get "
+        f"{percent(sink.uniform)}. In {counted(int((heads > 0.5).sum()), 'head')}, it gets more "
+        f"than half.\n"
+        f"- **Effect.** Of everything that the heads add, measured by length, {percent(share)} "
+        f"comes from token 0. In the median head, its value is **{value:.2f} times** as long as "
+        "the median token's.\n"
+        f"- **State.** After {counted(peak, 'layer')}, its state is "
+        f"**{float(sink.state_ratio[peak]):.1f} times** as long as the median state. Coordinate "
+        f"{int(sink.coordinate[peak])} alone accounts for {float(sink.concentration[peak]):.0%} of "
+        f"the squared length.\n"
+        f"- **Position or word?** Position 0 gets the most attention in {n_same} of the {n_seen} "
+        "texts below where it's visible."
     )
 
 
 def by_layer(measurements: SinkMeasurements) -> pd.DataFrame:
-    """One row for each layer: means over its heads, and medians of the ratios."""
+    """One row per layer: means over its heads, and medians of the ratios."""
     sink = measurements.sink
     n_layers = len(measurements.heads)
     return pd.DataFrame(

@@ -1,4 +1,4 @@
-"""One step of a generation: its query's weights as a shaded text, as bars and as a table."""
+"""The weights of one generation step as shaded text, bars and a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"
 
 @dataclass(frozen=True)
 class HeadView:
-    """What the visitor looks at: one head or a mean of heads, with or without the first token.
+    """The selected head or mean of heads, with or without the first token.
 
     which: ONE, LAYER or ALL.
     """
@@ -33,14 +33,14 @@ class HeadView:
 
     @property
     def place(self) -> tuple[int | None, int | None]:
-        """Layer and head, None where a mean is taken."""
+        """Layer and head; None means the mean over them."""
         return {ONE: (self.layer, self.head), LAYER: (self.layer, None)}.get(
             self.which, (None, None)
         )
 
     @property
     def name(self) -> str:
-        """The name of the head or of the mean, as the page shows it."""
+        """Display name of the head or of the mean."""
         names = {
             ONE: str(HeadId(self.layer, self.head)),
             LAYER: f"layer {self.layer}, mean of its heads",
@@ -50,12 +50,12 @@ class HeadView:
 
 @dataclass(frozen=True)
 class HeadMaps:
-    """The maps of one head, or of a mean of heads, that the pictures show. Arrays are float32.
+    """The maps of one head, or of a mean of heads, as drawn. Arrays are float32.
 
-    weights: (S, S), row i belongs to the query at position i. If the visitor leaves the first token
-    out, its column is 0 and the rest of each row is divided by its sum. computed: (S, S), the
-    weights as the model computed them. written: (S, S), the lengths ||alpha_ij v_j W_O|| for the
-    computed weights, or their mean.
+    weights: (S, S), row i belongs to the query at position i. If the first token is left out, its
+    column is 0 and the rest of each row is divided by its sum. computed: (S, S), the weights as
+    computed by the model. written: (S, S), the lengths ||alpha_ij v_j W_O|| for the computed
+    weights, or their mean.
     """
 
     generation: Generation
@@ -66,23 +66,23 @@ class HeadMaps:
 
     @property
     def largest(self) -> float:
-        """The largest weight of the generated rows, at which the colours end."""
+        """The largest weight in the generated rows, the upper end of the color scale."""
         return max(float(self.weights[self.generation.n_prompt - 1 :].max()), 1e-12)
 
     @property
     def square_root(self) -> bool:
-        """Whether colours follow the square root: in long texts most weights are small."""
+        """Whether colors follow the square root, because long texts have small weights."""
         return len(self.weights) >= MANY_TOKENS
 
     @property
     def title(self) -> str:
-        """The title of the pictures: the model, the head, and a note if token 0 is left out."""
-        aside = ", the first token left out" if self.view.without_first else ""
+        """Title of the pictures: model, head, and a note if token 0 is left out."""
+        aside = ", without the first token" if self.view.without_first else ""
         return f"{self.generation.title}, {self.view.name}{aside}"
 
 
 def show(generation: Generation, view: HeadView) -> HeadMaps:
-    """The maps of one head, or of a mean of heads, for all steps at once."""
+    """Compute the maps of one head, or of a mean of heads, for all steps."""
     import torch
 
     from attention_core.analysis.contributions import contributions
@@ -107,7 +107,7 @@ def show(generation: Generation, view: HeadView) -> HeadMaps:
 
 
 def text(maps: HeadMaps, step: int) -> None:
-    """The text as tokens, shaded by the weights of step `step` (from 0)."""
+    """Show the text as tokens shaded by the weights of step `step` (from 0)."""
     generation, query = maps.generation, maps.generation.trace.query(step)
     row, lengths = maps.weights[query], maps.written[query]
     tokens = []
@@ -115,7 +115,7 @@ def text(maps: HeadMaps, step: int) -> None:
         zip(generation.pieces, generation.line_ends, strict=True)
     ):
         known = place <= query
-        detail = [f"writes a length of {written(lengths[place], '.4g')}"] if known else []
+        detail = [f"adds a vector of length {written(lengths[place], '.4g')}"] if known else []
         if place == query + 1:
             probability = np.exp(generation.trace.logprobs[step])
             detail.append(f"chosen with probability {percent(probability)}")
@@ -134,33 +134,35 @@ def text(maps: HeadMaps, step: int) -> None:
         largest=maps.largest,
         square_root=maps.square_root,
         title=maps.title,
-        hint="Point at a token, or focus the text and use the arrow keys, to read its weight.",
+        hint="To read a weight, point at a token, or focus the text and use the arrow keys.",
         key="generated_tokens_text",
     )
 
 
 def sentence(maps: HeadMaps, step: int) -> str:
-    """A sentence about this step: which token asks, where it looks, what the model chose."""
+    """A sentence about this step: the query, where it looks, and what the model chose."""
     generation, query = maps.generation, maps.generation.trace.query(step)
     row = maps.weights[query]
     best = int(row.argmax())
     labels, probability = generation.labels, np.exp(generation.trace.logprobs[step])
     most = (
-        f"Most weight, {percent(row[best])}, on “{isolated(labels[best])}” (position {best})."
+        f"attends most to “{isolated(labels[best])}” (position {best}), with a weight of "
+        f"{percent(row[best])}."
         if row[best] > 0
-        else "All its weight is on a token that is left out here."
+        else "gives all its attention to the token that is left out here."
     )
-    drawn = " before the temperature" if generation.settings.temperature else ""
+    drawn = " before temperature" if generation.settings.temperature else ""
     return (
-        f"Step {step + 1}: “{isolated(labels[query])}” (position {query}) asks. {most} The model "
-        f"chose “{isolated(labels[query + 1])}”, probability {percent(probability)}{drawn}."
+        f"In step {step + 1}, “{isolated(labels[query])}” (position {query}) {most} The model then "
+        f"chose “{isolated(labels[query + 1])}”, with a probability of {percent(probability)}"
+        f"{drawn}."
     )
 
 
 def row(maps: HeadMaps, step: int) -> pd.DataFrame:
-    """Every key of the run with its `token`, and the `weight` this step gives it.
+    """One row per key of the run: `position`, `token`, and its `weight` in this step.
 
-    The weight is NaN for tokens that did not exist yet at this step.
+    The weight is NaN for tokens that didn't exist yet at this step.
     """
     query = maps.generation.trace.query(step)
     seen = np.arange(len(maps.weights)) <= query
@@ -174,7 +176,7 @@ def row(maps: HeadMaps, step: int) -> pd.DataFrame:
 
 
 def alternatives(generation: Generation, step: int) -> pd.DataFrame:
-    """The likeliest tokens at this step, and the chosen one if it is not among them."""
+    """The most likely tokens at this step, and the chosen one if it isn't among them."""
     trace = generation.trace
     ids = trace.alternative_ids[step].tolist()
     logprobs = trace.alternative_logprobs[step].tolist()
@@ -192,7 +194,7 @@ def alternatives(generation: Generation, step: int) -> pd.DataFrame:
 
 
 def every_step(maps: HeadMaps) -> None:
-    """The map of all rows of weights, those of the prompt first."""
+    """Show the map of all rows of weights, the prompt's first."""
     weights = Map(
         maps.weights,
         maps.generation.labels[: len(maps.weights)],
@@ -204,7 +206,7 @@ def every_step(maps: HeadMaps) -> None:
 
 
 def row_table(maps: HeadMaps, step: int) -> pd.DataFrame:
-    """The row of weights of one step, as a table with one row for each key."""
+    """The weights of one step as a table with one row per key."""
     query = maps.generation.trace.query(step)
     seen = slice(0, query + 1)
     return pd.DataFrame(
@@ -212,14 +214,14 @@ def row_table(maps: HeadMaps, step: int) -> pd.DataFrame:
             "position": range(query + 1),
             "token": maps.generation.labels[seen],
             "weight": maps.weights[query, seen],
-            "weight as computed": maps.computed[query, seen],
-            "length written": maps.written[query, seen],
+            "computed weight": maps.computed[query, seen],
+            "length of the output": maps.written[query, seen],
         }
     )
 
 
 def all_rows(maps: HeadMaps) -> pd.DataFrame:
-    """The tables of `row_table` for all steps, below each other."""
+    """The tables of `row_table` for all steps, concatenated."""
     generation = maps.generation
     tables = []
     for step in range(generation.trace.n_steps):
@@ -239,7 +241,7 @@ def all_rows(maps: HeadMaps) -> pd.DataFrame:
 
 
 def snippet(maps: HeadMaps, step: int) -> str:
-    """Python that computes the row of this step anew, from the repository's root."""
+    """Python code that recomputes this step's row, run from the repository's root."""
     generation, settings = maps.generation, maps.generation.settings
     n_steps = generation.trace.n_steps
     layer, head = maps.view.place

@@ -1,4 +1,4 @@
-"""The controls of the Heads page: what is read, in which order, in which colours."""
+"""Controls of the Heads page: measure, hidden keys, order and colors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNTS = (6, 12, 24, 48, EVERY)
 
 @dataclass(frozen=True)
 class Drawing:
-    """One colour scale for all heads or one for each; `threshold` is a share of that scale."""
+    """How maps are drawn: one shared color scale or one per head, and a `threshold` (0 to 1)."""
 
     one_scale: bool
     square_root: bool
@@ -28,7 +28,7 @@ class Drawing:
     large: bool
 
     def largest(self, all_values: np.ndarray, head: np.ndarray) -> float:
-        """The value of the brightest colour: the largest of all values, or of one head's values."""
+        """The largest value of the color scale: of all heads, or of one head."""
         values = all_values if self.one_scale else head
         return float(values.max())
 
@@ -37,8 +37,8 @@ class Drawing:
 class Order:
     """Which heads are drawn, and in which order.
 
-    heads: their numbers; None draws the grid of all heads. captions: the text below each head.
-    explanation: how to read the order, in Markdown without any text of a visitor.
+    heads: their indices, or None for the grid of all heads. captions: the text below each head.
+    explanation: Markdown that explains the order; it contains no user input.
     """
 
     heads: list[int] | None
@@ -47,15 +47,15 @@ class Order:
 
 
 def reading(run: Run) -> MapOptions:
-    """The controls that choose what is measured and which keys are left out."""
+    """Controls for the measure and the keys to leave out."""
     measure = linked(
         st.selectbox,
         "Measure",
         MEASURES,
         key="heads_measure",
-        help="A weight α says how much of a value vector v a query takes. The contribution "
-        "‖α v W_O‖ is the length of what the head then writes: small where the value is short, "
-        "however large the weight. The bias of the output projection is left out.",
+        help="A weight α is the share of a value vector v that a query takes. The contribution "
+        "‖α v W_O‖ is the length of the resulting output. If the value is short, the contribution "
+        "is small even with a large weight. The bias of the output projection isn't included.",
     )
     left_out = linked(
         st.pills,
@@ -63,29 +63,31 @@ def reading(run: Run) -> MapOptions:
         noise.KINDS,
         selection_mode="multi",
         key="heads_hide",
-        help="Not drawn, where the text has such tokens. The model itself saw them.",
+        help="These keys aren't drawn. The model itself still used them.",
     )
     renormalise = linked(
         st.toggle,
-        "Renormalise the rest",
+        "Renormalize the rest",
         key="heads_renormalise",
-        help="Divide what is left of each row by its sum, so that it adds up to 1 again.",
+        help="Divide the remaining weights of each row by their sum, so that they add up to 1.",
     )
     hidden = noise.hidden(run.tokens, left_out)
     return MapOptions(measure or WEIGHTS, hidden, renormalise and bool(hidden))
 
 
 def drawing() -> Drawing:
-    """The controls that choose how values become pictures."""
-    scale = linked(st.selectbox, "Colour scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
+    """Controls for colors, tile size and threshold."""
+    scale = linked(st.selectbox, "Color scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
     root = linked(
         st.toggle,
         "Show small values",
         True,
         key="heads_root",
-        help="Colours by the square root of the value instead of the value.",
+        help="Color by the square root of each value.",
     )
-    large = linked(st.toggle, "Large tiles", key="heads_large", help="In a frame that scrolls.")
+    large = linked(
+        st.toggle, "Large tiles", key="heads_large", help="Larger tiles, in a scrolling frame."
+    )
     threshold = linked(
         st.slider, "Hide values below (% of the scale)", 0, 50, 0, key="heads_threshold"
     )
@@ -93,7 +95,7 @@ def drawing() -> Drawing:
 
 
 def order(table: pd.DataFrame) -> Order:
-    """Which heads are drawn, sorted by a statistic of the table."""
+    """Controls for which heads are drawn, sorted by a statistic of the table."""
     by_title = {s.title: s for s in statistics.definitions()}
     title = linked(
         st.selectbox,
@@ -108,7 +110,7 @@ def order(table: pd.DataFrame) -> Order:
         st.select_slider, "Heads to show", COUNTS, EVERY, key="heads_count", disabled=by_layer
     )
     if by_layer:
-        explanation = "Each row is a layer, each column a head; both count from 0, as in the code."
+        explanation = "Each row is a layer and each column a head, both counted from 0."
         return Order(None, [], explanation)
     statistic = by_title[title]
     explanation = f"**{statistic.title}**: {statistic.definition}"
@@ -119,6 +121,6 @@ def order(table: pd.DataFrame) -> Order:
 
 
 def sorted_heads(column: np.ndarray, *, rising: bool) -> list[int]:
-    """Numbers of the heads by their value, the largest first; those without a value come last."""
+    """Head indices sorted by value, largest first unless `rising`; NaN comes last."""
     keyed = np.where(np.isnan(column), np.inf, column if rising else -column)
     return [int(head) for head in np.argsort(keyed, kind="stable")]

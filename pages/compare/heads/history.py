@@ -1,4 +1,4 @@
-"""The part "How a head came to be": all heads of two models, step by step of their training."""
+"""The part "How a head came to be": all heads of two models during training."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
 TITLE = "How a head came to be"
-MODELS = {spec.name: spec.title for spec in SPECS}  # by their names
+MODELS = {spec.name: spec.title for spec in SPECS}  # titles by name
 THIS_HEAD, BEST_HEADS, ITS_MAP = "This head", "The best heads", "Its map"
 MOSAIC, MAP = "heads_history_mosaic", "heads_history_map"
 STEP, HEAD = "heads_history_step", "heads_history_head"
 
 
 def offered() -> bool:
-    """Whether the training of a model was kept."""
+    """Whether a stored training history is available."""
     return bool(stored.stored())
 
 
 def show() -> None:
-    """The controls, the maps of all heads at a step, and lines over all steps."""
+    """Show the controls, the maps of all heads at a step, and lines over all steps."""
     st.markdown(
-        "Two models were trained for this site on the same novels: GPT-2 to say the **next "
-        "token**, BERT to say **masked words**. Move the slider to see every head as it was after "
-        "that step."
+        "Heads start out random and specialize during training. We trained two models on the same "
+        "novels: GPT-2 to predict the **next token**, and BERT to predict **masked words**. Move "
+        "the slider to see every head after that training step."
     )
     try:
         kept, text, number, head = _choices()
@@ -56,13 +56,13 @@ def show() -> None:
         with one_head_place:
             beside = linked(
                 st.segmented_control,
-                "Beside it",
+                "Next to it",
                 [THIS_HEAD, BEST_HEADS, ITS_MAP],
                 default=THIS_HEAD,
                 required=True,
                 key="heads_history_beside",
-                help="The scores of the chosen head over all steps, at each step those of the best "
-                "head, or the map of the chosen head.",
+                help="The scores of the selected head over all steps, the scores of the best head "
+                "at each step, or the map of the selected head.",
             )
             if beside == ITS_MAP:
                 _map(kept, probe, number, head)
@@ -70,16 +70,16 @@ def show() -> None:
                 _lines(kept, text, step, head if beside == THIS_HEAD else None)
     st.markdown(history_numbers.notice(kept, text))
     st.markdown(
-        f":small[{history_numbers.text_lengths(kept)} Each weight is stored in 8 bits, within "
-        f"±{probe.error:.4f}; the scores are from the exact ones.]"
+        f":small[{history_numbers.text_lengths(kept)} The weights are stored in 8 bits, accurate "
+        f"to ±{probe.error:.4f}. The scores were computed from the exact weights.]"
     )
-    with st.expander("The text, and the numbers of this head step by step"):
+    with st.expander("The text and this head's numbers at every step"):
         code_block.plain(probe.text.strip())
         table = history_numbers.table(kept, text, head)
         plain_table(table, "Scores and losses by step", {"step": "{:,}"}, most=400)
         name = f"{kept.name}_{head}_by_step"
         downloads.buttons(
-            downloads.csv("This table", lambda: table, name),
+            downloads.csv("Table", lambda: table, name),
             downloads.npz(
                 "All heads at all steps", partial(arrays, kept, text), f"{kept.name}_history"
             ),
@@ -88,7 +88,7 @@ def show() -> None:
 
 
 def _choices() -> tuple[History, int, int, HeadId]:
-    """The controls: the history, the number of the text, that of the stored step, and the head."""
+    """Show the controls: returns history, index of text, index of stored step, and head."""
     names = {MODELS[name]: name for name in stored.stored()}
     models, texts, steps, heads = st.columns([11, 7, 9, 4], vertical_alignment="bottom")
     with models:
@@ -117,12 +117,12 @@ def _choices() -> tuple[History, int, int, HeadId]:
 
 def _history(name: str) -> History:
     kept = stored.history(name)
-    assert kept is not None  # its name is among those of the files
+    assert kept is not None  # only names of stored files are offered
     return kept
 
 
 def _same_place() -> None:
-    """With another model the slider stays where it is, on the nearest step that was stored."""
+    """Keep the slider's relative position, at the nearest stored step, for another model."""
     titles = {MODELS[name]: name for name in stored.stored()}
     chosen = titles.get(st.session_state["heads_history_model"])
     if chosen is None:
@@ -137,7 +137,7 @@ def _same_place() -> None:
 
 @contextmanager
 def _about(kept: History, probe: Probe) -> Iterator[None]:
-    """Pictures that are saved inside name this model and text, and not those of the page."""
+    """Within this context, saved pictures name this model and text instead of the page's."""
     facts = about()
     before = dict(facts)
     facts.update(model=MODELS[kept.name], name=kept.name, sentence=probe.text.strip())
@@ -149,7 +149,7 @@ def _about(kept: History, probe: Probe) -> Iterator[None]:
 
 
 def _mosaic(kept: History, probe: Probe, number: int, head: HeadId) -> None:
-    """All heads at a step; a click chooses one."""
+    """Show all heads at a step; a click selects one."""
 
     def opened(which: int) -> None:
         st.session_state[HEAD] = str(HeadId(*divmod(which, kept.n_heads)))
@@ -167,7 +167,7 @@ def _mosaic(kept: History, probe: Probe, number: int, head: HeadId) -> None:
 
 
 def _map(kept: History, probe: Probe, number: int, head: HeadId) -> None:
-    """The head at a step, large."""
+    """Show a large map of the head at a step."""
     weights = probe.weights(number)[head.layer, head.head]
     picture = Map(
         weights,
@@ -180,7 +180,7 @@ def _map(kept: History, probe: Probe, number: int, head: HeadId) -> None:
 
 
 def _lines(kept: History, text: int, step: int, head: HeadId | None) -> None:
-    """The scores of a head, or of the best ones, and the losses, over the steps."""
+    """Show the scores of one head, or of the best heads, and the losses over the steps."""
     scores = history_numbers.by_step(kept, text, head)
     names = list(history_numbers.titles().values())
     show_chart(history_charts.scores_chart, scores, names, step, key="heads_history_scores")
@@ -195,7 +195,7 @@ def _lines(kept: History, text: int, step: int, head: HeadId | None) -> None:
 
 
 def arrays(kept: History, text: int) -> dict[str, Any]:
-    """The weights on a text at every stored step, and all scores and losses."""
+    """The weights on a text at every stored step, with all scores and losses."""
     probe = kept.probes[text]
     return {
         "steps": kept.steps,

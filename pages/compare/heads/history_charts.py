@@ -1,4 +1,4 @@
-"""The charts of the part "How a head came to be": scores and losses over the training steps."""
+"""Charts of "How a head came to be": scores and losses over the training steps."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pandas as pd
 from ui.charts import style
 
 HEIGHT = 270
-_COLOURS = (*style.SERIES, style.GREY)
+_COLORS = (*style.SERIES, style.GREY)
 _MARKS = (0, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-_LEAST_TOP = 0.4  # of the axis of scores: small ones look small
-_BEND = 25  # below about so many steps the axis is linear, so that it can begin at 0
+_LEAST_TOP = 0.4  # smallest upper end of the score axis, so that small scores look small
+_BEND = 25  # the step axis is about linear below this step, so it can start at 0
 
 
 def scores_chart(table: pd.DataFrame, names: Sequence[str], step: int) -> alt.TopLevelMixin:
-    """Each score as a line: `history_numbers.by_step`.
+    """One line per score, from `history_numbers.by_step`.
 
-    names: of all scores, so that each has the same colour whether a model has the others or not.
-    step: the one that is marked.
+    names: all score names, so that each keeps its color in models that lack others. step: the step
+    to mark.
     """
     present = set(table["score"])
     top = max(float(table["value"].max()), _LEAST_TOP)
     lines = _lines(
         "score",
-        {name: colour for name, colour in zip(names, _COLOURS, strict=True) if name in present},
+        {name: color for name, color in zip(names, _COLORS, strict=True) if name in present},
         alt.Y("value:Q", title="score", scale=alt.Scale(domain=[0, top], nice=True)),
         [alt.Tooltip("head:N"), alt.Tooltip("value:Q", format=".3f")],
         int(table["step"].max()),
@@ -36,25 +36,25 @@ def scores_chart(table: pd.DataFrame, names: Sequence[str], step: int) -> alt.To
 
 
 def loss_chart(table: pd.DataFrame, step: int, begins: int | None) -> alt.TopLevelMixin:
-    """Each loss as a line: `history_numbers.losses`.
+    """One line per loss, from `history_numbers.losses`.
 
-    step: the one that is marked. begins: the one at which learning from the context begins.
+    step: the step to mark. begins: the step at which in-context learning begins.
     """
     lines = _lines(
         "loss of",
-        dict(zip(dict.fromkeys(table["loss of"]), _COLOURS, strict=False)),
-        alt.Y("loss:Q", title="loss (nats a token)", scale=alt.Scale(zero=False)),
+        dict(zip(dict.fromkeys(table["loss of"]), _COLORS, strict=False)),
+        alt.Y("loss:Q", title="loss (nats per token)", scale=alt.Scale(zero=False)),
         [alt.Tooltip("loss:Q", format=".3f")],
         int(table["step"].max()),
     )
     layers = [lines, _mark(step)]
     if begins is not None:
-        layers.append(_mark(begins, style.VERMILLION, "learning from the context begins"))
+        layers.append(_mark(begins, style.VERMILLION, "in-context learning begins"))
     return alt.layer(*layers, data=table, height=HEIGHT)
 
 
 def _lines(
-    of: str, colours: Mapping[str, str], y: alt.Y, tooltips: Sequence[alt.Tooltip], last: int
+    of: str, colors: Mapping[str, str], y: alt.Y, tooltips: Sequence[alt.Tooltip], last: int
 ) -> alt.Chart:
     marks = [mark for mark in _MARKS if mark <= last]
     legend = alt.Legend(orient="top", columns=2, labelLimit=240, rowPadding=0)
@@ -72,7 +72,7 @@ def _lines(
             alt.Color(
                 f"{of}:N",
                 title=None,
-                scale=alt.Scale(domain=[*colours], range=[*colours.values()]),
+                scale=alt.Scale(domain=[*colors], range=[*colors.values()]),
                 legend=legend,
             ),
             tooltip=[alt.Tooltip("step:Q", format=",d"), alt.Tooltip(f"{of}:N"), *tooltips],
@@ -80,10 +80,10 @@ def _lines(
     )
 
 
-def _mark(step: int, colour: Any = style.INK, says: str = "the chosen step") -> alt.Chart:
+def _mark(step: int, color: Any = style.INK, says: str = "selected step") -> alt.Chart:
     return (
         alt.Chart(pd.DataFrame({"step": [step], "is": [says]}))
-        .mark_rule(color=colour, strokeDash=[4, 4], strokeWidth=1.5)
+        .mark_rule(color=color, strokeDash=[4, 4], strokeWidth=1.5)
         .encode(
             alt.X("step:Q", title="training step"),
             tooltip=[alt.Tooltip("is:N", title="line"), alt.Tooltip("step:Q", format=",d")],

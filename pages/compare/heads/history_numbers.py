@@ -1,4 +1,4 @@
-"""The numbers of the part "How a head came to be": scores and losses by step, and what they say."""
+"""Scores and losses by training step for "How a head came to be", with findings."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pages.compare.heads import statistics
 from pretrained.history import FEW, MANY, MARGIN, OF_A_TEXT, OF_WORDS_SAID_TWICE, History
 from serving.heads import HeadId
 
-STRONG = 0.3  # of the weight: from here on a head counts as one that looks at something
+STRONG = 0.3  # share of the weight above which a head counts as specialized
 WHERE = {
     "previous": "the token before",
     "next": "the token after",
     "first": "the first token",
-    "same": "other places of the same token",
+    "same": "other positions of the same token",
     "induction": "what followed the same word the first time",
     "duplicate": "the same word in the first copy",
 }
@@ -25,7 +25,7 @@ OF_TRAINING, HELD_OUT = "in training", "on other books"
 
 @dataclass(frozen=True)
 class Found:
-    """A head at a stored step, by that step's number, and how much of its weight is meant."""
+    """A head at a stored step (`number` is the step's index), and its score."""
 
     number: int
     head: HeadId
@@ -33,13 +33,13 @@ class Found:
 
 
 def titles() -> dict[str, str]:
-    """What each score is called, as in the table of all heads, by its name."""
+    """Title of each score by name, as in the table of all heads."""
     named = {statistic.name: statistic.title for statistic in statistics.definitions()}
     return {name: named[name] for name in (*OF_A_TEXT, *OF_WORDS_SAID_TWICE)}
 
 
 def scores(kept: History, text: int) -> dict[str, np.ndarray]:
-    """Every score that the model and the text have: (N, L, H) by its name."""
+    """All scores available for the model and text, by name: (N, L, H)."""
     of_text, said_twice = kept.probes[text].scores, kept.said_twice
     found = {name: of_text[:, i] for i, name in enumerate(OF_A_TEXT)}
     found |= {name: said_twice[:, i] for i, name in enumerate(OF_WORDS_SAID_TWICE)}
@@ -47,7 +47,7 @@ def scores(kept: History, text: int) -> dict[str, np.ndarray]:
 
 
 def by_step(kept: History, text: int, head: HeadId | None) -> pd.DataFrame:
-    """Rows of `step`, `score`, `value` and `head`: of one head, or of the best one at each step."""
+    """Rows of `step`, `score`, `value` and `head`, for one head or the best at each step."""
     rows = []
     called = titles()
     for name, values in scores(kept, text).items():
@@ -59,7 +59,7 @@ def by_step(kept: History, text: int, head: HeadId | None) -> pd.DataFrame:
 
 
 def losses(kept: History) -> pd.DataFrame:
-    """Rows of `step`, `loss of` and `loss`: the run's curve, and what each stored step measured."""
+    """Rows of `step`, `loss of` and `loss`, from the training curve and the stored steps."""
     curve = kept.curve
     parts = [
         _rows(curve["step"], OF_TRAINING, curve["train_loss"]),
@@ -84,7 +84,7 @@ def _rows(steps: np.ndarray, of: str, loss: np.ndarray) -> pd.DataFrame:
 
 
 def table(kept: History, text: int, head: HeadId) -> pd.DataFrame:
-    """One row a stored step: tokens read, the scores of a head, and the losses."""
+    """One row per stored step: tokens read, the scores of a head, and the losses."""
     columns: dict[str, np.ndarray] = {"step": kept.steps, "tokens read": kept.tokens}
     called = titles()
     for name, values in scores(kept, text).items():
@@ -96,24 +96,24 @@ def table(kept: History, text: int, head: HeadId) -> pd.DataFrame:
 
 
 def strongest(values: np.ndarray, number: int) -> Found:
-    """The head with the largest of the scores (N, L, H) at a stored step."""
+    """The head with the largest score at a stored step. values: (N, L, H)."""
     layer, head = np.unravel_index(np.nanargmax(values[number]), values[number].shape)
     return Found(number, HeadId(int(layer), int(head)), float(values[number, layer, head]))
 
 
 def first_strong(values: np.ndarray) -> Found | None:
-    """The first stored step at which a head has a score above `STRONG`, and the best one there."""
+    """The best head at the first stored step with a score above `STRONG`, or None."""
     above = (values > STRONG).any(axis=(1, 2))
     return strongest(values, int(np.argmax(above))) if above.any() else None
 
 
 def first_head(kept: History, text: int) -> HeadId:
-    """The head to begin with: the best one at the token before, in the end."""
+    """The default head: the best previous-token head at the last step."""
     return strongest(scores(kept, text)["previous"], len(kept.steps) - 1).head
 
 
 def notice(kept: History, text: int) -> str:
-    """What there is to see, as Markdown: which heads look where, and from which step on."""
+    """Markdown that says which heads look where, and from which step on."""
     found = scores(kept, text)
     sentences = [
         _looks(kept, found[name], name)
@@ -125,21 +125,23 @@ def notice(kept: History, text: int) -> str:
 
 def _looks(kept: History, values: np.ndarray, name: str) -> str:
     first, best = first_strong(values), _largest(values)
-    last = f"**{best.head}** at step {kept.steps[best.number]:,} ({best.value:.2f})"
+    last = f"**{best.head}** at step {kept.steps[best.number]:,} ({best.value:.0%})"
     if first is None:
         return (
-            f"No head gives more than {STRONG} of its weight to **{WHERE[name]}**; "
-            f"the closest is {last}."
+            f"No head gives more than {STRONG:.0%} of its weight to **{WHERE[name]}**; the "
+            f"strongest is {last}."
         )
     begins = (
-        f"The first head that gives more than {STRONG} of its weight to **{WHERE[name]}** is "
-        f"**{first.head}** at step {kept.steps[first.number]:,} ({first.value:.2f})"
+        f"The first head that gives more than {STRONG:.0%} of its weight to **{WHERE[name]}** is "
+        f"**{first.head}** at step {kept.steps[first.number]:,} ({first.value:.0%})"
     )
-    return begins + (f"; the most is {last}." if best != first else ", and none gives more.")
+    return begins + (
+        f"; the strongest is {last}." if best != first else ", which is also the strongest."
+    )
 
 
 def _largest(values: np.ndarray) -> Found:
-    """The largest score of any head at any stored step."""
+    """The head with the largest score at any stored step."""
     number = int(np.nanargmax(np.nanmax(values.reshape(len(values), -1), axis=1)))
     return strongest(values, number)
 
@@ -147,34 +149,35 @@ def _largest(values: np.ndarray) -> Found:
 def _context(kept: History) -> str:
     few, many = kept.losses[f"after_{FEW}"], kept.losses[f"after_{MANY}"]
     if not kept.causal:
-        return "BERT reads the words on both sides, so its loss is not split by the tokens before."
+        return "BERT reads the words on both sides, so its loss isn't split by earlier tokens."
     number = kept.learns_from_context
     if number is not None:
         return (
-            f"**Learning from the context** begins at step {kept.steps[number]:,}: from then on "
-            f"the same tokens have a loss that is at least {MARGIN} lower with {MANY} tokens "
-            f"before them than with {FEW} (there {many[number]:.2f} and {few[number]:.2f})."
+            f"**In-context learning** begins at step {kept.steps[number]:,}. From then on, the "
+            f"loss of a token is at least {MARGIN} lower if {MANY} tokens come before it instead "
+            f"of {FEW} (at that step, {many[number]:.2f} instead of {few[number]:.2f})."
         )
     both = np.flatnonzero(~np.isnan(many))
     if not len(both):
-        return f"Training has not come to texts of {MANY} tokens yet."
+        return f"Training hasn't reached texts of {MANY} tokens yet."
     last = int(both[-1])
-    said = (
-        f"**Learning from the context** does not begin in these steps: with {MANY} tokens before "
-        f"them, the same tokens have a loss of {many[last]:.2f} at the end, with {FEW} of "
-        f"{few[last]:.2f}. It begins where {MANY} are better by {MARGIN}."
+    sentence = (
+        f"**In-context learning** doesn't begin in these steps. At the end, the loss of a token is "
+        f"{many[last]:.2f} after {MANY} earlier tokens and {few[last]:.2f} after {FEW}; in-context "
+        f"learning begins when this gap reaches {MARGIN}."
     )
     if first_strong(kept.said_twice[:, 0]) is None:
-        said += (
-            " In larger models it comes with heads that look for what followed the same word "
-            "([Olsson et al. 2022](https://arxiv.org/abs/2209.11895)); *Watch heads form* trains "
-            "two layers that get some."
+        sentence += (
+            " In larger models, it appears together with induction heads, which look for the token "
+            "that followed the same word earlier "
+            "([Olsson et al. 2022](https://arxiv.org/abs/2209.11895)). The page *Watch heads form* "
+            "trains two layers that develop such heads."
         )
-    return said
+    return sentence
 
 
 def text_lengths(kept: History) -> str:
-    """How long the texts of the training were, and what follows from it, in words."""
+    """A sentence about the text lengths used in training, and how they affect the loss."""
     (_, first), *others = kept.text_lengths.tolist()
     later = [f"{length} from step {step:,} on" for step, length in others]
     known = f"In training, texts had {first} tokens" + "".join(f", {part}" for part in later) + "."
@@ -182,6 +185,7 @@ def text_lengths(kept: History) -> str:
         return known
     longest = others[-1][1]
     return (
-        f"{known} The loss on other books is that of texts of {longest} tokens: at first, most of "
-        "their places are new to the model. A dash: training had not come to texts that long."
+        f"{known} The loss on other books is measured on texts of {longest} tokens, so at first "
+        "most of their positions are new to the model. A dash means that training hadn't reached "
+        "texts of that length."
     )

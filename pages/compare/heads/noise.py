@@ -1,4 +1,4 @@
-"""Keys on which heads rest without saying much: the first token, [CLS], [SEP], punctuation."""
+"""Keys that absorb unused attention: the first token, [CLS], [SEP], punctuation."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ KINDS = (FIRST, CLS, SEP, PUNCTUATION)
 
 
 def keys(tokens: Tokens, kind: str) -> tuple[int, ...]:
-    """The positions of a kind of token, ascending; none where the text has no such token.
+    """The positions of one kind of token, ascending; empty if the text has none.
 
-    The first token is position 0, which in an encoder is [CLS].
-    Raises: ValueError for a kind that is not in `KINDS`.
+    The first token is at position 0. In an encoder, that's [CLS].
+    Raises: ValueError for a kind that isn't in `KINDS`.
     """
     if kind == FIRST:
         return (0,) if len(tokens) else ()
@@ -24,19 +24,19 @@ def keys(tokens: Tokens, kind: str) -> tuple[int, ...]:
         return tuple(i for i, (piece, special) in enumerate(marked) if special and piece == kind)
     if kind == PUNCTUATION:
         return tuple(i for i in range(len(tokens)) if _is_punctuation(tokens, i))
-    raise ValueError(f"no kind of tokens {kind!r}, only {KINDS}")
+    raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
 
 
 def hidden(tokens: Tokens, kinds: Collection[str]) -> tuple[int, ...]:
-    """The positions of all these kinds together, ascending, each once."""
+    """The positions of all these kinds, ascending and without duplicates."""
     return tuple(sorted({position for kind in kinds for position in keys(tokens, kind)}))
 
 
 def _is_punctuation(tokens: Tokens, index: int) -> bool:
-    """Whether the text of a token, spaces around it aside, is only punctuation and symbols.
+    """Whether a token's text, without surrounding spaces, is only punctuation and symbols.
 
-    That is Unicode's categories P (punctuation) and S (symbols, such as + and €); a part of an
-    emoji counts as the whole.
+    These are the Unicode categories P (punctuation) and S (symbols such as + and €). Part of an
+    emoji counts as the whole emoji.
     """
     start, end = tokens.spans[index]
     text = tokens.text[start:end].strip()

@@ -1,4 +1,4 @@
-"""The statistics of all heads as a table with the definitions on its headings."""
+"""The statistics of all heads as a table, with definitions in its headings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui.export import tables
 
 
 def show(table: pd.DataFrame, file_name: str) -> None:
-    """The table, sortable by a click on a heading, and its download."""
+    """Show the table, which can be sorted by its headings, and its download."""
     headings = {
         statistic.name: st.column_config.NumberColumn(
             f"{statistic.title} ({statistic.unit})" if statistic.unit else statistic.title,
@@ -20,4 +20,4 @@ def show(table: pd.DataFrame, file_name: str) -> None:
         for statistic in statistics.definitions()
     }
     st.dataframe(table, hide_index=True, column_config=headings, height=tables.height(table, 320))
-    tables.download("Download this table (CSV)", table, file_name, key="heads_table_csv")
+    tables.download("Download table (CSV)", table, file_name, key="heads_table_csv")

@@ -1,4 +1,4 @@
-"""The open head of the Heads page: its map at any step, its lines, and one pair in full."""
+"""The open head of the Heads page: its map at any step, its lines, and one token pair."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.widgets.plain_table import plain_table
 
 _MAP = "heads_map"
 MOST_OVERLAID = 5
-LEFT_OUT = "left out or too small"
+LEFT_OUT = "hidden or too small"
 
 
 def show_map(
@@ -31,7 +31,7 @@ def show_map(
     stage: str,
     chosen: tuple[int, int],
 ) -> None:
-    """The head's map at a step. A click on a cell chooses its query and key."""
+    """Show the head's map at a step. A click on a cell selects its query and key."""
     layer, head = choice.layer, choice.head
     n = len(run.tokens)
 
@@ -65,7 +65,7 @@ def show_map(
 def picture(
     run: Run, choice: HeadChoice, reading: MapOptions, drawing: Drawing
 ) -> tuple[np.ndarray, ColourScale | DivergingScale]:
-    """A head's values (T, S) as its map shows them, with gaps, and their colours."""
+    """A head's values (T, S) as drawn, with gaps, and their color scale."""
     all_values = values.values(run, reading)
     own = all_values[choice.layer, choice.head]
     largest = drawing.largest(all_values, own)
@@ -74,7 +74,7 @@ def picture(
 
 
 def show_pair(run: Run, choice: HeadChoice, chosen: tuple[int, int]) -> None:
-    """A query and a key as vectors, their product, and the steps from it to the weight."""
+    """Show a query and key as vectors, their product, and the steps to the weight."""
     query, key = chosen
     pair = stages.pair(run, choice.layer, choice.head, query, key)
     labels = [isolated(run.tokens.labels[index]) for index in (query, key)]
@@ -90,7 +90,7 @@ def pair_panels(pair: stages.QueryKeyPair) -> list[Panel]:
     """The two vectors, their product element by element, and its sum."""
     both = np.stack([pair.q, pair.k])
     sizes = {"v": 2, "c": len(pair.q)}
-    operands = both.T[None]  # (1, D, 2): one pair of numbers for each column
+    operands = both.T[None]  # (1, D, 2): one pair of numbers per column
     return [
         Panel("query and key", both, ("vector", "column"), rows=("q", "k"), identity="both"),
         Panel(
@@ -118,16 +118,16 @@ def pair_panels(pair: stages.QueryKeyPair) -> list[Panel]:
 
 
 def show_lines(run: Run, choice: HeadChoice, reading: MapOptions) -> None:
-    """The head as lines between two columns of tokens, with other heads laid over it."""
+    """Show the head as lines between two columns of tokens, with other heads overlaid."""
     open_one = str(HeadId(choice.layer, choice.head))
     names = all_heads(*run.weights.shape[:2])
     others = linked(
         st.multiselect,
-        "Lay other heads over it",
+        "Overlay other heads",
         [name for name in names if name != open_one],
         max_selections=MOST_OVERLAID,
         filter_mode="prefix",
-        select_all=False,  # Enter after "L3H1" would take L3H10 and L3H11 too
+        select_all=False,  # otherwise Enter after "L3H1" also selects L3H10 and L3H11
         key="heads_overlay",
     )
     chosen = [open_one, *others]

@@ -1,4 +1,4 @@
-"""Heads: every layer and head of a model on the visitor's sentence, and one of them opened."""
+"""Heads: all attention heads of a model on one sentence, and one of them in detail."""
 
 import streamlit as st
 
@@ -29,8 +29,8 @@ PARTS = (PAIR, LINES, NUMBERS, *([history.TITLE] if history.offered() else []))
 
 st.title("Heads")
 st.markdown(
-    "Every head of every layer decides anew how much each token takes from every other. "
-    "Here are all of them on one sentence; click one to open it."
+    "Every head reads the same sentence in its own way. Here are all heads of a model; click one "
+    "to open it."
 )
 
 if not models.ready():
@@ -58,7 +58,7 @@ with right, settings():
 
 
 def show(number: int) -> None:
-    """The head that was clicked becomes the open one."""
+    """Open the head that was clicked."""
     st.session_state["heads_layer"], st.session_state["heads_head"] = divmod(number, n_heads)
     st.session_state["heads_sheet"] = True
 
@@ -66,11 +66,11 @@ def show(number: int) -> None:
 @st.fragment
 @messages.page()
 def pictures() -> None:
-    """All heads, and one of them open: to open another runs and paints this part alone."""
+    """Show all heads and the open one; opening another head reruns only this fragment."""
     if MOSAIC not in st.session_state:  # a new visit to the page
         st.session_state.pop("heads_sheet", None)
     all_heads, beside = st.columns([5, 4], gap="medium")
-    # on a phone a clicked head comes as a sheet from below
+    # on a phone, the open head slides up as a sheet
     is_sheet = st.session_state.get("heads_sheet", False)
     one_head = beside.container(key="heads_sheet_open" if is_sheet else "heads_sheet_closed")
     with all_heads:
@@ -78,9 +78,9 @@ def pictures() -> None:
         mosaic(packed, key=MOSAIC, on_open=show)
         st.markdown(
             f":small[{order.explanation} {packed.shape[0]} × {packed.shape[1]} heads, "
-            f"{len(run.tokens)} tokens, {len(packed.data):,} bytes. A value read here is within "
-            f"±{packed.stated_error} of the tensor ({packed.levels} steps a head); the open head "
-            "is exact.]"
+            f"{len(run.tokens)} tokens, {len(packed.data):,} bytes. These values are rounded to "
+            f"{packed.levels} steps per head, within ±{packed.stated_error} of the tensor; the "
+            "open head is exact.]"
         )
     with one_head, st.container(horizontal=True, vertical_alignment="bottom"):
         choice = controls.head_of_text(entry, "heads", text)
@@ -88,7 +88,7 @@ def pictures() -> None:
             st.button(
                 "Close",
                 key="heads_close",
-                help="Back to all heads.",
+                help="Go back to all heads.",
                 icon=":material/keyboard_arrow_down:",
                 on_click=lambda: st.session_state.pop("heads_sheet", None),
             )
@@ -113,7 +113,7 @@ def pictures() -> None:
                 stages.WEIGHTS,
                 key="heads_stage",
                 width=100,
-                help="From the scores to the weights, in the order of the computation.",
+                help="The steps from scores to weights, in the order they're computed.",
             )
             pair = choose_pair(run, choice, "heads")
     with map_place:
@@ -142,16 +142,16 @@ pictures()
 
 with st.expander("How to read this"):
     st.markdown(
-        "- A **row** is a query: the token that looks. A **column** is a key: the token looked "
-        "at. In a decoder the upper half is empty: a query may not look ahead.\n"
-        "- Many heads rest on the first token, `[CLS]` or `[SEP]` when they have nothing to say. "
-        "Leave those keys out to see the rest; switch to **contributions** to see how little "
-        "such a rest may write.\n"
-        "- A **weight** says how much of a value vector is taken. Its **contribution** is the "
-        "length of what that adds to the output, `‖α v W_O‖`.\n"
-        "- **Induction** and **duplicate token** are measured on random tokens said twice, all "
-        "other statistics on your sentence.\n"
-        "- A large weight says where a head looks, not what the model concludes from it."
+        "- Each **row** is a query, the token that looks. Each **column** is a key, the token it "
+        "looks at. In a decoder the upper half is empty, because a query can't look ahead.\n"
+        "- When a head has nothing to add, it often puts its weight on the first token, `[CLS]` or "
+        "`[SEP]`. Leave out those keys to see the other weights, or switch to **contributions** "
+        "to see how little such a head adds to the output.\n"
+        "- A **weight** is the share of a value vector that the query takes. Its **contribution** "
+        "`‖α v W_O‖` is the length of the vector that this adds to the output.\n"
+        "- **Induction** and **duplicate token** are measured on random tokens repeated twice; all "
+        "other statistics are measured on your sentence.\n"
+        "- A large weight shows where a head looks, not what the model concludes from it."
     )
 
 with st.expander("The code that computed these numbers"):

@@ -1,4 +1,4 @@
-"""One head step by step: from the scores to the weights, and one pair of tokens in full."""
+"""The steps from scores to weights in one head, and one pair of tokens in detail."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ STAGES = tuple(UNITS)
 
 @dataclass(frozen=True)
 class QueryKeyPair:
-    """One query and one key of a head, with the steps from them to the weight.
+    """One query and one key of a head, with the steps to their attention weight.
 
-    q, k, product: (D,) each. score: the sum of the product. numbers: one row for each step.
+    q, k, product: (D,) each. score: the sum of the product. numbers: one row per step.
     """
 
     q: np.ndarray
@@ -29,15 +29,15 @@ class QueryKeyPair:
 
 
 def stage(run: Run, layer: int, head: int, name: str) -> np.ndarray:
-    """The values of the head at a step, (T, S); after the mask, -inf where a query may not look.
+    """The head's values (T, S) at a step; masked cells are -inf.
 
-    Raises: ValueError for a name that is not in `STAGES`.
+    Raises: ValueError for a name that isn't in `STAGES`.
     """
     if name == WEIGHTS:
         weights: np.ndarray = run.weights[layer, head]
         return weights
     if name not in STAGES:
-        raise ValueError(f"no step {name!r}, only {STAGES}")
+        raise ValueError(f"step must be one of {STAGES}, got {name!r}")
     record = run.head(layer, head)
     arrays = {
         SCORES: record.scores,
@@ -49,7 +49,7 @@ def stage(run: Run, layer: int, head: int, name: str) -> np.ndarray:
 
 
 def pair(run: Run, layer: int, head: int, query: int, key: int) -> QueryKeyPair:
-    """The query's and the key's vector in this head, their product, and the way to the weight."""
+    """Query and key vector in this head, their product, and the steps to the weight."""
     q = run.q[layer, head, query]
     k = run.k[layer, run.kv_head(head), key]
     record = run.head(layer, head)

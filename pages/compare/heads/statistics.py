@@ -1,4 +1,4 @@
-"""The table of heads: what each one does on a text, and on random tokens said twice."""
+"""Statistics of all heads, on a text and on random tokens repeated twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def definitions() -> tuple[Statistic, ...]:
-    """The statistics in the order of the table's columns: names, titles, definitions, ranges."""
+    """The statistics in column order: names, titles, definitions and ranges."""
     from attention_core.analysis.head_statistics import STATISTICS
 
     return STATISTICS
@@ -25,9 +25,10 @@ def definitions() -> tuple[Statistic, ...]:
 
 @cached(key=lambda run: run.key)
 def table(run: Run) -> pd.DataFrame:
-    """One row a head, layer by layer: `layer`, `head`, and a column for each statistic's name.
+    """One row per head, layer by layer: `layer`, `head`, and a column for each statistic.
 
-    NaN stands for what the text or the model does not have. The table is shared: do not change it.
+    Statistics that don't apply to the text or model are NaN. The table is cached, so don't modify
+    it.
     """
     import torch
 
@@ -55,10 +56,10 @@ def table(run: Run) -> pd.DataFrame:
 
 
 def repeated(name: str) -> dict[str, np.ndarray]:
-    """The statistics of a model that no text changes, by their names: (layers, heads) each.
+    """The statistics that don't depend on the text, by name: (layers, heads) each.
 
-    Measured once a model, on random words said twice, between the special tokens that its
-    tokenizer puts around a text. NaN where the context has no room for that.
+    They're measured once per model on random words repeated twice, between the special tokens that
+    the tokenizer adds around a text. NaN if the context is too short.
     """
     return _by_name(_repeated(models.key(name)))
 
@@ -89,7 +90,7 @@ def _repeated(where: tuple[str, ...]) -> np.ndarray:
 
 
 def _around(model: Pretrained) -> tuple[list[int], list[int]]:
-    """The ids that the tokenizer puts before a text and behind it."""
+    """The ids that the tokenizer adds before and after a text."""
     tokens = model.tokenizer.encode("a")
     ordinary = [index for index, special in enumerate(tokens.special) if not special]
     ids = list(tokens.ids)

@@ -1,4 +1,4 @@
-"""What the pictures of the Heads page draw: weights or contributions, some keys left out."""
+"""The values drawn on the Heads page: weights or contributions, without hidden keys."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ MEASURES = tuple(UNITS)
 
 @dataclass(frozen=True)
 class MapOptions:
-    """How a run is read: what is measured, which keys are left out, and what becomes of the rest.
+    """The measure of a map, the keys to hide, and whether to renormalize the others.
 
-    With `renormalise` the weights of the keys that are left are divided by their sum, row by row,
-    before anything else is done with them.
+    With `renormalise`, the remaining weights of each row are first divided by their sum.
     """
 
     measure: str = WEIGHTS
@@ -30,7 +29,7 @@ class MapOptions:
 
 
 def values(run: Run, reading: MapOptions) -> np.ndarray:
-    """Weights or contributions of every head (layers, H, T, S), read-only; hidden keys are 0."""
+    """Weights or contributions of every head: (layers, H, T, S), read-only, hidden keys 0."""
     if reading == MapOptions():
         return run.weights
     return _compute(run, reading)
@@ -38,7 +37,7 @@ def values(run: Run, reading: MapOptions) -> np.ndarray:
 
 @cached(key=lambda run, reading, name: (run.key, reading, name))
 def packed(run: Run, reading: MapOptions, *, name: str) -> Packed:
-    """What the mosaic with the key `name` draws."""
+    """The packed data of the mosaic with the key `name`."""
     return pack(
         values(run, reading),
         run.tokens.labels,
@@ -50,9 +49,9 @@ def packed(run: Run, reading: MapOptions, *, name: str) -> Packed:
 
 
 def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -> np.ndarray:
-    """(..., T, S) with NaN, which pictures leave out, for hidden keys and values below `smallest`.
+    """A copy of (..., T, S) with NaN, not drawn, for hidden keys and values below `smallest`.
 
-    A masked score, minus infinity, is no value below anything and stays.
+    Masked scores (-inf) stay as they are.
     """
     array = array.copy()
     array[..., list(hidden)] = np.nan

@@ -1,4 +1,4 @@
-"""The chart of "Our core beside transformers" on the page "Side by side"."""
+"""The chart of "Our core next to transformers" on the page "Side by side"."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WEIGHTS, HIDDEN = "attention weights", "hidden states"
 
 
 def long_table(table: pd.DataFrame) -> pd.DataFrame:
-    """A row a layer and kind of number (`of`), with its largest `difference`.
+    """One row per layer and kind of tensor (`of`), with its largest `difference`.
 
-    table: that of `reference.Reference`.
+    table: from `reference.Reference`.
     """
     columns = {"max |Δ weights|": WEIGHTS, "max |Δ hidden|": HIDDEN}
     renamed = table[["layer", *columns]].rename(columns=columns)
@@ -24,19 +24,19 @@ def long_table(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def differences(table: pd.DataFrame, largest: float) -> alt.Chart:
-    """Both differences over the layers, on a logarithmic axis; with 0 below all powers of ten.
+    """Both differences by layer on a logarithmic axis, with 0 below the powers of ten.
 
-    table: as `both`. largest: what the axis must hold.
+    table: from `long_table`. largest: a value that the axis must include.
     """
     powers = range(-7, max(-4, math.ceil(math.log10(largest or 1e-4))) + 1)
     names = [WEIGHTS, HIDDEN]
-    colours = alt.Scale(domain=names, range=[BLUE, VERMILLION])
-    shapes = alt.Scale(domain=names)  # as the colours': one legend for both
+    colors = alt.Scale(domain=names, range=[BLUE, VERMILLION])
+    shapes = alt.Scale(domain=names)  # the same domain as the colors merges both legends
     legend = alt.Legend(orient="top")
     y = alt.Y(
         "difference:Q",
         title="largest |difference|",
-        # symlog: like a logarithm above its constant, and it has a place for 0
+        # symlog is logarithmic above its constant and can show 0
         scale=alt.Scale(type="symlog", constant=1e-8, domain=[0, 10.0 ** powers[-1]]),
         axis=alt.Axis(
             values=[0, *(10.0**power for power in powers)],
@@ -49,7 +49,7 @@ def differences(table: pd.DataFrame, largest: float) -> alt.Chart:
         .encode(
             alt.X("layer:Q", title="layer", axis=alt.Axis(tickMinStep=1)),
             y,
-            alt.Color("of:N", title=None, legend=legend, scale=colours),
+            alt.Color("of:N", title=None, legend=legend, scale=colors),
             alt.Shape("of:N", title=None, legend=legend, scale=shapes),
             tooltip=[
                 alt.Tooltip("of:N"),

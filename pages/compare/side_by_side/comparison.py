@@ -1,4 +1,4 @@
-"""Two heads on shared rows and columns: their maps, aligned, and the difference of the two."""
+"""Two aligned attention maps on the page "Side by side", and their difference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap, picked
 from ui.export import tables
 from ui.text.isolated import isolated
-from ui.text.number_text import percent, written
+from ui.text.number_text import counted, percent, written
 from ui.widgets import controls, head_pairs
 from ui.widgets.head_choice import HeadChoice
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 TOKENS, UNITS, WORDS = "tokens", "shared units", "words"
 VIEWS = (TOKENS, UNITS, WORDS)
 Cell = tuple[int, int]
-HIDDEN_BOTH = "masked on both sides, no query may look ahead"
-HIDDEN_ONE = "not comparable, the decoder may not look ahead"
+HIDDEN_BOTH = "masked on both sides, because decoders can't look ahead"
+HIDDEN_ONE = "not comparable, because the decoder can't look ahead"
 
 
 @dataclass(frozen=True)
 class MapSide:
-    """One of the two maps as it is drawn: values (Q, Q), and a label for each row and column.
+    """One of the two maps as drawn: values (Q, Q), and a label for each row and column.
 
-    units: the number of the shared unit of each row, or -1 where the other text has none. alone:
-    the mean weight that the compared rows give to each group of tokens that has no partner. ahead:
-    the mean weight that they give to cells that the other side may not see.
+    units: index of the shared unit of each row, or -1 if the other text doesn't have it. alone:
+    mean weight of the compared rows on each group of tokens without a partner. ahead: their mean
+    weight on cells that the other side can't see.
     """
 
     title: str
@@ -57,11 +57,10 @@ class MapSide:
 
 @dataclass(frozen=True)
 class MapComparison:
-    """Two sides, and left minus right (U, U) over the units that both texts have.
+    """Two maps, and left minus right (U, U) over the units that both texts share.
 
-    difference: NaN where a cell cannot be compared. left, right: the two maps that were subtracted,
-    (U, U) each. labels: the labels of the units in the left and in the right text. hidden_text: why
-    a cell is hidden.
+    difference: NaN where a cell can't be compared. left, right: the two subtracted maps, (U, U)
+    each. labels: labels of the units in the left and right text. hidden_text: why a cell is hidden.
     """
 
     sides: tuple[MapSide, MapSide]
@@ -73,13 +72,13 @@ class MapComparison:
 
     @property
     def largest(self) -> float:
-        """The largest difference, whatever its sign; 0 where nothing can be compared."""
+        """The largest absolute difference, or 0 if no cell can be compared."""
         known = np.abs(self.difference[~np.isnan(self.difference)])
         return float(known.max(initial=0.0))
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """Every cell that can be compared, the largest difference first."""
+        """All comparable cells, largest difference first."""
         rows, columns = np.nonzero(~np.isnan(self.difference))
         order = np.argsort(-np.abs(self.difference[rows, columns]), kind="stable")
         rows, columns = rows[order], columns[order]
@@ -100,7 +99,7 @@ class MapComparison:
 
 
 def alignment_of(a: Tokens, b: Tokens, view: str) -> Alignment:
-    """What the two texts share in a view: words, else the units between common borders."""
+    """Align two texts by words, or in other views by the boundaries that both have."""
     return aligned_words(a, b) if view == WORDS else aligned(a, b)
 
 
@@ -110,11 +109,11 @@ def compare(
     view: str,
     renormalise: bool,
 ) -> MapComparison:
-    """The two heads over tokens, shared units or words, and left minus right over their units.
+    """Compare two heads over tokens, shared units or words.
 
-    The difference is taken over the units of the alignment in every view. With `renormalise`, each
-    row of both sides is divided by what it gives to the cells that can be compared.
-    Raises: ValueError for a view that is not in VIEWS.
+    In every view, the difference is over the units of the alignment. With `renormalise`, each row
+    of both sides is divided by its total weight on comparable cells.
+    Raises: ValueError for a view that isn't in VIEWS.
     """
     from pages.compare.side_by_side.experiment import (
         difference,
@@ -124,7 +123,7 @@ def compare(
     )
 
     if view not in VIEWS:
-        raise ValueError(f"a view is one of {', '.join(VIEWS)}, not {view!r}")
+        raise ValueError(f"view must be one of {', '.join(VIEWS)}, got {view!r}")
     a, b = runs[0].tokens, runs[1].tokens
     alignment = alignment_of(a, b, view)
     groups = tuple(unit.a for unit in alignment.units), tuple(unit.b for unit in alignment.units)
@@ -197,7 +196,7 @@ def _side(
 
 
 def scale(maps: Sequence[np.ndarray], how: str) -> ColourScale:
-    """The one scale of the maps (Q, Q), as chosen with `controls.colours`."""
+    """The color scale shared by the maps (Q, Q), as selected with `controls.colours`."""
     if how == controls.WHOLE:
         return ColourScale(1.0)
     many = max(map(len, maps)) >= head_pairs.MANY_TOKENS
@@ -206,7 +205,7 @@ def scale(maps: Sequence[np.ndarray], how: str) -> ColourScale:
 
 
 def draw_alone(run: Run, choice: HeadChoice, how: str, *, key: str) -> None:
-    """The map of one head, where the other side has none."""
+    """Show the map of one head when the other side failed."""
     weights = run.weights[choice.layer, choice.head]
     colours = scale([weights], how)
     heatmap(Map(weights, run.tokens.labels, choice.title, run.causal, colours), key=key)
@@ -220,9 +219,9 @@ def draw(
     *,
     key: str,
 ) -> None:
-    """The map of one side; pointing at a cell frames the aligned cells of the other maps.
+    """Show the map of one side; pointing at a cell frames the matching cells of the others.
 
-    framed: the cell that stays framed, and what a click on a cell calls with it.
+    framed: the selected cell, and the callback for a clicked cell.
     """
     chosen, take = framed or (None, None)
     weights = Map(
@@ -238,7 +237,7 @@ def draw(
 
 
 def draw_difference(comparison: MapComparison, *, key: str) -> None:
-    """The difference map, linked to the maps of both sides."""
+    """Show the difference map, linked to the maps of both sides."""
     units = range(len(comparison.labels[0]))
     difference = Map(
         comparison.difference,
@@ -255,19 +254,19 @@ def draw_difference(comparison: MapComparison, *, key: str) -> None:
 
 
 def summary(comparison: MapComparison) -> None:
-    """The range of the differences, and what is left out of them, in numbers."""
+    """Show the range of the differences, and the weight that isn't compared."""
     table = comparison.table
     if table.empty:
-        st.text("No cell can be compared.")
+        st.text("No cells can be compared. Choose two texts that share some words.")
         return
     first, differences = table.iloc[0], table["left minus right"]
     ends = [written(end, "+.3f") for end in (differences.min(), differences.max())]
     st.text(
-        f"{len(comparison.labels[0])} units stand in both, {len(table)} cells can be compared. "
-        f"Differences run from {ends[0]} to "
-        f"{ends[1]}. The largest: "
-        f"“{isolated(first['query'])}” gives “{isolated(first['key'])}” "
-        f"{percent(first['left'])} on the left and {percent(first['right'])} on the right."
+        f"The largest difference: “{isolated(first['query'])}” gives “{isolated(first['key'])}” "
+        f"{percent(first['left'])} of its attention on the left and {percent(first['right'])} on "
+        f"the right. The two texts share {counted(len(comparison.labels[0]), 'unit')}, so "
+        f"{counted(len(table), 'cell')} can be compared. Differences range from {ends[0]} to "
+        f"{ends[1]}."
     )
     for name, side in zip(("left", "right"), comparison.sides, strict=True):
         for text in left_out(name, side):
@@ -275,20 +274,20 @@ def summary(comparison: MapComparison) -> None:
 
 
 def left_out(name: str, side: MapSide) -> list[str]:
-    """Sentences about what a side gives to tokens and cells that the other side does not have."""
+    """Sentences about a side's weight on tokens and cells that the other side doesn't have."""
     sentences = []
     if side.alone:
         ordered = sorted(side.alone.items(), key=lambda item: -item[1])
         listed = ", ".join(f"{isolated(label)} {percent(w)}" for label, w in ordered[:4])
         more = f" and {len(ordered) - 4} more" if len(ordered) > 4 else ""
         sentences.append(
-            f"On the {name}, {listed}{more} have no partner and are left out: a compared row "
-            f"gives them {percent(sum(side.alone.values()))} of its weight on average."
+            f"On the {name}, these tokens have no partner and aren't compared: {listed}{more}. On "
+            f"average, a row gives them {percent(sum(side.alone.values()))} of its weight."
         )
     if side.ahead > 0:
         sentences.append(
-            f"On the {name}, a row gives {percent(side.ahead)} of its weight on average to tokens "
-            "after it, which the decoder may not see."
+            f"On the {name}, a row gives {percent(side.ahead)} of its weight on average to later "
+            "tokens, which the decoder can't see."
         )
     return sentences
 
@@ -296,13 +295,13 @@ def left_out(name: str, side: MapSide) -> list[str]:
 def numbers(
     opened: Sequence[tuple[str, Run, HeadChoice]], comparison: MapComparison | None
 ) -> None:
-    """The differences and the weights of each side ("a" or "b") as tables that can be saved."""
+    """Show the differences and the weights of each side ("a" or "b") as tables."""
     if comparison is not None:
-        st.text("Left minus right, largest first")
+        st.text("Left minus right, largest difference first")
         rows = tables.height(comparison.table, 320)
         st.dataframe(comparison.table, hide_index=True, height=rows)
         tables.download(
-            "Download the differences (CSV)",
+            "Download differences (CSV)",
             comparison.table,
             "left_minus_right.csv",
             key="side_by_side_difference_csv",
@@ -313,7 +312,7 @@ def numbers(
             st.text(f"{choice.title}: tokens")
             st.dataframe(table, hide_index=True, height=tables.height(table, 320))
             tables.download(
-                "Download these weights (CSV)",
+                "Download weights (CSV)",
                 table,
                 f"{choice.entry.spec.name}_layer{choice.layer}_head{choice.head}.csv",
                 key=f"side_by_side_{which}_csv",

@@ -1,4 +1,4 @@
-"""Side by side: any two of model, layer, head and sentence, aligned, and their difference."""
+"""Side by side: compare any two heads, models or sentences, aligned token by token."""
 
 from functools import partial
 
@@ -20,13 +20,13 @@ from ui.widgets.settings import settings
 
 MERGING = "pages/compare/side_by_side/experiment.py"
 DIFFERENCE, TABLES = "Left minus right", "The numbers as tables"
-REFERENCE = "Our core beside transformers"
+REFERENCE = "Our core next to transformers"
 WIDE = "The animal didn't cross the street because it was too wide"
 
 st.title("Side by side")
 st.markdown(
-    "Any two heads beside each other, of any layer, model or sentence; and one subtracted from the "
-    "other."
+    "Two heads can read the same sentence in very different ways. Compare any two, from any model, "
+    "and see their difference cell by cell."
 )
 
 if not models.ready():
@@ -52,18 +52,19 @@ with right, settings():
         side_by_side.VIEWS,
         key="side_by_side_view",
         horizontal=True,
-        help="Shared units lie between the places where both models cut the text. A word is a run "
-        "of letters and digits. Weights are summed over the keys of a group and averaged over its "
-        "queries, so that rows still sum to 1.",
+        help="Models split a text into different tokens. A shared unit is the text between two "
+        "boundaries that both models have; a word is a sequence of letters and digits. Weights are "
+        "summed over the keys of a group and averaged over its queries, so rows still sum to 1.",
     )
     colours = controls.colours("side_by_side_colours")
     renormalise = linked(
         st.toggle,
-        "Renormalise the difference",
+        "Renormalize the difference",
         False,
         key="side_by_side_rows",
-        help="Each row of both sides is divided by what it gives to the cells that are compared: "
-        "without special tokens, and without what the decoder may not see. Then both sum to 1.",
+        help="Divide each row of both sides by its total weight on the cells that can be compared, "
+        "so that both rows sum to 1. Special tokens and cells that the decoder can't see don't "
+        "count.",
     )
 columns = st.columns(2, gap="large")
 with columns[0]:
@@ -122,7 +123,7 @@ if comparison is not None and DIFFERENCE in shown:
         if comparison.labels[0]:
             side_by_side.draw_difference(comparison, key="side_by_side_difference_map")
         else:
-            st.text("The two sides have no token in common.")
+            st.text("These two texts have no token in common. Use a sentence that shares a word.")
     with halves[1]:
         side_by_side.summary(comparison)
         source.step(MERGING, "merge_tokens", "averaged queries", "summed keys")
@@ -145,23 +146,26 @@ if comparison is not None:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- A **row** is a query, the token that looks; a **column** is a key. Each row sums to 1. "
-        "Both maps share one colour scale. Point at a cell: its partners are framed in the other "
-        "maps and read out below them.\n"
-        "- **Orange**: the left head gives more. **Blue**: the right one does.\n"
-        "- A **decoder** (GPT-2, SmolLM2) may not look ahead: the hatched half is masked before "
-        "the softmax, which is not a small weight. Beside an encoder, those cells are crossed out: "
-        "not comparable.\n"
-        "- An **encoder** (BERT, MiniLM) fills the full square. The two models on novels cut a "
-        "text into the same tokens: every cell has its partner. The published BERT and MiniLM add "
-        " `[CLS]` and `[SEP]`. Heads with nothing to say often rest there; in a decoder, on the "
-        "first token. So its rows keep less for the words: renormalise to compare the rest.\n"
-        "- `the₂` is the second token with the text “the”. `⏎` is a new line, `##` starts a piece "
-        "that continues a word, and `<F0>` is a byte of a character. `␣` is a space: it shows "
-        "where two tokens differ in nothing else.\n"
-        "- **Our core beside transformers**: differences near 10⁻⁶ are rounding, sums in another "
-        "order. Hidden states hold larger numbers than weights, so theirs are larger.\n"
-        "- A large weight says where a head looks, not what the model concludes from it."
+        "- Each **row** is a query, the token that looks. Each **column** is a key. Rows sum to 1, "
+        "and both maps share one color scale. Point at a cell to frame the matching cells in the "
+        "other maps; their values appear below the maps.\n"
+        "- **Orange** means that the left head gives more weight. **Blue** means that the right "
+        "one does.\n"
+        "- A **decoder** (GPT-2, SmolLM2) can't look ahead. The hatched half is masked before the "
+        "softmax, so these cells have no weight at all. If the other side is an encoder, they're "
+        "crossed out because they can't be compared.\n"
+        "- An **encoder** (BERT, MiniLM) fills the whole square. The two models trained on novels "
+        "split a text into the same tokens, so every cell has a partner. The published BERT and "
+        "MiniLM add `[CLS]` and `[SEP]`, and heads that have nothing to add often put their weight "
+        "there. In a decoder, they use the first token. That leaves less weight for the words; "
+        "renormalize to compare what remains.\n"
+        "- `the₂` is the second token with the text “the”. `⏎` is a line break, `##` marks a piece "
+        "that continues a word, and `<F0>` is one byte of a character. `␣` is a space, shown only "
+        "where two tokens would otherwise look the same.\n"
+        "- **Our core next to transformers**: differences around 10⁻⁶ are rounding errors, because "
+        "sums are computed in a different order. Hidden states are larger numbers than weights, so "
+        "their differences are larger too.\n"
+        "- A large weight shows where a head looks, not what the model concludes from it."
     )
 
 with st.expander("The code that computed these weights"):

@@ -1,4 +1,4 @@
-"""The from-scratch core beside the transformers model of the same weights, layer by layer."""
+"""Compare our core to the transformers model with the same weights, layer by layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from serving.cache import cached
 from serving.limits import MAX_MAP_TOKENS
 from serving.prompts import prepare
 from ui.charts.show import show as show_chart
-from ui.text.number_text import written
+from ui.text.number_text import difference
 from ui.widgets import messages
 from ui.widgets.plain_table import plain_table
 
@@ -28,7 +28,7 @@ ERRORS = (*models.LOAD_ERRORS, ImportError)
 
 @dataclass(frozen=True)
 class Reference:
-    """The differences of one model on one text, as a table and a chart."""
+    """The differences between both implementations of a model on one text."""
 
     title: str
     n_tokens: int
@@ -36,7 +36,7 @@ class Reference:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a layer: the largest absolute difference of its weights and its output."""
+        """One row per layer: largest absolute differences of its weights and its output."""
         return pd.DataFrame(
             {
                 "layer": range(len(self.differences.weights)),
@@ -47,14 +47,14 @@ class Reference:
         )
 
     def show_table(self) -> None:
-        """The table on the page, small numbers as powers of ten."""
+        """Show the table, with small numbers as powers of ten."""
         forms = dict.fromkeys(("max |Δ weights|", "max |Δ hidden|"), "{:.1e}")
         forms["max |hidden|"] = "{:.1f}"
-        plain_table(self.table, "Largest differences of every layer", forms, most=245)
+        plain_table(self.table, "Largest differences in every layer", forms, most=245)
 
     @property
     def sentence(self) -> str:
-        """A sentence that says what was compared, and how large the differences are."""
+        """A sentence that says what was compared and how large the differences are."""
         differences = self.differences
         largest_by_name = {
             "all weights": max(differences.weights),
@@ -62,19 +62,16 @@ class Reference:
         }
         if differences.logits is not None:
             largest_by_name["logits"] = differences.logits
-        listed = ", ".join(
-            f"{name} {written(value, '.1e')}" for name, value in largest_by_name.items()
-        )
-        alike = "" if differences.largest else " Here both are the same, bit for bit."
+        listed = ", ".join(f"{name} {difference(value)}" for name, value in largest_by_name.items())
         return (
-            f"{self.title}: our core beside {differences.reference} of transformers, "
-            f"{self.n_tokens} tokens, float32. Largest differences: {listed}.{alike}"
+            f"Largest differences between our core and {differences.reference} from transformers, "
+            f"for {self.title} on {self.n_tokens} tokens in float32: {listed}."
         )
 
 
 @cached(key=lambda name, text: (*models.key(name), text))
 def reference(name: str, text: str) -> Reference:
-    """The comparison for a model and a text, computed once for all visitors.
+    """The comparison for a model and a text, cached for all visitors.
 
     Raises: one of ERRORS.
     """
@@ -82,13 +79,13 @@ def reference(name: str, text: str) -> Reference:
 
     model = models.get(name)
     tokens = prepare(model, text, MAX_MAP_TOKENS, "a head map").tokens
-    theirs = models.reference(model)  # takes seconds: not while others wait for their turn
-    with compute.slot(exclusive=True):  # what transformers records hangs on the model itself
+    theirs = models.reference(model)  # takes seconds, so load it outside the compute slot
+    with compute.slot(exclusive=True):  # transformers records on the model itself
         return Reference(model.spec.title, len(tokens), compare(model.core, theirs, tokens.ids))
 
 
 def show(requests: Iterable[tuple[str, str]]) -> None:
-    """The comparison of each different model and text: a sentence, a chart and a table."""
+    """Show the comparison of each distinct model and text: sentence, chart and table."""
     columns = st.columns(2, gap="large")
     for place, ((name, text), column) in enumerate(
         zip(dict.fromkeys(requests), columns, strict=False)

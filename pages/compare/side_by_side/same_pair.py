@@ -1,4 +1,4 @@
-"""One pair of tokens in both heads of the page "Side by side", and where the right model has it."""
+"""One pair of tokens in both heads of "Side by side", and the right model's best head."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ from ui.widgets.pair import choose_pair
 
 @dataclass(frozen=True)
 class MatchedPair:
-    """A query and a key in both texts: their tokens on each side, and how the left text has them.
-
-    With `is_one_cell` each is one token in both texts.
-    """
+    """A query and key in both texts: (query tokens, key tokens) per side, and left labels."""
 
     left: tuple[tuple[int, ...], tuple[int, ...]]
     right: tuple[tuple[int, ...], tuple[int, ...]]
@@ -32,15 +29,15 @@ class MatchedPair:
 
     @property
     def is_one_cell(self) -> bool:
-        """Whether each side has one token for the query and one for the key."""
+        """Whether query and key are a single token each, on both sides."""
         return all(len(tokens) == 1 for tokens in (*self.left, *self.right))
 
 
 def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> MatchedPair | None:
-    """The left tokens of a cell with the right ones that hold the same characters; None for none.
+    """Match a cell's tokens on the left with those on the right, or None without a match.
 
-    Where the view has tokens, and both texts are cut at the same places there, a token has a token
-    as its partner; elsewhere the whole shared units, or words, are the pair.
+    In the token view, tokens match one to one if both texts are split in the same way there.
+    Otherwise the pair consists of whole shared units or words.
     """
     alignment = alignment_of(runs[0].tokens, runs[1].tokens, view)
     of_token = {token: unit for unit in alignment.units for token in unit.a}
@@ -60,7 +57,7 @@ def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> MatchedPair 
 
 
 def _is_cut_alike(runs: Sequence[Run], unit: AlignedUnit) -> bool:
-    """Whether the tokens of a unit have the same characters on both sides, one by one."""
+    """Whether both sides split a unit into tokens with the same characters."""
     of_left, of_right = (
         [run.tokens.text[slice(*run.tokens.spans[token])].strip().casefold() for token in tokens]
         for run, tokens in zip(runs, (unit.a, unit.b), strict=True)
@@ -69,25 +66,25 @@ def _is_cut_alike(runs: Sequence[Run], unit: AlignedUnit) -> bool:
 
 
 def on_the_right(runs: Sequence[Run], cell: Cell) -> Cell | None:
-    """The right tokens that hold the characters of the left cell, of several the first; or None."""
+    """The first matching tokens on the right for a left cell, or None."""
     pair = partner(runs, cell)
     return None if pair is None else (pair.right[0][0], pair.right[1][0])
 
 
 def on_the_left(runs: Sequence[Run], pair: Cell) -> Cell | None:
-    """The left tokens that hold the characters of the right pair, of several the first; or None."""
+    """The first matching tokens on the left for a right pair, or None."""
     return on_the_right((runs[1], runs[0]), pair)
 
 
 def take(which: str, runs: Sequence[Run], cell: Cell | None) -> None:
-    """Choose the pair of a cell that was clicked on one side, if the left text has that pair."""
+    """Select the pair of a clicked cell, if the left text contains that pair."""
     pair = cell if cell is None or which == "a" else on_the_left(runs, cell)
     if pair is not None and max(pair) < len(runs[0].tokens):
         st.session_state["side_by_side_query"], st.session_state["side_by_side_key"] = pair
 
 
 def unit_weights(run: Run, queries: Sequence[int], keys: Sequence[int]) -> np.ndarray:
-    """What each head (L, H) gives from some tokens to others.
+    """Weight (L, H) of each head from some query tokens to some key tokens.
 
     Summed over the keys and averaged over the queries, as in the map of shared units.
     """
@@ -96,19 +93,19 @@ def unit_weights(run: Run, queries: Sequence[int], keys: Sequence[int]) -> np.nd
 
 
 def strongest_head(weights: np.ndarray) -> HeadId:
-    """The head with the largest of the weights (L, H)."""
+    """The head with the largest weight. weights: (L, H)."""
     layer, head = divmod(int(weights.argmax()), weights.shape[1])
     return HeadId(layer, head)
 
 
 def choose(runs: Sequence[Run], head: HeadChoice, view: str) -> Cell:
-    """The sliders of the query and the key, tokens of the left text in every view."""
+    """Show sliders for query and key, which are tokens of the left text in every view."""
     labels = ("Query (row)", "Key (column)") if view == TOKENS else ("Query token", "Key token")
     return choose_pair(runs[0], head, "side_by_side", labels, causal=runs[1].causal)
 
 
 def line(which: str) -> DeltaGenerator:
-    """The place, above the map of one side, in which `show` writes."""
+    """The container above the map of one side that `show` fills."""
     return st.container(
         horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
     )
@@ -121,9 +118,9 @@ def show(
     cell: Cell,
     view: str,
 ) -> Cell | None:
-    """What both heads give the pair, and a button for the right model's head that gives it most.
+    """Show both heads' weights on the pair, and a button for the right model's best head.
 
-    The result is the pair in the right text.
+    Returns: the pair in the right text, or None without a match.
     """
     pair, run, choice = partner(runs, cell, view), runs[1], heads[1]
     left = ((cell[0],), (cell[1],)) if pair is None else pair.left
@@ -131,31 +128,33 @@ def show(
     query, key = (isolated(label) for label in labels)
     weight = unit_weights(runs[0], *left)[heads[0].layer, heads[0].head]
     is_framed = view == TOKENS and all(len(tokens) == 1 for tokens in left)
-    which = "Framed" if is_framed else "Chosen pair"
+    which = "Framed" if is_framed else "Selected pair"
     place = places[0].container(key="side_by_side_framed" if is_framed else "side_by_side_chosen")
     place.text(f"{which}: “{query}” gives {percent(weight)} of its attention to “{key}”.")
     if pair is None:
-        places[1].text("The right side has no token with a partner in this pair.")
+        places[1].text("The right side doesn't have this pair of tokens.")
         return None
     queries, keys = pair.right
     right = queries[0], keys[0]
     if run.causal and keys[0] > queries[-1]:
-        places[1].text(f"“{query}” cannot look at “{key}” here: {run.title} does not look ahead.")
+        places[1].text(
+            f"“{query}” can't look at “{key}” here, because {run.title} can't look ahead."
+        )
         return right
     weights = unit_weights(run, queries, keys)
     best = strongest_head(weights)
     weight, most = weights[choice.layer, choice.head], weights[best.layer, best.head]
-    several = "" if pair.is_one_cell else f", {len(queries)} × {len(keys)} tokens here"
-    places[1].text(f"The same pair{several}: {percent(weight)}.", width="content")
+    several = "" if pair.is_one_cell else f" ({len(queries)} × {len(keys)} tokens here)"
+    places[1].text(f"Same pair{several}: {percent(weight)}.", width="content")
     places[1].button(
-        f"Most in {best}: {percent(most)}",
+        f"Open strongest head: {best}, {percent(most)}",
         type="tertiary",
         icon=":material/search:",
         key="side_by_side_find",
         disabled=best == HeadId(choice.layer, choice.head),
         on_click=_open,
         args=(best,),
-        help="The head of this model that gives the pair the largest weight.",
+        help="The head of this model with the largest weight on this pair.",
     )
     return right
 

@@ -1,6 +1,6 @@
-"""The charts of the page "Word pairs": what every head gives two words, as Altair charts.
+"""Altair charts of the page "Word pairs": every head's attention to two words.
 
-The words are a visitor's: they come as a column of a table, and stand nowhere else.
+Words are user input, so they appear only in table columns.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pages.compare.word_pairs.search import Search
 from ui.charts.style import BLUE, GREY, INK, PAPER, VERMILLION, WEIGHTS
 
 DARK = "#1d2730"
-PREFERENCES = {1: "more on A", 0: "alike", -1: "more on B"}
-NAMED = 3  # heads of a grid that carry their place
-MANY_LAYERS = 12  # above so many the rows of a grid are lower
+PREFERENCES = {1: "prefers A", 0: "no preference", -1: "prefers B"}
+NAMED = 3  # top heads of a grid, marked with their rank
+MANY_LAYERS = 12  # rows are lower in models with more layers
 
 
 def charts(result: Search) -> Mapping[str, partial[Any]]:
-    """All charts of the page by their names, each with its tables bound to it."""
+    """All charts of the page by name, each with its tables bound."""
     largest = float(max(result.weights.max(), result.other_weights.max(), 1e-6))
     best = float(result.weights.max())
     return {
@@ -45,7 +45,7 @@ def charts(result: Search) -> Mapping[str, partial[Any]]:
 
 
 def weights(values: np.ndarray) -> pd.DataFrame:
-    """A row a head: `layer`, `head`, `weight`, and `place`, from 1, of the largest weights."""
+    """One row per head: `layer`, `head`, `weight`, and `place`, the rank of the top heads."""
     layers, heads = np.indices(values.shape)
     flat = values.ravel().astype(float)
     places = np.full(flat.size, "", dtype=object)
@@ -58,12 +58,12 @@ def weights(values: np.ndarray) -> pd.DataFrame:
 
 
 def words(heading: str) -> pd.DataFrame:
-    """What stands above a grid, in a column `words`: which word looks at which."""
+    """The heading of a grid as a column `words`: query word → key word."""
     return pd.DataFrame({"words": [heading]})
 
 
 def preferences(result: Search) -> pd.DataFrame:
-    """A row a head: `layer`, `head`, its weights on `A` and `B`, and which it `prefers`."""
+    """One row per head: `layer`, `head`, its weights on `A` and `B`, and which it `prefers`."""
     layers, heads = np.indices(result.weights.shape)
     return pd.DataFrame(
         {
@@ -77,26 +77,26 @@ def preferences(result: Search) -> pd.DataFrame:
 
 
 def pairs(result: Search) -> pd.DataFrame:
-    """How many other `pairs` have a largest weight `from` .. `to`, in steps of 0.05."""
+    """Histogram of the other pairs: largest weight `from` .. `to` in steps of 0.05, `pairs`."""
     counts, edges = np.histogram(result.others, bins=20, range=(0.0, 1.0))
     return pd.DataFrame({"from": edges[:-1], "to": edges[1:], "pairs": counts})
 
 
 def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
-    """Layers down, heads across, one cell a head; the three largest carry their place.
+    """One cell per head, layers down and heads across; the top three show their rank.
 
-    table, heading: as `weights` and `words`. largest: where the colours end.
+    table, heading: from `weights` and `words`. largest: upper end of the color scale.
     """
     axis = alt.Axis(labelAngle=0, labelOverlap=True, ticks=False, domain=False)
     legend = alt.Legend(
         orient="bottom",
-        title="weight (1, 2, 3: the heads with the largest)",
+        title="weight (1, 2, 3: the top three heads)",
         titleLimit=320,
         gradientLength=180,
         values=[0, largest / 2, largest],
         format=".3f",
     )
-    colours = alt.Scale(domain=[0, largest], range=WEIGHTS, interpolate="rgb")
+    colors = alt.Scale(domain=[0, largest], range=WEIGHTS, interpolate="rgb")
     heads = alt.Chart().encode(
         alt.X("head:O", title="head", axis=axis),
         alt.Y("layer:O", title="layer", axis=axis),
@@ -107,9 +107,9 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
         ],
     )
     cells = heads.mark_rect(stroke=PAPER, strokeWidth=1).encode(
-        alt.Color("weight:Q", scale=colours, legend=legend)
+        alt.Color("weight:Q", scale=colors, legend=legend)
     )
-    # in both themes large weights are bright, and small ones dark
+    # in both themes, large weights are bright and small ones dark
     on_large = {"test": alt.datum.weight > largest / 2, "value": DARK}
     places = heads.mark_text(fontWeight="bold", fontSize=13).encode(
         alt.Text("place:N"), alt.ColorValue("#ffffff", condition=[on_large])
@@ -131,14 +131,14 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
 
 
 def against(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
-    """Every head as a point: its weight on A across, on B upwards, and where both are alike."""
+    """One point per head, weight on A across and on B up, with a diagonal of equal weights."""
     names = list(PREFERENCES.values())
     alike = pd.DataFrame({"A": [0.0, largest], "B": [0.0, largest]})
     weight = alt.Scale(domain=[0, largest], nice=True)
     x = alt.X("A:Q", title="weight on A", scale=weight)
     y = alt.Y("B:Q", title="weight on B", scale=weight)
     legend = alt.Legend(orient="top")
-    colours = alt.Scale(domain=names, range=[BLUE, GREY, VERMILLION])
+    colors = alt.Scale(domain=names, range=[BLUE, GREY, VERMILLION])
     shapes = alt.Scale(domain=names, range=["circle", "square", "triangle-up"])
     line = alt.Chart(alike).mark_line(color=INK, strokeWidth=1, strokeDash=[4, 4]).encode(x, y)
     points = (
@@ -147,7 +147,7 @@ def against(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
         .encode(
             x,
             y,
-            alt.Color("prefers:N", title=None, legend=legend, scale=colours),
+            alt.Color("prefers:N", title=None, legend=legend, scale=colors),
             alt.Shape("prefers:N", title=None, legend=legend, scale=shapes),
             tooltip=[
                 alt.Tooltip("layer:O"),
@@ -158,14 +158,14 @@ def against(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
         )
     )
     return alt.layer(
-        line, points, height=340, description="Each head as a point: its weight on A and on B"
+        line, points, height=340, description="Each point is a head, with its weight on A and on B"
     )
 
 
 def yardstick(table: pd.DataFrame, mine: float) -> alt.TopLevelMixin:
-    """How large the largest weight is for all other pairs, and where that of A is.
+    """Histogram of the largest weights of all other pairs, with a line for A.
 
-    table: as `pairs`. mine: the largest weight on A.
+    table: from `pairs`. mine: the largest weight on A.
     """
     title, share = "largest weight over all heads", alt.Scale(domain=[0, 1])
     x = alt.X("from:Q", title=title, scale=share)
@@ -185,7 +185,7 @@ def yardstick(table: pd.DataFrame, mine: float) -> alt.TopLevelMixin:
     )
     best_weight = alt.Chart(pd.DataFrame({"from": [mine], "is": ["A"]}))
     rule = best_weight.mark_rule(color=VERMILLION, strokeWidth=3).encode(x)
-    left = mine > 0.1  # there is room for the letter
+    left = mine > 0.1  # enough space for the letter
     letter = best_weight.mark_text(
         color=INK,
         fontWeight="bold",

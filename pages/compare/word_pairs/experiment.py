@@ -1,11 +1,10 @@
-"""How much one word of a sentence takes from another, in every head, and how that compares.
+"""Attention between words in every head, compared with all other pairs of words.
 
-A word may be several tokens. What it takes is the mean over its query tokens, and what is taken
-from it is the sum over its key tokens: so the shares that one word takes from all units of a text,
-each token in exactly one of them, still add up to 1.
+A word can consist of several tokens. Weights are averaged over its query tokens and summed over its
+key tokens. Because each token is in exactly one unit, a word's weights on all units still sum to 1.
 
-To pick the strongest of many heads after looking at all of them is a search: some head is strong
-for almost any pair. `strongest_head` of every pair of words is the yardstick for that.
+Picking the strongest of many heads is a search: almost every pair has some strong head.
+`strongest_head` gives the same maximum for every pair of words, as a baseline.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ Unit = Sequence[int]
 
 
 def taken_from_units(weights: Tensor, query: Unit, units: Sequence[Unit]) -> Tensor:
-    """What the tokens of one word take from each unit: (..., T, S) -> (..., number of units).
+    """Weights from one word to each unit: (..., T, S) -> (..., number of units).
 
-    Mean over the query's tokens, sum over the tokens of a unit. Works for contributions too, as a
-    sum of lengths.
-    Raises: ValueError for a unit without tokens or with one outside the text.
+    Mean over the query's tokens, sum over the tokens of a unit. For contributions, this is a sum
+    of lengths.
+    Raises: ValueError for an empty unit or a token outside the text.
     """
     n_queries, n_keys = weights.shape[-2:]
     _check([query], n_queries)
@@ -31,21 +30,21 @@ def taken_from_units(weights: Tensor, query: Unit, units: Sequence[Unit]) -> Ten
 
 
 def rank_of_unit(shares: Tensor, unit: int) -> Tensor:
-    """Which place a unit has among all, 1 for the largest: (..., units) -> (...) of int64.
+    """Rank of a unit by its share, 1 for the largest: (..., units) -> (...) of int64.
 
-    shares: how much is taken from each unit. Units with equal shares get the same, better place.
-    Raises: ValueError for a unit that does not exist.
+    shares: the weight on each unit. Units with equal shares get the same, better rank.
+    Raises: ValueError for a unit that doesn't exist.
     """
     _check_index(unit, shares.shape[-1])
     return (shares > shares[..., unit, None]).sum(-1) + 1
 
 
 def strongest_head(weights: Tensor, units: Sequence[Unit]) -> Tensor:
-    """For every pair of units the largest weight that any head gives it.
+    """The largest weight of any head for every pair of units.
 
-    Shapes: weights (heads, T, T), heads of all layers in one axis -> (units, units), row takes
-    from column. One head at a time: nothing larger than one head's matrix is made on the way.
-    Raises: ValueError for a unit without tokens or with one outside the text.
+    Shapes: weights (heads, T, T), with the heads of all layers in one axis -> (units, units), from
+    the row's unit to the column's. It processes one head at a time to save memory.
+    Raises: ValueError for an empty unit or a token outside the text.
     """
     members = _members(units, weights.shape[-1]).to(weights)
     mean_over = members / members.sum(-1, keepdim=True)
@@ -59,15 +58,15 @@ def strongest_head(weights: Tensor, units: Sequence[Unit]) -> Tensor:
 def other_pairs(
     largest: Tensor, ordinary: Tensor, pair: tuple[int, int], *, causal: bool
 ) -> Tensor:
-    """The values of all other pairs of two different words that the model can have: (pairs).
+    """Values of all other possible pairs of two different words: (pairs).
 
-    largest (units, units) of `strongest_head`; ordinary (units) of bool, False for units that are
-    no words, such as [CLS]. In a causal model a word takes only from words before it.
-    Raises: ValueError when the shapes do not fit or the pair is not in them.
+    largest: (units, units), from `strongest_head`. ordinary: (units) of bool, False for units that
+    aren't words, such as [CLS]. In a causal model, a word only attends to earlier words.
+    Raises: ValueError if the shapes don't match or the pair is out of range.
     """
     n = len(ordinary)
     if largest.shape != (n, n):
-        raise ValueError(f"{tuple(largest.shape)} values do not fit {n} units")
+        raise ValueError(f"values of shape {tuple(largest.shape)} don't match {n} units")
     for unit in pair:
         _check_index(unit, n)
     itself = torch.eye(n, dtype=torch.bool, device=ordinary.device)
@@ -79,13 +78,13 @@ def other_pairs(
 
 
 def preference(first: Tensor, second: Tensor, *, margin: float) -> Tensor:
-    """1 where `first` is larger by at least `margin`, -1 where `second` is, else 0: int64.
+    """1 where `first` is larger by at least `margin`, -1 where `second` is, otherwise 0: int64.
 
-    Raises: ValueError when the shapes differ or the margin is not positive.
+    Raises: ValueError if the shapes differ or the margin isn't positive.
     """
     if first.shape != second.shape or margin <= 0:
         raise ValueError(
-            f"preference needs two tensors of one shape and a margin above 0, got "
+            f"preference needs two tensors of the same shape and a margin above 0, got "
             f"{tuple(first.shape)}, {tuple(second.shape)} and {margin}"
         )
     difference = first - second
@@ -93,7 +92,7 @@ def preference(first: Tensor, second: Tensor, *, margin: float) -> Tensor:
 
 
 def _members(units: Sequence[Unit], n_tokens: int) -> Tensor:
-    """(units, tokens) of float32: 1 where the token belongs to the unit."""
+    """Membership matrix (units, tokens) of float32: 1 where the unit contains the token."""
     _check(units, n_tokens)
     members = torch.zeros(len(units), n_tokens)
     for row, unit in zip(members, units, strict=True):
@@ -104,9 +103,9 @@ def _members(units: Sequence[Unit], n_tokens: int) -> Tensor:
 def _check(units: Sequence[Unit], n_tokens: int) -> None:
     for unit in units:
         if not unit or min(unit) < 0 or max(unit) >= n_tokens:
-            raise ValueError(f"a word of tokens {list(unit)} is not in a text of {n_tokens}")
+            raise ValueError(f"tokens {list(unit)} are not a word of a text with {n_tokens} tokens")
 
 
 def _check_index(unit: int, n_units: int) -> None:
     if not 0 <= unit < n_units:
-        raise ValueError(f"no unit {unit} among {n_units}")
+        raise ValueError(f"unit must be 0 to {n_units - 1}, got {unit}")

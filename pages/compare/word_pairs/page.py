@@ -1,4 +1,4 @@
-"""Word pairs: in which heads one word looks at another, searched in the loaded model."""
+"""Word pairs: search all heads of a model for one that links two words."""
 
 import streamlit as st
 
@@ -13,19 +13,17 @@ from ui.text.number_text import percent
 from ui.widgets import controls, messages
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.head_links import TokenPair, head_links
+from ui.widgets.later import later
 from ui.widgets.parts import parts
 from ui.widgets.plain_table import plain_table
 
 HEADS = sections.script("compare/heads")
 ROWS = 10
 STRONGEST = "The heads with the largest weight on A"
-AGAINST = "A or B, and is that much?"
+AGAINST = "A or B, and is it more than chance?"
 
 st.title("Word pairs")
-st.markdown(
-    "Which heads look from one word to another? **Every head is searched**, and so are all other "
-    "pairs of words."
-)
+claim_place = later()
 
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -52,11 +50,13 @@ except models.LOAD_ERRORS as error:
 
 units = search.units(run.tokens)
 if sum(unit.is_word for unit in units) < 2:
-    st.warning("Type at least two words: one looks at the other.", icon=":material/edit:")
+    st.warning(
+        "Type at least two words, so that one can attend to the other.", icon=":material/edit:"
+    )
     messages.end_page()
 with st.container(horizontal=True, vertical_alignment="bottom"):
     chosen_words = questions.choose(run, units)
-    st.button("Swap the first two", icon=":material/swap_horiz:", on_click=questions.swap)
+    st.button("Swap query and A", icon=":material/swap_horiz:", on_click=questions.swap)
 labels = [unit.label for unit in units]
 result = search.search(run, units, *(labels.index(word) for word in chosen_words))
 
@@ -69,40 +69,43 @@ for column, letter in zip(st.columns(2, gap="large"), "AB", strict=True):
         show(heads.func, *heads.args, key=f"word_pairs_grid_{letter}")
 if not result.sees_other:
     messages.problem(
-        f"B is all zeros: “{word_b}” comes after “{query}”, and {run.title} does not look ahead.",
+        f"All weights on B are zero: “{word_b}” comes after “{query}”, and {run.title} can't look "
+        "ahead.",
         icon=":material/visibility_off:",
     )
 
 if result.sees:
-    st.text(
-        f"“{query}” gives at most {percent(result.weights.max())} of its attention to A, "
-        f"“{word_a}”: {HeadId(*result.best)}. To B, “{word_b}”: at most "
-        f"{percent(result.other_weights.max())}."
+    claim_place.text(
+        f"In head {HeadId(*result.best)}, “{query}” gives {percent(result.weights.max())} of its "
+        f"attention to “{word_a}”. No head of {run.title} gives it more."
     )
+    if result.sees_other:
+        st.text(f"No head gives “{word_b}” more than {percent(result.other_weights.max())}.")
 else:
+    claim_place.markdown("An encoder can look at every word, a decoder only at earlier ones.")
     messages.problem(
-        f"{run.title} reads from left to right: “{query}” cannot look at “{word_a}”, which comes "
-        "later. Swap them, or choose an encoder.",
+        f"{run.title} reads from left to right, so “{query}” can't look at “{word_a}”, which comes "
+        "later. Swap the two words or choose an encoder.",
         icon=":material/swap_horiz:",
     )
 metrics = st.columns(4)
 n_heads = result.weights.size
 metrics[0].metric("Largest weight on A", percent(result.weights.max()))
-metrics[1].metric("Heads in which A comes first", f"{(result.rank == 1).sum()} of {n_heads}")
+metrics[1].metric("Heads where A ranks first", f"{(result.rank == 1).sum()} of {n_heads}")
 metrics[2].metric(
-    "Heads more on A, more on B",
+    "Heads preferring A, B",
     f"{(result.preference > 0).sum()}, {(result.preference < 0).sum()}",
 )
-metrics[3].metric("Other pairs that end lower", f"{result.beaten} of {len(result.others)}")
+metrics[3].metric("Weaker word pairs", f"{result.beaten} of {len(result.others)}")
 
 shown = parts("word_pairs_part", (STRONGEST, AGAINST))
 if result.sees and STRONGEST in shown:
     st.subheader(STRONGEST)
     shares = table.select_dtypes("floating").columns
     plain_table(table.head(ROWS), STRONGEST, dict.fromkeys(shares, "{:.5f}"))
-    # of a word of several tokens the first
+    # the links use the first token of each word
     first_tokens = result.query.tokens[0], result.key.tokens[0]
-    st.markdown("Open one of them, at this pair of words:")
+    st.markdown("Open a head at this pair of words:")
     for column, row in zip(st.columns(5), table.head(5).itertuples(), strict=False):
         column.page_link(
             HEADS,
@@ -127,7 +130,7 @@ if AGAINST in shown:
         against = page_charts["a_or_b"]
         show(against.func, *against.args, key="word_pairs_against")
     with right:
-        st.subheader("Is that much?")
+        st.subheader("Is it more than chance?")
         yardstick = page_charts["yardstick"]
         show(yardstick.func, *yardstick.args, key="word_pairs_yardstick")
 
@@ -135,25 +138,24 @@ downloads.show(run, result, table)
 
 with st.expander("How to read this"):
     st.markdown(
-        "- A word may be several tokens: weights are **summed over its key tokens** and "
-        "**averaged over its query tokens**. Punctuation marks count as words.\n"
-        f"- *{search.RANK.capitalize()}*: 1 plus the number of words that get more weight than A. "
-        "A special token such as [CLS] counts as a word; the tokens of a word are counted once, "
-        "with their sum. *Contribution*: the weight times the length of what the head writes for "
-        "that token.\n"
-        f"- A head counts as *more on A* when its weight on A is larger by {search.MARGIN} or "
-        "more.\n"
-        "- **The largest of many heads, picked after looking at all, is a search**: some head is "
-        "strong for almost any pair, above all for neighbours. The grey bars are the same search "
-        "for every other pair of words. A find in their midst is no find.\n"
-        "- In “because it was too tired” the word “it” needs two looks: at “animal”, for which it "
-        "stands, and at “was”, whose subject it is. One head would have to share its row between "
-        "both; two heads can take one each.\n"
-        "- The lectures show two heads of BERT, L3H3 and L3H8: in one of them “woman” looks most "
-        "at “brush”, in the other most at “portrait”, as two readings of one sentence. *Models* "
-        "says how to get BERT; here you see whether the loaded model has such heads. A weight "
-        "shows where a head looks, not which meaning the model holds; nothing in the sentence on "
-        "free speech decides between its two readings."
+        "- A word can consist of several tokens. Its weights are **summed over its key tokens** "
+        "and **averaged over its query tokens**. Punctuation marks count as words.\n"
+        f"- The *{search.RANK}* is 1 plus the number of words that get more weight than "
+        "A. It ranks words, not tokens: a word's tokens are added up first, and a special token "
+        "such as [CLS] counts as a word. *Contribution* is the weight times the length of the "
+        "head's output for that token.\n"
+        f"- A head *prefers A* if its weight on A is larger by at least {search.MARGIN}.\n"
+        "- **If you search enough heads, you always find something.** Almost every pair of words "
+        "has some strong head, especially neighboring words. The gray bars show the same search "
+        "for every other pair. If A lies among them, the result means little.\n"
+        "- In “because it was too tired”, the word “it” has to look at two words: at “animal”, "
+        "which it refers to, and at “was”, its verb. A single head would have to split its "
+        "attention. Two heads can take one word each.\n"
+        "- The lectures show two heads of BERT, L3H3 and L3H8. In one of them, “woman” attends "
+        "most to “brush”, and in the other to “portrait”, which matches the two meanings of the "
+        "sentence. The page *Models* explains how to get BERT. A weight shows where a head looks, "
+        "not which meaning the model prefers. Nothing in the sentence about free speech says which "
+        "of its two meanings is right."
     )
 
 with st.expander("The code that computed these numbers"):

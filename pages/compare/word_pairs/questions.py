@@ -1,4 +1,4 @@
-"""The questions of the lectures about words that look at others, and how they get asked."""
+"""Example questions from the lectures about which word attends to which."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ui.widgets.linked import linked
 from ui.widgets.visit import VisitPart, pair_parts
 
 _KEYS = "word_pairs_query", "word_pairs_a", "word_pairs_b"
-_LABELS = "Word that looks (query)", "Word A (key)", "Word B (key)"
+_LABELS = "Query word", "Word A (key)", "Word B (key)"
 
 
 @dataclass(frozen=True)
 class WordPairQuestion:
-    """A sentence, the word that looks, and two words it might look at."""
+    """A sentence, a query word, and two words it might attend to."""
 
     text: str
     query: str
@@ -28,7 +28,7 @@ class WordPairQuestion:
     other: str
 
 
-# What the lectures tell about these sentences, by their short names in the menu.
+# Examples from the lectures, by their names in the menu.
 QUESTIONS = {
     "it: animal or street?": WordPairQuestion(controls.ANIMAL, "it", "animal", "street"),
     "it: animal or tired?": WordPairQuestion(controls.ANIMAL, "it", "animal", "tired"),
@@ -42,11 +42,11 @@ QUESTIONS = {
 
 
 def defaults(run: Run, units: Sequence[WordUnit]) -> tuple[str, str, str]:
-    """The words that are chosen at first: the word that looks, word A and word B.
+    """The initial selection: the query word, word A and word B.
 
-    If a question of a lecture is about this text, its words are chosen. Otherwise a pronoun, or the
-    last content word, looks at two content words before it: those with the largest weights of any
-    head.
+    If a lecture question uses this text, its words are selected. Otherwise the query is a pronoun
+    or the last content word, and A and B are the two earlier content words with the largest
+    weights in any head.
     """
     words = [unit for unit in units if unit.is_word]
     labels = [unit.label for unit in words]
@@ -68,9 +68,9 @@ def defaults(run: Run, units: Sequence[WordUnit]) -> tuple[str, str, str]:
 
 
 def choose(run: Run, units: Sequence[WordUnit]) -> list[str]:
-    """The words that the visitor chose: the one that looks, word A and word B.
+    """The selected words: the query word, word A and word B.
 
-    The first two are the visit's pair, in another text the same words. Word B is another one.
+    The first two are the visit's pair, matched by word in a different text. Word B is a third word.
     """
     text, spans = run.tokens.text, {unit.label: unit.span for unit in units if unit.is_word}
     words = list(spans)
@@ -93,7 +93,7 @@ def _word(label: str, key: str, words: list[str], default: str, part: VisitPart)
 
 
 def ask(chosen: str) -> None:
-    """Put a question of the lectures into the controls."""
+    """Set the controls to a question from the lectures."""
     question = QUESTIONS[chosen]
     st.session_state["word_pairs_text"] = question.text
     st.session_state["word_pairs_query"] = question.query
@@ -102,7 +102,7 @@ def ask(chosen: str) -> None:
 
 
 def swap() -> None:
-    """Swap the word that looks and word A."""
+    """Swap the query word and word A."""
     state = st.session_state
     state["word_pairs_query"], state["word_pairs_a"] = (
         state["word_pairs_a"],

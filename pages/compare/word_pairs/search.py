@@ -1,4 +1,4 @@
-"""One word looking at two others, in every head of a model: the search behind the page."""
+"""Search every head of a model for the attention from one word to two others."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from serving.cache import cached
 from serving.runs import Run
 
 RANK = "rank of A among words"
-MARGIN = 0.05  # from this difference on a head counts as preferring one of the two words
+MARGIN = 0.05  # smallest difference that counts as a preference for one of the words
 
 
 @dataclass(frozen=True)
 class WordUnit:
-    """A word with its tokens, or a token that belongs to no word, such as [CLS].
+    """A word with its tokens, or a token that isn't part of a word, such as [CLS].
 
-    `label` is unique among the units of a text. `span`: its characters in the text.
+    `label` is unique within a text. `span`: start and end in the text, in characters.
     """
 
     label: str
@@ -31,12 +31,12 @@ class WordUnit:
 
 @dataclass(frozen=True)
 class Search:
-    """How much weight every head gives two words, and how much heads give other pairs of words.
+    """Weights of every head on two words, and the largest weights of all other word pairs.
 
     Arrays are (layers, heads), except `others`. `rank` is 1 plus the number of units (see
-    `units`) that get more weight than the first word. `others` holds, for every other pair of
-    words, the largest weight that any head gives it. `sees` and `sees_other` are False
-    where the looking word comes before the word looked at and may not look ahead.
+    `units`) that get more weight than the first word. `others` contains the largest weight of any
+    head for every other pair of words. `sees` and `sees_other` are False if the key word comes
+    after the query word in a causal model.
     """
 
     query: WordUnit
@@ -59,12 +59,12 @@ class Search:
 
     @property
     def beaten(self) -> int:
-        """How many of the other pairs have a smaller largest weight."""
+        """The number of other pairs whose largest weight is smaller."""
         return int((self.others < self.weights.max()).sum())
 
 
 def units(tokens: Tokens) -> tuple[WordUnit, ...]:
-    """The words of a text, and what belongs to none: each token is in exactly one unit."""
+    """Split a text into words and single tokens outside words, each token in one unit."""
     groups = words(tokens)
     return tuple(
         WordUnit(
@@ -83,7 +83,7 @@ def _holds_text(tokens: Tokens, token: int) -> bool:
 
 
 def search(run: Run, text_units: tuple[WordUnit, ...], query: int, key: int, other: int) -> Search:
-    """What the unit `query` gives the units `key` and `other` in every head of the model.
+    """Weights from the unit `query` to the units `key` and `other` in every head.
 
     query, key, other: indices of `text_units`.
     """
@@ -98,7 +98,7 @@ def search(run: Run, text_units: tuple[WordUnit, ...], query: int, key: int, oth
     )
 
     groups = [unit.tokens for unit in text_units]
-    # the rows of the looking word are all that is needed: (layers, heads, its tokens, S)
+    # only the query word's rows are needed: (layers, heads, tokens of the query, S)
     rows = run.tensors.weights[:, :, list(groups[query])]
     lengths = contributions(rows, run.tensors.value_norms)
     row_numbers = range(rows.shape[2])
@@ -122,7 +122,7 @@ def search(run: Run, text_units: tuple[WordUnit, ...], query: int, key: int, oth
 
 @cached(key=lambda run, text_units: run.key)
 def _largest_of(run: Run, text_units: tuple[WordUnit, ...]) -> np.ndarray:
-    """The largest weight of any head for every pair of units, kept for each text."""
+    """The largest weight of any head for every pair of units, cached per text."""
     from pages.compare.word_pairs.experiment import strongest_head
 
     heads = run.tensors.weights.flatten(0, 1)
@@ -131,7 +131,7 @@ def _largest_of(run: Run, text_units: tuple[WordUnit, ...]) -> np.ndarray:
 
 
 def table(result: Search) -> pd.DataFrame:
-    """Every head, the largest weight on A first."""
+    """One row per head, largest weight on A first."""
     layers, heads = np.indices(result.weights.shape)
     frame = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""The four doors of Home, each with a picture: Learn, Compare heads, KV cache, Generate."""
+"""The four cards on Home: Learn, Compare heads, KV cache, Generate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PICTURES = Path(__file__).parent / "pictures"
 
 @dataclass(frozen=True)
 class Door:
-    """A way into the site. page: the folder of the page that it opens; picture: an SVG file."""
+    """A card that opens a page. page: the page's folder; picture: the name of an SVG file."""
 
     page: str
     title: str
@@ -24,20 +24,27 @@ class Door:
 
 
 DOORS = (
-    Door("learn/tokens", "Learn", "Build attention step by step, from dot products.", "learn"),
+    Door(
+        "learn/tokens",
+        "Learn",
+        "Build attention step by step, starting from a dot product.",
+        "learn",
+    ),
     Door("compare/heads", "Compare heads", "See what every head of a model looks at.", "heads"),
     Door(
         "kv_cache/what_is_recomputed",
         "KV cache",
-        "See what is computed only once.",
+        "See what the model only has to compute once.",
         "cache",
     ),
-    Door("generate/generate", "Generate", "Watch a race with and without a cache.", "generate"),
+    Door(
+        "generate/generate", "Generate", "Watch a race with and without the KV cache.", "generate"
+    ),
 )
 
 
 def doors() -> None:
-    """The doors next to each other; below each other on a phone."""
+    """Show the cards next to each other, or stacked on a phone."""
     for column, door in zip(st.columns(len(DOORS), gap="medium"), DOORS, strict=True):
         card = f"home_card_{door.picture}"
         with column, st.container(border=True, height="stretch", gap="xsmall", key=card):
@@ -47,6 +54,6 @@ def doors() -> None:
 
 
 def _image(name: str) -> str:
-    """A picture of ours; the link above it says the same in words."""
+    """An <img> of one of our SVG files. Its alt is empty because the link already says it."""
     data = base64.b64encode((_PICTURES / f"{name}.svg").read_bytes()).decode()
     return f'<img alt="" src="data:image/svg+xml;base64,{data}" style="width: 100%">'

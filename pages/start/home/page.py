@@ -1,4 +1,4 @@
-"""Home: one sentence, the visitor's text, the picture of what a model does with it, four doors."""
+"""Home: one claim, the picture of a forward pass on the visitor's text, and four doors."""
 
 import streamlit as st
 
@@ -33,7 +33,7 @@ else:
         except models.LOAD_ERRORS as error:
             messages.problem(error)
 if picture is not None:
-    # opening a layer or a head leads to the page of this picture
+    # opening a layer or a head leads to the page "One pass"
     canvas.one_pass(picture, {"picture": "home_picture", "away": away}, key="home_picture")
 
 doors()

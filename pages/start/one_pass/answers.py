@@ -1,4 +1,4 @@
-"""What a visitor does in the picture of one pass stands in the settings and in the address."""
+"""Callbacks that copy actions in the picture to the page's settings and URL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ui.widgets.head_choice import HeadChoice
 
 
 def of(key: str, passed: OnePass | None = None) -> dict[str, Callable[[], None]]:
-    """The callbacks of the picture `key`. `passed`: what it shows; None while a model loads."""
+    """The callbacks of the picture `key`. passed: the pass shown, None while loading."""
     return {
         "on_place_change": partial(walk, "one_pass", key, passed),
         "on_switched_change": partial(switch, key),
@@ -29,7 +29,7 @@ def of(key: str, passed: OnePass | None = None) -> dict[str, Callable[[], None]]
 
 
 def head(entry: CatalogEntry, first: Carried | None) -> HeadChoice:
-    """The layer and head to open: the visitor's choice, or the first ones of this text."""
+    """The layer and head to open: the visitor's choice, or the default for this text."""
     middle = HeadId(entry.spec.n_layers // 2, 0)
     named = middle if first is None else HeadId(first.layer, first.head)
     return controls.first_head_of(entry, "one_pass", named)
@@ -40,18 +40,18 @@ def _said(key: str, name: str) -> str:
 
 
 def switch(key: str) -> None:
-    """Parts were switched off or on."""
+    """Update the switched-off parts."""
     asked = _said(key, "switched")
     st.session_state["one_pass_off"] = "" if asked == "nothing" else asked
 
 
 def sample(key: str) -> None:
-    """Tenths of a temperature, and a top-k."""
+    """Update temperature (sent in tenths) and top-k."""
     if numbers := re.fullmatch(r"(\d{1,2}) (\d{1,2})", _said(key, "sampled")):
         st.session_state["one_pass_temperature"] = min(max(int(numbers[1]), 1), 20) / 10
         st.session_state["one_pass_top_k"] = min(max(int(numbers[2]), 1), ALL)
 
 
 def write(key: str) -> None:
-    """The model is to write on, or to stop."""
+    """Start or stop the continuation of the text."""
     st.session_state["one_pass_new"] = FIRST_NEW if _said(key, "written") == "on" else 0

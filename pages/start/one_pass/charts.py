@@ -10,7 +10,7 @@ from ui.charts import style
 
 
 def added_chart(table: pd.DataFrame) -> alt.Chart:
-    """What the two halves of each layer add to one token: `layers.added` as bars."""
+    """Bars of what each half of a layer adds to one token. Table: `layers.added`."""
     return (
         alt.Chart(table, height=230)
         .mark_bar()
@@ -19,7 +19,7 @@ def added_chart(table: pd.DataFrame) -> alt.Chart:
             alt.XOffset("part:N", sort=[ATTENTION, FEED_FORWARD]),
             alt.Y(
                 "length:Q",
-                title="length of what is added",
+                title="length of the added vector",
                 axis=alt.Axis(tickCount=5),
             ),
             alt.Color(
@@ -32,7 +32,7 @@ def added_chart(table: pd.DataFrame) -> alt.Chart:
             ),
             tooltip=[
                 alt.Tooltip("layer:O", title="layer"),
-                alt.Tooltip("part:N", title="which half"),
+                alt.Tooltip("part:N", title="half of the layer"),
                 alt.Tooltip("length:Q", title="length", format=".4~g"),
             ],
         )

@@ -1,4 +1,4 @@
-"""The same word in a decoder and in an encoder, side by side."""
+"""Compare the same word in a decoder and an encoder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ui.widgets.visit import overlapping
 
 @dataclass(frozen=True)
 class Ending:
-    """How the way of one token through one model ends.
+    """The result of one token in one model.
 
-    n_seen: tokens that it may look at, itself included. later_share: the share of its attention, in
-    the mean over all heads of all layers, that goes to tokens behind it. nearest: the other
-    ordinary token whose vector is most alike in the end, and the cosines of the two vectors before
-    the first layer and after the last; None if there is no other.
+    n_seen: number of tokens that it can look at, including itself. later_share: share of its
+    attention on later tokens, averaged over all heads and layers. nearest: the other ordinary token
+    with the most similar final vector, and their cosines before the first layer and after the last;
+    None without another token.
     """
 
     passed: OnePass
@@ -30,9 +30,9 @@ class Ending:
 
 
 def same_token(token: int, here: OnePass, there: OnePass) -> int:
-    """The token of another pass over the same text that stands where this one does.
+    """The token at the same characters in another pass over the same text.
 
-    Tokens that a tokenizer added stand nowhere; for them it is the last ordinary token.
+    Special tokens have no characters, so they map to the last ordinary token.
     """
     special = there.run.tokens.special
     ordinary = [number for number, is_special in enumerate(special) if not is_special]
@@ -43,7 +43,7 @@ def same_token(token: int, here: OnePass, there: OnePass) -> int:
 
 
 def ending(passed: OnePass, token: int) -> Ending:
-    """How the way of this token ends."""
+    """The result of this token in this pass."""
     run = passed.run
     weights = run.weights[:, :, token]  # (L, H, S)
     return Ending(
@@ -70,22 +70,22 @@ def _nearest(passed: OnePass, token: int) -> tuple[int, float, float] | None:
 
 
 def _cosines(vectors: np.ndarray, token: int) -> np.ndarray:
-    """The cosine of the angle between each vector (T, C) and that of one token: (T,)."""
+    """Cosine between each vector (T, C) and one token's vector: (T,)."""
     lengths = np.linalg.norm(vectors, axis=1)
     cosines: np.ndarray = vectors @ vectors[token] / (lengths * lengths[token])
     return cosines
 
 
 def side_by_side(decoder: Ending, encoder: Ending) -> pd.DataFrame:
-    """A row a question, a column a model."""
+    """One row per property, one column per model."""
     rows: dict[str, list[str]] = {
-        "layers, heads in each": [],
-        "the text is cut into": [],
-        "the token may look at": [],
-        "of its attention goes to later tokens": [],
-        "its vector ends most like that of": [],
-        "the end": [],
-        "and then": [],
+        "layers, heads per layer": [],
+        "length of the text": [],
+        "the token can look at": [],
+        "attention on later tokens": [],
+        "most similar final vector": [],
+        "output": [],
+        "what happens next": [],
     }
     for one in (decoder, encoder):
         run = one.passed.run
@@ -103,23 +103,23 @@ def side_by_side(decoder: Ending, encoder: Ending) -> pd.DataFrame:
     titles = [one.passed.run.title for one in (decoder, encoder)]
     kinds = ("decoder", "encoder")
     names = [f"{title} ({kind})" for title, kind in zip(titles, kinds, strict=True)]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=names).reset_index(names="question")
+    return pd.DataFrame.from_dict(rows, orient="index", columns=names).reset_index(names="property")
 
 
 def _alike(one: Ending) -> str:
     if one.nearest is None:
-        return "there is no other"
+        return "none: the text has no other token"
     other, before, after = one.nearest
     label = one.passed.run.tokens.labels[other]
-    return f"“{label}”: cosine {after:.2f} (before the first layer {before:.2f})"
+    return f"“{label}” (cosine {after:.2f}, before the first layer {before:.2f})"
 
 
 def _end(one: Ending) -> tuple[str, str]:
-    """What comes out, and what is done with it."""
+    """The model's output, and what happens with it."""
     if one.passed.next_token is None:
-        return "one vector for every token", "nothing is written: the vectors are used as they are"
+        return "one vector per token", "the vectors are used directly; no text is generated"
     likeliest, probability = one.passed.guesses[-1], one.passed.guess_probabilities[-1]
     return (
-        f"after the last token “{likeliest}” is likeliest: {written(probability, '.1%')}",
-        "a token is chosen, written after the text, and all begins again",
+        f"the most likely next token is “{likeliest}”: {written(probability, '.1%')}",
+        "one token is chosen and added to the text, and the model runs again",
     )

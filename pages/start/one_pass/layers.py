@@ -1,4 +1,4 @@
-"""What becomes of one token in every layer, as tensors of one recorded pass say it."""
+"""How one token changes in every layer, from the tensors of a recorded pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ATTENTION, FEED_FORWARD = "attention adds", "feed-forward adds"
 
 
 def added(passed: OnePass, token: int) -> pd.DataFrame:
-    """The lengths of what each layer adds to the token: columns `layer`, `part`, `length`."""
+    """Lengths of the vectors added by each layer: columns `layer`, `part`, `length`."""
     tensors = passed.run.tensors
     lengths = {
         ATTENTION: tensors.attention_norms[:, token].numpy(),
@@ -29,28 +29,28 @@ def added(passed: OnePass, token: int) -> pd.DataFrame:
 
 
 def table(passed: OnePass, token: int) -> pd.DataFrame:
-    """A row a layer: whom the token reads from, what is added to it, what it would say then."""
+    """One row per layer: most attended token, what is added, and the logit lens."""
     tensors = passed.run.tensors
     keys, weights = most_read(passed, token)
     columns = {
         "layer": np.arange(len(keys)),
-        "reads most from": [passed.run.tokens.labels[key] for key in keys],
+        "attends most to": [passed.run.tokens.labels[key] for key in keys],
         "weight": weights,
         ATTENTION: tensors.attention_norms[:, token].numpy(),
         FEED_FORWARD: tensors.mlp_norms[:, token].numpy(),
-        "goes out": passed.state_norms[1:, token],
+        "length after the layer": passed.state_norms[1:, token],
     }
     if passed.next_token is not None:
         guesses, probabilities = guesses_at(passed, token)
-        columns |= {"would be followed by": guesses, "probability": probabilities}
+        columns |= {"predicted next token": guesses, "probability": probabilities}
     return pd.DataFrame(columns)
 
 
 def most_read(passed: OnePass, token: int) -> tuple[list[int], np.ndarray]:
-    """For every layer the other token that gets most of this one's attention, and how much (L,).
+    """For each layer, the other token that gets most of this one's attention, and its weight (L,).
 
-    It is the mean over the heads. The first token of a decoder and special tokens are left out
-    where others are there: heads with nothing to say rest there (Xiao et al. 2023).
+    Weights are averaged over the heads. The first token of a decoder and special tokens are skipped
+    if possible, because heads with nothing to add attend to them (Xiao et al. 2023).
     """
     run = passed.run
     weights = run.weights[:, :, token].mean(axis=1)  # (L, H, S) -> (L, S)
@@ -65,7 +65,7 @@ def most_read(passed: OnePass, token: int) -> tuple[list[int], np.ndarray]:
 
 @cached(key=lambda passed, token: (*passed.run.key, token))
 def guesses_at(passed: OnePass, token: int) -> tuple[tuple[str, ...], np.ndarray]:
-    """The likeliest token behind this one after each layer (logit lens), and its probability (L,).
+    """The most likely next token after each layer (logit lens), and its probability (L,).
 
     Raises: ValueError for a model without an output matrix.
     """

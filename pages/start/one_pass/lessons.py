@@ -1,4 +1,4 @@
-"""Which page teaches what a caption of the tour says, opened on what the tour is about."""
+"""Links from the tour's captions to lessons, opened at the tour's text and head."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Parameters = Mapping[str, str | int]
 
 @dataclass(frozen=True)
 class Subject:
-    """What the tour is about: a text, a model, one of its heads, and the token that looks."""
+    """The subject of the tour: a text, a model, one of its heads, and the query token."""
 
     text: str
     model: str
@@ -20,7 +20,7 @@ class Subject:
     query: int
 
     def of_the_head(self) -> Parameters:
-        """For the address of a page that shows one head."""
+        """URL parameters of a page that shows one head."""
         return {"text": self.text, "model": self.model, "layer": self.layer, "head": self.head}
 
 
@@ -47,7 +47,7 @@ def _shapes(step: int) -> Callable[[Subject], Parameters]:
     }
 
 
-# A lesson -> its page's folder, and the parameters of the address without the page's prefix
+# lesson -> its page's folder, and its URL parameters without the page's prefix
 LESSONS: Mapping[str, tuple[str, Callable[[Subject], Parameters]]] = {
     "tokens": ("learn/tokens", lambda subject: {"text": subject.text}),
     "similarity": (
@@ -93,7 +93,7 @@ LESSONS: Mapping[str, tuple[str, Callable[[Subject], Parameters]]] = {
 
 
 def address(lesson: str, subject: Subject) -> str:
-    """The address of a lesson, with what it shows."""
+    """The URL of a lesson, opened at the subject."""
     folder, parameters = LESSONS[lesson]
     prefix = folder.rpartition("/")[2]
     query = {f"{prefix}_{name}": value for name, value in parameters(subject).items()}

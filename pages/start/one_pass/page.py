@@ -1,4 +1,4 @@
-"""One pass: a whole model at work on the visitor's text, in one picture that can be opened."""
+"""One pass: a model's whole forward pass over a text, as one interactive picture."""
 
 from contextlib import suppress
 from dataclasses import asdict
@@ -28,7 +28,7 @@ from ui.widgets.quiz import quiz
 from ui.widgets.settings import settings
 
 PICTURE = "one_pass_picture"
-STORED_SHOWN = "one_pass_stored_shown"  # in the session: whether the stored picture was
+STORED_SHOWN = "one_pass_stored_shown"  # session state: whether the stored picture was shown
 AT = "one_pass_at"
 
 st.title("One pass")
@@ -56,7 +56,8 @@ with right, settings():
         "",
         key="one_pass_off",
         max_chars=MAX_SWITCHED_CHARACTERS,
-        help="Heads (L3H1), feed-forward networks (F3), mask, scale; the picture has buttons.",
+        help="Heads (L3H1), feed-forward networks (F3), mask or scale. The picture has buttons for "
+        "this, too.",
     )
     wanted = writing.settings(entry.spec.role)
 try:
@@ -65,14 +66,14 @@ except ValueError as error:
     messages.problem(error)
     off = ()
 
-# Nobody waits for a model to load: until it has, the stored picture of the text is there.
+# Until the model has loaded, show the stored picture of the text.
 cold = not off and not models.loaded.is_cached(models.key(entry.spec.name))
 if cold and STORED_SHOWN not in st.session_state:
     st.session_state[STORED_SHOWN] = True
     stored = stored_picture(entry.spec.name, text)
     if stored is not None:
         canvas.one_pass(stored, {"picture": PICTURE}, key=PICTURE, **answers.of(PICTURE))
-        # what cannot be loaded says so in the run that follows
+        # errors are shown by the next run
         with suppress(*models.LOAD_ERRORS), st.spinner("Loading the model …", show_time=True):
             one_pass.one_pass(entry.spec.name, text)
         st.rerun()
@@ -121,39 +122,40 @@ sections.show(entry, passed, opened_layer, opened_head, token)
 
 with st.expander("The picture as tables"):
     label = isolated(passed.run.tokens.labels[token])
-    st.text(f"What “{label}” takes from other words, strongest first:")
+    st.text(f"What “{label}” takes from other words, strongest first")
     plain_table(tables.edges(passed, token), "What one word takes from others", most=388)
     likeliest = tables.next_tokens(passed)
     if likeliest is not None:
-        plain_table(likeliest, "The likeliest next words", {"logit": "{:.4g}"})
-        plain_table(tables.shares(passed), "Shares in the logit of the likeliest", most=388)
+        plain_table(likeliest, "The most likely next words", {"logit": "{:.4g}"})
+        plain_table(tables.shares(passed), "Shares of the top logit", most=388)
 
 downloads.show(passed, opened_head, off, place, choice)
 head_links(choice, text, here="start/one_pass", pair=TokenPair(passed.run.tokens, query, key))
 
 with st.expander("How to read this"):
     st.markdown(
-        "- Every **line** is a token on its way through all layers (its residual stream). A "
-        "**curve** carries something from one token to another: attention. It is as thick as it "
-        "matters. A **dot** is what the feed-forward network adds.\n"
-        "- The measure is from [Ferrando and Voita 2024](https://arxiv.org/abs/2403.00824): how "
-        "much closer a part brings a token's vector to what it becomes. The parts of an update add "
-        "up to 100%. In BERT-like models it is measured before the norm.\n"
-        "- What leads to the selected word is dark. **Point** at a word for its route, at a curve "
-        "for its heads, at the number of a layer for what the model would predict there. **Show "
-        "more** draws weaker curves.\n"
-        "- **Why this word?** lists what every head and every other part adds to the logit of a "
-        "next word. The scale of each norm is kept as it was, so the shares add up to the logit.\n"
-        "- Click a curve or press Enter to open it: layer, head, matrix, cell. Arrow keys go to "
-        "the next word, curve, head or cell; **Escape** goes back. Framed cells are what a number "
-        "was computed from.\n"
+        "- Each **line** is a token on its way through all layers (its residual stream). A "
+        "**curve** is attention: it carries information from one token to another, and thicker "
+        "curves matter more. A **dot** is what the feed-forward network adds.\n"
+        "- A curve's thickness follows [Ferrando and Voita "
+        "2024](https://arxiv.org/abs/2403.00824): how much closer a part brings a token's vector "
+        "to its new value. The parts of an update add up to 100%. In BERT-like models, this is "
+        "measured before the norm.\n"
+        "- Curves that lead to the selected word are dark. **Point** at a word to see its route, "
+        "at a curve to see its heads, or at a layer's number to see what the model would predict "
+        "there. **Show more** draws weaker curves.\n"
+        "- **Why this word?** lists what every head and every other part adds to a next word's "
+        "logit. The scale of each norm is fixed, so the parts add up to the logit.\n"
+        "- Click a curve or press Enter to open a layer, then a head, a matrix and a cell. The "
+        "arrow keys go to the next word, curve, head or cell, and **Escape** goes back. Frames "
+        "mark the cells that a number was computed from.\n"
         "- On a touch screen, swipe left or right for the next layer or head.\n"
-        "- **Switch off** a head, a feed-forward network, the mask or the division by √d: the "
-        "model runs again, and a mark shows where a bar ended before.\n"
-        "- **Continue writing**: the picture grows word by word. With the KV cache only the new "
-        "line is computed, and the stored keys and values light up when they are read. Times were "
-        "measured on this server.\n"
-        "- **Temperature** divides the logits before the softmax; **top-k** keeps the k likeliest "
-        "tokens."
+        "- **Switch off** a head, a feed-forward network, the mask or the division by √d, and the "
+        "model runs again. A mark shows where each bar ended before.\n"
+        "- **Continue writing** makes the picture grow word by word. With the KV cache, only the "
+        "new line is computed, and the stored keys and values light up when they're read. Times "
+        "are measured on this server.\n"
+        "- **Temperature** divides the logits before the softmax. **Top-k** keeps only the k most "
+        "likely tokens."
     )
 quiz("one_pass", questions, passed, token)

@@ -1,4 +1,4 @@
-"""Places in the picture of one pass, as the address of a page and the browser write them."""
+"""Places in the picture of one pass, as encoded in URLs."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from serving.one_pass import N_DRAWN, N_STRIP, OnePass
 _LEVELS = ("whole", "layer", "head", "matrix")
 _MATRICES = ("q", "k", "scores", "scaled", "weights", "v", "context", "added")
 _NUMBERS = ("layer", "head", "row", "column", "token", "told", "detail", "why")
-_FIRST = {"detail": 3, "why": -1}  # of older links, which end before them
+_FIRST = {"detail": 3, "why": -1}  # defaults for older links without these fields
 _MOST = {"detail": 6, "why": N_DRAWN - 1}
 Place = Mapping[str, str | int]
 
 
 def place_of(text: str) -> Place | None:
-    """A place in the picture as the address writes it, or None if it is none.
+    """Parse a place from a URL, or return None for invalid text.
 
-    Level, matrix, then the numbers of layer, head, row, column, token, caption, how much of the
-    flow is drawn and which next word is explained: "matrix weights 12 3 5 2 5 -1 3 -1".
+    The fields are level, matrix, and the indices of layer, head, row, column, token, caption,
+    detail (how much of the flow is drawn) and explained next word. For example,
+    "matrix weights 12 3 5 2 5 -1 3 -1".
     """
     parts = text.split(" ")
     if len(parts) == 2 + len(_NUMBERS) - len(_FIRST):
@@ -35,7 +36,7 @@ def place_of(text: str) -> Place | None:
 
 
 def is_in(place: Place, passed: OnePass) -> bool:
-    """Whether the pass has the place: a shorter text or another model may not have it."""
+    """Whether the place exists in this pass; a shorter text or smaller model may lack it."""
     n_layers, n_heads, n_tokens, size = passed.run.q.shape
     columns = {"scores": n_tokens, "scaled": n_tokens, "weights": n_tokens, "added": N_STRIP}
     limits = {
@@ -49,7 +50,7 @@ def is_in(place: Place, passed: OnePass) -> bool:
 
 
 def open_there(text: str, passed: OnePass, layer: int, head: int) -> Place | None:
-    """The place that an address names, if the pass has it and this layer and head are open."""
+    """The place from a URL, if the pass has it and its layer and head are open."""
     place = place_of(text)
     if place is None or not is_in(place, passed):
         return None
@@ -57,9 +58,9 @@ def open_there(text: str, passed: OnePass, layer: int, head: int) -> Place | Non
 
 
 def led(text: str, layer: int, head: int) -> str:
-    """The place that an address names, at this layer and head if a story is told there.
+    """The place from a URL, moved to this layer and head during the tour.
 
-    Whoever chooses another head in the settings hears the same caption of that head.
+    If the visitor selects another head in the settings, the same caption is shown for that head.
     """
     place = place_of(text)
     if place is None or int(place["told"]) < 0:
@@ -68,5 +69,5 @@ def led(text: str, layer: int, head: int) -> str:
 
 
 def written(place: Place) -> str:
-    """The place as the address writes it."""
+    """Encode a place for a URL."""
     return " ".join(str(place[part]) for part in ("level", "matrix", *_NUMBERS))

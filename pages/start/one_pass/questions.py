@@ -1,4 +1,4 @@
-"""The questions of the page "One pass", answered by the models that are here."""
+"""Quiz questions of the page "One pass", answered by the models on this machine."""
 
 from __future__ import annotations
 
@@ -26,36 +26,40 @@ def questions(passed: OnePass, token: int) -> tuple[Question, ...]:
 
 
 def _first_question(passed: OnePass) -> Question:
-    """Whom the first token reads from: a mask leaves it nobody else."""
+    """Which tokens the first one can attend to: with a causal mask, only itself."""
     run = passed.run
     others = float(1 - run.weights[:, :, 0, 0].mean())
     alone = others < 1e-6
     choices = "Only from itself", "From all tokens"
     n_layers, n_heads = run.weights.shape[:2]
     return Question(
-        ask=f"Attention lets a token read from others. From whom can the first token of a text "
-        f"read in {run.title}?",
+        ask=f"Attention lets a token read from other tokens. Which tokens can the first token of a "
+        f"text read from in {run.title}?",
         right=choices[not alone],
         wrong=(choices[alone], "From the token after it"),
-        because=f"Over all {n_heads} heads of all {n_layers} layers it gives {others:.1%} of its "
-        f"attention to others. {'A decoder hides what comes later.' if run.causal else ''}",
+        because=f"Averaged over all {n_layers * n_heads} heads, it gives {others:.1%} of its "
+        f"attention to other tokens. {'A decoder hides all later tokens.' if run.causal else ''}",
     )
 
 
 def _length_question(passed: OnePass, token: int) -> Question | None:
     norms = passed.state_norms[:, token]
-    if not (norms[0] and norms[-1]):  # zeros do not grow by any factor
+    if not (norms[0] and norms[-1]):  # a zero vector has no growth factor
         return None
     growth = float(norms[-1] / norms[0])
     right, wrong = nearest(float(np.log(growth)), {k: float(np.log(v)) for k, v in GROWTH.items()})
     adds = passed.run.pretrained.core.config.norm_order == "pre"
     return Question(
-        ask=f"{'Layers only add to the vector of a token. ' if adds else ''}How long is the vector "
-        "of the followed token after the last layer, compared with the one that went in?",
+        ask=f"{'Layers only add to the vector of a token. ' if adds else ''}How long is the "
+        "selected token's vector after the last layer, compared with the vector that entered the "
+        "first layer?",
         right=right,
         wrong=wrong,
-        because=f"It goes in {length(norms[0])} long and comes out {length(norms[-1])} long: "
-        f"{length(growth)} times as long.",
+        because=f"Its length grows from {length(norms[0])} to {length(norms[-1])}, a factor of "
+        f"{length(growth)}."
+        if growth >= 1
+        else f"Its length shrinks from {length(norms[0])} to {length(norms[-1])}, a factor of "
+        f"{length(growth)}.",
     )
 
 
@@ -65,10 +69,10 @@ def _learned_question(passed: OnePass) -> Question:
     attention = numbers.of("attention")
     more = "The feed-forward networks", "The attention heads"
     return Question(
-        ask=f"Which half of the layers of {models.spec(passed.run.model).title} holds more learned "
-        "numbers?",
+        ask=f"Which part of {models.spec(passed.run.model).title}'s layers has more learned "
+        "parameters?",
         right=more[feed_forward < attention],
-        wrong=(more[feed_forward >= attention], "Both hold the same number"),
-        because=f"Feed-forward networks hold {feed_forward:,}, attention {attention:,} of "
-        f"{numbers.total:,}.",
+        wrong=(more[feed_forward >= attention], "Both have the same number"),
+        because=f"Of {numbers.total:,} parameters, the feed-forward networks have "
+        f"{feed_forward:,} and the attention heads have {attention:,}.",
     )

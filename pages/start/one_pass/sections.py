@@ -1,4 +1,4 @@
-"""Below the picture: one word through all layers, what training changes, decoder and encoder."""
+"""Sections below the picture: one word through all layers, training, encoders."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCK = "attention_core/model/block.py"
 def show(
     entry: CatalogEntry, passed: OnePass, layer: OpenLayer, head: OpenHead, token: int
 ) -> None:
-    """The chosen part, about the selected word."""
+    """Show the selected section for the selected word."""
     shown = parts("one_pass_part", (LAYERS, TRAINING, BOTH))
     if LAYERS in shown:
         heading(LAYERS, shown)
@@ -37,14 +37,14 @@ def show(
 
 def _through_all_layers(entry: CatalogEntry, passed: OnePass, token: int) -> None:
     label = isolated(passed.run.tokens.labels[token])
-    st.text(f"What attention and the feed-forward network add to “{label}” in every layer.")
+    st.text(f"Every layer adds to “{label}” twice: first attention, then the feed-forward network.")
     show_chart(charts.added_chart, layers.added(passed, token), key="one_pass_added")
     by_layer = layers.table(passed, token)
     forms = {"weight": "{:.3f}", layers.ATTENTION: "{:.4g}", layers.FEED_FORWARD: "{:.4g}"}
-    forms |= {"goes out": "{:.4g}"}
+    forms |= {"length after the layer": "{:.4g}"}
     with st.expander("Every layer in numbers"):
         plain_table(by_layer, "One token in every layer", forms, most=388)
-        tables.download("Download this table (CSV)", by_layer, "layers.csv", key="one_pass_csv")
+        tables.download("Download table (CSV)", by_layer, "layers.csv", key="one_pass_csv")
     source.step(BLOCK, "Block.forward", "attention sum", "mlp sum")
 
 
@@ -53,11 +53,11 @@ def _training(
 ) -> None:
     numbers = training.learned(entry.spec.name)
     st.markdown(
-        f"{entry.spec.title} has learned **{numbers.total:,}** numbers, and training changes "
-        "nothing else. Queries, keys, values and attention weights are computed from every text."
+        f"Training changes the **{numbers.total:,}** parameters of {entry.spec.title}, and nothing "
+        "else. Queries, keys, values and attention weights are computed for each text."
     )
     stops = training.stops(passed, layer, head, token, numbers)
-    plain_table(stops, "The stops, and what was learned for each", most=620)
+    plain_table(stops, "The steps, and the parameters of each", most=620)
     source.show("attention_core/costs/parameters.py", "parameters_by_part")
 
 
@@ -65,7 +65,9 @@ def _both(entry: CatalogEntry, passed: OnePass, token: int) -> None:
     other_role = "encoder" if entry.spec.role == "decoder" else "decoder"
     other = models.preferred(other_role)
     if other is None:
-        st.info(f"There is no {other_role} on this machine to compare with.")
+        st.info(
+            f"This machine has no {other_role} to compare with. Download one on the page Models."
+        )
         return
     try:
         with st.spinner("Running the other model …", show_time=True):
@@ -76,7 +78,7 @@ def _both(entry: CatalogEntry, passed: OnePass, token: int) -> None:
     this_end = endings.ending(passed, token)
     other_end = endings.ending(there, endings.same_token(token, passed, there))
     both = (this_end, other_end) if other_role == "encoder" else (other_end, this_end)
-    st.text(f"“{isolated(passed.run.tokens.labels[token])}” in a decoder and in an encoder.")
+    st.text(f"“{isolated(passed.run.tokens.labels[token])}” in a decoder and in an encoder")
     plain_table(endings.side_by_side(*both), "A decoder and an encoder")
     st.button(
         f"Show the {other_role}",
@@ -88,5 +90,5 @@ def _both(entry: CatalogEntry, passed: OnePass, token: int) -> None:
 
 
 def _take(name: str) -> None:
-    """Show the pass through this model."""
+    """Switch the page to this model."""
     st.session_state["one_pass_model"] = name

@@ -1,4 +1,4 @@
-"""The tour of one pass: captions in plain words, each with its place in the picture and a lesson.
+"""The tour of one pass: captions, each with its place in the picture and a lesson.
 
 Every number in a caption comes from the tensors that the picture shows at that place.
 """
@@ -22,23 +22,23 @@ from ui.text import number_text
 from ui.text.number_text import counted
 
 SAYS_OF_A_HEAD = (
-    "Rows are tokens. In q, k, v and context the columns are the numbers of the head's vectors; in "
-    "scores and weights they are the tokens that are looked at."
+    "Each row is a token. In q, k, v and context, columns are the entries of the head's vectors. "
+    "In scores and weights, they're the tokens that the row can look at."
 )
 STEPS = ("q", "k", "v", "scores", "scaled", "weights", "context", "out_weight", "added")
 
 
 def length(norm: float) -> str:
-    """The length of a vector in words: three digits, and no powers of ten where it is large."""
+    """Format a vector's length with three digits, without exponents for large values."""
     return f"{norm:,.0f}" if norm >= 100 else f"{norm:.3g}"
 
 
 @dataclass(frozen=True)
 class Caption:
-    """One stop of the tour.
+    """One step of the tour.
 
-    level, matrix: what is open there, and which step of the head is read at [row, column]. lesson:
-    which of `lessons.LESSONS` teaches it. lit: whether the curve of the tour's pair is marked.
+    level, matrix: the open level, and the head's matrix that is read at [row, column]. lesson: a
+    key of `lessons.LESSONS`. lit: whether the curve of the tour's token pair is highlighted.
     """
 
     title: str
@@ -53,7 +53,7 @@ class Caption:
 
 @dataclass(frozen=True)
 class Told:
-    """What the tour is about: a pass, and the layer, head and pair of tokens that it looks at."""
+    """The subject of the tour: a pass, and a layer, head and pair of tokens in it."""
 
     spec: ModelSpec
     passed: OnePass
@@ -64,28 +64,28 @@ class Told:
 
     @property
     def off(self) -> tuple[str, ...]:
-        """The parts that are switched off, by their names in `one_pass.switched_off`."""
+        """Names of the switched-off parts, as in `one_pass.switched_off`."""
         run = self.passed.run
         return run.off if isinstance(run, SwitchedRun) else ()
 
     @property
     def is_pre_norm(self) -> bool:
-        """Whether layers norm what they read, and not their sums."""
+        """Whether layers normalize their inputs (pre-norm) instead of their sums."""
         return models.get(self.spec.name).core.config.norm_order == "pre"
 
     @property
     def has_bias(self) -> bool:
-        """Whether attention adds a learned bias to what its heads add."""
+        """Whether attention has an output bias."""
         return models.get(self.spec.name).core.config.attention_bias
 
     @property
     def has_feed_forward_bias(self) -> bool:
-        """Whether the feed-forward network adds a learned bias to what its neurons write."""
+        """Whether the feed-forward network has an output bias."""
         return models.get(self.spec.name).core.config.mlp_bias
 
     @property
     def guesses_words(self) -> bool:
-        """Whether it is an encoder that comes with its head for masked words."""
+        """Whether it's an encoder with a masked-word head."""
         return has_masked_word_head(models.get(self.spec.name))
 
     def label(self, token: int) -> str:
@@ -94,7 +94,7 @@ class Told:
 
 
 def captions(told: Told) -> list[Caption]:
-    """The tour from the text to the next token; of an encoder, to a vector for every token."""
+    """The tour from the text to the next token or, for an encoder, to its vectors."""
     return [*_into_the_model(told), *_through_a_head(told), *_out_of_the_model(told)]
 
 
@@ -123,15 +123,15 @@ def _into_the_model(told: Told) -> list[Caption]:
             "similarity",
         ),
         Caption(
-            "The model is told the order",
-            "Attention compares any two tokens, wherever they are, and would not notice their "
-            f"order. {position}",
+            "How the model knows the word order",
+            "Attention compares any two tokens in the same way, wherever they are, so it can't see "
+            f"their order. {position}",
             "whole",
             "position",
         ),
         Caption(
-            "Words take from each other",
-            "A curve shows what one word passes to another, and it is as thick as it matters. "
+            "Words pass on information",
+            "A curve shows what one word passes to another. Thicker curves matter more. "
             f"{_edge_sentence(told)}",
             "whole",
             "stream",
@@ -142,7 +142,7 @@ def _into_the_model(told: Told) -> list[Caption]:
         Caption(
             "Every layer has several heads",
             f"This is layer {told.layer.layer}. Its {counted(spec.n_heads, 'head')} read the text "
-            "at the same time, each in its own way. Each tile is the attention of one head: rows "
+            "at the same time, each in its own way. Each tile is the attention of one head; rows "
             "look at columns.",
             "layer",
             "heads",
@@ -151,11 +151,11 @@ def _into_the_model(told: Told) -> list[Caption]:
 
 
 def _edge_sentence(told: Told) -> str:
-    """What the tour's key passes to its query in this layer, as a share of the update."""
+    """A sentence about the key's share of the query's update in this layer."""
     flow = flow_of(told.passed.run)
     at = np.flatnonzero((flow.edges[:, :3] == (told.layer.layer, told.query, told.key)).all(axis=1))
     if not len(at):
-        return "Thin ones are hidden until you choose to see more."
+        return "Thin curves are hidden until you choose to show more."
     share = number_text.percent(float(flow.edges[at[0], 3]))
     return (
         f"In layer {told.layer.layer}, {share} of the update of {told.label(told.query)} comes "
@@ -220,7 +220,7 @@ def _scaled(told: Told) -> str:
     head, query, key = told.head, told.query, told.key
     score = f"{head.scaled[query, key]:.3g}"
     divided = (
-        f"The score is not divided, because that is switched off: {score}."
+        f"The score isn't divided, because scaling is switched off: {score}."
         if "scale" in told.off
         else f"The score is divided by √{head.q.shape[1]}, so that it doesn't grow with the size "
         f"of the head: {score}."
@@ -230,17 +230,17 @@ def _scaled(told: Told) -> str:
         return f"{divided} " + (
             "Nothing is hidden, because the mask is switched off."
             if off
-            else "Nothing is hidden here: this model may look both ways."
+            else "Nothing is hidden here: this model can look both ways."
         )
     visible = int(np.isfinite(head.scaled[query]).sum())
     return (
-        f"{divided} {told.label(query)} may look at {counted(visible, 'token')}; later ones get "
-        "minus infinity."
+        f"{divided} {told.label(query)} can see {counted(visible, 'token')}; later ones get a "
+        "score of minus infinity."
     )
 
 
 def _weighted(told: Told) -> str:
-    """The weight of the pair, and where the most of the rest goes."""
+    """A sentence about the pair's weight, and where most of the rest goes."""
     weights, query, key = told.head.weights[told.query], told.query, told.key
     text = (
         "Softmax turns every row into positive numbers that add up to 1. "
@@ -250,7 +250,7 @@ def _weighted(told: Told) -> str:
     other = int(np.where(np.arange(len(weights)) == key, -1.0, weights).argmax())
     if other == key or weights[other] < 0.1:
         return text
-    rests = " A head that has nothing to do rests there." if other == 0 and key != 0 else ""
+    rests = " Heads with nothing to add often look there." if other == 0 and key != 0 else ""
     share = number_text.percent(float(weights[other]))
     return f"{text} Another {share} goes to {told.label(other)}.{rests}"
 
@@ -258,13 +258,13 @@ def _weighted(told: Told) -> str:
 def _out_of_the_model(told: Told) -> list[Caption]:
     passed, spec, query = told.passed, told.spec, told.query
     neuron, written = int(told.layer.neurons[query, 0]), told.layer.written[query, 0]
-    bias = " and of a learned bias" if told.has_feed_forward_bias else ""
+    bias = " and a learned bias" if told.has_feed_forward_bias else ""
     adds = (
-        "It is switched off in this layer and adds nothing."
+        "It's switched off in this layer and adds nothing."
         if f"F{told.layer.layer}" in told.off
         else f"To {told.label(query)} it adds a vector of length "
-        f"{told.layer.norms['mlp_output'][query]:.3g}: the sum of what all its neurons write"
-        f"{bias}. Neuron {neuron} writes the longest piece, {written:.3g}."
+        f"{told.layer.norms['mlp_output'][query]:.3g}: the sum of its neurons' outputs"
+        f"{bias}. Neuron {neuron} contributes the longest vector, {written:.3g}."
     )
     feed_forward = Caption(
         "Then every token works on its own",
@@ -276,13 +276,13 @@ def _out_of_the_model(told: Told) -> list[Caption]:
         ending = (
             "The model was trained to guess hidden words from these vectors."
             if told.guesses_words
-            else "This model predicts nothing: its vectors are compared, searched and sorted."
+            else "This model predicts nothing. Its vectors are compared, searched and sorted."
         )
         return [
             feed_forward,
             Caption(
                 "A vector for every token",
-                f"After {spec.n_layers} layers every token has a vector that knows its sentence. "
+                f"After {spec.n_layers} layers, every token's vector reflects its whole sentence. "
                 f"{ending}",
                 "whole",
                 "word pairs",
@@ -293,7 +293,7 @@ def _out_of_the_model(told: Told) -> list[Caption]:
     return [
         feed_forward,
         Caption(
-            f"The same, {spec.n_layers} times",
+            f"All {spec.n_layers} layers do the same",
             "Every layer has its own weights. Point at the number of a layer to read what the "
             "model would predict if it stopped there.",
             "whole",
@@ -307,9 +307,9 @@ def _out_of_the_model(told: Told) -> list[Caption]:
             "next token",
         ),
         Caption(
-            "And again",
-            "The chosen token is added to the text, and everything starts again with one token "
-            "more. The keys and values of the old ones stay the same: the KV cache keeps them.",
+            "Then it starts over",
+            "The chosen token is added to the text, and the model runs again. The keys and "
+            "values of the earlier tokens stay the same, so the KV cache keeps them.",
             "whole",
             "cache",
         ),
@@ -317,7 +317,7 @@ def _out_of_the_model(told: Told) -> list[Caption]:
 
 
 def opened(picture: str, told: Told) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """A layer, one of its heads and their story, as `ui.canvas.one_pass.opened` hands them over."""
+    """A layer, one of its heads and its captions, in the format of `ui.canvas.one_pass`."""
     layer, head = told.layer, told.head
     subject = Subject(
         told.passed.run.tokens.text,
@@ -339,7 +339,7 @@ def opened(picture: str, told: Told) -> tuple[dict[str, Any], dict[str, np.ndarr
 
 
 def story(told: Told, lesson: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The captions as the picture tells them. `lesson`: the address of a lesson."""
+    """The captions in the picture's format. lesson: returns the URL of a lesson."""
     return [
         {
             "title": caption.title,
@@ -359,7 +359,7 @@ def story(told: Told, lesson: Callable[[str], str]) -> list[dict[str, Any]]:
 
 
 def of_layer(layer: OpenLayer) -> dict[str, np.ndarray]:
-    """What the picture shows of an open layer, whichever head is open in it."""
+    """The arrays of an open layer, which don't depend on the open head."""
     return {
         **{f"strip {name}": strip for name, strip in layer.strips.items()},
         **{f"norm {name}": norm for name, norm in layer.norms.items()},

@@ -1,4 +1,4 @@
-"""The picture of one pass as tables: for people who cannot see it or want its numbers."""
+"""The picture of one pass as tables, for screen readers and exact numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS_OF_NEXT = 10
 
 
 def edges(passed: OnePass, token: int) -> pd.DataFrame:
-    """What a token takes from others, a row an edge, strongest first."""
+    """What a token takes from others, one row per edge, strongest first."""
     flow, labels = flow_of(passed.run), passed.run.tokens.labels
     own = flow.edges[(flow.edges[:, 1] == token) & (flow.edges[:, 2] != token)]
     own = own[np.argsort(-own[:, 3], kind="stable")]
@@ -23,13 +23,13 @@ def edges(passed: OnePass, token: int) -> pd.DataFrame:
             "layer": own[:, 0].astype(int),
             "share of the update": own[:, 3],
             "strongest head": [f"L{int(row[0])}H{int(row[4])}" for row in own],
-            "of it": own[:, 5],
+            "that head's share": own[:, 5],
         }
     )
 
 
 def shares(passed: OnePass) -> pd.DataFrame:
-    """What every part adds to the logit of the likeliest next word, largest first."""
+    """What each part adds to the top next token's logit, largest first."""
     why = why_next(passed)
     if why is None:
         return pd.DataFrame()
@@ -45,7 +45,7 @@ def shares(passed: OnePass) -> pd.DataFrame:
 
 
 def next_tokens(passed: OnePass) -> pd.DataFrame | None:
-    """The likeliest next tokens at temperature 1; None for a model that predicts none."""
+    """The most likely next tokens at temperature 1, or None for an encoder."""
     said = passed.next_token
     if said is None:
         return None

@@ -1,6 +1,6 @@
-"""The stops of a token on its way, and how many learned numbers each of them uses.
+"""The steps of a token through the model, and the learned parameters that each one uses.
 
-Training changes the learned numbers and nothing else. Everything else is computed from a text.
+Training changes these parameters and nothing else. Everything else is computed from the text.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from serving.cache import cached
 from serving.heads import HeadId
 from serving.one_pass import OnePass, OpenHead, OpenLayer
 
-NOTHING = "nothing: computed from the text"
+NOTHING = "none: computed from the text"
 
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """The learned numbers of a model, all layers together, by the parts that hold them."""
+    """The learned parameters of a model by part, summed over all layers."""
 
     parts: dict[str, int]
 
     @property
     def total(self) -> int:
-        """All numbers that training changes."""
+        """The total number of parameters."""
         return sum(self.parts.values())
 
     def of(self, *names: str) -> int:
-        """The numbers of those parts whose names begin with one of these."""
+        """The parameters of all parts whose names start with one of these."""
         return sum(count for part, count in self.parts.items() if part.startswith(names))
 
 
 @cached(key=lambda name: models.key(name))
 def learned(name: str) -> ParameterCounts:
-    """What a model has learned, counted from its loaded weights; errors as of loading."""
+    """Parameter counts of a loaded model. Raises the same errors as loading it."""
     from attention_core.costs.parameters import parameters_by_part
 
     return ParameterCounts(parameters_by_part(models.get(name).core))
@@ -45,9 +45,9 @@ def learned(name: str) -> ParameterCounts:
 def stops(
     passed: OnePass, layer: OpenLayer, head: OpenHead, token: int, numbers: ParameterCounts
 ) -> pd.DataFrame:
-    """A row a stop: what the token is there, its shape and its length, and what was learned for it.
+    """One row per step: the token's vector, its shape and length, and the learned parameters.
 
-    Lengths are those in the open layer and head; learned numbers are those of all layers.
+    Lengths are from the open layer and head; parameter counts are for all layers.
     """
     width, size = passed.run.tensors.states.shape[-1], head.q.shape[1]
     n_seen = int(np.isfinite(head.scaled[token]).sum())
@@ -60,10 +60,10 @@ def stops(
 
     first, last = float(passed.state_norms[0, token]), float(passed.state_norms[-1, token])
     rows: list[tuple[str, str, float | None, str, int]] = [
-        ("a row of the token table", vector, None, "the token table", numbers.of("embedding")),
+        ("a row of the token embedding", vector, None, "token embedding", numbers.of("embedding")),
     ]
     if added := numbers.of("positions", "segments"):
-        rows.append(("its position is added", vector, None, "position vectors", added))
+        rows.append(("its position is added", vector, None, "position embeddings", added))
     attention = ("attention: queries", "attention: keys", "attention: values", "attention: latent")
     rows += [
         ("enters layer 0", vector, first, NOTHING, 0),
@@ -71,12 +71,12 @@ def stops(
         (f"query of {name}", small, length(head.q), "W_q, W_k, W_v", numbers.of(*attention)),
         (f"key of {name}", small, length(head.k), "(counted above)", 0),
         (f"value of {name}", small, length(head.v), "(counted above)", 0),
-        ("scores with the tokens it may see", f"({n_seen},)", None, NOTHING, 0),
+        ("scores with all visible tokens", f"({n_seen},)", None, NOTHING, 0),
         ("weights: the softmax of the scores", f"({n_seen},)", None, NOTHING, 0),
-        ("the values, mixed", small, length(head.context), NOTHING, 0),
+        ("weighted sum of the values", small, length(head.context), NOTHING, 0),
         ("all heads together add", vector, norms["attention"], "W_O", numbers.of("attention: out")),
         (
-            "normed, for the feed-forward network",
+            "normalized, for the feed-forward network",
             vector,
             norms["mlp_reads"],
             "all norms",
@@ -94,9 +94,9 @@ def stops(
     ]
     if passed.next_token is not None:
         matrix = numbers.of("output matrix")
-        tied = "the token table again" if not matrix else "the output matrix"
+        tied = "the token embedding again" if not matrix else "output matrix"
         rows.append(("is compared with every token", "(vocabulary,)", None, tied, matrix))
-    names = ("stop", "shape", "length", "learned for it", "learned numbers, all layers")
+    names = ("step", "shape", "length", "learned part", "parameters, all layers")
     return pd.DataFrame(
         [
             (stop, shape, "" if norm is None else f"{norm:.4g}", what, f"{n:,}" if n else "")

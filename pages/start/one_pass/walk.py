@@ -1,4 +1,4 @@
-"""Where a visitor stands in the picture of a whole pass: in the settings and in the address."""
+"""Keep the visitor's place in the picture in session state and URL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui.widgets.visit import page_view
 
 
 def opened_at(prefix: str, passed: OnePass, place: Place | None) -> Place | None:
-    """Where the visitor stood when this picture was sent: walking on does not send it again."""
+    """The place when this picture was sent; moving on doesn't send the picture again."""
     opening, key = (page_view().number, passed.run.key), f"{prefix}_opened_at"
     if st.session_state.get(key, (None,))[0] != opening:
         st.session_state[key] = (opening, place)
@@ -19,7 +19,7 @@ def opened_at(prefix: str, passed: OnePass, place: Place | None) -> Place | None
 
 
 def walk(prefix: str, picture: str, passed: OnePass | None) -> None:
-    """Keep where the visitor has walked to in a picture (the key of its component)."""
+    """Store the current place in a picture. picture: the key of its component."""
     place = place_of(str(st.session_state[picture].get("place") or ""))
     if place is not None and passed is not None and is_in(place, passed):
         st.session_state[f"{prefix}_layer"] = place["layer"]

@@ -1,4 +1,4 @@
-"""What the picture of one pass plays: a model that writes on, with a KV cache and without."""
+"""Playback of a model that continues the text, with and without a KV cache."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from serving.written_on import WrittenOn
 from ui.widgets.linked import linked
 
 MOST_NEW = 12
-FIRST_NEW = 6  # of the button that lets the model write on
-ALL = 50  # a top-k of this many keeps all tokens
+FIRST_NEW = 6  # new tokens after a click on "Continue writing"
+ALL = 50  # this top-k keeps all tokens
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How many new tokens the visitor wants, and how they are drawn. top_k: None keeps all."""
+    """The selected number of new tokens and their sampling. top_k: None keeps all tokens."""
 
     n_new: int = 0
     temperature: float = 1.0
@@ -25,7 +25,7 @@ class Wanted:
 
 
 def settings(role: str) -> Wanted:
-    """The settings of a model that writes; an encoder has none."""
+    """Show the sampling settings of a decoder; an encoder has none."""
     if role != "decoder":
         return Wanted()
     temperature = linked(st.slider, "Temperature", 0.1, 2.0, 1.0, 0.1, key="one_pass_temperature")
@@ -36,7 +36,7 @@ def settings(role: str) -> Wanted:
         ALL,
         ALL,
         key="one_pass_top_k",
-        help=f"{ALL}: the next token is drawn from the whole vocabulary.",
+        help=f"At {ALL}, the next token is drawn from the whole vocabulary.",
     )
     n_new = linked(
         st.slider,
@@ -45,13 +45,13 @@ def settings(role: str) -> Wanted:
         MOST_NEW,
         0,
         key="one_pass_new",
-        help="So many tokens the model writes after the text; the picture has a button for it.",
+        help="How many tokens the model adds to the text. The picture has a button for this, too.",
     )
     return Wanted(n_new, temperature, None if top_k == ALL else top_k)
 
 
 def header(wanted: Wanted, written: WrittenOn | None) -> dict[str, Any]:
-    """What the picture is told of the settings, and of the passes that it plays."""
+    """The settings and passes as the picture expects them."""
     return {
         "temperature": wanted.temperature,
         "topK": wanted.top_k or ALL,
@@ -60,9 +60,9 @@ def header(wanted: Wanted, written: WrittenOn | None) -> dict[str, Any]:
 
 
 def played(written: WrittenOn) -> dict[str, Any]:
-    """The passes as the picture plays them; of each pair the first is that with the cache.
+    """The passes that the picture plays; in each pair, the first is the cached one.
 
-    A multiplication is one multiply and its add, of the matrix products.
+    products: multiply-adds in matrix products.
     """
     steps = zip(written.cached, written.uncached, written.choices, strict=True)
     return {

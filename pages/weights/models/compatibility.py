@@ -1,4 +1,4 @@
-"""Does a model load here? Asked with a pasted config.json, a folder's name, or a hub id."""
+"""Check whether a model would load, from its config.json, folder name or Hub id."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from pretrained.sizes import BYTES_OF_A_NUMBER
 from serving import models
 from ui.widgets import messages
 
-MAX_CHARACTERS = 50_000  # of a pasted config.json; those of published models have under 5,000
+MAX_CHARACTERS = 50_000  # of a pasted config.json; published ones have fewer than 5,000
 
 
 def panel() -> None:
-    """The question, and the answer below it: it loads, or what the core does not build."""
+    """Show a text field and whether that model loads, or which features aren't supported."""
     typed = st.text_area(
-        "The text of its config.json, or the name of its folder, or its hub id",
+        "Paste its config.json, or type its folder name or Hub id",
         height=120,
         max_chars=MAX_CHARACTERS,
         key="models_question",
-        placeholder='{"model_type": "llama", "hidden_size": 2048, ...}   or   organisation/model',
-        help="A folder is looked for in the folder that the variable ATTENTION_LAB_MODELS names, a "
-        "hub id in the local cache of the hub. Nothing is downloaded for the answer.",
+        placeholder='{"model_type": "llama", "hidden_size": 2048, ...}   or   organization/model',
+        help="We look for folders in the directory set by ATTENTION_LAB_MODELS, and for Hub ids in "
+        "the local Hub cache. This check downloads nothing.",
     ).strip()
     if not typed:
         return
@@ -33,7 +33,10 @@ def panel() -> None:
     except ValueError as error:
         messages.problem(error)
         if "/" in typed and downloads.downloads_allowed():
-            st.text("Or start its download below: it is refused at once if it does not load.")
+            st.text(
+                "You can also start its download below. If the model can't load, the download "
+                "won't start."
+            )
         return
     if not answer.loads:
         for obstacle in answer.obstacles:
@@ -43,7 +46,7 @@ def panel() -> None:
     if problem := models.too_large_message("It", size):
         messages.problem(problem, icon=":material/memory:")
     else:
-        st.success("It loads.", icon=":material/check:")
+        st.success("This model loads.", icon=":material/check:")
     st.text(
         f"{answer.shape}. {answer.n_parameters:,} parameters, {size / 1e9:.2f} GB in float32. "
         f"{answer.where}"

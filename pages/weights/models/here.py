@@ -1,4 +1,4 @@
-"""The models that can be loaded now."""
+"""The table of models that can be loaded now."""
 
 import pandas as pd
 import streamlit as st
@@ -8,7 +8,7 @@ from ui.widgets import messages
 
 
 def table() -> None:
-    """The models that can be loaded now, where their weights come from, and which are too large."""
+    """Show the installed models, the source of their weights, and which are too large."""
     ready = models.ready()
     rows = [
         {
@@ -30,9 +30,9 @@ def table() -> None:
             if problem := models.too_large_message(entry.spec.title, models.n_bytes(entry)):
                 messages.problem(problem, icon=":material/memory:")
         st.text(
-            "GB: in memory, with its numbers in float32. "
-            f"A model may take up to {models.MODEL_BUDGET_BYTES / 1e9:.2f} GB of memory here. "
-            "When the memory is full, the model that nobody has used for longest is unloaded."
+            "GB is the model's size in memory, in float32. "
+            f"A model can take up to {models.MODEL_BUDGET_BYTES / 1e9:.2f} GB here. "
+            "When memory is full, the least recently used model is unloaded."
         )
     else:
         st.warning(models.NO_WEIGHTS, icon=":material/download:")

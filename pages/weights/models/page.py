@@ -1,4 +1,4 @@
-"""Models: which weights are on this machine, and how to get more."""
+"""Models: the weights on this machine, and how to get more."""
 
 import streamlit as st
 
@@ -6,15 +6,15 @@ from pages.weights.models import compatibility, downloads, here
 
 st.title("Models")
 st.markdown(
-    "The pages run whatever weights this machine has. Bundled weights come with the installation; "
-    "others are fetched from the Hugging Face hub, only when you ask."
+    "Every page runs on the models installed on this machine. Some come with the installation; "
+    "others are downloaded from the Hugging Face Hub, but only when you ask."
 )
 
-st.header("Here now")
+st.header("Installed models")
 here.table()
 
 st.header("Does your model load?")
 compatibility.panel()
 
-st.header("From the hub")
+st.header("Download from the Hub")
 downloads.panel()

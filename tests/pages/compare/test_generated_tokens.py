@@ -136,10 +136,10 @@ def test_the_sink_s_numbers(site: AppTest, expected):
     assert f"{peak} layers" in summary
     assert f"**{ratio[peak]:.1f} times**" in summary
     table = site.dataframe[2].value
-    assert table["weight it gets"][0] == pytest.approx(float(on_first), abs=1e-5)
+    assert table["attention it gets"][0] == pytest.approx(float(on_first), abs=1e-5)
     dropped, hidden = table.iloc[-2], table.iloc[-1]
-    assert (dropped["most looked at"], hidden["most looked at"]) == (0, 1)
-    assert dropped["weight it gets"] == pytest.approx(hidden["weight it gets"], abs=1e-5)
+    assert (dropped["sink position"], hidden["sink position"]) == (0, 1)
+    assert dropped["attention it gets"] == pytest.approx(hidden["attention it gets"], abs=1e-5)
 
 
 def test_prompts_that_cannot_be_run_and_hostile_ones(site: AppTest):

@@ -168,10 +168,10 @@ def test_the_words_follow_the_numbers():
     found = made_up(previous={(1, 2, 3): 0.35, (1, 4, 0): 0.31, (3, 5, 1): 0.9})
     said = history_numbers.notice(found, 0)
     first, most = (f"{found.steps[number]:,}" for number in (1, 3))
-    assert f"**L2H3** at step {first} (0.35)" in said
-    assert f"**L5H1** at step {most} (0.90)" in said
+    assert f"**L2H3** at step {first} (35%)" in said
+    assert f"**L5H1** at step {most} (90%)" in said
     weak = history_numbers.notice(made_up(induction={(2, 1, 7): 0.3}), 0)
-    assert f"**L1H7** at step {found.steps[2]:,} (0.30)" in weak
+    assert f"**L1H7** at step {found.steps[2]:,} (30%)" in weak
 
 
 def test_the_words_on_learning_from_the_context():
@@ -180,12 +180,12 @@ def test_the_words_on_learning_from_the_context():
     many = np.where(np.arange(len(few)) < 2, np.nan, np.float32(4.5)).astype(np.float32)
     for after_200, said in (
         (many, f"begins at step {real.steps[2]:,}"),
-        (few, "does not begin"),
-        (few * np.nan, "has not come"),
+        (few, "doesn't begin"),
+        (few * np.nan, "hasn't reached"),
     ):
         losses = dict(real.losses) | {"after_40": few, "after_200": after_200}
         assert said in history_numbers.notice(replace(real, losses=losses), 0)
-    assert "not split" in history_numbers.notice(kept("bert-novels"), 0)
+    assert "isn't split" in history_numbers.notice(kept("bert-novels"), 0)
 
 
 def test_the_downloads():

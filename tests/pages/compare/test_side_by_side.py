@@ -171,7 +171,7 @@ def test_left_minus_right_over_shared_units(site: AppTest):
     said = " ".join(element.value for element in site.text)
     special = weights(ENCODER, TEXT, 2, 5)[:, [0, -1]]
     alone = sum(special[unit[0]].sum(1).mean() for unit in units) / len(units)
-    assert f"gives them {percent(alone)} of its weight" in said
+    assert f"gives them {percent(alone)} " in said
     beyond = left[ahead].sum() / len(units)
     assert f"a row gives {percent(beyond)} of its weight" in said
     # the same numbers as a table

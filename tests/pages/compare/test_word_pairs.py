@@ -89,7 +89,7 @@ def test_the_numbers_are_those_of_the_tensors(site: AppTest):
     difference = on_a - on_b
     margin = word_pairs.MARGIN
     counts = (difference >= margin).sum(), (difference <= -margin).sum()
-    assert found["Heads more on A, more on B"] == "{}, {}".format(*counts)
+    assert found["Heads preferring A, B"] == "{}, {}".format(*counts)
 
 
 def test_the_key_s_tokens_are_summed():

@@ -31,7 +31,7 @@ def test_what_is_off_is_said():
     assert "the mask is switched off" in texts["Scale and mask"]
     assert "switched off" in texts["Mix the values"]
     assert "adds nothing" in texts["Add the result to the vector"]
-    assert "is switched off" in texts["Then every token works on its own"]
+    assert "switched off" in texts["Then every token works on its own"]
     assert not np.any(story.layer.norms["mlp_output"])
 
 

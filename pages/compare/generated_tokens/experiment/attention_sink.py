@@ -1,10 +1,10 @@
-"""The attention sink: why so much attention goes to the first token, by measurement.
+"""Measurements of the attention sink: why the first token gets so much attention.
 
-Softmax weights must sum to 1, so a head with nothing to add has to put its weight somewhere.
-Decoders learn to put it on the first token (Xiao et al. 2023, https://arxiv.org/abs/2309.17453),
-whose state grows very long in a few coordinates and whose values write little: a bias that the
-weights carry (Sun et al. 2024, https://arxiv.org/abs/2402.17762). Nothing here assumes that a model
-does so; these functions measure whether it does, on one text.
+Softmax weights sum to 1, so a head with nothing to add has to put its weight somewhere. Decoders
+learn to put it on the first token (Xiao et al. 2023, https://arxiv.org/abs/2309.17453). Its state
+grows very long in a few coordinates and its values add little, so it acts like a bias (Sun et al.
+2024, https://arxiv.org/abs/2402.17762). These functions measure whether a model does so on one
+text; they don't assume it.
 
 Dimension letters: L layers, H query heads, H_kv key/value heads, T tokens.
 """
@@ -26,16 +26,16 @@ from attention_core.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class Sink:
-    """What one pass shows of the first token. All tensors are float32, on the CPU.
+    """Measurements of the first token in one pass. All tensors are float32, on the CPU.
 
-    weight: (L, H), the mean weight on key 0 of the queries after it. share: (L, H), the same for
-    its share in the written lengths ||alpha_ij v_j W_O|| of a row. uniform: the weight on key 0 if
-    every query spread its weight evenly.
+    weight: (L, H), mean weight of the later queries on key 0. share: (L, H), mean share of key 0 in
+    a row's lengths ||alpha_ij v_j W_O||. uniform: the weight on key 0 if every query spread its
+    weight evenly.
     value_ratio: (L, H), ||v_0 W_O|| over the median of the other tokens. key_ratio: (L, H_kv), the
-    same for the length of the keys. state_ratio: (L + 1), for the residual stream: the embeddings,
-    then the output of every layer. concentration: (L + 1), the share of its largest coordinate in
-    the squared length of the first token's state; coordinate: (L + 1), which one that is.
-    received: (T - 1), for each key the mean weight of the queries after it, over all heads.
+    same for key lengths. state_ratio: (L + 1), the same for the residual stream: the embeddings,
+    then the output of every layer. coordinate: (L + 1), the largest coordinate of the first token's
+    state. concentration: (L + 1), its share of the squared length.
+    received: (T - 1), mean weight of each key from the later queries, over all heads.
     """
 
     weight: Tensor
@@ -50,9 +50,9 @@ class Sink:
 
 
 def measure(model: Transformer, token_ids: Sequence[int]) -> Sink:
-    """Run a decoder on one text and measure its first token against the others.
+    """Run a decoder on one text and compare its first token to the others.
 
-    Raises: ValueError for a model that is not causal, or fewer than 2 tokens; NotFiniteError for
+    Raises: ValueError for a model that isn't causal or fewer than 2 tokens; NotFiniteError for
     lengths that overflow.
     """
     _check(model, token_ids)
@@ -88,20 +88,20 @@ def measure(model: Transformer, token_ids: Sequence[int]) -> Sink:
 def first_to_median(values: Tensor) -> Tensor:
     """The first entry over the median of the others: (..., T) -> (...).
 
-    Of an even number of others, the median is the mean of the middle two. Where all of it is 0, the
-    first is as large as the others: 1.
+    For an even number of others, the median is the mean of the middle two. If all entries are 0,
+    the ratio is 1.
     Raises: ValueError for fewer than 2 entries.
     """
     if values.shape[-1] < 2:
-        raise ValueError(f"{values.shape[-1]} entries: the first has no others")
+        raise ValueError(f"at least 2 entries are needed, got {values.shape[-1]}")
     return ratio(values[..., 0], values[..., 1:].quantile(0.5, dim=-1), of_zeros=1.0)
 
 
 def received(weights: Tensor) -> Tensor:
-    """The mean weight that each key gets from the queries after it: (..., T, T) -> (T - 1).
+    """The mean weight of each key from the queries after it: (..., T, T) -> (T - 1).
 
-    A key's own query is left out, and so is the last key, which no query follows: token 0 always
-    gives itself all its weight, for it sees nothing else.
+    A key's own query doesn't count, because token 0 sees only itself and gives itself all its
+    weight. The last key has no later queries, so it's left out.
     """
     by_pair = weights.flatten(0, -3).mean(0) if weights.dim() > 2 else weights
     n_later = torch.arange(weights.shape[-1] - 1, 0, -1, device=weights.device)
@@ -109,20 +109,20 @@ def received(weights: Tensor) -> Tensor:
 
 
 def uniform_weight(n_tokens: int) -> float:
-    """The mean weight on key 0 of queries 1 .. T - 1 that spread their weight evenly: of 1/(i+1).
+    """Mean weight on key 0 if queries 1 .. T - 1 spread theirs evenly: the mean of 1/(i+1).
 
     Raises: ValueError for fewer than 2 tokens.
     """
     if n_tokens < 2:
-        raise ValueError(f"{n_tokens} tokens: no query follows the first")
+        raise ValueError(f"at least 2 tokens are needed, got {n_tokens}")
     return sum(1 / (query + 1) for query in range(1, n_tokens)) / (n_tokens - 1)
 
 
 @dataclass(frozen=True)
 class ChangedText:
-    """A text whose beginning was changed, to be run again.
+    """A variant of a text with a different beginning.
 
-    hidden: no query of any layer may look at token 0.
+    hidden: whether token 0 is masked for all queries in every layer.
     """
 
     name: str
@@ -132,7 +132,7 @@ class ChangedText:
 
 @dataclass(frozen=True)
 class SinkResult:
-    """What a variant did: received as in `Sink`, and the likeliest next token at its end."""
+    """Result of a variant: `received` as in `Sink`, and its most likely next token."""
 
     variant: ChangedText
     received: Tensor
@@ -141,36 +141,36 @@ class SinkResult:
 
     @property
     def sink(self) -> int:
-        """The position that gets the most attention from those after it."""
+        """The position that gets the most attention from later tokens."""
         return int(self.received.argmax())
 
     @property
     def second(self) -> int:
-        """The position that gets the second most; that of the sink where there is no other."""
+        """The position that gets the second most, or the sink if there's only one."""
         return int(self.received.topk(min(2, len(self.received))).indices[-1])
 
 
 def variants(token_ids: Sequence[int], beginnings: Sequence[tuple[str, int]]) -> list[ChangedText]:
-    """A text, and the same with other beginnings, to see whether a sink follows token or place.
+    """Variants of a text that show whether the sink depends on the token or its position.
 
-    `beginnings` are other first tokens, each a name and an id. The first token is replaced by each
-    of them; the first of them is put before it; it is dropped; and it is hidden from all queries.
-    With rotary positions, which are relative, the last two are the same computation for every token
-    that remains.
-    Raises: ValueError for fewer than 3 tokens, of which 2 would remain, or no beginnings.
+    beginnings: names and ids of other first tokens. The first token is replaced by each of them,
+    preceded by the first of them, dropped, and hidden from all queries. With rotary positions,
+    which are relative, dropping and hiding compute the same for all remaining tokens.
+    Raises: ValueError for fewer than 3 tokens, because dropping one must leave 2, or for no
+    beginnings.
     """
     ids = tuple(token_ids)
     if len(ids) < 3:
-        raise ValueError(f"{len(ids)} tokens: at least 3 are needed to drop one")
+        raise ValueError(f"at least 3 tokens are needed to drop one, got {len(ids)}")
     if not beginnings:
-        raise ValueError("no other token to begin with")
+        raise ValueError("at least one other first token is needed")
     return [
-        ChangedText("as it is", ids),
+        ChangedText("original text", ids),
         *(
             ChangedText(f"first token replaced by {name}", (token_id, *ids[1:]))
             for name, token_id in beginnings
         ),
-        ChangedText(f"{beginnings[0][0]} put before it", (beginnings[0][1], *ids)),
+        ChangedText(f"{beginnings[0][0]} added in front", (beginnings[0][1], *ids)),
         ChangedText("first token dropped", ids[1:]),
         ChangedText("first token hidden from all queries", ids, hidden=True),
     ]
@@ -180,9 +180,9 @@ def run_variants(
     model: Transformer,
     text_variants: Sequence[ChangedText],
 ) -> Iterator[SinkResult]:
-    """Run each variant through the whole model, when its outcome is asked for.
+    """Run the variants through the model, one each time the iterator advances.
 
-    Raises: ValueError as `measure` does, and for a model without an output matrix.
+    Raises: ValueError as in `measure`, and for a model without an output matrix.
     """
     for variant in text_variants:
         _check(model, variant.token_ids)
@@ -198,7 +198,7 @@ def run_variants(
                 positions=torch.arange(ids.shape[1], device=ids.device)[None],
             )
             if output.logits is None:
-                raise ValueError("a model without an output matrix predicts no next token")
+                raise ValueError("the model has no output matrix, so it can't predict a next token")
             weights = torch.cat([record.weights for record in output.records]).float().cpu()
             best = output.logits[0, -1].float().softmax(-1).max(-1)
         yield SinkResult(variant, received(weights), int(best.indices), float(best.values))
@@ -210,6 +210,6 @@ def _batch(model: Transformer, token_ids: Sequence[int]) -> Tensor:
 
 def _check(model: Transformer, token_ids: Sequence[int]) -> None:
     if not model.config.causal:
-        raise ValueError("only a causal model has a first token that all others can see")
+        raise ValueError("the model must be causal, so that all tokens can see the first")
     if len(token_ids) < 2:
-        raise ValueError(f"{len(token_ids)} tokens: no query follows the first")
+        raise ValueError(f"at least 2 tokens are needed, got {len(token_ids)}")

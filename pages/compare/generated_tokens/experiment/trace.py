@@ -1,11 +1,10 @@
-"""Generation with its attention: what every step of a run with a KV cache looked at.
+"""Generation with a KV cache that records the attention of every step.
 
-A step runs one token, the newest, as the only query; its attention decides what the model knows
-when it chooses the next token. Nothing is computed a second time: the weights kept here are those
-of the steps themselves.
+Each decode step runs only the newest token, as its single query. The recorded weights are those
+that the steps computed; nothing is recomputed afterwards.
 
 Dimension letters: L layers, H query heads, P prompt tokens, N new tokens, S = P + N - 1 tokens that
-were run (the last new one is chosen, but never run).
+were run (the last new token is chosen but never run).
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ MAX_BYTES = 256 * 1024**2
 
 @dataclass(frozen=True)
 class Trace:
-    """A generation and the attention of each of its steps. Tensors are float32, on the CPU.
+    """A generation with the attention of each step. Tensors are float32, on the CPU.
 
     prompt: (P) ids. new: (N) ids. logprobs: (N), of the chosen tokens, as in `Step`.
-    alternative_ids, alternative_logprobs: (N, A), the likeliest tokens of each step, likeliest
-    first, by the model's own probabilities, before temperature and filters.
-    weights: (L, H, S, S). Row i is what the pass that ran token i computed: rows 0 to P - 1 are the
-    prefill's, each later row a decode step's own; right of the diagonal is 0, for no such key was
-    there. value_norms: (L, H, S), ||v_j W_O|| of the cached values.
+    alternative_ids, alternative_logprobs: (N, A), the top tokens of each step, most likely first,
+    before temperature and filters.
+    weights: (L, H, S, S). Rows 0 to P - 1 come from the prefill, and each later row from its own
+    decode step. Entries right of the diagonal are 0, because those keys didn't exist yet.
+    value_norms: (L, H, S), ||v_j W_O|| of the cached values.
     """
 
     prompt: tuple[int, ...]
@@ -53,13 +52,13 @@ class Trace:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """All P + N ids."""
+        """All P + N token ids."""
         return (*self.prompt, *self.new)
 
     def query(self, step: int) -> int:
-        """The position of the token that step `step` (from 0) ran last: it chose the next one.
+        """The position of the query that chose the next token in step `step` (from 0).
 
-        Raises: ValueError for a step that was not run.
+        Raises: ValueError for a step that wasn't run.
         """
         if not 0 <= step < self.n_steps:
             raise ValueError(f"step must be 0 to {self.n_steps - 1}, got {step}")
@@ -84,13 +83,13 @@ def trace(
     hooks: Hooks = NO_HOOKS,
     paced: Callable[[Iterator[Step]], Iterator[Step]] = iter,
 ) -> Trace:
-    """Generate with a cache and keep the attention of every step.
+    """Generate with a cache and record the attention of every step.
 
-    The steps go through `paced`, which may wait before it takes one.
-    `on_step` is called with the number of tokens chosen so far after each step and may
-    abandon the run by raising; the `hooks` go to every forward pass.
-    Raises: ValueError as `stream` does, for `n_alternatives` outside 1 .. V, and, before anything
-    runs, when the weights would take more than `max_bytes`.
+    paced: wraps the iterator of steps, and can wait before each one. on_step: called after each
+    step with the number of tokens chosen so far; it can cancel the run by raising an error. hooks:
+    passed to every forward pass.
+    Raises: ValueError as in `stream`, for `n_alternatives` outside 1 .. V, and, before anything
+    runs, if the weights would take more than `max_bytes`.
     """
     config = model.config
     if not 1 <= n_alternatives <= config.vocab_size:
@@ -100,7 +99,7 @@ def trace(
     if needed > max_bytes:
         raise ValueError(
             f"the weights of {n_run} tokens in {config.n_layers} layers of {config.n_heads} heads "
-            f"take {needed:,} bytes, over the limit of {max_bytes:,}: fewer tokens, please"
+            f"take {needed:,} bytes, over the limit of {max_bytes:,}; use fewer tokens"
         )
     steps: list[Step] = []
     last: tuple[AttentionRecord, ...] = ()
@@ -109,7 +108,9 @@ def trace(
         model,
         token_ids,
         max_new_tokens=max_new_tokens,
-        cache=model.new_cache(1, max(n_run, 1), keep_all=True),  # a weight for every key
+        cache=model.new_cache(
+            1, max(n_run, 1), keep_all=True
+        ),  # keep all keys, so that each gets a weight
         sampling=sampling,
         stop_ids=stop_ids,
         hooks=hooks,
@@ -119,11 +120,13 @@ def trace(
         end, first = step.n_keys, step.n_keys - step.n_new
         for layer, record in enumerate(step.records):
             weights[layer, :, first:end, :end] = record.weights[0].float().cpu()
-        last = step.records  # the caches of all steps together would outweigh the weights
+        last = (
+            step.records
+        )  # keeping the records of all steps would take more memory than the weights
         steps.append(replace(step, records=()))
         if on_step is not None:
             on_step(len(steps))
-    n_run = steps[-1].n_keys  # fewer than planned where the model ended its text
+    n_run = steps[-1].n_keys  # fewer than planned if the model ended its text
     with torch.inference_mode():
         norms = torch.cat(
             [
@@ -146,17 +149,17 @@ def trace(
 def averaged(weights: Tensor, layer: int | None, head: int | None) -> Tensor:
     """The map of one head, or a mean: (L, H, T, S) -> (T, S).
 
-    Without a head, the mean over the heads of the layer; without a layer too, over all heads. The
-    rows of a mean still sum to 1, but no head looks like it.
-    Raises: ValueError for a head without a layer, or numbers out of range.
+    Without a head, it's the mean over the heads of the layer; without a layer, over all heads. Rows
+    of a mean still sum to 1, but no single head has this pattern.
+    Raises: ValueError for a head without a layer, or an index out of range.
     """
     n_layers, n_heads = weights.shape[:2]
     if layer is None:
         if head is not None:
-            raise ValueError(f"head {head} of which layer?")
+            raise ValueError(f"head {head} needs a layer")
         return weights.mean(dim=(0, 1))
     if not 0 <= layer < n_layers or not 0 <= (head or 0) < n_heads:
         raise ValueError(
-            f"there are {n_layers} layers of {n_heads} heads, not layer {layer}, head {head}"
+            f"layer {layer}, head {head} isn't in a model of {n_layers} layers with {n_heads} heads"
         )
     return weights[layer].mean(dim=0) if head is None else weights[layer, head]

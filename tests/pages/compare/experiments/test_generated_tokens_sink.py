@@ -87,9 +87,9 @@ def test_even_weights_are_the_comparison():
 
 def test_variants_change_the_beginning_alone():
     found = {variant.name: variant for variant in variants(IDS, OTHERS)}
-    assert found["as it is"].token_ids == tuple(IDS)
+    assert found["original text"].token_ids == tuple(IDS)
     assert found["first token replaced by seven"].token_ids == (7, *IDS[1:])
-    assert found["six put before it"].token_ids == (6, *IDS)
+    assert found["six added in front"].token_ids == (6, *IDS)
     assert found["first token dropped"].token_ids == tuple(IDS[1:])
     hidden = found["first token hidden from all queries"]
     assert (hidden.token_ids, hidden.hidden) == (tuple(IDS), True)
@@ -107,7 +107,7 @@ def test_hiding_the_first_token_is_dropping_it_only_with_relative_positions(name
     assert same == (name == "llama")
     if same:
         assert hidden.next_id == dropped.next_id
-    whole = outcomes["as it is"]
+    whole = outcomes["original text"]
     output = model(torch.tensor([IDS]), record=True)
     probabilities = output.logits[0, -1].softmax(-1)
     assert whole.next_id == int(probabilities.argmax())
@@ -141,7 +141,7 @@ def test_a_sink_at_a_place_stays_there_whatever_token_stands_there():
 
 
 def test_one_token_and_an_encoder_have_no_sink():
-    with pytest.raises(ValueError, match="1 tokens"):
+    with pytest.raises(ValueError, match="got 1"):
         measure(build("gpt2"), [3])
     with pytest.raises(ValueError, match="causal"):
         measure(build("bert"), IDS)
