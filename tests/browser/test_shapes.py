@@ -42,7 +42,7 @@ _WATCH_TITLES = """() => {
   const titles = (window.titles = []);
   const look = () => {
     const bold = [...document.querySelectorAll("[data-testid=stMain] strong")];
-    const title = bold.map((part) => part.innerText.split("Made now: ")[1]).find(Boolean);
+    const title = bold.map((part) => part.innerText.split("Step ")[1]).find(Boolean);
     if (title && titles.at(-1)?.[0] !== title) titles.push([title, performance.now()]);
   };
   const observer = new MutationObserver(look);
@@ -52,7 +52,7 @@ _WATCH_TITLES = """() => {
 
 
 def heading(page: Page, text: str) -> Locator:
-    return page.get_by_text(f"Made now: {text}")
+    return page.get_by_text(f"Step {text}")
 
 
 def lit_by(
@@ -193,7 +193,7 @@ def power(match: re.Match[str]) -> str:
 
 def test_a_number_lights_up_where_it_is_moved(page: Page, site: Site):
     open_page(page, site, "/shapes", "Shapes")
-    unfold(page, "One number's way")
+    unfold(page, "Follow one number")
     shapes: dict[str, tuple[int, ...]] = {
         "5 queries": (1, 3, 2, 3), "6 queries": (1, 2, 3, 3), "7 scores": (1, 2, 3, 3),
     }  # fmt: skip
@@ -237,14 +237,14 @@ def test_pointing_at_a_number_lights_it_up_in_the_step_before(page: Page, site: 
 
 def test_play_walks_to_the_last_step_and_stops(page: Page, site: Site, other: Page):
     open_page(page, site, "/shapes?shapes_step=8&shapes_speed=2", "Shapes")
-    expect(heading(page, "8. attention weights")).to_be_visible()
+    expect(heading(page, "8: attention weights")).to_be_visible()
     settled(page)
     page.evaluate(_WATCH_TITLES)
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
-    expect(heading(page, "11. merge heads")).to_be_visible()
+    expect(heading(page, "11: merge heads")).to_be_visible()
     titles, times = zip(*page.evaluate("window.titles"), strict=True)
-    walked = ["8. attention weights", "9. context vectors", "10. back to tokens", "11. merge heads"]
+    walked = ["8: attention weights", "9: context vectors", "10: back to tokens", "11: merge heads"]
     assert [*titles] == walked
     assert times[-1] - times[0] > 3 * 1000.0  # milliseconds: it does not rush
     expect(page.get_by_role("button", name="Play")).to_be_visible()
@@ -252,7 +252,7 @@ def test_play_walks_to_the_last_step_and_stops(page: Page, site: Site, other: Pa
     expect(panel(page, "step 11: output").locator("canvas")).to_be_visible()
     expect(page.get_by_text("view size is not compatible with input tensor")).to_be_visible()
     other.goto(page.url)
-    expect(heading(other, "11. merge heads")).to_be_visible()
+    expect(heading(other, "11: merge heads")).to_be_visible()
 
 
 def test_pause_keeps_the_step(page: Page, site: Site):
@@ -299,7 +299,7 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     steps = phone.get_by_test_id("stSlider").filter(has_text="Step")
     place = steps.bounding_box()
     phone.keyboard.press("ArrowRight")
-    expect(heading(phone, "10. back to tokens")).to_be_visible()
+    expect(heading(phone, "10: back to tokens")).to_be_visible()
     canvas = panel(phone, "step 10: context").locator("canvas")
     expect(canvas).to_be_visible()
     settled(phone)
@@ -312,4 +312,4 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     press(canvas, "ArrowRight", "ArrowRight")
     expect(readout_of(phone, "step 10: context")).to_contain_text("step 10: context[0, 0, 0, 1]")
     settled(phone)
-    expect(heading(phone, "10. back to tokens")).to_be_visible()
+    expect(heading(phone, "10: back to tokens")).to_be_visible()
