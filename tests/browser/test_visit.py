@@ -69,7 +69,9 @@ def model(page: Page, label: str = "Model") -> Locator:
 def find_the_visit(page: Page, title: str) -> None:
     """Sentence, model, layer and head, where the page has them."""
     expect(sentence(page, SENTENCES[title])).to_have_value(TEXT)
-    expect(model(page, "Model or example" if title == "Shapes" else "Model")).to_have_value("SmolLM2 135M")
+    expect(model(page, "Model or example" if title == "Shapes" else "Model")).to_have_value(
+        "SmolLM2 135M"
+    )
     if title == "One pass":
         expect_parameter(page, "one_pass_layer", str(LAYER))
         expect_parameter(page, "one_pass_head", str(HEAD))
