@@ -31,7 +31,7 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
 
     click(main.get_by_role("button", name="Play", exact=True))
     pause = main.get_by_role("button", name="Pause")
-    play_on = main.get_by_role("button", name="Play on")
+    play_on = main.get_by_role("button", name="Resume")
     for part in (sections.WRONG, sections.NUMBERS, sections.HOW):
         expect(figure).to_contain_text("Your run, after step")
         expect(pause).to_be_enabled()
@@ -50,7 +50,7 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
         pause.click()
     press(page.get_by_role("radio", name="All numbers, and the code"), "Space")
     with page.expect_download() as download:
-        click(page.get_by_role("button", name="Download with every head (CSV)"))
+        click(page.get_by_role("button", name="Download CSV with all heads"))
     lines = csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines())
     last = list(lines)[-1]
     assert float(last["previous token, L0H0"]) > 0.5
