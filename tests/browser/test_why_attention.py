@@ -68,7 +68,7 @@ def test_measuring_again_takes_longer_sentences(page: Page, site: Site):
 def test_the_notebook_s_sentence(page: Page, site: Site):
     open_page(page, site, "/why-attention", "Why attention")
     with settings(page):
-        click(page.get_by_text("The notebook's six words"))
+        click(page.get_by_text("Use the notebook's six words"))
     expect(metric(page, "Numbers in the sentence")).to_contain_text("6 × 3 = 18")
     expect(page.get_by_label("Sentence", exact=True)).to_be_disabled()
 
