@@ -36,7 +36,7 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     open_page(page, site, path, "Why several heads")
     type_text(page, "Text", TEXT)
     weights = maps_of(3)[[7, 11]]
-    average = heatmap(page, "average of both")
+    average = heatmap(page, "average of both heads")
     press(
         average.locator(".scroll canvas"), *["ArrowUp"] * 3, "ArrowRight"
     )  # the first shows the framed row
@@ -47,20 +47,24 @@ def test_the_main_path(page: Page, site: Site, other: Page):
     assert exact(heatmap(page, "L3H11")) == pytest.approx(float(weights[1, 3, 1]), abs=1e-5)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("why_several_heads_token=3"))
-    expect(page.get_by_text(re.compile("ships.* looks most at"))).to_be_visible()
+    expect(page.get_by_text(re.compile("ships.* attends most to"))).to_be_visible()
 
     set_slider(page, "Second head", 0, -1)  # 11 -> 10
     expect(heatmap(page, "L3H10")).to_be_visible()
     click(page.get_by_role("radio", name="Left with one head"))
-    choose(page.get_by_role("combobox", name="Layer whose heads are compared"), "2")
-    expect(page.get_by_text("25 runs of the text took")).to_be_visible()
-    expect(page.get_by_text(re.compile("alone in layer 2 the last vectors turn"))).to_be_visible()
+    choose(page.get_by_role("combobox", name="Compare heads of layer"), "2")
+    expect(page.get_by_text("25 runs took")).to_be_visible()
+    expect(
+        page.get_by_text(re.compile("left in layer 2, the final vectors change"))
+    ).to_be_visible()
     expect(page).to_have_url(re.compile("why_several_heads_compared=2"))
 
     other.goto(page.url)
     expect(heatmap(other, "L3H10")).to_be_visible()
-    expect(other.get_by_text(re.compile("alone in layer 2 the last vectors turn"))).to_be_visible()
-    expect(other.get_by_text(re.compile("ships.* looks most at"))).to_be_visible()
+    expect(
+        other.get_by_text(re.compile("left in layer 2, the final vectors change"))
+    ).to_be_visible()
+    expect(other.get_by_text(re.compile("ships.* attends most to"))).to_be_visible()
 
     click(page.get_by_role("radio", name="The split in code"))
     shapes = page.get_by_role("link", name="Every step, cell by cell")
