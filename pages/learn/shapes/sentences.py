@@ -33,12 +33,15 @@ def _scores(walk: ShapeWalk, head: int, query: int) -> str:
 
 def _weights(walk: ShapeWalk, head: int, query: int) -> str:
     weights = walk.steps[7]["weights"].tensor[0, head, query]
-    given = [
-        f"{percent(float(weights[key]))} to “{isolated(walk.labels[0][key])}”"
+    (first, to_first), (second, to_second) = (
+        (percent(float(weights[key])), isolated(walk.labels[0][key]))
         for key in weights.argsort(descending=True, stable=True)[:2].tolist()
-    ]
+    )
     asking = isolated(walk.labels[0][query])
-    return f"In head {head}, “{asking}” gives {given[0]} of its attention and {given[1]}."
+    return (
+        f"In head {head}, “{asking}” gives {first} of its attention to “{to_first}” and {second} "
+        f"to “{to_second}”."
+    )
 
 
 def _context(walk: ShapeWalk, head: int, query: int) -> str:

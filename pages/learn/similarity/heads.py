@@ -160,8 +160,7 @@ def _taught_sentences(shown: Head, word: int) -> tuple[str, str]:
         f"{_until(vectors, *pair)}. That also changes everything else that reads these vectors: "
         "the cosine of two words changes by up to "
         f"{largest_change_of_cosines(x, vectors.moved):.3f}.",
-        f"Training changes W_q by {matrix.share:.1%} and no word vector {_until(matrix, *pair)}. "
-        f"{count}",
+        f"Training changes only W_q, by {matrix.share:.1%}, {_until(matrix, *pair)}. {count}",
     )
 
 

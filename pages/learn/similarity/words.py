@@ -91,10 +91,10 @@ class Nearness:
             f"{self.width} products. No other token of your text has a smaller angle to "
             f"“{self.word}” in the token table, before the first layer.",
             f"{claim} The {NEIGHBOURS} tokens with the largest dot products have a mean length of "
-            f"{by_dot:.2f}. For the {NEIGHBOURS} with the largest cosines it's {by_cosine:.2f}, "
-            f"and for all {self.vocabulary:,} tokens {self.mean_length:.2f}. The two lists share "
-            f"{counted(self.n_both, 'token')}. {larger} a larger dot product with “{self.word}” "
-            "than it has with itself.",
+            f"{by_dot:.2f}. For the {NEIGHBOURS} with the largest cosines, it's {by_cosine:.2f}, "
+            f"and for all {self.vocabulary:,} tokens it's {self.mean_length:.2f}. The two lists "
+            f"share {counted(self.n_both, 'token')}. {larger} a larger dot product with "
+            f"“{self.word}” than it has with itself.",
         ]
 
 

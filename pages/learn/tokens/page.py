@@ -20,7 +20,7 @@ ONE_WORD, EMBEDDING = "How one word is cut", "From id to input embedding"
 st.title("Tokens")
 st.markdown(
     "A model doesn't read letters. A **tokenizer** cuts the text into pieces called tokens, and "
-    "the model looks up a vector for each one. Every tokenizer cuts differently."
+    "the model looks up a vector for each one. Each tokenizer has its own vocabulary of pieces."
 )
 
 

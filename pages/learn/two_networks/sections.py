@@ -125,8 +125,8 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
     )
     st.markdown(
         "All three use the same formula; only their inputs and masks differ. In the decoder's "
-        "maps, each row is the symbol being written. The decoder's self-attention sees only the "
-        "symbols before it: its first column is a start symbol, and the rest are already written."
+        "maps, each row is the symbol being written. The decoder's self-attention sees only a "
+        "start symbol and the symbols already written."
     )
     with st.expander("Show the code"):
         source.step(

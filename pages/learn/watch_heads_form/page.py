@@ -89,12 +89,12 @@ if sections.NUMBERS in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **The texts** are random sequences of 48 tokens (32 in the picture) from a vocabulary "
-        "of 32. A segment of 6 to 22 tokens appears twice. The loss counts only the repeat, "
-        "because the rest can't be predicted.\n"
+        "- **The texts** are 48 random tokens (32 in the picture) from a vocabulary of 32. A "
+        "segment of 6 to 22 tokens appears twice. The loss counts only the repeat, because the "
+        "rest can't be predicted.\n"
         "- **Unseen distances**: 9, 13, 17 and 21 never occur in training.\n"
-        "- **The model** has two attention layers with 64 numbers per token, rotary positions, and "
-        "no feed-forward network.\n"
+        "- **The model** has two attention layers, 64 numbers per token, rotary positions, and no "
+        "feed-forward network.\n"
         "- **Large models** do the same: their loss drops when induction heads form ([Olsson et "
         "al. 2022](https://arxiv.org/abs/2209.11895)). [Elhage et al. "
         "2021](https://transformer-circuits.pub/2021/framework/index.html) explain why it takes "

@@ -23,9 +23,9 @@ def how() -> None:
     token, behind = labels[query], labels[answer]
     code_block.plain(" ".join(labels))
     st.markdown(
-        f"The segment that starts at position {start} repeats from position {query} on, so "
-        f"`{token}` appears a second time. The first `{token}` was followed by `{behind}`, so "
-        f"`{behind}` is a good guess for what comes next.\n"
+        f"The segment at position {start} repeats at position {query}, so `{token}` appears a "
+        f"second time. The first `{token}` was followed by `{behind}`, so `{behind}` is a good "
+        "guess for what comes next.\n"
         f"- **Layer 0**: each token attends to the token before it and copies it. Position "
         f"{answer} now contains its own token, `{behind}`, and the one before it, `{token}`. The "
         "*previous-token score* is the mean weight on the token before.\n"

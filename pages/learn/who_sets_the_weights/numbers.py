@@ -112,7 +112,7 @@ def head_maps(trained: FineTunedRun, layer: int, head: int) -> WeightsBeforeAfte
         after,
         f"In {HeadId(layer, head)}, the weight from “{isolated(labels[query])}” to "
         f"“{isolated(labels[key])}” changed most, from {percent(before[query, key])} to "
-        f"{percent(after[query, key])}. Nobody asked for a change in this head.",
+        f"{percent(after[query, key])}. Nobody told this head to change.",
     )
 
 

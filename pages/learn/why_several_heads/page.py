@@ -91,16 +91,14 @@ if CODE in shown:
 head_links(choice, text, here="learn/why_several_heads")
 with st.expander("How to read this"):
     st.markdown(
-        "- Each **row** is a query; click one to see its weights. We don't count special tokens or "
-        "a decoder's first token as *other words*, because heads park attention there that they "
-        "don't need.\n"
+        "- Each **row** is a query; click one to see its weights. Special tokens and a decoder's "
+        "first token don't count as *other words*, because heads park unneeded attention there.\n"
         "- Two heads with maps A and B and values U and V (multiplied by W_O) output A·U + B·V. "
         "With the average of both maps, (A − B)(U − V) / 2 is lost. Nothing is lost if the maps or "
         "the values are equal. The **best single map** has the smallest error.\n"
         "- The **distance** of two maps is the share of its attention that one head would have to "
         "move to match the other.\n"
-        "- An image network has many filters: one finds edges, another finds spots. In the same "
-        "way, each head in a layer can look for something different. Nobody assigns a head its "
-        "**job**; only the loss shapes it.\n"
+        "- In an image network, one filter finds edges and another finds spots. Heads divide the "
+        "work in the same way. Nobody assigns a head its **job**; only the loss shapes it.\n"
     )
 quiz("why_several_heads", questions, run, layer, heads)

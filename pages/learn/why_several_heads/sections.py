@@ -83,9 +83,8 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
         plain_table(heads.missed_by(token), "Error of a single head")
         st.markdown(
             "The **error** is the share of the two heads' output that a single head can't "
-            "reproduce, even if it is twice as large.\n\n"
-            ":small[The single head gets the values of both heads. The error is the length of the "
-            "difference divided by the length of the two heads' output.]"
+            "reproduce, even if it has the values of both.\n\n"
+            ":small[It's the length of the difference divided by the length of the output.]"
         )
     with st.expander("All tokens, and the code"):
         table = heads.table
@@ -127,12 +126,12 @@ def price(run: Run, layer: int) -> None:
         st.text(cost.trade(noises, count))
         plain_table(cost.prices(run, noises, count), "What heads cost")
         st.markdown(
-            "A smaller head compares tokens by fewer numbers, so its scores are less reliable. The "
-            "**noise** is how far a score typically is from the true similarity of two tokens.\n\n"
+            "Smaller heads compare tokens by fewer numbers, so their scores are noisier. **Noise** "
+            "is the typical distance of a score from the true similarity of two tokens.\n\n"
             f":small[We read the input of layer {layer} through random matrices, as before "
-            "training, and compare each score to the cosine c of the two vectors. Noise is the "
-            f"root mean square error over {cost.N_DRAWS} draws; bars range from the best to the "
-            "worst draw. The line is the theory, √(1 + c²) / √D.]"
+            "training. Noise is the root mean square difference from the cosine c, over "
+            f"{cost.N_DRAWS} draws (bars: best to worst). The line is the theory, √(1 + c²) / "
+            "√D.]"
         )
     with left, st.expander(CODE):
         source.step(HEAD_SIZE, "score_noise", "scores", "errors")

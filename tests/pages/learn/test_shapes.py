@@ -156,7 +156,7 @@ def test_the_numbers_of_the_last_token_drawn_are_said(site: AppTest):
     assert f"{row.max():.2f}, for “{names[row.argmax()]}”" in said()
     site.slider("shapes_step").set_value(8).run()
     row = drawn(site)["step 8: weights"].values[0, 0, -1]
-    given = re.findall(r"(\d+)% to “([^”]+)”", said())
+    given = re.findall(r"(\d+)% (?:of its attention )?to “([^”]+)”", said())
     assert given[0][1] == names[row.argmax()]
     assert given == [(f"{row[names.index(name)]:.0%}"[:-1], name) for _, name in given]
     site.slider("shapes_step").set_value(9).run()
