@@ -195,7 +195,7 @@ def test_goals_are_a_few_acts_away(page: Page, site: Site):
     visitor.click(navigation.get_by_role("link", name="One pass"), "One pass")
     links.get_by_role("link", name="Step through").scroll_into_view_if_needed()
     visitor.click(links.get_by_role("link", name="Step through"), "Shapes")
-    expect(page.get_by_text("Made now: 6. group by head")).to_be_in_viewport()
+    expect(page.get_by_text("Step 6: group by head")).to_be_in_viewport()
     expect(sentence(page, "Sentence")).to_have_value(TEXT)
     expect(panel(page, "step 6: queries")).to_be_in_viewport()
     drawn = f"Drawn: layer {first_opened().layer}; tokens 0 to 5 of 11; heads "

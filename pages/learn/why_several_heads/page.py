@@ -94,7 +94,7 @@ with st.expander("How to read this"):
         "- Each **row** is a query; click one to see its weights. Special tokens and a decoder's "
         "first token don't count as *other words*, because heads park unneeded attention there.\n"
         "- Two heads with maps A and B and values U and V (multiplied by W_O) output A·U + B·V. "
-        "With the average of both maps, (A − B)(U − V) / 2 is lost. Nothing is lost if the maps or "
+        "With the average of both heads, (A − B)(U − V) / 2 is lost. Nothing is lost if the maps or "
         "the values are equal. The **best single map** has the smallest error.\n"
         "- The **distance** of two maps is the share of its attention that one head would have to "
         "move to match the other.\n"
