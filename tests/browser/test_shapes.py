@@ -18,7 +18,7 @@ _WATCH_TITLES = """() => {
   const titles = (window.titles = []);
   const look = () => {
     const bold = [...document.querySelectorAll("[data-testid=stMain] strong")];
-    const title = bold.map((part) => part.innerText.split("Made now: ")[1]).find(Boolean);
+    const title = bold.map((part) => part.innerText.split("Step ")[1]).find(Boolean);
     if (title && titles.at(-1)?.[0] !== title) titles.push([title, performance.now()]);
   };
   const observer = new MutationObserver(look);
@@ -28,7 +28,7 @@ _WATCH_TITLES = """() => {
 
 
 def heading(page: Page, text: str) -> Locator:
-    return page.get_by_text(f"Made now: {text}")
+    return page.get_by_text(f"Step {text}")
 
 
 def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site):
@@ -97,14 +97,14 @@ def touches(end: list[float], box: tuple[float, ...]) -> bool:
 
 def test_play_walks_to_the_last_step_and_pauses(page: Page, site: Site):
     open_page(page, site, "/shapes?shapes_step=8&shapes_speed=2", "Shapes")
-    expect(heading(page, "8. attention weights")).to_be_visible()
+    expect(heading(page, "8: attention weights")).to_be_visible()
     settled(page)
     page.evaluate(_WATCH_TITLES)
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
-    expect(heading(page, "11. merge heads")).to_be_visible()
+    expect(heading(page, "11: merge heads")).to_be_visible()
     titles, times = zip(*page.evaluate("window.titles"), strict=True)
-    walked = ["8. attention weights", "9. context vectors", "10. back to tokens", "11. merge heads"]
+    walked = ["8: attention weights", "9: context vectors", "10: back to tokens", "11: merge heads"]
     assert [*titles] == walked
     assert times[-1] - times[0] > 3 * 1000.0  # milliseconds: it does not rush
     expect(page.get_by_role("button", name="Play")).to_be_visible()
@@ -138,7 +138,7 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     steps = phone.get_by_test_id("stSlider").filter(has_text="Step")
     place = steps.bounding_box()
     phone.keyboard.press("ArrowRight")
-    expect(heading(phone, "10. back to tokens")).to_be_visible()
+    expect(heading(phone, "10: back to tokens")).to_be_visible()
     canvas = panel(phone, "step 10: context").locator("canvas")
     expect(canvas).to_be_visible()
     settled(phone)
@@ -151,4 +151,4 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     press(canvas, "ArrowRight", "ArrowRight")
     expect(readout_of(phone, "step 10: context")).to_contain_text("step 10: context[0, 0, 0, 1]")
     settled(phone)
-    expect(heading(phone, "10. back to tokens")).to_be_visible()
+    expect(heading(phone, "10: back to tokens")).to_be_visible()

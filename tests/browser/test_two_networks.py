@@ -20,9 +20,9 @@ from tests.helpers.visitors import settled
 
 def test_the_main_path(page: Page, site: Site):
     open_page(page, site, "/two-networks", "From two networks to one")
-    expect(page.get_by_text("The decoder wrote 1998-05-03, and that is right.")).to_be_visible()
+    expect(page.get_by_text("the decoder wrote 1998-05-03. That's correct.")).to_be_visible()
     type_text(page, "A date in English", "december 24, 2026")
-    expect(page.get_by_text("The decoder wrote 2026-12-24, and that is right.")).to_be_visible()
+    expect(page.get_by_text("the decoder wrote 2026-12-24. That's correct.")).to_be_visible()
     cross = heatmap(page, "cross-attention")
     press(cross.locator(".scroll canvas"), "ArrowUp")  # shows where the reading begins
     expect(cross.locator(".readout")).to_have_attribute("data-cell", "6 0")  # of the framed row

@@ -49,7 +49,7 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
         pause.click()
     press(page.get_by_role("radio", name="All numbers, and the code"), "Space")
     with page.expect_download() as download:
-        click(page.get_by_role("button", name="Download with every head (CSV)"))
+        click(page.get_by_role("button", name="Download CSV with all heads"))
     lines = csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines())
     last = list(lines)[-1]
     assert float(last["previous token, L0H0"]) > 0.5

@@ -39,7 +39,7 @@ def test_the_main_path(page: Page, site: Site):
     expect_parameter(page, "who_sets_the_weights_rate", "1.0")
 
     press(page.get_by_role("radio", name="From the loss to one head"), "Space")
-    paragraph = page.get_by_text("The last two factors, multiplied here")
+    paragraph = page.get_by_text("the last two factors, multiplied here")
     product, found = re.findall(r"\d\.\d+", paragraph.text_content() or "")
     assert written(product) == pytest.approx(written(found), rel=1e-3)
     expect_next_page(page, "Watch heads form")

@@ -38,7 +38,7 @@ def test_the_main_path(page: Page, site: Site):
     assert exact(average) == pytest.approx(sum(map(exact, heads)) / 2, abs=1e-5)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile("why_several_heads_token=3"))
-    expect(page.get_by_text(re.compile("ships.* looks most at"))).to_be_visible()
+    expect(page.get_by_text(re.compile("ships.* attends most to"))).to_be_visible()
 
     set_slider(page, "Second head", 0, -1)  # 11 -> 10
     expect(heatmap(page, "L3H10")).to_be_visible()

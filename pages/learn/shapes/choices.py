@@ -1,4 +1,4 @@
-"""What the visitor chooses on the page "Shapes", and the drawing of it."""
+"""The settings of the page "Shapes", and its picture."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from ui.widgets.linked import linked
 from ui.widgets.visit import current, model_or_own
 
 EXAMPLE = "the example"
-# the settings of the example alone: an address with one of them is about the example
+# only the example has these settings, so a link that sets one of them shows the example
 OF_EXAMPLE = (
     "text", "second", "d_in", "d_out", "heads", "context", "causal", "dropout", "draw", "seed",
 )  # fmt: skip
@@ -24,10 +24,10 @@ _KIND = "shapes_of"
 
 
 def chosen_kind() -> str:
-    """What the steps are of: the example, or a model, whose layer is then chosen.
+    """Ask whether to show the example or a model, and return the choice.
 
-    A newcomer sees the example. Who chose a text or a model on another page sees that model on that
-    text, but for an address that names a setting of the example, and for who went back to it.
+    A new visitor sees the example. A visitor who chose a text or a model on another page sees that
+    model and text, unless the link sets one of the example's settings or they went back to it.
     """
     names = [entry.spec.name for entry in models.ready()]
     part = model_or_own(_KIND, names)
@@ -37,7 +37,7 @@ def chosen_kind() -> str:
         part = replace(part, prefill=None)
     kind: str = linked(
         st.selectbox,
-        "Steps of",
+        "Model or example",
         [EXAMPLE, *names],
         key=_KIND,
         format_func=models.title,
@@ -52,7 +52,7 @@ def _back() -> None:
 
 
 def chosen_example(text_place: DeltaGenerator) -> ShapeWalk:
-    """The steps on random numbers of the visitor's sizes; the sentence stands at `text_place`."""
+    """Compute the steps on random numbers of the chosen sizes; put the text into `text_place`."""
     with text_place:
         sentence = linked(
             st.text_input,
@@ -64,20 +64,20 @@ def chosen_example(text_place: DeltaGenerator) -> ShapeWalk:
         )
     second = linked(
         st.text_input,
-        "Second sentence of the batch (empty: a batch of one)",
+        "Second sentence of the batch (optional)",
         "",
         key="shapes_second",
         max_chars=300,
         placeholder="A dog barks",
     )
-    d_in = linked(st.slider, "Columns in (d_in)", 1, 12, 6, key="shapes_d_in")
-    d_out = linked(st.slider, "Columns out (d_out)", 1, example.MOST_WIDTH, 6, key="shapes_d_out")
+    d_in = linked(st.slider, "Input width (d_in)", 1, 12, 6, key="shapes_d_in")
+    d_out = linked(st.slider, "Output width (d_out)", 1, example.MOST_WIDTH, 6, key="shapes_d_out")
     n_heads = linked(st.slider, "Heads", 1, example.MOST_HEADS, 2, key="shapes_heads")
     length = linked(st.slider, "Context length", 1, MAX_SMALL_TOKENS, 6, key="shapes_context")
-    causal = linked(st.toggle, "Mask the future", True, key="shapes_causal")
+    causal = linked(st.toggle, "Causal mask", True, key="shapes_causal")
     dropout = linked(st.slider, "Dropout p", 0.0, 0.9, 0.0, 0.1, key="shapes_dropout")
-    draw = controls.seed("Seed of the dropout", "shapes_draw", 0, disabled=dropout == 0)
-    seed = controls.seed("Seed of all other numbers", "shapes_seed", 123)
+    draw = controls.seed("Dropout seed", "shapes_draw", 0, disabled=dropout == 0)
+    seed = controls.seed("Seed for embeddings and weights", "shapes_seed", 123)
     return example.walk(
         [sentence, second] if second.strip() else [sentence],
         d_in=d_in,
@@ -92,7 +92,7 @@ def chosen_example(text_place: DeltaGenerator) -> ShapeWalk:
 
 
 def chosen_layer(name: str, text_place: DeltaGenerator) -> ShapeWalk:
-    """The steps of a model's layer on the sentence, which stands at `text_place`."""
+    """Compute the steps of a model's layer; put the sentence into `text_place`."""
     with text_place, st.container(horizontal=True, vertical_alignment="bottom"):
         text = linked(
             st.text_input,
@@ -103,11 +103,11 @@ def chosen_layer(name: str, text_place: DeltaGenerator) -> ShapeWalk:
             max_chars=MAX_TEXT_CHARACTERS,
             label_visibility="collapsed",
         )
-        st.button("The example", key="shapes_back", on_click=_back)
+        st.button("Show example", key="shapes_back", on_click=_back)
     about()["sentence"] = text
     layer = controls.number("Layer", "shapes_layer", models.spec(name).n_layers, 3, part="layer")
     head = controls.number(
-        f"Head ({real_layer.WINDOW_HEADS} are drawn)",
+        f"First of {real_layer.WINDOW_HEADS} heads shown",
         "shapes_head",
         models.spec(name).n_heads,
         0,
@@ -119,15 +119,15 @@ def chosen_layer(name: str, text_place: DeltaGenerator) -> ShapeWalk:
     return real_layer.walk(name, text, layer, head, start)
 
 
-ORIGIN, VALUE = "where a number comes from", "its value"  # what a colour may show
+ORIGIN, VALUE = "where a number comes from", "its value"  # what color can show
 SPEEDS = (0.5, 1.0, 2.0)
 
 
 def chosen_speed() -> float:
-    """How fast numbers move from step to step, and how fast "Play" goes on; 1 is as usual."""
+    """Ask for the animation speed, which also sets how fast "Play" advances; 1 is normal."""
     speed: float = linked(
         st.select_slider,
-        "Speed (2: twice as fast)",
+        "Animation speed",
         SPEEDS,
         1.0,
         key="shapes_speed",
@@ -139,7 +139,7 @@ def chosen_speed() -> float:
 def picture(
     panels: list[Panel], walk: ShapeWalk, colour: str, key: str, scene: str = "", speed: float = 1.0
 ) -> None:
-    """Panels that light up together with all others of the page; scene, speed: as of `tensors`."""
+    """Draw panels that light up together with the page's others; scene, speed: see `tensors`."""
     followed = any(panel.cells is not None or panel.groups is not None for panel in panels)
     tensors(
         panels,

@@ -1,4 +1,4 @@
-"""The steps on random numbers, with the sizes that a visitor chose."""
+"""The eleven steps on random numbers of the chosen sizes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ MOST_HEADS, MOST_WIDTH = 8, 16
 
 
 def words(text: str) -> tuple[str, ...]:
-    """A sentence split at blanks. OverLimit if there are more words than can be drawn."""
+    """Split a sentence at spaces.
+
+    Raises: OverLimit if there are more words than the picture can show; ValueError without a word.
+    """
     split_words = tuple(text.split())
     if len(split_words) > MAX_SMALL_TOKENS:
         raise OverLimit(
-            f"The sentence has {len(split_words)} words, {len(split_words) - MAX_SMALL_TOKENS} "
-            f"over the limit of {MAX_SMALL_TOKENS}. Shorten it; what you typed is still in the box."
+            f"The sentence has {len(split_words)} words, but this page can show at most "
+            f"{MAX_SMALL_TOKENS}. Shorten it: your text is still in the box."
         )
     if not split_words:
-        raise ValueError("There is no word in this sentence: type one or more.")
+        raise ValueError("The sentence is empty. Type at least one word.")
     return split_words
 
 
@@ -36,9 +39,9 @@ def walk(
     seed: int,
     dropout_seed: int,
 ) -> ShapeWalk:
-    """The steps on random embeddings and random matrices, both drawn with `seed`.
+    """Compute the steps on random embeddings and random matrices, both drawn with `seed`.
 
-    Raises: ValueError for sizes or sentences that do not fit each other.
+    Raises: ValueError for sizes or sentences that don't fit together.
     """
     import torch
 
@@ -55,24 +58,24 @@ def walk(
             )
     except ValueError as error:
         raise ValueError(f"{error}. {instead(d_out, n_heads)}") from error
-    # in training mode, or dropout would do nothing
+    # dropout acts only in training mode
     try:
         with torch.no_grad(), seeded(dropout_seed):
             steps = multi_head_steps(attention.train(dropout > 0.0), x)
     except ValueError as error:
         raise ValueError(
-            f"{error}. Make the context longer or the sentence shorter; nothing you set is lost."
+            f"{error}. Increase the context length or shorten the sentence."
         ) from error
     return ShapeWalk(steps, labels)
 
 
 def instead(d_out: int, n_heads: int) -> str:
-    """A sentence with sizes that fit, if the heads do not divide d_out; empty if they do."""
+    """Suggest sizes that fit if the heads don't divide d_out; empty if they do."""
     if d_out % n_heads == 0:
         return ""
     heads = [n for n in range(1, MOST_HEADS + 1) if d_out % n == 0]
     widths = [n for n in range(n_heads, MOST_WIDTH + 1, n_heads)]
     return (
-        f"With d_out {d_out}, take {either(heads, 'head')}. With {n_heads} heads, take a d_out of "
-        f"{either(widths)}."
+        f"For d_out {d_out}, choose {either(heads, 'head')}. For {n_heads} heads, choose a d_out "
+        f"of {either(widths)}."
     )

@@ -1,4 +1,4 @@
-"""What goes wrong without the transpose of step 6, and without the `contiguous` of step 11."""
+"""What goes wrong without the transpose in step 6 or without `contiguous` in step 11."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ui.canvas.tensors import Panel
 
 @dataclass(frozen=True)
 class Mistake:
-    """The wrong view beside the right one; the table says what each row of the wrong one holds.
+    """The wrong view, the right one, and a table of the token in each row of the wrong one.
 
-    n_wrong, n_later: rows of one sentence, of `n_rows`, that hold another token, or a later one.
+    n_wrong, n_later: how many of the `n_rows` rows of one sentence contain another token, and how
+    many a later one.
     """
 
     right: Panel
@@ -27,12 +28,12 @@ class Mistake:
 
 
 def without_transpose(walk: ShapeWalk) -> Mistake:
-    """The queries of step 5 cut straight into heads, beside the right way."""
+    """Split the queries of step 5 with and without the transpose."""
     from pages.learn.shapes.experiment.mistakes import view_without_transpose
 
     flat, right = walk.steps[3]["queries"], walk.steps[5]["queries"]
     n_heads, n_tokens = right.shape[1], right.shape[2]
-    # the same mistake on the numbers and on their places
+    # make the same mistake with the positions, to see which token each row contains
     wrongly = right.moved(flat, lambda tensor: view_without_transpose(tensor, n_heads))
     assert wrongly.cells is not None
     tokens = array(wrongly.cells)[0, :, :, 0] // walk.steps[0].width  # of the first sentence
@@ -50,8 +51,8 @@ def without_transpose(walk: ShapeWalk) -> Mistake:
         {
             "head": head,
             "row": row,
-            "should hold": walk.labels[0][row],
-            "holds": walk.labels[0][tokens[head, row]],
+            "expected token": walk.labels[0][row],
+            "actual token": walk.labels[0][tokens[head, row]],
             "mixed up": "yes" if wrong[head, row] else "no",
         }
         for head in picked[1]
@@ -60,7 +61,7 @@ def without_transpose(walk: ShapeWalk) -> Mistake:
     return Mistake(
         right=walk.drawn(right, "queries: view, then transpose(1, 2)"),
         wrong=replace(
-            walk.drawn(wrongly, "queries: view(B, H, T, D) at once"),
+            walk.drawn(wrongly, "queries: view(B, H, T, D) only"),
             rows=tuple(f"row {row}" for row in picked[2]),
             mark=marked,
         ),
@@ -72,7 +73,7 @@ def without_transpose(walk: ShapeWalk) -> Mistake:
 
 
 def without_contiguous(walk: ShapeWalk) -> str:
-    """What torch says when step 11 leaves out `contiguous`; empty where it works."""
+    """PyTorch's error message if step 11 leaves out `contiguous`; empty where it works."""
     from pages.learn.shapes.experiment.mistakes import view_without_contiguous_error
 
     return view_without_contiguous_error(walk.steps[8]["context"].tensor)

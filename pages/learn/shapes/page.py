@@ -1,4 +1,4 @@
-"""Shapes: multi-head attention in eleven steps, each number followed from tensor to tensor."""
+"""The page "Shapes": multi-head attention in eleven steps, number by number."""
 
 import streamlit as st
 
@@ -30,9 +30,9 @@ MISTAKES = "pages/learn/shapes/experiment/mistakes.py"
 
 st.title("Shapes")
 st.markdown(
-    "The 96 heads of GPT-3, one after the other, take 288 products to make their queries, keys and "
-    "values. Three are enough if numbers are **moved about** cleverly. Point at a number "
-    "to see what made it."
+    "To compute all heads together, **cut each row into one piece per head, then sort the pieces "
+    "by head instead of by word**. Step through it, and point at a number to see what it was "
+    "computed from."
 )
 
 
@@ -43,7 +43,7 @@ if kind == EXAMPLE:
     unused_text_note("an example of random numbers", "with the models in the picker above")
 walk, problem = None, None
 with right, settings():
-    colour = linked(st.selectbox, "Colour shows", [ORIGIN, VALUE], key="shapes_colour")
+    colour = linked(st.selectbox, "Color shows", [ORIGIN, VALUE], key="shapes_colour")
     speed = chosen_speed()
     try:
         walk = chosen_example(text_place) if kind == EXAMPLE else chosen_layer(kind, text_place)
@@ -59,10 +59,10 @@ if walk is not None:
         before, after = st.columns(2, gap="large") if step.made_from else (None, st.container())
         if before is not None:
             with before:
-                st.markdown("**Made from**")
+                st.markdown("**Inputs**")
                 picture(walk.before(number), walk, colour, "shapes_before")
         with after:
-            st.markdown(f"**Made now: {number}. {step.title}**")
+            st.markdown(f"**Step {number}: {step.title}**")
             picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
     st.markdown(reason(walk, number))
     if said := in_words(walk, number):
@@ -75,54 +75,56 @@ if walk is not None:
     with code:
         source.step(*walk.code(number))
         st.markdown(
-            ":small[The example's embeddings and matrices are random numbers, drawn with the seed "
-            "in the settings. A model has its own weights.]"
+            ":small[In the example, embeddings and matrices are random numbers; their seed is in "
+            "the settings. A model uses its trained weights.]"
         )
 
-    with st.expander("One number's way: steps 4 to 11 together"):
+    with st.expander("Follow one number through steps 4 to 11"):
         picture(walk.way(), walk, colour, "shapes_way")
 
     if number == 6:
         st.header("Without the transpose")
         mistake = mistakes.without_transpose(walk)
         st.markdown(
-            f"`view(B, H, T, D)` at once gives the same shape. But {mistake.n_wrong} of "
-            f"{mistake.n_rows} rows hold another token's numbers (framed), {mistake.n_later} of "
-            "them a later token's, which no mask will hide."
+            "If you call `view(B, H, T, D)` directly, the shape is right but the numbers are in "
+            f"the wrong rows. {mistake.n_wrong} of {mistake.n_rows} rows (framed) contain another "
+            f"token's numbers. In {mistake.n_later} of them it's a later token, and the mask "
+            "won't hide it."
         )
         right_way, wrong_way = st.columns(2, gap="large")
         with right_way:
             picture([mistake.right], walk, colour, "shapes_right")
         with wrong_way:
             picture([mistake.wrong], walk, colour, "shapes_wrong")
-        plain_table(mistake.table, "Rows that hold another token's numbers", most=250)
+        plain_table(mistake.table, "Rows that contain another token's numbers", most=250)
         source.show(MISTAKES, "view_without_transpose")
     if number == 11:
         st.header("Without contiguous")
         error_text = mistakes.without_contiguous(walk)
         st.markdown(
-            "`view` right after `transpose`. torch says:"
+            "If you call `view` right after `transpose`, PyTorch raises this error:"
             if error_text
-            else "Here nothing had to move (one head, token or column): no error."
+            else "With a single head, token or column, the transpose moves nothing, so `view` "
+            "works without `contiguous`."
         )
         if error_text:
             code_block.plain(error_text)
         source.show(MISTAKES, "view_without_contiguous_error")
 
-    with st.expander("The numbers of this step"):
+    with st.expander("Table of this step's numbers"):
         table = walk.numbers(number)
         st.dataframe(table, hide_index=True, height=tables.height(table, 250))
         name = f"shapes_step_{number}.csv"
-        tables.download("Download these numbers (CSV)", table, name, key="shapes_csv")
+        tables.download("Download CSV", table, name, key="shapes_csv")
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Point at a number** that was computed: the numbers it was computed from are framed, "
-        "and the sum stands below in digits.\n"
-        "- Steps 5, 6 and 10 only change which number stands where (with rotary positions step 6 "
-        "then turns queries and keys). Point at a number there, and it lights up wherever it is.\n"
-        "- **Colours**: the hue is a number's token, the shade its column. Scores and weights are "
-        "coloured by their value, as the bars below the picture say."
+        "- **Point at a number**: the numbers it was computed from get a frame, and the "
+        "calculation appears below.\n"
+        "- Steps 5, 6 and 10 only move numbers around. (With rotary positions, step 6 also "
+        "rotates queries and keys.) Point at a number there, and it lights up in every tensor.\n"
+        "- **Colors**: the hue shows a number's token, the shade its column. Scores and weights "
+        "are colored by value; the color bars are below the picture."
     )
 
 quiz("shapes", questions)

@@ -1,4 +1,4 @@
-"""The questions of the page "Shapes", answered by the tensors themselves."""
+"""Quiz questions of the page "Shapes"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ui.widgets.questions import Question
 
 @cache
 def questions() -> tuple[Question, ...]:
-    """Three questions, answered by the tensors themselves."""
+    """Build three questions whose answers are computed from tensors."""
     import torch
 
     from attention_core import PRESETS, split_heads
@@ -27,30 +27,32 @@ def questions() -> tuple[Question, ...]:
     config = PRESETS["gpt2-xl"]
     return (
         Question(
-            f"Queries of shape ({b}, {t}, {width}) are split for {heads} heads. Their shape after "
-            "`transpose(1, 2)`?",
+            f"Queries of shape ({b}, {t}, {width}) are split into {heads} heads. What is their "
+            "shape after `transpose(1, 2)`?",
             str(tuple(split.shape)),
             (
                 str((b, t, heads, head_dim)),
                 str((b, heads, head_dim, t)),
                 str((b, head_dim, t, heads)),
             ),
-            f"`view` makes {(b, t, heads, head_dim)}; the transpose swaps token and head.",
+            f"`view` makes the shape {(b, t, heads, head_dim)}, and the transpose swaps the token "
+            "and head axes.",
         ),
         Question(
-            f"“{' '.join(tokens)}”, six columns, {cut} heads, and someone writes "
-            "`view(B, H, T, D)` at once. Whose numbers are in row 0 of head 1?",
+            f"“{' '.join(tokens)}” has six columns and {cut} heads, and someone forgets the "
+            "transpose and calls `view(B, H, T, D)`. Which token's numbers are in row 0 of head 1?",
             tokens[held_token],
             tuple(token for token in tokens if token != tokens[held_token]),
-            f"Head 0 takes the first {len(tokens)} pieces in memory, {cut} of each token; the next "
-            f"piece belongs to token {held_token}, though the row should hold token 0.",
+            f"Head 0 gets the first {len(tokens)} pieces in memory, and each token has {cut}. So "
+            f"the next piece belongs to token {held_token}, but this row is meant for token 0.",
         ),
         Question(
-            f"GPT-2 XL is {config.d_model} wide and has {config.n_heads} heads. How many numbers "
-            "of each token's query does one head see?",
+            f"GPT-2 XL has a width of {config.d_model} and {config.n_heads} heads. How many "
+            "numbers of each token's query does one head get?",
             str(config.d_head),
             (str(config.d_model), str(config.n_heads), str(config.d_model * config.n_heads)),
-            f"{config.d_model} / {config.n_heads} = {config.d_head}, as in GPT-2 small: "
-            f"{PRESETS['gpt2'].d_model} / {PRESETS['gpt2'].n_heads} = {PRESETS['gpt2'].d_head}.",
+            f"{config.d_model} / {config.n_heads} = {config.d_head}. GPT-2 small has the same head "
+            f"size: {PRESETS['gpt2'].d_model} / {PRESETS['gpt2'].n_heads} = "
+            f"{PRESETS['gpt2'].d_head}.",
         ),
     )

@@ -1,4 +1,4 @@
-"""The steps of a model's layer on a visitor's sentence."""
+"""The eleven steps of a model's layer on the visitor's sentence."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from pages.learn.shapes.walk import ShapeWalk
 from serving import models, runs
 from serving.limits import MAX_LESSON_TOKENS
 
-# what is drawn of a real layer: tokens, heads, columns of each head, columns of each token
+# how much of a real layer is drawn: tokens, heads, columns of each head and of each token
 WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
 
 
 def walk(name: str, text: str, number: int, head: int, first_token: int = 0) -> ShapeWalk:
-    """The steps of a model's layer on a sentence; `WINDOW_TOKENS` and `WINDOW_HEADS` are drawn.
+    """Run a model on a sentence and return the steps of one layer.
 
-    The heads begin with `head`, unless it is one of the last.
+    `WINDOW_TOKENS` tokens and `WINDOW_HEADS` heads are drawn. The heads start at `head`, or earlier
+    if `head` is one of the last.
 
-    Raises: OverLimit for a text that is too long, ValueError for one without any token, and what
-    loading a model raises.
+    Raises: OverLimit for a text that is too long, ValueError for one without any token, and the
+    errors of loading a model.
     """
     import torch
 
@@ -43,5 +44,5 @@ def walk(name: str, text: str, number: int, head: int, first_token: int = 0) -> 
 
 
 def n_tokens(name: str, text: str) -> int:
-    """How many tokens a model makes of a sentence; errors as of `walk`."""
+    """Count a sentence's tokens; raises the same errors as `walk`."""
     return len(runs.run(name, text, MAX_LESSON_TOKENS, "this page").tokens)

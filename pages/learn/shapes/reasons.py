@@ -1,4 +1,4 @@
-"""Why each of the eleven steps is taken, with the sizes at hand."""
+"""Explanations of the eleven steps, with the sizes of the tensors shown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pages.learn.shapes.walk import ShapeWalk
 
 
 def reason(walk: ShapeWalk, number: int) -> str:
-    """One to three sentences of Markdown about a step of a walk."""
+    """Explain a step of a walk in a few sentences of Markdown."""
     return _reasons(walk)[number - 1]
 
 
@@ -18,11 +18,13 @@ def _reasons(walk: ShapeWalk) -> tuple[str, ...]:
     shared = ""
     if walk.shared:
         group = heads // kv_heads
-        shared = f" There are only {kv_heads} key/value heads: {group} query heads share each."
-    moved = " Rotary positions then turn queries and keys." if walk.rotary else ""
+        shared = (
+            f" This model has {kv_heads} key/value heads, and {group} query heads share each one."
+        )
+    moved = " Rotary positions then rotate queries and keys." if walk.rotary else ""
     hide = (
-        "Where a query may not look, put -inf, which the softmax turns into a weight of 0. Then "
-        "divide"
+        "The mask sets the scores of later tokens to -inf, so the softmax gives them a weight of "
+        "0. Then divide"
         if "masked" in weighing
         else "Divide"
     )
@@ -30,38 +32,40 @@ def _reasons(walk: ShapeWalk) -> tuple[str, ...]:
     if "after dropout" in weighing:
         probability = 1.0 - 1.0 / weighing["after dropout"].factor
         dropped = (
-            f" Dropout then makes each 0 with probability {probability:.1f} and the rest larger."
+            f" Dropout then sets each weight to 0 with probability {probability:.1f} and scales up "
+            "the rest."
         )
     products = (
-        "Three wide products serve all heads"
+        "Three matrix products are enough for all heads"
         if walk.layer is None
-        else "One product makes all three, for all heads"
+        else "A single matrix product computes all three, for all heads"
     )
     return (
-        f"Every token is a row of {d_in} numbers. The first axis is the batch: sentences "
-        "that are computed at once and never see each other.",
-        f"d_out is {heads * head_dim}: {heads} heads with {head_dim} columns each. More heads of "
-        "the same d_out are narrower heads. GPT models take d_out as large as the width that goes "
-        f"in.{shared}",
-        f"A row of {d_in} numbers goes in and a column makes one number, so W_query has "
-        f"{d_in} rows and {heads * head_dim} columns: those of all heads side by side, "
-        f"{head_dim} for each. The numbers begin at random, and training sets them.{shared}",
-        f"A token's row times a column of W_query is one number of its query. {products}; heads on "
-        f"their own would make {heads + 2 * kv_heads}.",
+        f"Every token is a row of {d_in} numbers. The first axis is the batch: its sentences are "
+        "processed together but never see each other.",
+        f"d_out is {heads * head_dim}: {heads} heads with {head_dim} columns each. If you add "
+        "heads but keep d_out, each head gets narrower. In GPT models d_out equals the input "
+        f"width.{shared}",
+        f"A row of {d_in} numbers goes in, and each column of the matrix computes one number, so "
+        f"W_query has {d_in} rows and {heads * head_dim} columns. The columns of all heads are "
+        f"side by side, {head_dim} per head. The matrix starts out random, and training adjusts "
+        f"it.{shared}",
+        "Each number of a token's query is the token's row times one column of W_query. "
+        f"{products}. With separate matrices for each head it would take "
+        f"{heads + 2 * kv_heads}.",
         f"`view` cuts each row into pieces of {head_dim}. No number moves in memory. Read the new "
-        "shape from the left: sentences, tokens of a sentence, heads of a token, numbers of a "
-        "head.",
-        "`transpose(1, 2)` swaps token and head, because a matrix product works on the last two "
-        "axes: each head now holds a small matrix with one row for each token, and one call "
-        f"multiplies all heads. The shape now reads: sentences, heads, tokens, numbers.{moved}",
-        "Every query meets every key of its head. A product adds up rows times columns, so "
-        f"`keys.transpose(2, 3)` stands the keys up as columns: {head_dim} numbers of a query meet "
-        f"{head_dim} of a key.{shared}",
-        f"{hide} by √{head_dim}, which keeps scores at one size for heads of any size. The "
-        f"softmax of each row makes positive numbers that sum to 1.{dropped}",
-        f"Each token gets the sum of all values of its head, each times its weight.{shared}",
-        "The second `transpose(1, 2)` brings the heads of one token together again.",
-        "`view` joins only what lies in reading order, so `contiguous` copies the numbers into "
-        "that order first. The last projection mixes what the heads found. Attention works without "
-        "it, too: it is one more matrix that training sets.",
+        "shape from the left: sentences, tokens, heads, columns of a head.",
+        "`transpose(1, 2)` swaps the token and head axes, because a matrix product works on the "
+        "last two axes. Each head is now a small matrix with one row per token, and one call "
+        f"multiplies all heads. The shape now reads: sentences, heads, tokens, columns.{moved}",
+        "Each score is the dot product of a query and a key of the same head. A matrix product "
+        "multiplies rows by columns, so `keys.transpose(2, 3)` turns the keys into columns. Each "
+        f"dot product multiplies {head_dim} pairs of numbers and adds them up.{shared}",
+        f"{hide} by √{head_dim}, because dot products grow with the head size. The softmax turns "
+        f"each row into positive weights that sum to 1.{dropped}",
+        f"Each token gets a weighted sum of its head's values.{shared}",
+        "A second `transpose(1, 2)` brings the heads of each token back together.",
+        "`view` can only join numbers that are next to each other in memory, so `contiguous` "
+        "copies them into that order first. The output projection then mixes the results of the "
+        "heads with one more trained matrix.",
     )

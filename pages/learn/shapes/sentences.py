@@ -1,4 +1,4 @@
-"""What scores, weights and contexts say of one token, in words."""
+"""One-sentence readings of the scores, weights and context vector of one token."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ui.text.number_text import percent, written
 
 
 def in_words(walk: ShapeWalk, number: int) -> str:
-    """What a step made for the last token that is drawn, in the first head that is drawn.
+    """Describe a step's result for the last token and the first head shown.
 
-    Steps 7 to 9 have such a sentence. Empty for the others, and for a text of a single token.
+    Empty for steps other than 7 to 9, and for a text of a single token.
     """
     query = len(walk.labels[0]) - 1 if walk.indices is None else walk.indices["token"][-1]
     says = {7: _scores, 8: _weights, 9: _context}.get(number)
@@ -22,24 +22,26 @@ def in_words(walk: ShapeWalk, number: int) -> str:
 
 def _scores(walk: ShapeWalk, head: int, query: int) -> str:
     asking = isolated(walk.labels[0][query])
-    masked = walk.steps[7].tensors[0]  # what it may look at; the scores themselves without a mask
+    masked = walk.steps[7].tensors[0]  # without a mask these are just the scores
     best = int(masked.tensor[0, head, query].argmax())
     score = float(walk.steps[6]["scores"].tensor[0, head, query, best])
     return (
-        f"The row “{asking}” of head {head} says how much “{asking}” should look at each token. "
-        f"The largest score of those it may look at is {written(score, '.2f')}, for "
-        f"“{isolated(walk.labels[0][best])}”."
+        f"In head {head}, the highest score in row “{asking}” is {written(score, '.2f')}, for "
+        f"“{isolated(walk.labels[0][best])}”, so “{asking}” attends to it most."
     )
 
 
 def _weights(walk: ShapeWalk, head: int, query: int) -> str:
     weights = walk.steps[7]["weights"].tensor[0, head, query]
-    given = [
-        f"{percent(float(weights[key]))} to “{isolated(walk.labels[0][key])}”"
+    (first, to_first), (second, to_second) = (
+        (percent(float(weights[key])), isolated(walk.labels[0][key]))
         for key in weights.argsort(descending=True, stable=True)[:2].tolist()
-    ]
+    )
     asking = isolated(walk.labels[0][query])
-    return f"In head {head} “{asking}” gives {given[0]} and {given[1]}."
+    return (
+        f"In head {head}, “{asking}” gives {first} of its attention to “{to_first}” and {second} "
+        f"to “{to_second}”."
+    )
 
 
 def _context(walk: ShapeWalk, head: int, query: int) -> str:
@@ -55,12 +57,12 @@ def _context(walk: ShapeWalk, head: int, query: int) -> str:
     rest = " + …" if query > 1 else ""
     total = float(walk.steps[8]["context"].tensor[0, head, query, column])
     return (
-        f"For “{isolated(walk.labels[0][query])}” in head {head}, column {column}: "
+        f"“{isolated(walk.labels[0][query])}” in head {head}, column {column}: "
         f"{products}{rest} = {written(total, '.2f')}."
     )
 
 
 def _factor(number: float) -> str:
-    """The same; a negative number in brackets."""
+    """Format a number, with parentheses around a negative one."""
     text = written(number, ".2f")
     return f"({text})" if number < 0 else text

@@ -1,4 +1,4 @@
-"""Which statements of the core made the tensors of each step."""
+"""The statements of the core that compute each step, for the code shown on the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ATTENTION = (_DOOR, "MultiHeadAttention.forward")
 _EXAMPLE = "multi_head_steps"
 _LAYER = "layer_steps"
 
-# The statements that made the tensors of each step: function's file, its name, their anchors.
+# Anchors of the statements that compute each step's tensors.
 _EXAMPLE_CODE = {
     1: ("sizes",),
     2: ("columns",),
@@ -23,7 +23,7 @@ _EXAMPLE_CODE = {
     10: ("by token",),
     11: ("merged", "output"),
 }
-# The same for a model's layer: file, function, anchors.
+# For a model's layer: file, function, anchors.
 _LAYER_CODE = {
     1: (_FILE, _LAYER, "input"),
     2: (_FILE, _LAYER, "columns"),
@@ -37,12 +37,12 @@ _LAYER_CODE = {
 
 
 def of_example(number: int) -> tuple[str, ...]:
-    """Where the statements of a step on the example are: arguments of `source.step`."""
+    """Locate the statements of a step of the example: arguments of `source.step`."""
     return (_FILE, _EXAMPLE, *_EXAMPLE_CODE[number])
 
 
 def of_layer(number: int, *, rotary: bool) -> tuple[str, ...]:
-    """The same for a model's layer, whose positions are rotary or not."""
+    """Locate the statements of a step of a model's layer: arguments of `source.step`."""
     if number == 7:
         return (_ATTEND, "attention_scores", "scores")
     if number == 8:

@@ -1,4 +1,4 @@
-"""A walk through the eleven steps of multi-head attention: what is drawn of each."""
+"""The eleven steps of multi-head attention as panels of a picture."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LAST = 11
 
 @dataclass(frozen=True)
 class ShapeWalk:
-    """The eleven steps and what is drawn of them.
+    """The eleven steps, and which part of them is drawn.
 
-    labels: the tokens of each sentence. indices: those drawn along the axes "token", "head",
+    labels: the tokens of each sentence. indices: what is drawn along the axes "token", "head",
     "key/value head", "column" (of a head) and "wide column" (of the input or output); None draws
-    everything. shared: whether keys have fewer heads than queries. layer: the number of the
-    real layer whose steps they are; None for the example.
+    everything. shared: whether there are fewer key/value heads than query heads. layer: the index
+    of the model's layer; None for the example.
     """
 
     steps: tuple[ShapeStep, ...]
@@ -39,14 +39,14 @@ class ShapeWalk:
     rotary: bool = False
 
     def code(self, number: int) -> tuple[str, ...]:
-        """Where the statements of a step are: arguments of `source.step`."""
+        """Locate the statements of a step: arguments of `source.step`."""
         if self.layer is None:
             return statements.of_example(number)
         return statements.of_layer(number, rotary=self.rotary)
 
     @property
     def palette(self) -> tuple[int, int]:
-        """Rows and row width of the identities that the panels carry."""
+        """Number of rows, and row width, of the identities in the panels."""
         return len(self.labels) * len(self._tokens), len(self._columns)
 
     @property
@@ -56,7 +56,7 @@ class ShapeWalk:
 
     @property
     def _columns(self) -> list[int]:
-        """The columns of the numbering that are drawn."""
+        """The numbering's columns that are drawn."""
         width = self.steps[0].width
         if self.indices is None:
             return list(range(width))
@@ -68,15 +68,15 @@ class ShapeWalk:
         return [start + i for start in starts for i in self.indices["column"]] + [width - 1]
 
     def before(self, number: int) -> list[Panel]:
-        """The tensors that a step reads, as they were made."""
+        """The panels of the tensors that a step reads."""
         return [self.panel(at, name) for at, name in self.steps[number - 1].made_from]
 
     def after(self, number: int) -> list[Panel]:
-        """The tensors that a step makes."""
+        """The panels of the tensors that a step computes."""
         return [self.panel(number, tensor.name) for tensor in self.steps[number - 1].tensors]
 
     def way(self) -> list[Panel]:
-        """One number's way through steps 4 to 11: as a query, in what it asks, in the output."""
+        """The panels of steps 4 to 11, one per step: queries, scores, weights, context, output."""
         ways = ((step.number, step.tensors[-1 if step.number == 8 else 0]) for step in self.steps)
         return [
             self.drawn(tensor, f"{number} {tensor.name}", number)
@@ -85,13 +85,13 @@ class ShapeWalk:
         ]
 
     def panel(self, number: int, name: str) -> Panel:
-        """One tensor of a step, or the window of it that is drawn."""
+        """The panel of one tensor of a step."""
         return self.drawn(self.steps[number - 1][name], f"step {number}: {name}", number)
 
     def drawn(self, tensor: Named, title: str, number: int | None = None) -> Panel:
-        """A panel of a tensor with this title, or of the window of it that is drawn.
+        """Make a panel of a tensor, cut to the part that is drawn.
 
-        With the number of its step, pointing at a cell frames what it was computed from.
+        number: the tensor's step. With it, pointing at a cell frames what it was computed from.
         """
         picked = self.picked_from(tensor)
         window = np.ix_(*picked)
@@ -119,7 +119,7 @@ class ShapeWalk:
         )
 
     def _made(self, number: int, name: str, picked: list[list[int]]) -> Made | None:
-        """How the numbers in a window of a tensor were computed; None if they were only moved."""
+        """How the drawn numbers of a tensor were computed; None if they were only moved."""
         from pages.learn.shapes.experiment.computed_from import computations, sources
 
         how = computations(self.steps).get(f"{number} {name}")
@@ -129,7 +129,7 @@ class ShapeWalk:
         return tuple(tuple(words[i] for i in self._tokens) for words in self.labels)
 
     def picked_from(self, tensor: Named) -> list[list[int]]:
-        """The indices along each axis of a tensor that are drawn."""
+        """The indices that are drawn along each axis of a tensor."""
         if self.indices is None:
             return [list(range(size)) for size in tensor.shape]
         of_keys = tensor.name.split(",")[0] in ("keys", "values", "W_key", "W_value")
@@ -137,7 +137,7 @@ class ShapeWalk:
         head_dim = self.steps[1].tensors[0].shape[1]
         flat = [head * head_dim + i for head in heads for i in self.indices["column"]]
         wide = self.indices["wide column"]
-        if tensor.name == "W_out":  # from the columns of all heads to those of the output
+        if tensor.name == "W_out":  # reads the columns of all heads, writes those of the output
             return [flat, wide]
         columns = self.indices["column"]
         if len(tensor.axes) == 3:
@@ -155,7 +155,7 @@ class ShapeWalk:
         return [picks[axis] for axis in tensor.axes]
 
     def _numbered(self, places: np.ndarray) -> np.ndarray:
-        """Places in the numbering of the steps as identities of what is drawn; -1 for the rest."""
+        """Convert positions in the steps' numbering to identities; -1 for what isn't drawn."""
         n_tokens = len(self.labels[0])
         row, column = np.divmod(places, self.steps[0].width)
         batch, token = np.divmod(row, n_tokens)
@@ -166,7 +166,7 @@ class ShapeWalk:
         return np.where((new_token < 0) | (new_column < 0), -1, identities)
 
     def overview(self, current: int) -> str:
-        """All steps with their shapes, one shape a line, the current step marked."""
+        """List all steps with their shapes, one shape per line, and mark the current step."""
         longest = max(len(step.title) for step in self.steps)
         lines = []
         for step in self.steps:
@@ -177,7 +177,7 @@ class ShapeWalk:
         return "\n".join(lines)
 
     def window(self) -> str:
-        """In words, which part of the tensors is drawn; empty if all of it is."""
+        """Describe which part of the tensors is drawn; empty if everything is."""
         if self.indices is None:
             return ""
         n_heads, head_dim = self.steps[1].tensors[0].shape
@@ -187,14 +187,14 @@ class ShapeWalk:
             kv_heads = self.steps[5]["keys"].shape[1]
             heads += f" (key/value heads {_listed(self.indices['key/value head'])} of {kv_heads})"
         return (
-            f"Drawn: layer {self.layer}; tokens {_listed(self._tokens)} of {n_tokens}; {heads}; "
-            f"columns {_listed(self.indices['column'])} of each head's {head_dim}; columns "
-            f"{_listed(self.indices['wide column'])} of {width} of input and output. "
-            "Computed: all of them."
+            f"Shown here, from layer {self.layer}: tokens {_listed(self._tokens)} of {n_tokens}; "
+            f"{heads}; columns {_listed(self.indices['column'])} of {head_dim} in each head; "
+            f"columns {_listed(self.indices['wide column'])} of {width} in the input and output. "
+            "The rest is computed too, but not drawn."
         )
 
     def numbers(self, number: int) -> pd.DataFrame:
-        """A table of the numbers that are drawn of a step, one number a row."""
+        """Make a table of a step's drawn numbers, one number per row."""
         tables = []
         for tensor in self.steps[number - 1].tensors:
             picked = self.picked_from(tensor)
@@ -206,19 +206,19 @@ class ShapeWalk:
 
 
 def decimals(panels: Sequence[Panel]) -> int:
-    """How many decimals to write: none where all numbers are whole."""
+    """How many decimals to show: none if all numbers are whole."""
     return 2 if any((panel.values != np.round(panel.values)).any() for panel in panels) else 0
 
 
 def array(tensor: torch.Tensor) -> np.ndarray:
-    """A tensor's numbers: whole ones as they are, others as float32."""
+    """Convert a tensor to NumPy: integers stay integers, the rest becomes float32."""
     whole = not tensor.dtype.is_floating_point
     plain: np.ndarray = (tensor if whole else tensor.detach().float()).cpu().numpy()
     return plain
 
 
 def _quantity(tensor: Named) -> Quantity:
-    """What the numbers of a tensor are: the columns of a query, key or value, scores, weights."""
+    """The kind of a tensor's numbers: queries, keys, values, scores, weights, or none of them."""
     kinds: dict[str, Quantity] = {"queries": "queries", "keys": "keys", "values": "values"}
     if tensor.axes[-1] != "key":
         return kinds.get(tensor.name.split(",")[0], "")
@@ -226,13 +226,13 @@ def _quantity(tensor: Named) -> Quantity:
 
 
 def _ranks(chosen: list[int], size: int) -> np.ndarray:
-    """For each index below `size`, its place in `chosen`; -1 for an index that is not in it."""
+    """For each index below `size`, its position in `chosen`, or -1 if it isn't there."""
     ranks = np.full(size, -1)
     ranks[chosen] = np.arange(len(chosen))
     return ranks
 
 
 def _listed(indices: list[int]) -> str:
-    """Consecutive numbers as a range: "3 to 5"."""
+    """Format consecutive numbers as a range, such as "3 to 5"."""
     first, last = indices[0], indices[-1]
     return f"{first}" if first == last else f"{first} to {last}"

@@ -1,4 +1,4 @@
-"""The charts of the page "Similarity". The words of a visitor stand in columns only."""
+"""The charts of the page "Similarity"; they use the visitor's words only as data."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ui.charts.style import BLUE, GREY, INK, VERMILLION
 
 COLOURS = {IN_TEXT: GREY, BY_COSINE: BLUE, BY_DOT: VERMILLION}
 HEIGHT, LIST_HEIGHT = 270, 185
-LABELLED = 1  # tokens of each table whose point is labelled: those with the largest cosines
+LABELLED = 1  # how many tokens of each table get a label: those with the largest cosines
 
 
 def fan_chart(points: pd.DataFrame, token: str, length: float) -> alt.TopLevelMixin:
-    """Vectors from one point, the chosen one along the horizontal axis, at their true angles to it.
+    """Draw vectors as a fan: the chosen one is horizontal, the others at their true angles to it.
 
     points: columns `token`, `which`, `length`, `cosine`, `dot`, `along`, `across`. token, length:
-    of the chosen vector. A unit is as long on the vertical axis as on the horizontal one.
+    of the chosen vector. Both axes have the same scale.
     """
     start = min(0.0, float(points["along"].min())) - 0.3
     span = 1.08 * max(length, float(points["along"].max())) - start
@@ -27,8 +27,8 @@ def fan_chart(points: pd.DataFrame, token: str, length: float) -> alt.TopLevelMi
         domainMin=start, domainMax=alt.ExprRef(f"{start} + width * {unit}"), nice=False, zero=False
     )
     y_scale = alt.Scale(domainMin=0, domainMax=alt.ExprRef(f"height * {unit}"), nice=False)
-    x = alt.X("along:Q", title="how far it reaches in the direction of the word", scale=x_scale)
-    y = alt.Y("across:Q", title="how far away from it", scale=y_scale)
+    x = alt.X("along:Q", title="component along the word's vector", scale=x_scale)
+    y = alt.Y("across:Q", title="component perpendicular to it", scale=y_scale)
     colour = alt.Color(
         "which:N",
         title=None,

@@ -1,4 +1,4 @@
-"""The softmax of a real layer over the keys, over the queries, and over the heads."""
+"""A layer's softmax over the keys, the queries or the heads."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 CHOICES = {"dim=-1": -1, "dim=-2": -2, "dim=-3": -3}
 _MEANINGS = {
-    -1: "Every query divides one whole among the keys: a context is a mean of values.",
-    -2: "Every key divides one whole among the queries: what nobody needs is handed out all the "
-    "same, and a context may be almost nothing, or the sum of many values.",
-    -3: "The heads divide one whole for every pair: some head must look at it, needed or not.",
+    -1: "Each query distributes 100% over the keys, so a context vector is a weighted average of "
+    "values.",
+    -2: "Each key must distribute 100% over the queries, needed or not. Some context vectors end "
+    "up close to 0, and others add up many values.",
+    -3: "The heads share 100% for each query and key, so some head must attend to every pair.",
 }
 
 
 @dataclass(frozen=True)
 class Dims:
-    """A head's weights (T, T) after a softmax over one dimension, and the sums of all three.
+    """A head's weights (T, T) after a softmax over one dimension, and the sums for all three.
 
-    row_sums: one row a query, as `ui.charts.bars` takes it. table: one row a dimension.
+    row_sums: one row per query, in the format of `ui.charts.bars`. table: one row per dimension.
     """
 
     weights: np.ndarray
@@ -36,7 +37,7 @@ class Dims:
 
 
 def dims(shown: Head, chosen: int) -> Dims:
-    """The softmax over dimension `chosen` of the scores (H, T, T) of the head's layer."""
+    """Apply the softmax over dimension `chosen` to the layer's scores (H, T, T)."""
     from attention_core.masks import causal_mask
     from pages.learn.similarity.experiment.softmax_dims import softmax_over, sums
 
@@ -46,7 +47,7 @@ def dims(shown: Head, chosen: int) -> Dims:
     rows = []
     for name, dim in CHOICES.items():
         keys, queries, heads = sums(softmax_over(scores, dim, mask)).values()
-        # the map beside the table is of one head, and so are its rows and columns
+        # the map shows one head, so the table's row and column sums are for that head
         keys, queries = keys[shown.number], queries[shown.number]
         seen = heads if mask is None else heads[mask]
         rows.append(
@@ -55,14 +56,14 @@ def dims(shown: Head, chosen: int) -> Dims:
                 "a row sums to": _range(keys),
                 "a column sums to": _range(queries),
                 "all heads sum to": _range(seen),
-                "what it would mean": _MEANINGS[dim],
+                "what it means": _MEANINGS[dim],
             }
         )
     return Dims(weights, labelled(shown.labels, weights.sum(axis=-1)), pd.DataFrame(rows))
 
 
 def future(shown: Head) -> str:
-    """How far earlier rows change when the last token is taken away, as a sentence."""
+    """Say how much the earlier rows change if the last token is removed; empty for encoders."""
     from attention_core.masks import causal_mask
     from pages.learn.similarity.experiment.softmax_dims import change_without_the_last
 
@@ -72,9 +73,9 @@ def future(shown: Head) -> str:
     mask = causal_mask(n_tokens, n_tokens)
     by_keys, by_queries = (change_without_the_last(scores, dim, mask) for dim in (-1, -2))
     return (
-        "Take the last token away. Over the keys, a weight of an earlier row changes by at most "
-        f"{by_keys:.3f} in any head of the layer, over the queries by {by_queries:.3f}: there each "
-        "token is divided among those that come later too, and the mask no longer hides the future."
+        "A softmax over the queries leaks the future. If you remove the last token, weights in "
+        f"earlier rows change by up to {by_queries:.3f}, because each key was also shared with "
+        f"that token. With a softmax over the keys they change by at most {by_keys:.3f}."
     )
 
 

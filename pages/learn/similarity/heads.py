@@ -1,4 +1,4 @@
-"""A head of a model on a visitor's text, beside the same text without learned matrices."""
+"""A head on the visitor's text, compared with attention without learned matrices."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from pages.learn.similarity.experiment.teaching import Lesson
     from serving.runs import Run
 
-# A way to make scores, and what is multiplied in it.
+# Four ways to compute scores, by what they multiply.
 PLAIN, SCALED, SAME, HEAD = "x·xᵀ", "x·xᵀ / √C", "k·kᵀ", "q·kᵀ"
 
 
 @dataclass(frozen=True)
 class Head:
-    """One head on a text: what it reads, its matrices, and the four ways to weigh the text.
+    """One head on a text: its input, its matrices, and the four ways to compute its weights.
 
     layer_scores: scaled scores of all heads of its layer before the mask, (H, T, T). layer_weights:
     their weights, (H, T, T).
@@ -49,17 +49,17 @@ class Head:
 
     @property
     def name(self) -> str:
-        """The head without its model: "L3H1"."""
+        """The head's layer and index, such as "L3H1"."""
         return str(HeadId(self.layer, self.number))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """A label for every token."""
+        """One label per token."""
         return self.run.tokens.labels
 
 
 def head(choice: HeadChoice, text: str) -> Head:
-    """The chosen head on a text.
+    """Run the chosen head on a text.
 
     Raises: OverLimit for a text that is too long, ValueError for one without a token, and
     `models.LOAD_ERRORS`.
@@ -88,7 +88,7 @@ def head(choice: HeadChoice, text: str) -> Head:
 
 
 def reasons(shown: Head, word: int) -> pd.DataFrame:
-    """The course's five reasons against x·xᵀ, each with what is measured on both sides."""
+    """Tabulate the course's five reasons against x·xᵀ, with measurements of both sides."""
     from pages.learn.similarity.experiment.scores import head_difference
 
     ways, matrices = shown.ways, shown.matrices
@@ -104,28 +104,28 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
     agree = int((named.iloc[:, 2:].nunique(axis=1) == 1).sum())
     rows = [
         (
-            "One vector does three jobs.",
-            f"By cosine, the x of “{label}” is nearest to that of “{as_x}”, as layer {shown.layer} "
-            "reads them: when it asks, when it is found, and when it is handed over.",
-            f"By cosine, “{label}” is nearest to “{as_query}” as a query, to “{as_key}” as a key "
-            f"and to “{as_value}” as a value. All three agree for {agree} of {n_tokens} tokens.",
+            "The same vector has to be query, key and value.",
+            f"“{label}” is closest to “{as_x}” in all three roles (by the cosine of their x in "
+            f"layer {shown.layer}).",
+            f"“{label}” is closest to “{as_query}” as a query, to “{as_key}” as a key and to "
+            f"“{as_value}” as a value. All three are the same for {agree} of {n_tokens} tokens.",
         ),
         (
-            "Both directions score alike, and a word finds itself.",
+            "Scores are the same in both directions, and words favor themselves.",
             plain,
             real,
         ),
         (
-            "All heads see the same.",
-            f"{n_heads} heads with one and the same matrix: two of them differ by {copies:.0%}.",
-            f"Two of the {n_heads} heads of layer {shown.layer} put {differ:.0%} of a row's weight "
-            "on different tokens, on average.",
+            "All heads compute the same weights.",
+            f"{n_heads} heads get the same matrix, so they differ by {copies:.0%}.",
+            f"On average, two of the {n_heads} heads in layer {shown.layer} put {differ:.0%} of "
+            "their weight on different tokens.",
         ),
-        ("Nothing but the words can learn.", vectors, matrix),
+        ("Only the word vectors can be trained.", vectors, matrix),
         (
-            "The size cannot be chosen.",
-            f"{width} products for a score, as many as x has numbers.",
-            f"{d_head} products for a score, once W_q and W_k have made them.",
+            "You can't choose the vector size.",
+            f"{width} multiplications per score, because x has {width} numbers.",
+            f"{d_head} multiplications per score, because W_q and W_k shorten the vectors.",
         ),
     ]
     head = f"{shown.title} (layer {shown.layer}, head {shown.number})"
@@ -136,46 +136,46 @@ def _behaviour(record: AttentionRecord) -> str:
     from pages.learn.similarity.experiment.scores import asymmetry, own_first, own_weight
 
     return (
-        f"Asymmetry {asymmetry(record.scores):.3f}. A token gives itself "
-        f"{percent(own_weight(record.weights))} on average, and most in "
-        f"{own_first(record.weights)} of {len(record.weights)} rows."
+        f"Asymmetry {asymmetry(record.scores):.3f}. On average, a token gives "
+        f"{percent(own_weight(record.weights))} of its attention to itself. That's its largest "
+        f"weight in {own_first(record.weights)} of {len(record.weights)} rows."
     )
 
 
 def _taught_sentences(shown: Head, word: int) -> tuple[str, str]:
-    """What has to move for a new look, without matrices and with them."""
+    """Describe what training must change to redirect attention, without and with matrices."""
     from pages.learn.similarity.experiment.teaching import (
         largest_change_of_cosines,
         n_moved,
     )
 
-    count = f"W_q, W_k and W_v: {shown.matrices.n_numbers:,} learned numbers."
+    count = f"W_q, W_k and W_v have {shown.matrices.n_numbers:,} parameters."
     key = least_seen(shown, word)
     if key is None:
-        return "0 learned numbers.", count
+        return "0 parameters.", count
     vectors, matrix = taught(shown, word, key)
     x, pair = shown.ways.x, (shown.labels[word], shown.labels[key])
     return (
-        f"An experiment: the gradient moves {n_moved(x, vectors.moved)} of {len(x)} word vectors "
-        f"{_until(vectors, *pair)}. All else that reads these vectors changes with them: the "
-        f"cosine of two words by up to {largest_change_of_cosines(x, vectors.moved):.3f}.",
-        f"The gradient moves W_q by {matrix.share:.1%}, and no vector, {_until(matrix, *pair)}. "
-        f"{count}",
+        f"Training moves {n_moved(x, vectors.moved)} of {len(x)} word vectors "
+        f"{_until(vectors, *pair)}. That also changes everything else that reads these vectors: "
+        "the cosine of two words changes by up to "
+        f"{largest_change_of_cosines(x, vectors.moved):.3f}.",
+        f"Training changes only W_q, by {matrix.share:.1%}, {_until(matrix, *pair)}. {count}",
     )
 
 
 def _until(lesson: Lesson, query: str, key: str) -> str:
-    """How far the steps along the gradient led."""
+    """Describe the weight that gradient steps reached."""
     from pages.learn.similarity.experiment.teaching import GOAL, MOST_STEPS
 
     gives = f"“{isolated(query)}” gives “{isolated(key)}”"
     if lesson.after >= GOAL:
-        return f"until {gives} {percent(GOAL)} of its weight ({percent(lesson.before)} before)"
-    return f"in {MOST_STEPS} steps, and still {gives} only {percent(lesson.after)} of its weight"
+        return f"until {gives} {percent(GOAL)} of its attention, up from {percent(lesson.before)}"
+    return f"in {MOST_STEPS} steps, but {gives} only {percent(lesson.after)} of its attention"
 
 
 def least_seen(shown: Head, word: int) -> int | None:
-    """The other token that a token gives the least weight of all it sees; None if it sees none."""
+    """The visible token with the smallest weight in a token's row; None if there is no other."""
     row = shown.ways.head.weights[word].cpu().numpy().copy()
     row[word] = np.inf
     if shown.run.causal:
@@ -186,7 +186,7 @@ def least_seen(shown: Head, word: int) -> int | None:
 
 @cached(key=lambda shown, word, key: (shown.run.key, shown.layer, shown.number, word, key))
 def taught(shown: Head, word: int, key: int) -> tuple[Lesson, Lesson]:
-    """Half of the weight for a new key: by moving the vectors, and by moving W_q."""
+    """Train until a new key gets half the weight: by moving the vectors, and by moving W_q."""
     from dataclasses import replace
 
     from pages.learn.similarity.experiment.teaching import (
@@ -194,7 +194,7 @@ def taught(shown: Head, word: int, key: int) -> tuple[Lesson, Lesson]:
         teach_vectors,
     )
 
-    # tensors of an inference pass take no gradients: their copies do
+    # inference tensors can't have gradients, but their copies can
     ways, record = shown.ways, shown.ways.head
     record = replace(record, q=record.q.clone(), k=record.k.clone())
     ways = replace(ways, x=ways.x.clone(), head=record)
@@ -205,7 +205,7 @@ def taught(shown: Head, word: int, key: int) -> tuple[Lesson, Lesson]:
 
 
 def nearest(shown: Head) -> pd.DataFrame:
-    """One row a token: the other token with the largest cosine as x, query, key and value."""
+    """List each token's nearest other token, by cosine, as x, query, key and value."""
     from pages.learn.similarity.experiment.word_vectors import nearest_other
 
     labels = shown.labels
@@ -219,21 +219,22 @@ def nearest(shown: Head) -> pd.DataFrame:
 
 
 def handed_over(shown: Head) -> str:
-    """What a token gets back without W_v and with it, as a sentence."""
+    """Describe what a token receives with and without W_v."""
     from pages.learn.similarity.experiment.word_vectors import mean_cosine
 
     ways, named = shown.ways, nearest(shown)
     same = int((named["nearest as x"] == named["nearest as value"]).sum())
     return (
-        f"W_v: without it, a token is handed x itself. softmax(x·xᵀ)·x has a cosine of "
-        f"{mean_cosine(ways.plain.context, ways.x):.3f} with the token's own x, on average. "
-        f"{shown.name} hands over the {ways.head.v.shape[1]} numbers of x·W_v, in which "
-        f"{same} of {len(named)} tokens have the same nearest token as in x."
+        "Without W_v, attention averages x itself, so a token mostly gets its own vector back: "
+        "softmax(x·xᵀ)·x has a mean cosine of "
+        f"{mean_cosine(ways.plain.context, ways.x):.3f} with x. "
+        f"{shown.name} averages x·W_v instead, {ways.head.v.shape[1]} numbers per token. For "
+        f"{same} of {len(named)} tokens, the nearest token is the same in x·W_v as in x."
     )
 
 
 def measures(shown: Head) -> pd.DataFrame:
-    """One row a way to make scores: what is learned in it, asymmetry, and the weight on itself."""
+    """Tabulate the four scores: learned parameters, asymmetry, and attention to oneself."""
     from pages.learn.similarity.experiment.scores import asymmetry, own_first, own_weight
 
     matrices, ways = shown.matrices, shown.ways

@@ -1,4 +1,4 @@
-"""Similarity: the dot product of word vectors, and why attention learns matrices beside it."""
+"""The page "Similarity": dot products of word vectors, and why attention needs W_q and W_k."""
 
 import streamlit as st
 
@@ -18,8 +18,8 @@ WORD_VECTORS = "pages/learn/similarity/experiment/word_vectors.py"
 
 st.title("Similarity")
 st.markdown(
-    "A **dot product** turns two word vectors into one number. On its own it misleads: a long "
-    "vector has large products in every direction."
+    "A **dot product** turns two word vectors into a single score. Length counts as much as "
+    "direction, so a long vector can outscore one that points in a more similar direction."
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -45,7 +45,7 @@ fan, lists = st.columns([5, 6], gap="medium")
 with lists:
     by_cosine, by_dot = st.columns(2, gap="medium")
     last = token_text.last_word(tokens)
-    word = controls.token("Word: the arrow along the bottom", "similarity_word", tokens, last)
+    word = controls.token("Word to compare (thick arrow)", "similarity_word", tokens, last)
 near = words.nearness(name, text, word)
 with fan:
     label = tokens.labels[word]
@@ -66,9 +66,9 @@ for column, which, title, table in (
         )
 for sentence in near.sentences:
     st.text(sentence)
-with st.expander("The numbers, the code"):
-    plain_table(near.table, "Every token of the text", words.FORMS, most=250)
-    tables.download("Download (CSV)", near.table, "similarity.csv", key="similarity_csv")
+with st.expander("Numbers and code"):
+    plain_table(near.table, "All tokens of the text", words.FORMS, most=250)
+    tables.download("Download CSV", near.table, "similarity.csv", key="similarity_csv")
     source.step(WORD_VECTORS, "products", "dot products", "lengths", "cosines")
 
 shown = parts(
@@ -94,12 +94,13 @@ else:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **The fan**: lengths and angles to the chosen word are true. The nearer a line is to "
-        "the arrow, the larger is its cosine (1 along it, 0 at a right angle). The farther right "
-        "its end is, the larger is its dot product: long vectors win even at a wide angle.\n"
-        "- **x** is what attention reads in the chosen layer. Every map has queries as rows and "
-        "keys as columns.\n"
-        "- **Weight parameters** are learned once and are the same for every text. **Attention "
-        "weights** are computed from each text."
+        "- **The fan** shows each vector's true length and its true angle to the chosen word. A "
+        "smaller angle means a larger cosine (1 along the arrow, 0 at a right angle). The farther "
+        "right a line ends, the larger its dot product, so a long vector can get a large dot "
+        "product even at a wide angle.\n"
+        "- **x** is the input of attention in the chosen layer. In every map, rows are queries and "
+        "columns are keys.\n"
+        "- **Weight parameters** are learned in training and are the same for every text. "
+        "**Attention weights** are computed from each text."
     )
 quiz("similarity", questions)

@@ -1,4 +1,4 @@
-"""The questions of the page "Similarity", answered on the lecture's six words."""
+"""Quiz questions of the page "Similarity", about the lecture's six words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ui.widgets.questions import Question
 
 
 def questions() -> list[Question]:
-    """Three questions; what is right is computed by the same functions as the page."""
+    """Build three questions whose answers are computed with the page's own functions."""
     import torch
 
     from attention_core import attend
@@ -19,9 +19,9 @@ def questions() -> list[Question]:
     grown = [float(after[0] / before[0]) for before, after in (
         (once.dots, twice.dots), (once.cosines, twice.cosines))]  # fmt: skip
     changes = {
-        (2, 1): "the dot product doubles, the cosine stays",
+        (2, 1): "the dot product doubles, the cosine stays the same",
         (2, 2): "both double",
-        (1, 1): "both stay",
+        (1, 1): "both stay the same",
     }
     change = changes[round(grown[0]), round(grown[1])]
 
@@ -34,27 +34,30 @@ def questions() -> list[Question]:
     (whole,) = [name for name, sum_ in sums.items() if torch.allclose(sum_, torch.ones_like(sum_))]
     return [
         Question(
-            ask="One of two vectors is made twice as long. What becomes of their dot product and "
-            "of their cosine?",
+            ask="You make one of two vectors twice as long. What happens to their dot product and "
+            "their cosine?",
             right=change,
             wrong=tuple(text for text in changes.values() if text != change),
-            because=f"“Your” and “journey” of the lecture: {float(once.dots[0]):.4f} becomes "
-            f"{float(twice.dots[0]):.4f}; the cosine is {float(once.cosines[0]):.4f} both times.",
+            because="For the lecture's “Your” and “journey”, the dot product goes from "
+            f"{float(once.dots[0]):.4f} to {float(twice.dots[0]):.4f}. The cosine is "
+            f"{float(once.cosines[0]):.4f} both times, because it ignores length.",
         ),
         Question(
-            ask="The lecture takes softmax(x·xᵀ) of six words, “Your journey starts with one "
-            "step”. In how many rows is the weight of a word on itself the largest?",
+            ask="The lecture computes softmax(x·xᵀ) for six words, “Your journey starts with one "
+            "step”. In how many rows does a word give its largest weight to itself?",
             right=f"in {n_first} of 6",
             wrong=tuple(count for count in counts if count != f"in {n_first} of 6"),
-            because="The six vectors are not equally long: “journey”, of length "
-            f"{float(once.lengths[1]):.2f}, wins in the rows of shorter words that point its way. "
-            "Between vectors of one length every word would win its own row.",
+            because=f"The vector of “journey” is long ({float(once.lengths[1]):.2f}), so it wins "
+            "in the rows of shorter words that point in a similar direction. If all vectors had "
+            "the same length, every word would give its largest weight to itself.",
         ),
         Question(
-            ask="`torch.softmax(scores, dim=0)` of scores with one row a query. What sums to 1?",
+            ask="`scores` has one row per query. What sums to 1 after "
+            "`torch.softmax(scores, dim=0)`?",
             right=whole,
             wrong=tuple(name for name in sums if name != whole),
-            because="Dimension 0 runs down the rows: each key is divided among the queries. Row 0 "
-            f"sums to {float(sums['each row'][0]):.3f}. Attention needs `dim=-1`, along a row.",
+            because="Dimension 0 runs down the columns, so each key is shared among the queries. "
+            f"Row 0 sums to {float(sums['each row'][0]):.3f}. Attention needs `dim=-1`, along the "
+            "rows.",
         ),
     ]

@@ -1,4 +1,4 @@
-"""The parts of the page "Similarity" below its first picture."""
+"""The tabs of the page "Similarity" below its first picture."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ TEXTS, DIM = "Two kinds of weights", "Which dim?"
 SCORES = "pages/learn/similarity/experiment/scores.py"
 DIMS = "pages/learn/similarity/experiment/softmax_dims.py"
 WHOLE = ColourScale(1.0)
-MOST_ROWS = 32  # of a bar chart whose labels stand beside the bars
+MOST_ROWS = 32  # with more bars than this, the bar chart is vertical
 OTHER = controls.ANIMAL.replace("tired", "wide")
 
 
 def reasons(shown: Head, word: int) -> None:
-    """Five reasons against softmax(x·xᵀ): two maps, one row of all heads, and numbers."""
+    """Show five reasons against softmax(x·xᵀ): two maps, one row in all heads, and a table."""
     plain = shown.ways.plain.weights.float().cpu().numpy()
     real = shown.ways.head.weights.float().cpu().numpy()
     left, middle, right = st.columns(3, gap="medium")
     causal = shown.run.causal
     for number, (column, title, weights) in enumerate(
-        ((left, "softmax(x·xᵀ)", plain), (middle, f"{shown.name} as it is", real))
+        ((left, "softmax(x·xᵀ)", plain), (middle, f"{shown.name}: softmax(q·kᵀ)", real))
     ):
         with column:
             heatmap(
@@ -47,7 +47,7 @@ def reasons(shown: Head, word: int) -> None:
             Map(
                 rows,
                 shown.labels,
-                "The row in all heads",
+                "The framed row in all heads",
                 False,
                 WHOLE,
                 row_labels=["x·xᵀ", *(f"head {number}" for number in range(len(rows) - 1))],
@@ -62,7 +62,7 @@ def reasons(shown: Head, word: int) -> None:
 
 
 def matrices(shown: Head) -> None:
-    """The scores of the same x without a matrix, with one, and with two."""
+    """Show the scores of the same x without learned matrices, with one and with two."""
     ways = shown.ways
     scores = {heads.PLAIN: ways.plain, heads.SAME: ways.same, heads.HEAD: ways.head}
     columns = st.columns(3, gap="medium")
@@ -83,19 +83,20 @@ def matrices(shown: Head) -> None:
     forms = {"asymmetry": "{:.3f}", "weight on itself": "{:.3f}"}
     plain_table(heads.measures(shown), "What the matrices change", forms)
     st.markdown(
-        ":small[Asymmetry: the sum of |s_ij − s_ji| over all pairs, divided by that of |s_ij| + "
-        "|s_ji|. One matrix alone (W_k, which asks too) leaves it at 0; it takes two.]"
+        ":small[Asymmetry: the sum of |s_ij − s_ji| over all pairs, divided by the sum of "
+        "|s_ij| + |s_ji|. With W_k as the only matrix it stays 0; only two matrices make scores "
+        "differ by direction.]"
     )
     st.text(heads.handed_over(shown))
-    with st.expander("Who is nearest to whom as x, query, key and value"):
-        plain_table(heads.nearest(shown), "The nearest other token", most=300)
+    with st.expander("Nearest tokens as x, query, key and value"):
+        plain_table(heads.nearest(shown), "Nearest other token", most=300)
     source.step(SCORES, "asymmetry", "asymmetry")
 
 
 def two_texts(shown: Head, choice: HeadChoice) -> None:
-    """The same head on a second text: what is learned stays, what is computed changes."""
+    """Compare two texts: parameters stay the same, attention weights change."""
     other = linked(
-        st.text_input, "Another text", OTHER, key="similarity_other", max_chars=MAX_TEXT_CHARACTERS
+        st.text_input, "Second text", OTHER, key="similarity_other", max_chars=MAX_TEXT_CHARACTERS
     )
     try:
         second = heads.head(choice, other)
@@ -117,12 +118,12 @@ def two_texts(shown: Head, choice: HeadChoice) -> None:
                 key=f"similarity_text_{which}",
             )
     st.text(texts.notice(shown, second))
-    plain_table(texts.changes(shown, second), "What another text changes")
+    plain_table(texts.changes(shown, second), "What changes with the text")
     source.step(SCORES, "n_changed", "changed")
 
 
 def which_dim(shown: Head) -> None:
-    """The softmax of the head's layer over each dimension of its scores."""
+    """Apply the layer's softmax over each dimension of its scores."""
     name = linked(
         st.segmented_control,
         "Softmax over the keys (dim=-1), the queries (dim=-2) or the heads (dim=-3)",
@@ -148,12 +149,12 @@ def which_dim(shown: Head) -> None:
         show(
             bars,
             made.row_sums,
-            "sum of a row",
+            "row sum",
             horizontal=len(shown.labels) <= MOST_ROWS,
             height=400,
             of="query",
             key="similarity_sums",
         )
-    plain_table(made.table, "The sums after each softmax")
+    plain_table(made.table, "Sums after each softmax")
     st.text(dims.future(shown))
     source.step(DIMS, "softmax_over", "weights")

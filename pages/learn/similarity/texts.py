@@ -1,4 +1,4 @@
-"""Two texts through one head: which numbers stay, and which are computed anew."""
+"""Two texts through one head: which numbers stay the same and which change."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 WEIGHTS = "weights"
-N_LEARNED = 3  # of the tensors: W_q, W_k and W_v stand first
+N_LEARNED = 3  # W_q, W_k and W_v are the first of `_tensors`
 
 
 def changes(first: Head, second: Head) -> pd.DataFrame:
-    """One row a tensor: its shape on both texts, and how many of its numbers are others.
+    """List each tensor's shape on both texts, and how many of its numbers differ.
 
-    Of the weights only those that the mask allows are counted.
+    Weights that the mask hides aren't counted.
     """
     from pages.learn.similarity.experiment.scores import n_changed
 
@@ -36,7 +36,7 @@ def changes(first: Head, second: Head) -> pd.DataFrame:
                 "first text": shapes[0],
                 "second text": shapes[1],
                 "numbers that differ": (
-                    f"all {after.numel():,}: another shape"
+                    f"all {after.numel():,}, because the shape differs"
                     if changed is None
                     else f"{changed:,} of {before.numel():,}"
                 ),
@@ -46,27 +46,27 @@ def changes(first: Head, second: Head) -> pd.DataFrame:
 
 
 def notice(first: Head, second: Head) -> str:
-    """What to notice: what stays, and from where on the weights can change, as a sentence."""
+    """Say how many parameters differ, and from which token on the weights can differ."""
     from pages.learn.similarity.experiment.scores import n_changed
 
     learned = zip(_tensors(first)[:N_LEARNED], _tensors(second), strict=False)
     n_others = sum(n_changed(one[-1], other[-1]) or 0 for one, other in learned)
-    stays = f"{n_others} of {first.matrices.n_numbers:,} weight parameters differ."
+    stays = f"{n_others} of {first.matrices.n_numbers:,} weight parameters changed."
     ids = first.run.tokens.ids, second.run.tokens.ids
     differ = (place for place, (one, other) in enumerate(zip(*ids, strict=False)) if one != other)
     place = next(differ, min(map(len, ids)))
     if ids[0] == ids[1]:
-        return f"{stays} Both texts are the same tokens: type another one."
+        return f"{stays} Both texts have the same tokens. Type a different second text."
     if not first.run.causal:
-        return f"{stays} In an encoder every token sees the whole text: all weights may change."
+        return f"{stays} In an encoder every token sees the whole text, so all weights can change."
     return (
-        f"{stays} The tokens differ from place {place} on. In a decoder no earlier row of weights "
-        "changes, because no token sees those that come after it."
+        f"{stays} The texts differ from token {place} on. In a decoder, earlier rows of weights "
+        "don't change, because no token sees later tokens."
     )
 
 
 def _allowed(weights: Tensor) -> Tensor:
-    """The weights that a causal mask leaves of (T, T), as one row."""
+    """Flatten the weights (T, T) that a causal mask leaves visible."""
     import torch
 
     return weights[torch.ones_like(weights).tril() > 0]

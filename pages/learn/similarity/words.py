@@ -1,4 +1,4 @@
-"""A word of the visitor's text beside the other words of it and beside the whole vocabulary."""
+"""Similarity of one token to the rest of the text and to the whole vocabulary."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from serving.limits import MAX_LESSON_TOKENS
 from serving.prompts import prepare
 from serving.token_text import pieces
 from ui.text.isolated import isolated
+from ui.text.number_text import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,23 +21,24 @@ if TYPE_CHECKING:
     from pages.learn.similarity.experiment.word_vectors import DotProducts
     from pretrained import Tokens
 
-NEIGHBOURS = 6  # of each list
+NEIGHBOURS = 6  # tokens in each list
+LONGER = 1.2  # "long vectors win" if their mean length is at least this many times larger
 IN_TEXT, BY_COSINE, BY_DOT = "your text", "by cosine", "by dot product"
 PURPOSE = "this lesson"
-# How the numbers of `Nearness.table` are written.
+# number formats of `Nearness.table`
 FORMS = {"length": "{:.3f}", "cosine": "{:.3f}", "degrees": "{:.1f}", "dot product": "{:.3f}"}
 
 
 @dataclass(frozen=True)
 class Nearness:
-    """How near the other tokens are to one token of a text, as rows of the token table.
+    """The similarity of a text's other tokens to one of them, in the token table.
 
-    tokens: of the text, the chosen one at `chosen`. length: of its vector, which has `width`
-    numbers. text, by_cosine, by_dot: tables with a row for each other token of the text, and for
-    the nearest ones of the vocabulary: `token`, `length`, `cosine`, `degrees`, `dot`, and `along`
-    and `across`, how far it reaches in the direction of the chosen one and away from it. nearer:
-    how many tokens of the vocabulary have a larger dot product with the chosen one than it has
-    with itself. mean_length: of all tokens. n_both: how many tokens are in both lists.
+    tokens: of the text; the chosen one is at `chosen`. length: of its vector, which has `width`
+    numbers. text, by_cosine, by_dot: one row per other token of the text, and per nearest token of
+    the vocabulary. Their columns are `token`, `length`, `cosine`, `degrees`, `dot`, `along` (the
+    component along the chosen vector) and `across` (the perpendicular one). nearer: how many tokens
+    of the vocabulary have a larger dot product with the chosen token than it has with itself.
+    mean_length: of all tokens. n_both: how many tokens are in both lists.
     """
 
     tokens: Tokens
@@ -53,52 +55,62 @@ class Nearness:
 
     @property
     def word(self) -> str:
-        """The chosen token as it is written in a sentence of ours."""
+        """The chosen token, ready to be quoted in a sentence."""
         return isolated(self.tokens.labels[self.chosen])
 
     @property
     def points(self) -> pd.DataFrame:
-        """All tables below each other; the column `which` says which one a row is from."""
+        """All three tables concatenated; the column `which` names the table."""
         named = {IN_TEXT: self.text, BY_COSINE: self.by_cosine, BY_DOT: self.by_dot}
         return pd.concat([rows.assign(which=which) for which, rows in named.items()])
 
     @property
     def table(self) -> pd.DataFrame:
-        """The other tokens of the text, one row each."""
+        """One row per other token of the text."""
         named = self.text.rename(columns={"dot": "dot product"})
         return named[["token", *FORMS]]
 
     @property
     def sentences(self) -> list[str]:
-        """What to notice, from the numbers."""
+        """Observations about the numbers, each as a short paragraph."""
         nearest = self.text.loc[self.text["cosine"].idxmax()]
-        lengths = (self.by_dot["length"].mean(), self.by_cosine["length"].mean())
+        by_dot, by_cosine = self.by_dot["length"].mean(), self.by_cosine["length"].mean()
+        claim = (
+            f"For “{self.word}”, long vectors win the dot product."
+            if by_dot > LONGER * by_cosine
+            else f"For “{self.word}”, length makes little difference."
+        )
+        larger = {0: "No other token has", 1: "1 token of the vocabulary has"}.get(
+            self.nearer, f"{self.nearer:,} tokens of the vocabulary have"
+        )
         return [
             f"“{self.word}” · “{isolated(nearest['token'])}” = {self.length:.2f} × "
-            f"{nearest['length']:.2f} × {nearest['cosine']:.3f} = {nearest['dot']:.2f}: length "
-            f"times length times the cosine of their angle, {nearest['degrees']:.0f}°. The "
-            f"{self.width} products of their numbers add up to the same. In the token table, "
-            "before any layer, no other token of the text is nearer in angle.",
-            f"The {NEIGHBOURS} tokens nearest by dot product have a mean length of "
-            f"{lengths[0]:.2f}, those nearest by cosine {lengths[1]:.2f}, all {self.vocabulary:,} "
-            f"tokens {self.mean_length:.2f}; {self.n_both} are in both lists. {self.nearer:,} "
-            f"tokens have a larger dot product with “{self.word}” than it has with itself.",
+            f"{nearest['length']:.2f} × {nearest['cosine']:.3f} = {nearest['dot']:.2f}: both "
+            f"lengths times the cosine of their angle ({nearest['degrees']:.0f}°). You get the "
+            f"same number if you multiply the two vectors entry by entry and add up the "
+            f"{self.width} products. No other token of your text has a smaller angle to "
+            f"“{self.word}” in the token table, before the first layer.",
+            f"{claim} The {NEIGHBOURS} tokens with the largest dot products have a mean length of "
+            f"{by_dot:.2f}. For the {NEIGHBOURS} with the largest cosines, it's {by_cosine:.2f}, "
+            f"and for all {self.vocabulary:,} tokens it's {self.mean_length:.2f}. The two lists "
+            f"share {counted(self.n_both, 'token')}. {larger} a larger dot product with "
+            f"“{self.word}” than it has with itself.",
         ]
 
 
 def tokens_of(name: str, text: str) -> Tokens:
-    """The tokens of a text, at least two. Raises: as `nearness`."""
+    """Split a text into at least two tokens; raises the same errors as `nearness`."""
     model = models.get(name)
     limit = min(MAX_LESSON_TOKENS, model.core.config.context_length)
     tokens = prepare(model, text, limit, PURPOSE).tokens
     if len(tokens) < 2:
-        raise ValueError("This text is a single token: type another word to compare it with.")
+        raise ValueError("Your text is a single token. Type another word to compare it with.")
     return tokens
 
 
 @cached(key=lambda name, text, chosen: (*models.key(name), text, chosen))
 def nearness(name: str, text: str, chosen: int) -> Nearness:
-    """The token at place `chosen` of a text beside all others, in the token table of a model.
+    """Compare token `chosen` of a text with all others, in a model's token table.
 
     Raises: OverLimit for too many tokens, ValueError for fewer than two; `models.LOAD_ERRORS`.
     """
@@ -138,7 +150,7 @@ def nearness(name: str, text: str, chosen: int) -> Nearness:
 
 @cached(key=lambda where: where)
 def _lengths(where: tuple[str, str]) -> Tensor:
-    """The length of every vector of the token table of a model, (V)."""
+    """The lengths of all vectors in a model's token table, (V)."""
     import torch
 
     from pages.learn.similarity.experiment.word_vectors import token_table
@@ -163,6 +175,6 @@ def _rows(
 
 
 def listed(table: pd.DataFrame, by: str) -> pd.DataFrame:
-    """A list of neighbours as `ui.charts.bars` takes it; by: "cosine" or "dot product"."""
+    """Format neighbors for `ui.charts.bars`; by: "cosine" or "dot product"."""
     field = {"cosine": "cosine", "dot product": "dot"}[by]
     return table.rename(columns={"token": "label", field: "value"})[["label", "value"]]

@@ -1,4 +1,4 @@
-"""One word cut step by step: merges of BPE, longest matches of WordPiece."""
+"""Tokenize one word step by step: BPE merges or WordPiece's longest matches."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ import pandas as pd
 from pages.learn.tokens.tokenizers import TokenizedText
 from ui.canvas.chips import Chip
 from ui.text.isolated import isolated
+from ui.text.number_text import counted
 
 if TYPE_CHECKING:
     from pretrained import Tokenizer
 
 
 def words(reading: TokenizedText) -> tuple[str, ...]:
-    """The words that are cut one by one. ValueError where a vocabulary has no such steps."""
+    """Split a text into the words to tokenize; ValueError for tokenizers without such steps."""
     from pretrained.tokenization.bpe import FastBpe
     from pretrained.tokenization.gpt2 import Gpt2Bpe
     from pretrained.tokenization.wordpiece import WordPiece
 
     if not isinstance(reading.tokenizer, Gpt2Bpe | FastBpe | WordPiece):
-        raise ValueError(f"{reading.method} has no steps to show.")
+        raise ValueError(f"{reading.method} doesn't tokenize step by step.")
     return reading.tokenizer.words(reading.tokens.text)
 
 
 @dataclass(frozen=True)
 class CutStep:
-    """The parts of a word after one step, and the step in words."""
+    """The parts of a word after one step, and a sentence about the step."""
 
     chips: list[Chip]
     sentence: str
@@ -37,7 +38,7 @@ class CutStep:
 
 @dataclass(frozen=True)
 class WordSplit:
-    """A word cut step by step. `same` is whether the tokenizer itself ends at the same ids."""
+    """A word tokenized step by step; same: whether the tokenizer returns the same ids."""
 
     steps: list[CutStep]
     table: pd.DataFrame
@@ -46,7 +47,7 @@ class WordSplit:
 
 
 def cut(reading: TokenizedText, word: str) -> WordSplit:
-    """All steps of one of `words(reading)`. Raises ValueError for a word that is too long."""
+    """Tokenize one of `words(reading)` in steps; ValueError for a word that is too long."""
     from pretrained.tokenization.wordpiece import WordPiece
 
     if isinstance(reading.tokenizer, WordPiece):
@@ -62,7 +63,7 @@ def _merges(reading: TokenizedText, word: str) -> WordSplit:
 
     tokenizer = reading.tokenizer
     if not isinstance(tokenizer, Gpt2Bpe | FastBpe):
-        raise ValueError(f"{reading.method} has no merges to show.")
+        raise ValueError(f"{reading.method} doesn't use merges.")
     merges = merge_steps(word.encode(), tokenizer.merge_ranks)
     steps, rows = [], []
     for number, step in enumerate(merges):
@@ -70,19 +71,19 @@ def _merges(reading: TokenizedText, word: str) -> WordSplit:
         chips = [
             Chip(
                 visible(part),
-                f"part {place}: id {index}, bytes {part.hex(' ')}",
+                f"part {place}: id {index}, bytes (hex) {part.hex(' ')}",
                 chosen=place == step.merged,
             )
             for place, (part, index) in enumerate(zip(step.parts, ids, strict=True))
         ]
-        sentence, joined = f"Start: {len(step.parts)} single bytes.", ""
+        sentence, joined = f"Start: {counted(len(step.parts), 'byte')}, not merged yet.", ""
         if step.merged is not None:
             before = merges[number - 1].parts
             joined = " + ".join(visible(p) for p in before[step.merged : step.merged + 2])
-            left = len(step.parts)
             sentence = (
-                f"Step {number}: “{isolated(joined)}”, merge {step.rank:,} of the list, is the "
-                f"earliest that fits; {left} part{'s' * (left != 1)} left."
+                f"Step {number}: join “{isolated(joined)}”. Of all merges that fit here, the "
+                f"tokenizer learned this one first (merge {step.rank:,}). Now there "
+                f"{'is' if len(step.parts) == 1 else 'are'} {counted(len(step.parts), 'part')}."
             )
         steps.append(CutStep(chips, sentence))
         rows.append(
@@ -104,9 +105,10 @@ def _matches(tokenizer: Tokenizer, word: str) -> WordSplit:
     from pretrained.tokenization.wordpiece import WordPiece
 
     if not isinstance(tokenizer, WordPiece):
-        raise ValueError("This vocabulary has no longest matches to show.")
+        raise ValueError("This tokenizer doesn't use longest matches.")
     matches = match_steps(word, tokenizer.id_of)
-    steps = [CutStep(_rest(word, 0), f"Start: {len(word)} characters, nothing matched.")]
+    start = f"Start: {counted(len(word), 'character')}, not matched yet."
+    steps = [CutStep(_rest(word, 0), start)]
     rows: list[dict[str, object]] = []
     for number, match in enumerate(matches, start=1):
         matches_so_far = matches[:number]
@@ -120,20 +122,21 @@ def _matches(tokenizer: Tokenizer, word: str) -> WordSplit:
         ]
         tried = len(match.tried)
         sentence = (
-            f"Step {number}: “{isolated(visible(match.piece))}” is taken; {tried} longer "
-            f"piece{'s are' if tried != 1 else ' is'} not in the vocabulary."
+            f"Step {number}: “{isolated(visible(match.piece))}” is the longest piece in the "
+            f"vocabulary that fits here. {counted(tried, 'longer piece')} "
+            f"{'was' if tried == 1 else 'were'} tried before it."
         )
         if match.piece == "[UNK]":
-            sentence = f"Step {number}: no piece fits, so the whole word becomes [UNK]."
+            sentence = f"Step {number}: no piece matches, so the whole word becomes [UNK]."
         steps.append(CutStep([*chips, *_rest(word, match.end)], sentence))
         rows.append(
             {
                 "step": number,
                 "piece": visible(match.piece),
                 "id": match.id,
-                "from": match.start,
-                "to": match.end,
-                "tried before": " ".join(map(visible, match.tried[:8]))
+                "start": match.start,
+                "end": match.end,
+                "tried first": " ".join(map(visible, match.tried[:8]))
                 + (" …" if tried > 8 else ""),
             }
         )
@@ -151,10 +154,10 @@ def _rest(word: str, start: int) -> list[Chip]:
 
 
 def word_chips(split_words: Sequence[str], chosen: int) -> list[Chip]:
-    """The words of a text as chips, with a frame around the chosen word."""
+    """Make a chip per word, with a frame around the chosen one."""
     from pretrained.tokenization.tokens import printable as visible
 
     return [
-        Chip(visible(word), f"word {i}: {len(word.encode())} bytes", chosen=i == chosen)
+        Chip(visible(word), f"word {i}: {counted(len(word.encode()), 'byte')}", chosen=i == chosen)
         for i, word in enumerate(split_words)
     ]

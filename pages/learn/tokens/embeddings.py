@@ -1,4 +1,4 @@
-"""What enters layer 0 of a model: token, segment and position vectors, and their sum."""
+"""The input of layer 0: token, segment and position vectors, and their sum."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ui.canvas.tensors import Panel, Quantity
 if TYPE_CHECKING:
     from pretrained import Tokens
 
-# Columns of an embedding that are drawn.
+# number of columns drawn of each embedding
 COLUMNS = 12
 
 
 def token_chips(tokens: Tokens, chosen: int) -> list[Chip]:
-    """The tokens of a text as chips, with a frame around the chosen token."""
+    """Make a chip per token, with a frame around the chosen one."""
     return [
         Chip(printable(tokens, i), f"token {i}: id {tokens.ids[i]}", chosen=i == chosen)
         for i in range(len(tokens))
@@ -32,10 +32,10 @@ def token_chips(tokens: Tokens, chosen: int) -> list[Chip]:
 
 @dataclass(frozen=True)
 class Embedded:
-    """The parts of the input embeddings of a text, (T, C) each, float32, read-only.
+    """The parts of a text's input embeddings, (T, C) each, float32, read-only.
 
-    `position` is None for a model without position vectors, `segment` for one without segments;
-    `normed` is None where the sum itself enters layer 0.
+    `position` is None for a model without position vectors, and `segment` for one without segments.
+    `normed` is None if the sum itself enters layer 0.
     """
 
     title: str
@@ -49,12 +49,12 @@ class Embedded:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all parts."""
+        """Total size of all parts in bytes."""
         parts = (self.token, self.position, self.segment, self.total, self.normed)
         return sum(part.nbytes for part in parts if part is not None)
 
     def panels(self, index: int) -> tuple[Panel, ...]:
-        """The first columns of every part for one token, in the order in which they are added."""
+        """Panels of one token's parts in the order they are added, cut to the first columns."""
         named: tuple[tuple[str, np.ndarray | None, Quantity], ...] = (
             ("token embedding", self.token, ""),
             ("+ segment embedding", self.segment, ""),
@@ -68,7 +68,7 @@ class Embedded:
                 name,
                 part[index, :width],
                 ("column",),
-                cells=np.arange(width),  # a column is one sum: its parts light up together
+                cells=np.arange(width),  # so that all parts of a column's sum light up together
                 quantity=quantity,
                 positions=(range(width),),
                 whole=(part.shape[1],),
@@ -80,9 +80,10 @@ class Embedded:
 
 @cached(key=lambda name, text: (*models.key(name), text))
 def embedded(name: str, text: str) -> Embedded:
-    """Token, position and segment embeddings of a text in model `name`.
+    """Compute the token, position and segment embeddings of a text in model `name`.
 
-    Raises: OverLimit for too many tokens, ValueError for none; `models.LOAD_ERRORS`.
+    Raises: OverLimit for too many tokens, ValueError for a text without tokens, and
+    `models.LOAD_ERRORS`.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""What enters layer 0, taken apart and put together again."""
+"""Split the input of layer 0 into its parts, and check that they add up to it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from attention_core.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class InputCheck:
-    """The parts of the input embedding beside the tensor that really entered layer 0.
+    """The parts of the input embedding, compared with the actual input of layer 0.
 
-    parts: recorded where the forward pass adds them up. entered: (B, T, C), what layer 0 read.
-    again: (B, T, C), the parts added up in another order, then normed. difference: the largest
-    absolute difference of `again` from `entered`; rounding, if all is well.
+    parts: recorded in the forward pass. entered: (B, T, C), the actual input of layer 0. again:
+    (B, T, C), the parts added up in a different order, then normalized. difference: the largest
+    absolute difference of `again` and `entered`, which should be rounding only.
     """
 
     parts: EmbeddingParts
@@ -28,9 +28,9 @@ class InputCheck:
 
 @torch.inference_mode()
 def check_input(model: Transformer, token_ids: Tensor) -> InputCheck:
-    """Add up the parts of a recorded pass over token_ids (B, T), and compare with layer 0's input.
+    """Add up the recorded parts for token_ids (B, T), and compare the sum with layer 0's input.
 
-    Raises: ValueError if the tokens do not fit the model, as `Transformer.forward` does.
+    Raises: ValueError if the tokens don't fit the model (see `Transformer.forward`).
     """
     output = model(token_ids, record=True, last_only=True)
     parts, entered = output.embedding, output.layers[0].input

@@ -1,4 +1,4 @@
-"""Tokens: one text through three tokenizers, a word cut step by step, what enters layer 0."""
+"""The page "Tokens": three tokenizers, one word step by step, and the input of layer 0."""
 
 import streamlit as st
 
@@ -19,18 +19,19 @@ ONE_WORD, EMBEDDING = "How one word is cut", "From id to input embedding"
 
 st.title("Tokens")
 st.markdown(
-    "A model sees no letters: a tokenizer cuts the text into pieces, each looked up as a vector."
+    "A model doesn't read letters. A **tokenizer** cuts the text into pieces called tokens, and "
+    "the model looks up a vector for each one. Each tokenizer has its own vocabulary of pieces."
 )
 
 
 def use_example(name: str) -> None:
-    """Put an example into the text box."""
+    """Copy an example into the text box."""
     st.session_state["tokens_text"] = tokenizers.PRESETS[name]
 
 
 with st.container(horizontal=True, vertical_alignment="bottom"):
     text = linked(
-        st.text_area,  # of several lines: a new line is a token too
+        st.text_area,  # several lines, because a line break is a token too
         "Text",
         value=tokenizers.NEXT_DAY,
         key="tokens_text",
@@ -47,7 +48,7 @@ except OverLimit as error:
     messages.problem(error)
     text = tokenizers.NEXT_DAY
     readings = tokenizers.read(text)
-    st.markdown(f"Until then the page shows: {tokenizers.NEXT_DAY}.")
+    st.markdown(f"Until then, the page shows “{tokenizers.NEXT_DAY}”.")
 for method, problem in readings.problems.items():
     messages.problem(f"{method}: {problem}", icon=":material/download:")
 
@@ -62,7 +63,7 @@ if readings.by_method:
             )
             rows = tables.height(reading.table, 213)
             st.dataframe(reading.table, hide_index=True, height=rows)
-    with st.expander("The tokenizers compared"):
+    with st.expander("Compare the tokenizers"):
         st.table(readings.summary(text).set_index("tokenizer"))
 
 shown = parts("tokens_part", (ONE_WORD, EMBEDDING))
@@ -81,7 +82,7 @@ if readings.by_method and ONE_WORD in shown:
                 at = controls.number("Word", "tokens_word", len(words), 6)
             cut = cuts.cut(reading, words[at])
         else:
-            messages.problem("There is no word in this text: type one or more.")
+            messages.problem("The text has no words. Type at least one.")
     except ValueError as error:
         messages.problem(f"{error} Choose another word.")
     if cut is not None:
@@ -90,18 +91,18 @@ if readings.by_method and ONE_WORD in shown:
         step = cut.steps[number]
         chips(
             cuts.word_chips(words, at),
-            title=f"Words of {method}",
+            title=f"Words, as split by {method}",
             key="tokens_words",
-            hint="No token crosses the border of a word. The framed one is cut below.",
+            hint="A token never spans two words. The framed word is tokenized below.",
             a_box="a word",
         )
-        a_box = "a part of the word; after the last step it is a token"
+        a_box = "a part of the word, and after the last step a token"
         hint = step.sentence
         chips(step.chips, title="Parts", key="tokens_step_chips", hint=hint, a_box=a_box)
-        plain_table(cut.table, "Every step of the cut", most=250)
-        same = "the same" if cut.same else "NOT the same"
+        plain_table(cut.table, "All steps", most=250)
+        same = "the same ids" if cut.same else "**different** ids"
         ids = ", ".join(map(str, cut.ids))
-        st.markdown(f"Ids at the end: {ids}; {same} as the tokenizer's own.")
+        st.markdown(f"Token ids after the last step: {ids}. The tokenizer returns {same}.")
         if method == tokenizers.WORDPIECE:
             source.step("pretrained/tokenization/step_by_step.py", "match_steps", "token id")
         else:
@@ -125,15 +126,15 @@ if EMBEDDING in shown:
                 place = controls.number("Token", "tokens_place", len(embedded.tokens), 3)
             chips(
                 embeddings.token_chips(embedded.tokens, place),
-                title=f"{embedded.title}: the chosen token is framed",
+                title=f"{embedded.title}: the chosen token has a frame",
                 key="tokens_embedded_chips",
-                hint="Its vectors are drawn below: the first columns of each.",
+                hint="The first columns of its vectors are shown below.",
             )
             tensors(embedded.panels(place), key="tokens_embedding", decimals=3)
             if embedded.position is None:
                 st.markdown(
-                    "This model adds no position vector: its rotary positions turn queries and "
-                    "keys inside attention. The token embedding alone enters layer 0."
+                    "This model adds no position vector. It rotates queries and keys inside "
+                    "attention instead, so the token embedding alone enters layer 0."
                 )
                 source.step(
                     "attention_core/model/transformer.py", "Transformer.embed", "token vectors"
@@ -143,21 +144,21 @@ if EMBEDDING in shown:
                     "attention_core/model/transformer.py", "Transformer.embed", "plus position"
                 )
             st.markdown(
-                "Parts added up here, against what entered layer 0 in a whole forward pass: "
-                f"largest difference **{written(embedded.difference, '.1e')}** over all tokens "
-                "and columns."
+                ":small[Check: the sum of the parts matches the actual input of layer 0. The "
+                f"largest difference is **{written(embedded.difference, '.1e')}**, over all tokens "
+                "and columns.]"
             )
 
 with st.expander("How to read this"):
     st.markdown(
-        "- `␣` is a space, `⏎` a new line, `<F0>` one byte of a character that is split. `##` "
-        "continues a word. Dashed chips were added by the tokenizer.\n"
-        "- **BPE** starts from bytes and joins the neighbours whose merge was learned first. Every "
-        "text can be written, but rare scripts need many tokens.\n"
-        "- **WordPiece** takes the longest piece that is in its vocabulary, after lower-casing and "
-        "dropping accents. What it cannot spell becomes `[UNK]`.\n"
-        "- **Position embeddings** are one learned vector for each place: without them attention "
-        "could not tell the order."
+        "- `␣` is a space, `⏎` a line break, and `<F0>` one byte of a character that was split. "
+        "`##` continues a word. The tokenizer itself added the dashed tokens.\n"
+        "- **BPE** starts with single bytes and always joins the pair whose merge was learned "
+        "first. It can encode any text, but rare scripts need many tokens.\n"
+        "- **WordPiece** removes capitals and accents, then takes the longest piece in its "
+        "vocabulary. A word that it can't build from pieces becomes `[UNK]`.\n"
+        "- **Position embeddings** are learned vectors, one per position. Without them, attention "
+        "couldn't distinguish different word orders."
     )
 
 quiz.quiz("tokens", questions, readings)

@@ -1,4 +1,4 @@
-"""The questions of the page "Tokens", answered by a tokenizer that is here."""
+"""Quiz questions of the page "Tokens", answered by an installed tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def questions(readings: Readings) -> tuple[Question, ...]:
-    """Three questions that an installed tokenizer answers; no questions without a tokenizer."""
+    """Build three questions about an installed BPE tokenizer; none without one."""
     from pretrained.tokenization.bpe import FastBpe
     from pretrained.tokenization.gpt2 import Gpt2Bpe
 
@@ -45,25 +45,26 @@ def _questions(method: str, tokenizer: Gpt2Bpe | FastBpe) -> tuple[Question, ...
     joined = list(pairs)[first.merged or 0]
     return (
         Question(
-            ask=f"A thumbs-up with a skin tone is one sign on screen: {thumb}. How many tokens is "
-            f"it for {method}?",
+            ask=f"A thumbs-up with a skin tone looks like a single character: {thumb}. How many "
+            f"tokens does {method} need for it?",
             right=str(n_thumb),
             wrong=tuple(str(n) for n in (1, 2, len(thumb.encode())) if n != n_thumb),
-            because=f"It is {len(thumb)} characters and {len(thumb.encode())} bytes; merges left "
-            f"{n_thumb} tokens: {', '.join(map(str, ids(thumb)))}.",
+            because=f"It consists of {len(thumb)} characters, {len(thumb.encode())} bytes in all. "
+            f"Merges join the bytes into {n_thumb} tokens: {', '.join(map(str, ids(thumb)))}.",
         ),
         Question(
-            ask=f"Has “sunny” the same token for {method} at the start of a text as after a space?",
-            right="Yes, the same" if same else "No, other tokens",
-            wrong=("No, other tokens" if same else "Yes, the same",),
-            because=f"After a space: {', '.join(map(str, inside))}. At the start: "
-            f"{', '.join(map(str, alone))}. The space is a byte of the token.",
+            ask=f"Does {method} use the same tokens for “sunny” at the start of a text and after a "
+            "space?",
+            right="Yes, the same tokens" if same else "No, different tokens",
+            wrong=("No, different tokens" if same else "Yes, the same tokens",),
+            because=f"After a space it's {', '.join(map(str, inside))}. At the start of a text "
+            f"it's {', '.join(map(str, alone))}. The space is part of the token.",
         ),
         Question(
-            ask=f"“␣sunny” begins as six bytes. Which two neighbours does {method} join first?",
+            ask=f"“␣sunny” starts out as six bytes. Which two neighbors does {method} join first?",
             right=joined,
             wrong=tuple(pair for pair in pairs if pair != joined),
-            because=f"Its merge is number {first.rank:,} of the list, the earliest of the five "
-            "pairs: neighbours that were frequent in the training text come early.",
+            because=f"Of the five pairs, this one was learned first (merge {first.rank:,}). Pairs "
+            "that are frequent in the training text are learned early.",
         ),
     )

@@ -1,4 +1,4 @@
-"""One text through three tokenizers: the tokens, their bytes, how many each needs."""
+"""One text in three tokenizers: the tokens, their bytes, and how many each one needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 GPT2, SMOLLM2, WORDPIECE = "GPT-2 (BPE)", "SmolLM2 (BPE)", "MiniLM (WordPiece)"
 METHODS = (GPT2, SMOLLM2, WORDPIECE)
-# the model whose source carries each vocabulary; BERT's is MiniLM's too
+# the models whose files include each vocabulary; BERT and MiniLM use the same one
 _SOURCES = {
     GPT2: ("gpt2",),
     SMOLLM2: ("smollm2-135m-instruct",),
@@ -40,7 +40,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A text as one tokenizer reads it."""
+    """A text tokenized by one tokenizer."""
 
     method: str
     tokenizer: Tokenizer
@@ -48,45 +48,45 @@ class TokenizedText:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a token: id, piece, the characters it covers, its bytes."""
+        """One row per token: its id, piece, character range and bytes."""
         return pd.DataFrame(
             {
                 "id": self.tokens.ids,
                 "token": [printable(self.tokens, i) for i in range(len(self.tokens))],
-                "from": [start for start, _ in self.tokens.spans],
-                "to": [end for _, end in self.tokens.spans],
+                "start": [start for start, _ in self.tokens.spans],
+                "end": [end for _, end in self.tokens.spans],
                 "bytes": [own_bytes(self.tokens, i).hex(" ") for i in range(len(self.tokens))],
             }
         )
 
     @property
     def chips(self) -> list[Chip]:
-        """The text with the borders of its tokens."""
+        """One chip per token, in text order."""
         return [self._chip(i) for i in range(len(self.tokens))]
 
     def _chip(self, index: int) -> Chip:
         start, end = self.tokens.spans[index]
         added = start == end
-        where = "added" if added else f"characters {start} to {end}"
+        where = "added by the tokenizer" if added else f"characters {start} to {end}"
         data = own_bytes(self.tokens, index)
         return Chip(
             label=printable(self.tokens, index),
-            detail=f"token {index}: id {self.tokens.ids[index]}, {where}, bytes "
-            f"{data.hex(' ') if data else 'none of the text'}",
+            detail=f"token {index}: id {self.tokens.ids[index]}, {where}"
+            + (f", bytes {data.hex(' ')}" if data else ""),
             quiet=self.tokens.special[index],
             line_after="\n" in self.tokens.pieces[index],
         )
 
 
 def printable(tokens: Tokens, index: int) -> str:
-    """The piece of a token with everything invisible made visible; WordPiece keeps its ##."""
+    """A token's piece with visible spaces and line breaks; WordPiece keeps its ##."""
     from pretrained.tokenization.tokens import printable as visible
 
     return visible((tokens.raw or tokens.pieces)[index])
 
 
 def own_bytes(tokens: Tokens, index: int) -> bytes:
-    """The bytes of a token; where a tokenizer works on characters, those of its piece of text."""
+    """A token's bytes; for tokenizers that work on characters, the bytes of its text."""
     if tokens.raw:
         return tokens.raw[index]
     start, end = tokens.spans[index]
@@ -95,13 +95,13 @@ def own_bytes(tokens: Tokens, index: int) -> bytes:
 
 @dataclass(frozen=True)
 class Readings:
-    """A text as each installed tokenizer reads it, and why the other tokenizers cannot."""
+    """A text tokenized by each installed tokenizer, and the errors of the missing ones."""
 
     by_method: dict[str, TokenizedText]
     problems: dict[str, str]
 
     def summary(self, text: str) -> pd.DataFrame:
-        """How many tokens each tokenizer needs. A word is what stands between spaces."""
+        """How many tokens each tokenizer needs; words are separated by spaces."""
         n_words = len(text.split())
         rows = []
         for method, reading in self.by_method.items():
@@ -111,9 +111,9 @@ class Readings:
                     "tokenizer": method,
                     "vocabulary": f"{reading.tokenizer.vocab_size:,}",
                     "tokens": len(reading.tokens),
-                    "of them added": len(reading.tokens) - own,
-                    "tokens a character": _ratio(own, len(text)),
-                    "tokens a word": _ratio(own, n_words),
+                    "special tokens": len(reading.tokens) - own,
+                    "tokens per character": _ratio(own, len(text)),
+                    "tokens per word": _ratio(own, n_words),
                 }
             )
         return pd.DataFrame(rows)
@@ -124,12 +124,11 @@ def _ratio(count: int, of: int) -> str:
 
 
 def read(text: str) -> Readings:
-    """Tokenize a text with every tokenizer. Raises OverLimit for a text that is too long."""
+    """Tokenize a text with every tokenizer; OverLimit for a text that is too long."""
     if len(text) > MAX_TOKENIZER_CHARACTERS:
         raise OverLimit(
-            f"The text has {len(text):,} characters, {len(text) - MAX_TOKENIZER_CHARACTERS:,} over "
-            f"this page's limit of {MAX_TOKENIZER_CHARACTERS}. Shorten it; what you typed is still "
-            "in the box."
+            f"The text has {len(text):,} characters, more than this page's limit of "
+            f"{MAX_TOKENIZER_CHARACTERS}. Shorten it: your text is still in the box."
         )
     readings, problems = {}, {}
     for method in METHODS:
@@ -143,7 +142,7 @@ def read(text: str) -> Readings:
 
 
 def tokenizer_of(method: str) -> Tokenizer:
-    """The tokenizer alone, without weights and without torch; `models.LOAD_ERRORS` if absent."""
+    """Load a tokenizer without weights and PyTorch; `models.LOAD_ERRORS` if it's missing."""
     if method == GPT2:
         from pretrained.tokenization import gpt2
 
@@ -154,7 +153,7 @@ def tokenizer_of(method: str) -> Tokenizer:
         if source is not None:
             with models.enough_memory(name):
                 return _tokenizer(source)
-    raise LookupError("Its vocabulary comes with the weights, and they are not on this machine.")
+    raise LookupError("Its vocabulary comes with the model's weights, which aren't installed.")
 
 
 @lru_cache(maxsize=8)

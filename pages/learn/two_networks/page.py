@@ -1,4 +1,4 @@
-"""From two networks to one: an encoder, a decoder, and the attention between them."""
+"""The page "From two networks to one": encoder, decoder and cross-attention."""
 
 import streamlit as st
 
@@ -24,15 +24,15 @@ EXAMPLES = (FIRST, "december 24, 2026", "the 21st of september 2004", "9 jul 191
 
 
 def take(example: str) -> None:
-    """Make an example the text."""
+    """Copy an example into the text box."""
     st.session_state[TEXT] = example
 
 
 st.title("From two networks to one")
 st.markdown(
-    "The first networks with attention were pairs. An **encoder** reads a text, a **decoder** "
-    "writes the answer. Without attention, all that was read must fit into one vector. With it, "
-    "the decoder **looks back** at every symbol: **cross-attention**."
+    "**Cross-attention** lets a network that writes look back at everything another network has "
+    "read. Here an **encoder** reads a date, and a **decoder** rewrites it as numbers. Without "
+    "attention, the whole text would have to fit into one vector."
 )
 left, right = controls.row()
 with left, st.container(horizontal=True, vertical_alignment="bottom"):
@@ -50,7 +50,7 @@ with right, settings():
     layer = controls.number("Layer", "two_networks_layer", N_LAYERS, 1)
     heads = [MEAN, *(f"H{number}" for number in range(N_HEADS))]
     chosen = linked(st.selectbox, "Head", heads, key="two_networks_head")
-    symbol = controls.number("Symbol of the answer (a row)", sections.SYMBOL, N_WRITTEN, 6)
+    symbol = controls.number("Answer symbol (row)", sections.SYMBOL, N_WRITTEN, 6)
 head = None if chosen == MEAN else heads.index(chosen) - 1
 try:
     translation = translated(text)
@@ -59,26 +59,18 @@ except ValueError as error:
     messages.end_page()
 
 st.markdown(
-    f"The encoder read `{len(translation.labels)}` symbols. The decoder wrote "
-    f"**{translation.answer}**"
-    + (
-        ". This text is **no date** from 1900 to 2099 in a form that the translator learned. It "
-        "knows nothing but dates, so it writes one all the same."
-        if translation.expected is None
-        else ", and that is right."
-        if translation.expected == translation.answer
-        else f". That is **wrong**: it should be {translation.expected}."
-    )
+    f"The encoder read {len(translation.labels)} symbols, and the decoder wrote "
+    f"**{translation.answer}**. {sections.verdict(translation)}"
 )
 sections.looking_back(translation, layer, head, symbol)
 of_a_date = (
-    "the year is written first and mostly stands last in the text, so most of the first four rows "
-    "look at its end. The month of the answer is a number; its rows look at the month's letters. "
+    "The answer starts with the year, but your text ends with it, so most of the first four rows "
+    "attend to the end of the text. The rows of the month attend to the letters of its name. "
 )
 st.markdown(
-    f"**To notice**: {of_a_date if translation.expected is not None else ''}"
-    "Languages, too, put their words in different orders. A translation cannot go word by word, so "
-    "one network reads the whole text before the other writes."
+    f"{of_a_date if translation.expected is not None else ''}"
+    "Languages also differ in word order. You can't translate word by word, so one network reads "
+    "the whole text before the other starts to write."
 )
 
 shown = parts("two_networks_part", sections.PARTS)
@@ -94,12 +86,14 @@ if sections.LEFT in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- A **row** is a symbol that is written, a **column** one that was read. The weights of a "
-        "row sum to 1. Click a row to read it; `␣` is a space.\n"
-        "- This **translator** is small: two layers a network, four heads, 64 numbers a symbol. It "
-        "was trained for a few minutes on random dates; the dates of every tenth day were kept "
-        "back.\n- **Bahdanau** (2014) scored a pair by a small network, v · tanh(W q + U k), in "
-        "recurrent networks. **Vaswani** (2017) took the dot product q · k / √d and left the "
-        "recurrence out. This translator is of the second kind."
+        "- Each **row** is a symbol that the decoder writes, and each **column** is a symbol that "
+        "the encoder read. The weights of a row sum to 1. Click a row to see its weights; `␣` is "
+        "a space.\n"
+        "- The **translator** is small: each network has two layers with four heads, and each "
+        "symbol is a vector of 64 numbers. It was trained for a few minutes on random dates, but "
+        "never on one of every ten days.\n"
+        "- **Bahdanau et al.** (2014) added attention to recurrent networks and computed scores "
+        "with a small network, v · tanh(W q + U k). **Vaswani et al.** (2017) dropped the "
+        "recurrence and used the dot product q · k / √d. This translator uses the dot product."
     )
 quiz("two_networks", questions, translation)

@@ -1,4 +1,4 @@
-"""The questions of the page "From two networks to one", answered by the translator."""
+"""Quiz questions of the page "From two networks to one", answered by the translator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ui.widgets.questions import Question, nearest
 
 
 def questions(translation: Translated) -> list[Question]:
-    """Three questions: where cross-attention comes from, its shape, and what one vector keeps."""
+    """Build three questions: about masks, the shape of cross-attention, and a single vector."""
     return [_later(translation), _shape(), _one_vector()]
 
 
@@ -19,14 +19,14 @@ def _later(translation: Translated) -> Question:
     hidden, cross = float(decoder[..., above].sum()), float(translation.cross[:, :, 0].min())
     right, wrong = nearest(
         hidden + (0.0 if cross > 0 else 1.0),
-        {"The decoder's own attention only": 0.0, "Cross-attention too": 1.0},
+        {"Only its self-attention": 0.0, "Its cross-attention too": 1.0},
     )
     return Question(
-        ask="Which attention of the decoder needs a mask that hides what comes later?",
+        ask="Which attention in the decoder needs a causal mask?",
         right=right,
         wrong=wrong,
-        because=f"All its own weights on later symbols add up to {hidden:.1f}. Cross-attention may "
-        "look at the whole text: it has been read already.",
+        because=f"With the mask, self-attention's weights on later symbols add up to {hidden:.1f}. "
+        "Cross-attention can see the whole text, because the encoder has already read it.",
     )
 
 
@@ -37,21 +37,21 @@ def _shape() -> Question:
         "head's cross-attention weights?",
         right=f"{rows} × {columns}",
         wrong=(f"{rows} × {rows}", f"{columns} × {columns}"),
-        because=f"A row for each of {rows} queries of the answer, a column for each of {columns} "
-        "keys of the text.",
+        because=f"There is one row for each of the answer's {rows} queries, and one column for "
+        f"each of the text's {columns} keys.",
     )
 
 
 def _one_vector() -> Question:
     with_all, with_one = judged().n_right
     right, wrong = nearest(
-        with_one / max(with_all, 1), {"Nearly all": 1.0, "About half": 0.5, "Nearly none": 0.0}
+        with_one / max(with_all, 1), {"Nearly all": 1.0, "About half": 0.5, "Almost none": 0.0}
     )
     return Question(
-        ask="The decoder gets the mean of the encoder's states in place of every state. How many "
-        "dates does this translator still get right?",
+        ask="Suppose the decoder gets only the mean of the encoder's states. How many dates does "
+        "this translator still get right?",
         right=right,
         wrong=wrong,
-        because=f"{with_one} of {N_JUDGED} dates, and {with_all} with every state: a mean does not "
-        "say where a symbol stood.",
+        because=f"It gets {with_one} of {N_JUDGED} dates right, but {with_all} with all states. "
+        "The mean doesn't preserve the position of a symbol.",
     )

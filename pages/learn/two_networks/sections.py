@@ -10,7 +10,6 @@ from pages.learn.two_networks.translated import (
     Translated,
     judged,
     of_head,
-    visible,
     where_it_looks,
 )
 from ui.canvas.heatmap import ColourScale, Map, heatmap, picked
@@ -28,8 +27,22 @@ PARTS = (ATTENTIONS, ONE_VECTOR, LEFT)
 SCALE = ColourScale(1.0, square_root=True)
 
 
+def verdict(translation: Translated) -> str:
+    """Say whether the answer is right, or why the text has no right answer."""
+    if translation.expected == translation.answer:
+        return "That's correct."
+    if translation.expected is not None:
+        return f"That's **wrong**: the correct answer is {translation.expected}."
+    if translation.is_impossible_day:
+        return "But the calendar doesn't have this day, so there is **no correct answer**."
+    return (
+        "But your text is **not a date** from 1900 to 2099 in a form it was trained on. It only "
+        "learned to write dates, so it makes up an answer that looks similar to one."
+    )
+
+
 def looking_back(translation: Translated, layer: int, head: int | None, symbol: int) -> None:
-    """The cross-attention of a head, a row for each written symbol, and one of its rows."""
+    """Show a head's cross-attention, and the weights of one of its rows."""
     weights = of_head(translation.cross, layer, head)
     key = "two_networks_cross"
 
@@ -60,29 +73,30 @@ def looking_back(translation: Translated, layer: int, head: int | None, symbol: 
             rows,
             "weight",
             horizontal=False,
-            of="symbol of the text",
+            of="symbol in the text",
             height=200,
             key=f"{key}_row",
         )
 
 
 def three_attentions(translation: Translated, layer: int, head: int | None) -> None:
-    """The self-attentions of both networks beside the attention between them."""
-    text, answer = translation.labels, list(visible(translation.answer))
-    read, written = list(text), ["start", *answer[:-1]]
+    """Show both networks' self-attention next to the cross-attention between them."""
+    text, answer = translation.labels, list(translation.answer)
+    # every row is named by the symbol being written, as in the map at the top of the page
+    read, already_written = list(text), ["start", *answer[:-1]]
     pictures = (
-        ("encoder", translation.encoder, read, read, False),
-        ("decoder", translation.decoder, written, written, True),
-        ("between", translation.cross, written, read, False),
+        ("encoder", "encoder", translation.encoder, read, read, False),
+        ("decoder", "decoder", translation.decoder, answer, already_written, True),
+        ("between", "decoder to encoder", translation.cross, answer, read, False),
     )
-    for (name, weights, rows, columns, causal), column in zip(
+    for (name, title, weights, rows, columns, causal), column in zip(
         pictures, st.columns(3, gap="medium"), strict=True
     ):
         with column:
             picture = Map(
                 of_head(weights, layer, head),
                 columns,
-                name,
+                title,
                 causal=causal,
                 scale=SCALE,
                 row_labels=rows,
@@ -92,10 +106,14 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
     plain_table(
         pd.DataFrame(
             {
-                "attention": ["of the encoder", "of the decoder", "between both (cross-attention)"],
+                "attention": [
+                    "encoder self-attention",
+                    "decoder self-attention",
+                    "cross-attention (decoder to encoder)",
+                ],
                 "queries from": ["the text", "the answer", "the answer"],
                 "keys and values from": ["the text", "the answer", "the text"],
-                "mask": ["none", "no later symbol", "none"],
+                "mask": ["none", "causal", "none"],
                 "weights": [
                     f"{n_text} × {n_text}",
                     f"{n_written} × {n_written}",
@@ -106,11 +124,11 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
         "Three attentions",
     )
     st.markdown(
-        "All three are one formula. They differ in its vectors and in the mask. "
-        "The decoder reads its own answer one place late and never sees what it must say: here a "
-        "row is named by what looks, at the top by what is then written."
+        "All three use the same formula; only their inputs and masks differ. In the decoder's "
+        "maps, each row is the symbol being written. The decoder's self-attention sees only a "
+        "start symbol and the symbols already written."
     )
-    with st.expander("The lines that computed this"):
+    with st.expander("Show the code"):
         source.step(
             "attention_core/attention.py",
             "MultiHeadAttention.forward",
@@ -124,24 +142,24 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
 
 
 def one_vector(translation: Translated) -> None:
-    """What is lost if the decoder gets one vector in place of every state."""
+    """Show what is lost if the decoder gets a single vector instead of all states."""
     left, right = st.columns(2, gap="large")
     with left:
-        st.metric("With every state", translation.answer)
+        st.metric("With all states", translation.answer)
         st.metric("With one vector", translation.one_vector)
     with right:
-        plain_table(judged().table, "Both ways on dates that training never saw")
+        plain_table(judged().table, "Results on dates that weren't in the training data")
         st.markdown(
-            "The one vector is the mean of the encoder's states. It says which symbols the text "
-            "has, and hardly where they stand. This translator was trained to look back; "
-            "earlier networks were trained with one vector, and did better than this. But the "
-            "longer the text, the more that vector lost. Attention was made to mend that."
+            "The single vector is the mean of the encoder's states. It contains which symbols the "
+            "text has, but hardly anything about their order. This translator was never trained "
+            "that way. Earlier networks were, and did better, but they lost more and more as "
+            "texts got longer. Attention was invented to fix that."
         )
     source.step(MODEL, "Translator.forward", "summed states", "mean state")
 
 
 def what_is_left() -> None:
-    """Which of both networks the models of this site have kept."""
+    """Show which of the two networks today's models still have."""
     plain_table(
         pd.DataFrame(
             {
@@ -151,27 +169,35 @@ def what_is_left() -> None:
                     "BERT, MiniLM",
                 ],
                 "network": ["encoder and decoder", "decoder only", "encoder only"],
-                "attention": ["all three", "its own, with a mask", "its own, without a mask"],
-                "is asked for": ["an answer to a text", "the next token", "hidden words, meanings"],
+                "attention": [
+                    "all three",
+                    "self-attention with a causal mask",
+                    "self-attention without a mask",
+                ],
+                "used for": [
+                    "turning one text into another",
+                    "predicting the next token",
+                    "filling in hidden words, comparing meanings",
+                ],
             }
         ),
         "Which network is left",
     )
     st.markdown(
-        "A **decoder alone** puts text and answer into one sequence. Then looking back at the text "
-        "is its ordinary self-attention: one network does both jobs. An **encoder alone** writes "
-        "nothing, so that it may look both ways."
+        "A **decoder-only** model puts the text and the answer into one sequence. It looks back at "
+        "the text with ordinary self-attention, so one network does both jobs. An **encoder-only** "
+        "model doesn't write anything, so it can look in both directions."
     )
     left, right = st.columns(2)
     with left:
         st.page_link(
             sections.script("start/one_pass"),
-            label="A decoder alone: One pass",
+            label="See a decoder: One pass",
             icon=sections.ICONS["start/one_pass"],
         )
     with right:
         st.page_link(
             sections.script("compare/side_by_side"),
-            label="Both kinds: Side by side",
+            label="Compare both kinds: Side by side",
             icon=sections.ICONS["compare/side_by_side"],
         )

@@ -1,4 +1,4 @@
-"""What the translator of dates did with the visitor's text, as arrays."""
+"""The date translator's result for the visitor's text, as arrays."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ if TYPE_CHECKING:
     from attention_core.attend import AttentionRecord
     from pages.learn.two_networks.experiment.model import Translator
 
-FIRST = "3rd of may 1998"  # the text at first
+FIRST = "3rd of may 1998"  # the default text
 MEAN = "the mean of all"  # of the heads of a layer
 N_LAYERS, N_HEADS = 2, 4
 N_WRITTEN = 10  # symbols of an answer
-N_JUDGED = 40  # dates on which both ways to hand over are compared
+N_JUDGED = 40  # dates for comparing all states with a single vector
 
 
 @dataclass(frozen=True)
 class Translated:
     """A text of S symbols and the answer of T symbols.
 
-    labels: the symbols of the text, a space as `␣`. expected: the date that the text names, None if
-    it is no date in a form the translator knows. encoder, decoder, cross: the attention weights of
-    all layers and heads, (L, H, S, S), (L, H, T, T) and (L, H, T, S). probabilities: of each
-    symbol of the answer (T). one_vector: the answer if the decoder gets the mean of the encoder's
-    states only.
+    labels: the symbols of the text, a space as `␣`. expected: the date that the text names; None if
+    it isn't a date in a form the translator knows. is_impossible_day: whether that's because the
+    month doesn't have this day. encoder, decoder, cross: the attention weights of all layers and
+    heads, (L, H, S, S), (L, H, T, T) and (L, H, T, S). probabilities: of each symbol of the answer
+    (T). one_vector: the answer if the decoder gets only the mean of the encoder's states.
     """
 
     labels: tuple[str, ...]
     answer: str
     expected: str | None
+    is_impossible_day: bool
     encoder: np.ndarray
     decoder: np.ndarray
     cross: np.ndarray
@@ -49,7 +50,7 @@ class Translated:
 
 @cache
 def translator() -> Translator:
-    """The translator with its trained weights."""
+    """Load the translator with its trained weights."""
     from pages.learn.two_networks.experiment.model import trained_translator
 
     return trained_translator()
@@ -57,7 +58,7 @@ def translator() -> Translator:
 
 @cached(key=lambda text: text)
 def translated(text: str) -> Translated:
-    """Translate a text. Raises: ValueError for one that the translator cannot read."""
+    """Translate a text; ValueError for one that the translator can't read."""
     from pages.learn.two_networks.experiment import dates
 
     ids, model = dates.batch([text]), translator()
@@ -70,6 +71,7 @@ def translated(text: str) -> Translated:
         labels=tuple(visible(text)),
         answer=dates.decode(written[0].tolist()),
         expected=None if named is None else named.isoformat(),
+        is_impossible_day=dates.is_impossible_day(text),
         encoder=_weights(result.encoder),
         decoder=_weights(result.decoder),
         cross=_weights(result.cross),
@@ -79,36 +81,36 @@ def translated(text: str) -> Translated:
 
 
 def _weights(records: list[AttentionRecord]) -> np.ndarray:
-    """The weights of every layer of the only text: (L, H, T, S)."""
+    """Stack the weights of all layers, for the only text: (L, H, T, S)."""
     return np.stack([record.weights[0].numpy() for record in records])
 
 
 def of_head(weights: np.ndarray, layer: int, head: int | None) -> np.ndarray:
-    """The weights of a head of a layer, or the mean of all its heads: (L, H, T, S) -> (T, S)."""
+    """One head's weights in a layer, or the mean over its heads: (L, H, T, S) -> (T, S)."""
     return weights[layer].mean(axis=0) if head is None else weights[layer, head]
 
 
 def visible(text: str) -> str:
-    """A text whose spaces can be seen."""
+    """Replace spaces by `␣`."""
     return text.replace(" ", "␣")
 
 
 def where_it_looks(translation: Translated, row: np.ndarray, symbol: int) -> str:
-    """A sentence about the symbol that the decoder looks at most while it writes another."""
+    """Name the text symbol that gets the most attention while the decoder writes `symbol`."""
     letter = translation.answer[symbol : symbol + 1]
     text = "".join(translation.labels)
     at = int(row.argmax())
     around = f"{text[max(0, at - 3) : at]}[{text[at]}]{text[at + 1 : at + 4]}"
     return (
-        f"To write symbol {symbol} of its answer, “{letter}”, the decoder looks most at the "
-        f"text's symbol {at}, “{text[at]}”, in “{around}”: {percent(row[at])} of its attention. It "
-        f"gave “{letter}” a probability of {percent(translation.probabilities[symbol])}."
+        f"To write symbol {symbol} of its answer, “{letter}”, the decoder gives "
+        f"{percent(row[at])} of its attention to symbol {at}, “{text[at]}”, in “{around}”. Its "
+        f"probability for “{letter}” is {percent(translation.probabilities[symbol])}."
     )
 
 
 @dataclass(frozen=True)
 class Judged:
-    """How many dates, and symbols of dates, come out right, by way to hand over."""
+    """The number of correct dates and symbols, with all states and with a single vector."""
 
     table: pd.DataFrame
     n_right: tuple[int, int]
@@ -116,7 +118,7 @@ class Judged:
 
 @cached(key=lambda: "judged")
 def judged() -> Judged:
-    """Both ways to hand over on dates that training never saw."""
+    """Compare all states with a single vector on dates that weren't in the training data."""
     from pages.learn.two_networks.experiment import dates
 
     texts, answers = zip(*dates.pairs(N_JUDGED, 1, held_out=True), strict=True)
@@ -132,9 +134,9 @@ def judged() -> Judged:
     return Judged(
         pd.DataFrame(
             {
-                "the decoder gets": ["every state", "their mean, one vector"],
-                f"right dates of {N_JUDGED}": [whole, whole_of_one],
-                "right symbols": [f"{symbols:.0%}", f"{symbols_of_one:.0%}"],
+                "the decoder gets": ["all states", "one vector, their mean"],
+                f"correct dates out of {N_JUDGED}": [whole, whole_of_one],
+                "correct symbols": [f"{symbols:.0%}", f"{symbols_of_one:.0%}"],
             }
         ),
         (whole, whole_of_one),

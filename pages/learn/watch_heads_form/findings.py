@@ -1,4 +1,4 @@
-"""What a run has shown, in sentences made of its numbers."""
+"""Sentences about a run, made from its numbers."""
 
 from __future__ import annotations
 
@@ -10,49 +10,50 @@ HALF = BLIND_GUESS / 2
 
 
 def dropped(recording: TrainingHistory) -> str:
-    """When the loss dropped and which heads were there then, as Markdown."""
+    """Say when the loss dropped and how good the heads were at that step, as Markdown."""
     last, drop = recording.moments[-1], recording.drop
     if drop is None:
         return (
-            f"After step {last.step} the loss is {last.loss_trained:.2f}; a blind guess costs "
-            f"{BLIND_GUESS:.2f}. It has not dropped yet. The best scores are {_scores(last)}."
+            f"The loss hasn't dropped yet. After step {last.step} it is {last.loss_trained:.2f}, "
+            f"and a blind guess has a loss of {BLIND_GUESS:.2f}. The best scores are "
+            f"{_scores(last)}."
         )
     return (
-        f"**The loss dropped at step {drop.step}**, below half of a blind guess ({HALF:.2f} of "
-        f"{BLIND_GUESS:.2f}). The best scores were then {_scores(drop)}. After step {last.step} "
+        f"**The loss dropped at step {drop.step}** to less than {HALF:.2f}, half the loss of a "
+        f"blind guess. At that step, the best scores were {_scores(drop)}. After step {last.step}, "
         f"they are {_scores(last)}."
     )
 
 
 def learned(recording: TrainingHistory) -> str:
-    """What the model has learned, judged by distances that it never saw, as Markdown."""
+    """Say what the model learned, judging by unseen distances, as Markdown."""
     last, settings = recording.moments[-1], recording.settings
     if recording.drop is None:
         if not recording.over:
-            return "Watch what comes first: the heads, or the drop?"
+            return "Watch which comes first, the heads or the drop."
         if settings.scale:
-            return "In this run the steps were too few."
+            return "This run was too short."
         return (
-            "Without the scale the scores are large from the start, and the softmax gives nearly "
-            "all to one key. Then it passes hardly any gradient on."
+            "Without the scale, the scores are large from the start, so the softmax gives almost "
+            "everything to one key. Its gradient is then close to 0, and the model hardly learns."
         )
     if not settings.mask:
         head, score = _best_next(last)
         return (
-            f"**It reads the answer.** Without a mask {head} puts {percent(score)} of its weight "
-            "on the next token. A model that writes has none: with the mask back, the loss is "
-            f"{last.loss_writing:.2f}."
+            f"**It peeks at the answer.** Without a mask, {head} puts {percent(score)} of its "
+            "weight on the next token. When a model writes, that token doesn't exist yet. With the "
+            f"mask back on, the loss is {last.loss_writing:.2f}."
         )
     if last.loss_unseen > HALF:
         seen = float(last.induction_trained.max())
         return (
-            "**It learned a distance, not a rule.** Where it was trained, the best induction score "
-            f"is {seen:.2f}. At distances never trained on it is {last.best_induction[1]:.2f}, and "
-            f"the loss is {last.loss_unseen:.2f}."
+            "**It learned a distance, not a rule.** At distances from training, the best induction "
+            f"score is {seen:.2f}. At unseen distances it's {last.best_induction[1]:.2f}, and the "
+            f"loss is {last.loss_unseen:.2f}."
         )
     return (
-        f"At distances never trained on, {last.right:.0%} of the guesses are right: the heads "
-        "search for a token, not for a place."
+        f"At unseen distances, {last.right:.0%} of the guesses are right, so the heads search for "
+        "a token and not for a fixed position."
     )
 
 

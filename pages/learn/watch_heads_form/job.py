@@ -1,7 +1,7 @@
-"""A run as a job: a model that learns in this process, step by step, and can be paused.
+"""A training run as a job that can be paused.
 
-Runs are cached, and a visitor holds the number of one. Pausing ends the job, which gives its place
-in the queue and its slot to others; playing on is a new job with the same run.
+Runs are cached, and each visitor keeps the number of a run. Pausing ends the job and frees its
+queue position and compute slot; resuming starts a new job with the same run.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ from serving.limits import MAX_FORMING_STEPS, MIB
 if TYPE_CHECKING:
     from pages.learn.watch_heads_form.experiment.training import HeadTraining
 
-# 39,000 weights with their gradients and AdamW's two averages take 0.6 MB; 81 moments of 16 maps of
-# 32 x 32 weights, a byte each and unmasked, 1.3 MB.
+# 39,000 weights, their gradients and AdamW's two averages take 0.6 MB; 81 moments of 16 maps with
+# 32 x 32 unmasked weights, one byte each, take 1.3 MB.
 RUN_BYTES = 2 * MIB
 
 _numbers = itertools.count(1)
 
 
 def _go_on() -> None:
-    """Nobody can stop a run that belongs to no job."""
+    """Do nothing: a run without a job can't be stopped."""
 
 
 class TrainingRun:
-    """A model in training and what it has shown; only the worker of the queue changes it."""
+    """A model in training and its measurements; only the queue's worker changes it."""
 
     def __init__(self, settings: TrainingSettings) -> None:
         self.recording = TrainingHistory(settings)
         self._training: HeadTraining | None = None
 
     def begin(self, check_stop: Callable[[], None] = _go_on) -> None:
-        """Make the model if there is none, and measure it if that is due."""
+        """Create the model if needed, and measure it if a measurement is due."""
         if self._training is None:
             self._training = self._new()
         self._measure(check_stop)
 
     def step(self, check_stop: Callable[[], None] = _go_on) -> None:
-        """Take one step, and measure if that is due."""
+        """Take one training step, and measure if a measurement is due."""
         assert self._training is not None
         self._training.step()
         self._measure(check_stop)
 
     @property
     def n_steps(self) -> int:
-        """How many steps were taken."""
+        """The number of steps taken so far."""
         return 0 if self._training is None else self._training.n_steps
 
     def _new(self) -> HeadTraining:
@@ -71,8 +71,8 @@ class TrainingRun:
     def _measure(self, check_stop: Callable[[], None]) -> None:
         """Measure before the first step and after every tenth, once each.
 
-        Nothing is written down if check_stop raises: who has paused a run sees nothing new of it.
-        What was due is then measured when the run goes on.
+        Nothing is recorded if check_stop raises, so the picture of a paused run doesn't change.
+        The missed measurement is made when the run resumes.
         """
         assert self._training is not None
         moments = self.recording.moments
@@ -86,13 +86,13 @@ class TrainingRun:
 
 @cached(key=lambda number, settings=None: number, size=lambda _: RUN_BYTES)
 def run(number: int, settings: TrainingSettings) -> TrainingRun:
-    """The run with this number, made if it is new."""
+    """The run with this number, created if it's new."""
     return TrainingRun(settings)
 
 
 @contextmanager
 def _slot() -> Iterator[None]:
-    """A compute slot on one core: a second thread slows so small a model down."""
+    """Take a compute slot, and use one core: a second thread slows such a small model down."""
     import torch
 
     with compute.slot():
@@ -101,19 +101,19 @@ def _slot() -> Iterator[None]:
 
 
 def new_number() -> int:
-    """A number that no run has had yet."""
+    """A number for a new run."""
     return next(_numbers)
 
 
 class FormingJob(Work):
-    """Goes on with a run until it is over or stopped; every step takes a compute slot."""
+    """Continue a run until it ends or is stopped; every step takes a compute slot."""
 
     def __init__(self, number: int, settings: TrainingSettings) -> None:
         super().__init__()
         self.number, self.settings = number, settings
 
     def work(self) -> None:
-        """Train, on the worker's thread. A run that was forgotten begins anew."""
+        """Train on the worker's thread; a run evicted from the cache starts over."""
         current = run(self.number, self.settings)
         with _slot():
             current.begin(self.check_stop)

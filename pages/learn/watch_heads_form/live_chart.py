@@ -1,7 +1,7 @@
-"""The losses and the scores of a run, repainted twice a second while it learns.
+"""Charts of a run's losses and scores, redrawn twice a second during training.
 
-Vega-Lite dictionaries and not Altair charts: each time the numbers are others, and checking an
-Altair chart against its schema takes time from the very model that learns.
+These are Vega-Lite dictionaries instead of Altair charts, because Altair validates every new chart
+against its schema, and that slows down the training.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ui.charts.style import BLUE, GREEN, GREY, PURPLE, VERMILLION
 
 TRAINED, UNSEEN = "trained distances", "unseen distances"
 PREVIOUS, INDUCTION = "L0: previous token", "L1: induction"
-LOSS_HEIGHT, SCORE_HEIGHT = 215, 225  # of the whole picture, its axes included
+LOSS_HEIGHT, SCORE_HEIGHT = 215, 225  # of the whole chart, including axes
 
 
 def losses(recording: TrainingHistory) -> dict[str, Any]:
-    """Both losses by step, what a blind guess costs, and where the loss dropped."""
+    """Chart both losses by step, the loss of a blind guess, and the step of the drop."""
     rows = [
         {"step": m.step, "distances": name, "value": round(loss, 4)}
         for m in recording.moments
@@ -35,7 +35,7 @@ def losses(recording: TrainingHistory) -> dict[str, Any]:
 
 
 def scores(recording: TrainingHistory) -> dict[str, Any]:
-    """The previous-token scores of layer 0 and the induction scores of layer 1, a line a head."""
+    """Chart previous-token scores of layer 0 and induction scores of layer 1, one line per head."""
     rows = [
         {"step": m.step, "score": name, "head": str(HeadId(layer, head)), "value": round(score, 4)}
         for m in recording.moments
@@ -51,14 +51,14 @@ def scores(recording: TrainingHistory) -> dict[str, Any]:
 def _lines(
     rows: list[dict[str, Any]], series: str, title: str, colours: dict[str, str], span: list[float]
 ) -> dict[str, Any]:
-    """Lines over all steps of a whole run, so that the picture keeps its scale while it fills."""
+    """Lines on an axis for a whole run, so that the scale doesn't change during training."""
     return {
         "data": {"values": rows},
-        # no reader is told of an empty picture
+        # hide an empty chart from screen readers
         "mark": {"type": "line", "strokeWidth": 1.5, "aria": bool(rows)},
         "encoding": {
             "x": {
-                "field": "step", "type": "quantitative", "title": "after step",
+                "field": "step", "type": "quantitative", "title": "training step",
                 "scale": {"domain": [0, MAX_FORMING_STEPS], "nice": False},
             },
             "y": {
@@ -73,7 +73,7 @@ def _lines(
             },
             "tooltip": [
                 {"field": series, "title": series},
-                {"field": "step", "title": "after step"},
+                {"field": "step", "title": "training step"},
                 {"field": "value", "title": title, "format": ".3f"},
             ],
         },
@@ -81,7 +81,7 @@ def _lines(
 
 
 def _drop(recording: TrainingHistory) -> list[dict[str, Any]]:
-    """A line at the step at which the loss had dropped, if it has."""
+    """A vertical line at the step of the drop, if there was one."""
     drop = recording.drop
     if drop is None:
         return []

@@ -1,4 +1,4 @@
-"""The maps of all heads at one moment, and which score stands above each."""
+"""Attention maps of all heads at one step, each with its score."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ SCORES = ("Previous-token score", "Induction score", "Next-token score")
 
 
 def draw(recording: TrainingHistory, moment: Moment, title: str, *, key: str) -> None:
-    """Draw the maps of a moment whose weights were kept; `title` says whose run it is.
+    """Draw the maps of a moment with stored weights.
 
-    The score above a head of layer 0 is its previous-token score, above one of layer 1 its
-    induction score at unseen distances. Without a mask a head of layer 0 shows its score on the
-    next token.
+    Heads of layer 0 show their previous-token score, or without a mask their next-token score.
+    Heads of layer 1 show their induction score at unseen distances.
     """
     causal = recording.settings.mask
     assert moment.codes is not None
@@ -30,7 +29,7 @@ def draw(recording: TrainingHistory, moment: Moment, title: str, *, key: str) ->
 
 @cache
 def probe_tokens() -> tuple[list[str], int, int]:
-    """The tokens of the probe, where its first copy begins, and how far behind the repeat lies."""
+    """The probe's tokens, the start of its first copy, and the distance to the repeat."""
     from pages.learn.watch_heads_form.experiment.sequences import probe
 
     repeats = probe()

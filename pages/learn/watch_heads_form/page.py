@@ -1,4 +1,4 @@
-"""Watch heads form: a small model learns to copy from a repeat, and its heads take shape."""
+"""The page "Watch heads form": a small model learns to copy repeats while you watch."""
 
 import streamlit as st
 
@@ -15,21 +15,22 @@ VARY, SAME = "They vary", "The same every time"
 
 st.title("Watch heads form")
 st.markdown(
-    "To learn from its prompt, a model must look up what followed a token earlier. No head can do "
-    "that alone. **Two layers can**, and nobody builds it in: press **Play** and watch."
+    "Once you've read “Harry Potter”, a second “Harry” makes you expect “Potter”. No single head "
+    "can do that, but **two layers of heads learn it on their own**. Press **Play** and watch them "
+    "form."
 )
 
 left, right = controls.row(2, 3, align="bottom")
 with left:
     distances = linked(
         st.segmented_control,
-        "Distances of the repeats",
+        "Repeat distances",
         (VARY, SAME),
         default=VARY,
         required=True,
         key="watch_heads_form_distances",
-        help="How many tokens after its first copy a segment comes again. The same distance every "
-        "time is a trap: what does the model learn then?",
+        help="The number of tokens between a segment and its repeat. If it's the same every time, "
+        "the model can cheat. What does it learn then?",
     )
 with right:
     row = st.container(horizontal=True, gap="small")
@@ -40,28 +41,27 @@ with right:
             HEADS,
             4,
             key="watch_heads_form_heads",
-            help="All together have 64 numbers: more heads are smaller ones.",
+            help="The heads of a layer share 64 numbers, so more heads means smaller heads.",
         )
         seed = controls.seed(
             "Seed",
             "watch_heads_form_seed",
             0,
-            help="What the weights and the sequences are drawn from. The same seed gives the same "
-            "run.",
+            help="Sets the random initial weights and sequences. The same seed gives the same run.",
         )
         mask = linked(
             st.toggle,
             "Mask",
             True,
             key="watch_heads_form_mask",
-            help="Off: every token also sees those that come after it.",
+            help="If off, every token also sees the tokens after it.",
         )
         scale = linked(
             st.toggle,
             "Scale",
             True,
             key="watch_heads_form_scale",
-            help="Off: scores are not divided by the root of the head size.",
+            help="If off, scores aren't divided by the square root of the head size.",
         )
         dropout = linked(
             st.select_slider,
@@ -69,7 +69,7 @@ with right:
             DROPOUTS,
             0.0,
             key="watch_heads_form_dropout",
-            help="The share of attention weights that a step of training leaves out.",
+            help="The share of attention weights that each training step sets to 0.",
         )
 chosen = TrainingSettings(n_heads, seed, mask, scale, dropout, distances == SAME)
 with row:
@@ -89,15 +89,15 @@ if sections.NUMBERS in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **The texts**: 48 tokens (fewer in the picture), drawn from 32 different ones. A "
-        "segment of 6 to 22 comes twice. The loss counts the repeat only: nobody can guess the "
-        "rest.\n"
-        "- **Never trained on**: distances 9, 13, 17 and 21.\n"
-        "- **The model**: two attention layers of 64 numbers a token, rotary positions, and no "
+        "- **The texts** are 48 random tokens (32 in the picture) from a vocabulary of 32. A "
+        "segment of 6 to 22 tokens appears twice. The loss counts only the repeat, because the "
+        "rest can't be predicted.\n"
+        "- **Unseen distances**: 9, 13, 17 and 21 never occur in training.\n"
+        "- **The model** has two attention layers, 64 numbers per token, rotary positions, and no "
         "feed-forward network.\n"
-        "- **Large models** show the same: as induction heads form, the loss drops ([Olsson et al. "
-        "2022](https://arxiv.org/abs/2209.11895)). Why it takes two layers: [Elhage et al. "
-        "2021](https://transformer-circuits.pub/2021/framework/index.html). The page Heads can "
-        "order the heads of real models by Induction."
+        "- **Large models** do the same: their loss drops when induction heads form ([Olsson et "
+        "al. 2022](https://arxiv.org/abs/2209.11895)). [Elhage et al. "
+        "2021](https://transformer-circuits.pub/2021/framework/index.html) explain why it takes "
+        "two layers. On the page Heads, you can sort a real model's heads by induction score."
     )
 quiz("watch_heads_form", questions)

@@ -1,4 +1,4 @@
-"""The questions of the page "Watch heads form", answered by its stored runs and its sequences."""
+"""Quiz questions of the page "Watch heads form", answered by its stored runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui.widgets.questions import Question, nearest
 
 @cached(key=lambda: "watch_heads_form")
 def questions() -> list[Question]:
-    """Three questions: where an induction head looks, the trap, and the mask."""
+    """Build three questions: where an induction head looks, fixed distances, and the mask."""
     return [_looks(), _trap(), _mask()]
 
 
@@ -18,12 +18,12 @@ def _looks() -> Question:
     labels, start, n = maps.probe_tokens()
     token, before, behind = labels[start + 1], labels[start], labels[start + 2]
     return Question(
-        ask=f"In the sequence `{' '.join(labels[start : start + 4])} …` the token `{token}` comes "
-        "again later. At which token does an induction head look from there?",
+        ask=f"In the sequence `{' '.join(labels[start : start + 4])} …`, the token `{token}` "
+        "appears again later. From there, which token does an induction head attend to?",
         right=f"`{behind}`, the token after the first `{token}`",
         wrong=(f"the first `{token}`", f"`{before}`, the token before the first `{token}`"),
-        because=f"It looks at position {start + 2} of the probe, and copies `{behind}` as its "
-        "guess for what comes next.",
+        because=f"It attends to position {start + 2} and copies `{behind}` as its prediction for "
+        "the next token.",
     )
 
 
@@ -33,17 +33,18 @@ def _trap() -> Question:
         run.loss_unseen,
         {
             "almost 0, as in training": 0.0,
-            "that of a blind guess": BLIND_GUESS,
-            "far above that of a blind guess": 3 * BLIND_GUESS,
+            "the same as a blind guess": BLIND_GUESS,
+            "much larger than a blind guess": 3 * BLIND_GUESS,
         },
     )
     return Question(
         ask="A model is trained on repeats that always come 12 tokens later. How large is its loss "
-        "where they come 9, 13, 17 or 21 tokens later?",
+        "if they come 9, 13, 17 or 21 tokens later?",
         right=right,
         wrong=wrong,
-        because=f"The stored run has {run.loss_trained:.2f} in training and {run.loss_unseen:.2f} "
-        f"there; a blind guess costs {BLIND_GUESS:.2f}. It is sure of a wrong token.",
+        because=f"In the stored run, the loss is {run.loss_trained:.2f} at the trained distance "
+        f"but {run.loss_unseen:.2f} at the others, because the model confidently predicts the "
+        f"wrong token. A blind guess has a loss of {BLIND_GUESS:.2f}.",
     )
 
 
@@ -51,13 +52,13 @@ def _mask() -> Question:
     run = stored.stored().runs["mask off"].moments[-1]
     right, wrong = nearest(
         run.loss_writing - run.loss_unseen,
-        {"It stays as it is": 0.0, "It grows": BLIND_GUESS, "It falls": -BLIND_GUESS},
+        {"It stays the same": 0.0, "It rises": BLIND_GUESS, "It falls": -BLIND_GUESS},
     )
     return Question(
-        ask="A model was trained without the mask. What happens to its loss when it has to write, "
-        "and the next token is not there yet?",
+        ask="A model was trained without a mask. What happens to its loss when it has to write, so "
+        "the next token doesn't exist yet?",
         right=right,
         wrong=wrong,
-        because=f"In the stored run it goes from {run.loss_unseen:.2f} to {run.loss_writing:.2f}: "
-        "the model had only learned to read the answer.",
+        because=f"In the stored run it goes from {run.loss_unseen:.2f} to {run.loss_writing:.2f}, "
+        "because the model had only learned to peek at the answer.",
     )

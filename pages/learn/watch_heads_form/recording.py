@@ -1,4 +1,4 @@
-"""What a run has shown so far: losses and scores by step, and the weights on the probe sequence."""
+"""The history of a run: losses and scores by step, and the weights on the probe sequence."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 HEADS = (1, 2, 4, 8)
 DROPOUTS = (0.0, 0.1, 0.2, 0.5)
 EVERY = 10  # steps between two measurements
-TOKENS = "abcdefghijklmnopqrstuvwxyz012345"  # what the 32 tokens are called on this page
-BLIND_GUESS = math.log(len(TOKENS))  # the loss of giving every token the same probability
+TOKENS = "abcdefghijklmnopqrstuvwxyz012345"  # the names of the 32 tokens on this page
+BLIND_GUESS = math.log(len(TOKENS))  # the loss if every token gets the same probability
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What a visitor chooses. The same settings give the same run.
+    """The visitor's choices; the same settings give the same run.
 
-    one_distance: the trap, in which the repeat always lies as far behind.
+    one_distance: whether the distance to the repeat is always the same.
     """
 
     n_heads: int = 4
@@ -41,7 +41,7 @@ class TrainingSettings:
     def summary(self) -> str:
         """The settings in words."""
         parts = [
-            f"{self.n_heads} head{'s' if self.n_heads > 1 else ''} a layer",
+            f"{self.n_heads} head{'s' if self.n_heads > 1 else ''} per layer",
             f"seed {self.seed}",
         ]
         parts += ["the same distance every time"] * self.one_distance
@@ -52,10 +52,10 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class Moment:
-    """The measurement after so many steps, as `attention_core` describes its fields.
+    """The measurement after `step` steps; for its fields see `Measurement`.
 
-    Scores are arrays (layers, heads). codes: the weights on the probe, coded for the browser; None
-    where a stored run leaves them out.
+    Scores are arrays (layers, heads). codes: the weights on the probe, encoded for the browser;
+    None if a stored run omits them.
     """
 
     step: int
@@ -82,29 +82,29 @@ class Moment:
 
 @dataclass
 class TrainingHistory:
-    """The moments of a run, the first one before any step."""
+    """The moments of a run, starting before the first step."""
 
     settings: TrainingSettings
     moments: list[Moment] = field(default_factory=list)
 
     @property
     def drop(self) -> Moment | None:
-        """The first moment at which the loss on trained distances is below half a blind guess's."""
+        """The first moment with a loss on trained distances below half of a blind guess's."""
         return next((m for m in self.moments if m.loss_trained < BLIND_GUESS / 2), None)
 
     @property
     def drawn(self) -> dict[int, Moment]:
-        """The moments whose weights were kept, by their step."""
+        """The moments with stored weights, by step."""
         return {m.step: m for m in self.moments if m.codes is not None}
 
     @property
     def over(self) -> bool:
-        """Whether all steps were taken."""
+        """Whether the run has taken all its steps."""
         return bool(self.moments) and self.moments[-1].step >= MAX_FORMING_STEPS
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a moment: both losses, and the scores of every head."""
+        """One row per moment: losses, and the scores of every head."""
         rows = []
         for m in self.moments:
             row: dict[str, float] = {
@@ -127,7 +127,7 @@ class TrainingHistory:
 
 
 def moment(step: int, measured: Measurement, *, causal: bool) -> Moment:
-    """A measurement with its weights coded: bytes instead of float32, a few kilobytes."""
+    """Encode a measurement's weights as bytes instead of float32, a few kilobytes."""
     from ui.canvas.codes import coded
 
     return Moment(

@@ -1,6 +1,6 @@
-"""Runs that were made beforehand: the one that the page opens on, and one for each switch.
+"""Stored runs: the one that the page shows first, and one for each switch.
 
-They lie in `stored_runs.json`, which names their machine and their day. To make them anew:
+They are stored in `stored_runs.json` with their machine and date. To regenerate them, run
 `python -m pages.learn.watch_heads_form.stored`.
 """
 
@@ -25,14 +25,14 @@ from ui.canvas.codes import Codes
 
 FILE = Path(__file__).with_name("stored_runs.json")
 RUNS = {
-    "as it is": TrainingSettings(),
+    "default settings": TrainingSettings(),
     "the same distance every time": TrainingSettings(one_distance=True),
     "mask off": TrainingSettings(mask=False),
     "scale off": TrainingSettings(scale=False),
     "dropout 0.5": TrainingSettings(dropout=0.5),
 }
-USUAL = "as it is"
-# steps whose maps are stored for the usual run: closer together where the heads form
+USUAL = "default settings"
+# steps with stored maps in the default run, closer together while the heads form
 DRAWN = {*range(0, 100, 50), *range(100, 400, 20), *range(400, MAX_FORMING_STEPS + 1, 100)}
 NUMBERS = (
     "loss, trained",
@@ -46,7 +46,7 @@ _SCORES = ("previous", "induction", "induction_trained", "next")
 
 @dataclass(frozen=True)
 class Stored:
-    """All stored runs by their names in `RUNS`, the machine that made them, and the day."""
+    """All stored runs by their names in `RUNS`, with their machine and date."""
 
     runs: dict[str, TrainingHistory]
     machine: str
@@ -54,14 +54,14 @@ class Stored:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a run: when the loss dropped, and what the last measurement says."""
+        """One row per run: the step of the drop, and the last measurement."""
         rows = []
         for name, recording in self.runs.items():
             last, drop = recording.moments[-1], recording.drop
             rows.append(
                 {
                     "run": name,
-                    "dropped at step": "never" if drop is None else str(drop.step),
+                    "loss dropped at step": "never" if drop is None else str(drop.step),
                     "loss, trained": last.loss_trained,
                     "loss, unseen": last.loss_unseen,
                     "loss when writing": last.loss_writing,
@@ -74,14 +74,14 @@ class Stored:
 
 @cache
 def stored() -> Stored:
-    """The stored runs."""
+    """Load the stored runs."""
     fields = json.loads(FILE.read_text(encoding="utf-8"))
     runs = {name: _recording(run) for name, run in fields["runs"].items()}
     return Stored(runs, fields["machine"], fields["day"])
 
 
 def to_json(runs: dict[str, TrainingHistory], machine: str, day: str) -> str:
-    """Runs as text: numbers with four digits, codes as base64."""
+    """Convert runs to JSON: numbers with four decimals, codes as base64."""
     written = {
         name: {"settings": asdict(run.settings), "moments": [_written(m) for m in run.moments]}
         for name, run in runs.items()
@@ -96,7 +96,7 @@ def _written(moment: Moment) -> dict[str, Any]:
             name: round(getattr(moment, name), 4)
             for name in ("loss_trained", "loss_unseen", "right", "loss_writing")
         },
-        # a score that the mask makes impossible is no number, which JSON does not have
+        # scores that the mask makes impossible are NaN, which JSON doesn't have
         **{
             name: [[None if np.isnan(s) else round(s, 4) for s in row] for row in scores.tolist()]
             for name in _SCORES
@@ -127,7 +127,7 @@ def _recording(run: dict[str, Any]) -> TrainingHistory:
 
 
 def _thinned(recording: TrainingHistory, *, maps: bool) -> TrainingHistory:
-    """What is stored of a run: of the usual one some maps, of the others the drop and the end."""
+    """Cut a run to what is stored: some maps with `maps`, otherwise only the drop and the end."""
     if maps:
         moments = [m if m.step in DRAWN else replace(m, codes=None) for m in recording.moments]
     else:
@@ -137,7 +137,7 @@ def _thinned(recording: TrainingHistory, *, maps: bool) -> TrainingHistory:
 
 
 def main() -> None:
-    """Make all runs and write the file."""
+    """Train all runs and write the file."""
     import torch
 
     torch.set_num_threads(1)

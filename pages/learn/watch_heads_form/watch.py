@@ -1,4 +1,4 @@
-"""The run of this visitor: the buttons that play and pause it, and its picture while it learns."""
+"""The visitor's run: buttons to start and pause it, and its live picture."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ui.widgets import job_view, messages
 
 _JOB, _REFUSED = "watch_heads_form_job", "watch_heads_form_refused"
 FORGOTTEN = (
-    "This run was forgotten, because many others run here. Press Play to begin a new one with the "
-    "same settings: the same seed gives the same run."
+    "This run was deleted to free memory for other visitors. Press Play to repeat it: the same "
+    "settings and seed give the same run."
 )
 
 
 def buttons(settings: TrainingSettings) -> None:
-    """Play, Pause and From the start; they stay where they are, whatever runs."""
+    """Show Play, Pause and Restart; all three are always visible, so that they don't move."""
     mine = _job()
     live = mine is not None and mine.live
     run = None if mine is None else job.run.peek(mine.number)
@@ -31,7 +31,7 @@ def buttons(settings: TrainingSettings) -> None:
     unfinished = mine is not None and mine.state != "done"
     goes_on = same and unfinished and run is not None and bool(run.recording.moments)
     st.button(
-        "Play on" if goes_on and not live else "Play",
+        "Resume" if goes_on and not live else "Play",
         type="primary",
         icon=":material/play_arrow:",
         key="watch_heads_form_play",
@@ -48,7 +48,7 @@ def buttons(settings: TrainingSettings) -> None:
         disabled=not live,
     )
     st.button(
-        "From the start",
+        "Restart",
         icon=":material/replay:",
         key="watch_heads_form_again",
         on_click=_start,
@@ -59,7 +59,7 @@ def buttons(settings: TrainingSettings) -> None:
 
 
 def show(settings: TrainingSettings) -> TrainingHistory:
-    """The picture: of this visitor's run if there is one, else of the stored run."""
+    """Draw the visitor's run, or the stored run if there is none, and return it."""
     mine = _job()
     live = mine is not None and mine.live
     if mine is not None and live:
@@ -72,7 +72,7 @@ def show(settings: TrainingSettings) -> TrainingHistory:
 
 
 def is_stored(recording: TrainingHistory) -> bool:
-    """Whether this is the stored run."""
+    """Whether this is the stored default run."""
     return recording is stored.stored().runs[stored.USUAL]
 
 
@@ -89,45 +89,49 @@ def _picture(
     settings: TrainingSettings,
     below: Callable[[], None],
 ) -> None:
-    """Maps at the left with what chooses or tells the step below them; the charts at the right."""
+    """Draw the maps, with `below` under them, and the charts on their right."""
     left, right = st.columns([5, 4], gap="medium")
     with left:
         title = f"{_whose(recording)}, after step {moment.step}"
         maps.draw(recording, moment, title, key="watch_heads_form_maps")
-        with st.container(height=84, border=False):  # the charts and maps stay where they are
+        with st.container(height=84, border=False):  # a fixed height, so that nothing moves
             below()
     with right:
         show_live(live_chart.losses(recording), key="watch_heads_form_losses")
         show_live(live_chart.scores(recording), key="watch_heads_form_scores")
-        with st.container(key="watch_heads_form_note"):  # all notes are as high as the longest
+        with st.container(key="watch_heads_form_note"):  # has a fixed height
             _note(mine, settings)
-    with st.container(key="watch_heads_form_found"):  # as high from the start as it gets
+    with st.container(key="watch_heads_form_found"):  # has a fixed height
         st.markdown(f"{findings.dropped(recording)} {findings.learned(recording)}")
 
 
 def _step_key(recording: TrainingHistory) -> str:
-    """Another slider for another run, so that each opens at its last step."""
+    """A slider key per run, so that each slider starts at the run's last step."""
     return f"watch_heads_form_step_{recording.settings}_{len(recording.moments)}"
 
 
 def _moment(recording: TrainingHistory) -> Moment:
-    """What the slider stands at; it is below the maps, and whatever is below waits for them."""
+    """The moment chosen with the slider, read before it's drawn because it is below the maps."""
     drawn = recording.drawn
     return drawn[st.session_state.get(_step_key(recording), list(drawn)[-1])]
 
 
 def _steps(recording: TrainingHistory) -> None:
-    """A slider over the steps whose maps were kept."""
+    """Show a slider over the steps with stored maps."""
     steps = list(recording.drawn)
     st.select_slider("Maps after step", steps, steps[-1], key=_step_key(recording))
 
 
 def _progress(mine: FormingJob) -> None:
-    """How far the run is, or how long it has to wait."""
+    """Show the run's progress, or its queue position."""
     run = job.run.peek(mine.number)
     n_steps = 0 if run is None else run.n_steps
     ahead = mine.ahead
-    note = f"Waiting: {ahead} ahead of you." if ahead else f"{n_steps} of {MAX_FORMING_STEPS} steps"
+    note = (
+        f"Waiting for {ahead} other run{'s' * (ahead != 1)}"
+        if ahead
+        else f"{n_steps} of {MAX_FORMING_STEPS} steps"
+    )
     st.progress(n_steps / MAX_FORMING_STEPS, text=note)
 
 
@@ -138,18 +142,18 @@ def _note(mine: FormingJob | None, settings: TrainingSettings) -> None:
     elif mine is None:
         kept = stored.stored()
         if settings == kept.runs[stored.USUAL].settings:
-            text = "**Play** trains a model of your own here: it takes under a minute."
+            text = "Press **Play** to train your own model. It takes less than a minute."
         else:
-            text = "It has other settings than yours: **Play** trains a model with yours."
-        st.markdown(f":small[A stored run ({kept.machine}; {kept.day}). {text}]")
+            text = "It doesn't use your settings. Press **Play** to train a model with them."
+        st.markdown(f":small[This is a stored run ({kept.machine}; {kept.day}). {text}]")
     elif mine.error:
         messages.problem(mine.error)
     elif not mine.live and job.run.peek(mine.number) is None:
         messages.problem(FORGOTTEN)
     elif mine.settings != settings:
-        st.markdown(":small[You changed the settings: **Play** begins a new run with them.]")
+        st.markdown(":small[You changed the settings. Press **Play** to start a new run.]")
     else:
-        st.markdown(f":small[This run: {mine.settings.summary}.]")
+        st.markdown(f":small[Settings of this run: {mine.settings.summary}.]")
 
 
 def _whose(recording: TrainingHistory) -> str:
@@ -169,7 +173,7 @@ def _job() -> FormingJob | None:
 
 
 def _start(settings: TrainingSettings, *, anew: bool) -> None:
-    """Queue a run in place of this visitor's earlier job: a new one, or the paused one's rest."""
+    """Queue a new run, or the rest of a paused one, instead of the visitor's earlier job."""
     before = _job()
     number = job.new_number() if anew or before is None else before.number
     mine = FormingJob(number, settings)

@@ -23,21 +23,21 @@ HEIGHT = 300
 
 
 def loss_chart(table: pd.DataFrame) -> alt.Chart:
-    """The loss before the first step and after each: `numbers.losses`."""
-    room = alt.Scale(domain=[0, 1.1 * float(table["loss"].max())])  # for the first point, whole
+    """Chart the loss before the first step and after each step, from `numbers.losses`."""
+    scale = alt.Scale(domain=[0, 1.1 * float(table["loss"].max())])  # so that no point is cut off
     return (
         alt.Chart(table, height=150)
         .mark_line(color=style.BLUE, point=alt.OverlayMarkDef(size=60))
         .encode(
-            alt.X("step:O", title="after step", axis=alt.Axis(labelAngle=0)),
-            alt.Y("loss:Q", title="loss", scale=room, axis=alt.Axis(tickCount=4)),
+            alt.X("step:O", title="training step", axis=alt.Axis(labelAngle=0)),
+            alt.Y("loss:Q", title="loss", scale=scale, axis=alt.Axis(tickCount=4)),
             tooltip=[alt.Tooltip("step:O"), alt.Tooltip("loss:Q", format=".4f")],
         )
     )
 
 
 def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """How far each kind of matrix moved in each layer, relative to its length: `numbers.parts`."""
+    """Chart the relative change of each kind of matrix by layer, from `numbers.parts`."""
     in_layers = table[(table["layer"] >= 0) & (table[MOVED] > 0) & np.isfinite(table[MOVED])]
     kinds = [kind for kind in COLOURS if kind in set(in_layers["kind"])]
     return (
@@ -74,17 +74,17 @@ def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
 
 
 def positions_chart(table: pd.DataFrame) -> alt.Chart:
-    """The loss of every position, before the steps and after them: `numbers.positions`."""
+    """Chart each position's loss before and after training, from `numbers.positions`."""
     return pairs_of_bars(
-        table[["position", "must say", BEFORE, AFTER]],
+        table[["position", "next token", BEFORE, AFTER]],
         (BEFORE, AFTER),
-        list(table["must say"]),
-        of="the next token",
+        list(table["next token"]),
+        of="next token",
         kind="when",
         value="loss",
         tooltip=[
             alt.Tooltip("position:O"),
-            alt.Tooltip("must say:N", title="next token"),
+            alt.Tooltip("next token:N"),
             alt.Tooltip("when:N"),
             alt.Tooltip("loss:Q", format=".4f"),
         ],

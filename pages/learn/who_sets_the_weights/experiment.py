@@ -1,8 +1,8 @@
 """Steps of gradient descent on one text, and how the loss reaches the matrices of one head.
 
-A `Training` changes a copy of a model's weights, never the model's own. Each matrix is changed as
-soon as its gradient is known, and the gradient is then forgotten: beside the copy there is at no
-time more than the gradients of one part of the model.
+A `Training` changes a copy of a model's weights, never the model itself. Each matrix is updated as
+soon as its gradient is known, and the gradient is then deleted, so only the gradients of one part
+of the model are in memory at a time.
 
 Dimension letters: T tokens, L layers, H query heads, H_kv key/value heads, D head size, C width,
 V vocabulary.
@@ -37,10 +37,10 @@ Part = tuple[int | None, str]  # the layer (None: in no layer) and the kind of s
 
 @dataclass(frozen=True)
 class PassSummary:
-    """What one pass over a text shows of a model.
+    """The results of one pass over a text.
 
-    losses: -log of the probability of each next token, (T - 1). weights: (L, H, T, T). keys:
-    (L, H_kv, T, D), as attention reads them.
+    losses: the negative log probability of each next token, (T - 1). weights: (L, H, T, T). keys:
+    (L, H_kv, T, D), as attention uses them.
     """
 
     losses: Tensor
@@ -49,19 +49,19 @@ class PassSummary:
 
     @property
     def loss(self) -> float:
-        """The mean of the losses: the number that a step makes smaller, or larger."""
+        """The mean of the losses."""
         return float(self.losses.mean())
 
 
 @dataclass(frozen=True)
 class Signal:
-    """How long the gradient of the loss is at every tensor between the loss and W_q.
+    """The length of the loss's gradient at every tensor between the loss and W_q.
 
-    Lengths (square roots of sums of squares): of the logits (T, V) and the last states (T, C); by
-    layer (L,) of what leaves it and of what attention adds to it, (T, C) each; by layer and head
-    (L, H) of the context (T, D), the weights (T, T), the scaled scores (T, T), the query behind
-    its rotation (T, D), and the columns of W_q that belong to the head (C, D).
-    score_gradients: the gradients of the scaled scores themselves, (L, H, T, T).
+    Lengths (square roots of sums of squares): of the logits (T, V) and the final hidden states
+    (T, C); by layer (L,) of the layer's output and of its attention's output, (T, C) each; by layer
+    and head (L, H) of the context (T, D), the weights (T, T), the scaled scores (T, T), the rotated
+    queries (T, D), and the head's columns of W_q (C, D).
+    score_gradients: the gradients of the scaled scores, (L, H, T, T).
     """
 
     logits: float
@@ -78,11 +78,11 @@ class Signal:
 
 @dataclass(frozen=True)
 class GradientStep:
-    """One step: what was read before it, the gradient of every part, what the pass kept.
+    """One step: the pass before it, each part's gradient, and the memory it needed.
 
-    gradients: the length of the gradient of each part. n_kept_bytes: bytes of the tensors that
-    autograd kept of the forward pass for the backward pass, without the weights, each memory once.
-    seconds: of both passes and the change of the weights.
+    gradients: the length of each part's gradient. n_kept_bytes: bytes of the tensors that autograd
+    stored for the backward pass, without the weights, counting shared memory once. seconds: of both
+    passes and the update.
     """
 
     before: PassSummary
@@ -94,7 +94,7 @@ class GradientStep:
 
 @dataclass(frozen=True)
 class PartChange:
-    """How far a part has moved: the numbers in it, its length before, the length of the change."""
+    """The change of a part: its size, its length before, and the length of the change."""
 
     n_numbers: int
     length: float
@@ -102,16 +102,16 @@ class PartChange:
 
     @property
     def share(self) -> float:
-        """The change relative to the length; 0 for a part that was and is 0."""
+        """The change relative to the length; 0 if both are 0."""
         return self.change / self.length if self.length else math.inf if self.change else 0.0
 
 
 class Training:
     """Gradient descent on one text, on a copy of a model in float32.
 
-    ids: (1, T), on the model's device. What is returned lies on the CPU.
-    Raises: ValueError, with the numbers, for a model that says no next token (no output matrix, or
-    not causal), one with latent attention, fewer than 2 tokens, or a learning rate that is not
+    ids: (1, T), on the model's device. All results are on the CPU.
+    Raises: ValueError for a model that doesn't predict the next token (no output matrix, or not
+    causal), a model with latent attention, fewer than 2 tokens, or a learning rate that isn't
     positive and finite.
     """
 
@@ -119,8 +119,9 @@ class Training:
         config = model.config
         if config.output == "none" or not config.causal or config.latent is not None:
             raise ValueError(
-                "a next-token loss needs a causal model with an output matrix and heads of their "
-                f"own, got output={config.output!r}, causal={config.causal}, latent={config.latent}"
+                "a next-token loss needs a causal model with an output matrix and without latent "
+                f"attention, got output={config.output!r}, causal={config.causal}, "
+                f"latent={config.latent}"
             )
         if ids.dim() != 2 or len(ids) != 1 or ids.shape[1] < 2:
             raise ValueError(
@@ -133,13 +134,13 @@ class Training:
 
     @torch.enable_grad()
     def step(self, hooks: Hooks = NO_HOOKS) -> GradientStep:
-        """Read the text, send the loss back, and move every matrix against its gradient.
+        """Run a forward and a backward pass, and move every matrix against its gradient.
 
-        new = old - learning_rate * gradient, which is torch's SGD without momentum.
+        new = old - learning_rate * gradient, which is PyTorch's SGD without momentum.
         """
         begin = time.perf_counter()
         gradients: dict[Part, float] = {}
-        of_w_q: dict[int, Tensor] = {}  # layer -> the length of W_q's gradient by head, (H,)
+        of_w_q: dict[int, Tensor] = {}  # layer -> length of W_q's gradient by head, (H,)
         config = self.model.config
 
         def move(name: str, parameter: Tensor) -> None:
@@ -172,13 +173,13 @@ class Training:
 
     @torch.no_grad()
     def read(self, hooks: Hooks = NO_HOOKS) -> PassSummary:
-        """What the copy makes of the text now."""
+        """Run a forward pass of the copy."""
         output = self.model(self.ids, record=True, hooks=hooks)
         return _reading(output, next_token_losses(output, self.ids))
 
     @torch.no_grad()
     def moved(self) -> dict[Part, PartChange]:
-        """How far every part of the copy is from the model's own weights now."""
+        """Compare every part of the copy with the original weights."""
         sums: dict[Part, list[float]] = {}
         changed = dict(self.model.named_parameters())
         for name, original in self._original.named_parameters():
@@ -196,19 +197,19 @@ class Training:
 
 
 def training_bytes(model: Transformer) -> int:
-    """Bytes of a copy in float32, and of the largest gradient that is held beside it.
+    """Bytes of a copy in float32, plus the largest gradients in memory at the same time.
 
-    The largest is that of the token table. Where it is the output matrix too, both uses have a
-    gradient, and they are added up: three of that size at once.
+    The token table has the largest gradient. If it's also the output matrix, there are the
+    gradients of both uses and their sum, so three of that size.
     """
     sizes = [parameter.numel() for parameter in model.parameters()]
     return torch.float32.itemsize * (sum(sizes) + 3 * max(sizes))
 
 
 def _copied(model: Transformer) -> Transformer:
-    """The same weights in float32 in one piece of memory, which goes back to the system at once.
+    """Copy the weights in float32 into a single allocation.
 
-    Many small pieces would stay with the process when they are freed.
+    It's returned to the system when it's freed; many small pieces would stay with the process.
     """
     sizes = {name: parameter.numel() for name, parameter in model.named_parameters()}
     device = next(model.parameters()).device
@@ -220,15 +221,15 @@ def _copied(model: Transformer) -> Transformer:
 
 
 def next_token_losses(output: TransformerOutput, ids: Tensor) -> Tensor:
-    """-log of the probability that each position gives to the token after it: (1, T) -> (T - 1)."""
+    """The negative log probability of each position's next token: (1, T) -> (T - 1)."""
     assert output.logits is not None
     return nn.functional.cross_entropy(output.logits[0, :-1], ids[0, 1:], reduction="none")
 
 
 def parts(name: str, tensor: Tensor, config: TransformerConfig) -> list[tuple[Part, Tensor]]:
-    """Which numbers of a parameter belong to which part; `tensor` is it, or its gradient.
+    """Split a parameter, or its gradient, into the parts it belongs to.
 
-    Queries, keys and values have one matrix, whose rows are split: ((H + 2 H_kv) D, C).
+    Queries, keys and values share one matrix, ((H + 2 H_kv) D, C), which is split by rows.
     """
     words = name.split(".")
     layer = int(words[1]) if words[0] == "blocks" else None
@@ -245,14 +246,14 @@ def parts(name: str, tensor: Tensor, config: TransformerConfig) -> list[tuple[Pa
 
 
 def query_gradient(score_gradient: Tensor, keys: Tensor, scale: float) -> Tensor:
-    """From the scaled scores to a head's query: (T, T) and keys (T, D) -> (T, D)."""
+    """The gradient of a head's queries from that of its scores: (T, T), keys (T, D) -> (T, D)."""
     return scale * score_gradient @ keys
 
 
 def w_q_gradient(x: Tensor, of_queries: Tensor, rotation: Rotation | None) -> Tensor:
-    """From a head's query to its columns of W_q: x (T, C) and (T, D) -> (C, D).
+    """The gradient of a head's columns of W_q from that of its queries: (T, D) -> (C, D).
 
-    x: what attention reads. A turned query's gradient is turned back first.
+    x: the input of attention, (T, C). The gradient of rotated queries is rotated back first.
     """
     if rotation is not None:
         cos, sin = rotation
@@ -261,7 +262,7 @@ def w_q_gradient(x: Tensor, of_queries: Tensor, rotation: Rotation | None) -> Te
 
 
 class _Watched:
-    """Keeps the gradients of the recorded tensors of a pass, once it is sent back."""
+    """Retain the gradients of a pass's recorded tensors during the backward pass."""
 
     def __init__(self, output: TransformerOutput) -> None:
         assert output.logits is not None
@@ -287,7 +288,7 @@ class _Watched:
         )
 
     def signal(self, w_q: Tensor) -> Signal:
-        """The lengths of what was kept; `w_q` those of the matrices, (L, H)."""
+        """Measure the gradients; `w_q`: the lengths of the matrices' gradients, (L, H)."""
         leaving, attention, context, weights, scores, queries = (
             torch.stack([_gradient(tensor)[0].cpu() for tensor in of_layers])
             for of_layers in zip(*map(self._of, self._layers), strict=True)
@@ -314,7 +315,7 @@ def _gradient(tensor: Tensor) -> Tensor:
 
 @contextmanager
 def _counted(model: nn.Module) -> Iterator[dict[int, int]]:
-    """Inside, the bytes of each memory that autograd keeps, by its address; weights left out."""
+    """Record the bytes of each memory block that autograd stores, except for weights."""
     kept: dict[int, int] = {}
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
 
@@ -322,7 +323,7 @@ def _counted(model: nn.Module) -> Iterator[dict[int, int]]:
         memory = tensor.untyped_storage()
         if memory.data_ptr() not in own:
             kept[memory.data_ptr()] = memory.nbytes()
-        return tensor.detach()  # the tensor itself would keep its own graph alive
+        return tensor.detach()  # the tensor itself would keep its graph alive
 
     def hand_back(tensor: Tensor) -> Tensor:
         return tensor

@@ -1,4 +1,4 @@
-"""The numbers of the page as tables."""
+"""The page's numbers as tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from serving import models, runs
 from serving.heads import HeadId
 from serving.limits import MAX_TRAINED_TOKENS
 from ui.text.isolated import isolated
-from ui.text.number_text import percent, written
+from ui.text.number_text import counted, percent, written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,12 +25,12 @@ MOVED = "change ÷ length"
 
 
 def losses(trained: FineTunedRun) -> pd.DataFrame:
-    """The loss before the first step and after each: columns `step`, `loss`."""
+    """The loss before the first step and after each step: columns `step`, `loss`."""
     return pd.DataFrame({"step": range(len(trained.losses)), "loss": trained.losses})
 
 
 def parts(trained: FineTunedRun) -> pd.DataFrame:
-    """A row for each part of the model: how long it is, its first gradient, how far it moved.
+    """One row per part of the model, with its length, its first gradient, and its change.
 
     Columns: `layer` (-1: in no layer), `kind`, `numbers`, `length`, `gradient`, `change`, `MOVED`.
     """
@@ -58,9 +58,9 @@ def _order(item: tuple[Part, object]) -> tuple[int, int]:
 
 
 def most_and_least(table: pd.DataFrame) -> tuple[str, str]:
-    """The parts in layers that moved most and least for their length, as a sentence names them.
+    """Name the parts in layers that moved most and least, relative to their length.
 
-    Parts that were 0 before have no length to compare with, and are left out.
+    Parts that were all zeros are left out, because they have no length to compare to.
     """
     in_layers = table[(table["layer"] >= 0) & np.isfinite(table[MOVED])]
     shares = in_layers[MOVED]
@@ -73,17 +73,17 @@ def _named(row: pd.Series) -> str:
 
 
 def positions(trained: FineTunedRun) -> pd.DataFrame:
-    """A row for each position that has a next token.
+    """One row per position that has a next token.
 
-    Columns: `position`, `reads up to`, `must say`, `BEFORE` and `AFTER` (losses), and the
-    probabilities of the right token, `p before` and `p after`.
+    Columns: `position`, `token`, `next token`, `BEFORE` and `AFTER` (losses), and the probabilities
+    of the correct token, `p before` and `p after`.
     """
     before, after = trained.first.before.losses.numpy(), trained.after.losses.numpy()
     return pd.DataFrame(
         {
             "position": range(len(before)),
-            "reads up to": trained.labels[:-1],
-            "must say": trained.labels[1:],
+            "token": trained.labels[:-1],
+            "next token": trained.labels[1:],
             BEFORE: before,
             AFTER: after,
             "p before": np.exp(-before),
@@ -94,7 +94,7 @@ def positions(trained: FineTunedRun) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class WeightsBeforeAfter:
-    """The weights of a head before and after all steps, (T, T), and a sentence about them."""
+    """A head's weights before and after training, (T, T), and a sentence about them."""
 
     before: np.ndarray
     after: np.ndarray
@@ -102,7 +102,7 @@ class WeightsBeforeAfter:
 
 
 def head_maps(trained: FineTunedRun, layer: int, head: int) -> WeightsBeforeAfter:
-    """What the steps did to a head's weights on the text."""
+    """Compare a head's weights before and after training."""
     before = trained.first.before.weights[layer, head].numpy()
     after = trained.after.weights[layer, head].numpy()
     query, key = np.unravel_index(int(np.abs(after - before).argmax()), before.shape)
@@ -110,9 +110,9 @@ def head_maps(trained: FineTunedRun, layer: int, head: int) -> WeightsBeforeAfte
     return WeightsBeforeAfter(
         before,
         after,
-        f"The largest change in {HeadId(layer, head)}: from “{isolated(labels[query])}” to "
-        f"“{isolated(labels[key])}”, {percent(before[query, key])} before and "
-        f"{percent(after[query, key])} after. Nobody named this head.",
+        f"In {HeadId(layer, head)}, the weight from “{isolated(labels[query])}” to "
+        f"“{isolated(labels[key])}” changed most, from {percent(before[query, key])} to "
+        f"{percent(after[query, key])}. Nobody told this head to change.",
     )
 
 
@@ -120,7 +120,7 @@ def head_maps(trained: FineTunedRun, layer: int, head: int) -> WeightsBeforeAfte
 class Chain:
     """How the loss reaches W_q of one head, before the first step.
 
-    table: a row for each tensor on the way. scores: the gradients of the head's scaled scores,
+    table: one row per tensor on the path. scores: the gradients of the head's scaled scores,
     (T, T). by_head: the length of W_q's gradient for each head of the layer, (H,). product: the
     length of the last two factors, multiplied here. sentence: about the scores.
     """
@@ -133,7 +133,7 @@ class Chain:
 
 
 def chain(trained: FineTunedRun, layer: int, head: int) -> Chain:
-    """The gradient of every tensor between the loss and a head's W_q; errors as of loading."""
+    """Trace the gradient from the loss to a head's W_q; raises the errors of loading."""
     import torch
 
     from pages.learn.who_sets_the_weights.experiment import query_gradient, w_q_gradient
@@ -154,37 +154,44 @@ def chain(trained: FineTunedRun, layer: int, head: int) -> Chain:
     name, at = str(HeadId(layer, head)), (layer, head)
     square, of_head = (n_tokens, n_tokens), (n_tokens, size)
     rows: list[tuple[str, tuple[int, ...], str, tuple[int, ...], float | Tensor]] = [
-        ("the loss itself", (), "", (), 1.0),
+        ("loss", (), "", (), 1.0),
         (
             "logits",
             (n_tokens, vocabulary),
-            f"(probabilities − the right token) ÷ {n_tokens - 1}",
+            f"(probabilities − 1 for the correct token) ÷ {n_tokens - 1}",
             (n_tokens, vocabulary),
             signal.logits,
         ),
-        ("last states", (n_tokens, width), "the output matrix", (vocabulary, width), signal.hidden),
         (
-            f"what leaves layer {layer}",
+            "final hidden states",
             (n_tokens, width),
-            f"the last norm and {later} later layer{'' if later == 1 else 's'}",
+            "output matrix",
+            (vocabulary, width),
+            signal.hidden,
+        ),
+        (
+            f"output of layer {layer}",
+            (n_tokens, width),
+            f"derivative of the final norm and {counted(later, 'later layer')}",
             (),
             signal.leaving[layer],
         ),
         (
-            "what attention adds there",
+            "output of its attention",
             (n_tokens, width),
-            "the sum, and the feed-forward network",
+            "derivative of the sum and the feed-forward network",
             (),
             signal.attention[layer],
         ),
         (f"context of {name}", of_head, "its rows of W_o", (size, width), signal.context[at]),
         ("its weights", square, "its values", of_head, signal.weights[at]),
-        ("its scaled scores", square, "the slope of the softmax", square, signal.scores[at]),
+        ("its scaled scores", square, "derivative of the softmax", square, signal.scores[at]),
         ("its queries", of_head, "its keys ÷ √D", of_head, signal.queries[at]),
         (
             "its columns of W_q",
             (width, size),
-            "what the layer reads" + (", queries turned back" if rotation is not None else ""),
+            "input of attention"
+            + (" and the inverse rotation of queries" if rotation is not None else ""),
             (n_tokens, width),
             signal.w_q[at],
         ),
@@ -194,20 +201,16 @@ def chain(trained: FineTunedRun, layer: int, head: int) -> Chain:
             (what, _shape(shape), f"{factor} {_shape(other)}".strip(), float(length))
             for what, shape, factor, other, length in rows
         ],
-        columns=["gradient of", "shape", "is the one above, times", "length"],
+        columns=["gradient of", "shape", "row above, times", "length"],
     )
     scores = signal.score_gradients[layer, head].numpy()
     query, key = np.unravel_index(int(np.abs(scores).argmax()), scores.shape)
     strongest = float(scores[query, key])
     labels = passed.tokens.labels
-    what_follows = (
-        "A larger score would raise the loss."
-        if strongest > 0
-        else "A larger score would lower the loss."
-    )
+    effect = "raise" if strongest > 0 else "lower"
     sentence = (
-        f"Strongest: the score of “{isolated(labels[query])}” with “{isolated(labels[key])}”, "
-        f"{written(strongest, '+.2g')}. {what_follows} A step moves all matrices."
+        f"The score of “{isolated(labels[query])}” with “{isolated(labels[key])}” has the largest "
+        f"gradient, {written(strongest, '+.2g')}. Increasing this score would {effect} the loss."
     )
     return Chain(table, scores, signal.w_q[layer].numpy(), float(product.norm()), sentence)
 
@@ -217,28 +220,28 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def kept_bytes(trained: FineTunedRun) -> pd.DataFrame:
-    """What training and writing hold in memory beside the weights, for the same text."""
+    """Compare what training and generation keep in memory besides the weights."""
     gradients = 4 * trained.n_numbers
     n_tokens = len(trained.labels)
     activations = trained.first.n_kept_bytes
     rows = [
-        ("tensors kept for the way back", megabytes(activations), "none"),
-        ("gradients, one a weight", megabytes(gradients), "none"),
+        ("activations for the backward pass", megabytes(activations), "none"),
+        ("gradients, one per weight", megabytes(gradients), "none"),
         ("KV cache", "none", megabytes(trained.n_cache_bytes)),
-        ("positions that a pass answers", f"{n_tokens - 1}", "1, the last"),
-        ("passes for the text", "1", "1, then 1 for every new token"),
-        ("where the next token comes from", "the text itself", "the model's own choice"),
+        ("predictions per pass", f"{n_tokens - 1}", "1, at the last position"),
+        ("passes over the text", "1", "1, then 1 per new token"),
+        ("source of the next token", "the text", "the model's prediction"),
         ("what changes", "the weights", "the text"),
     ]
-    return pd.DataFrame(rows, columns=["", "training", "writing with a cache"])
+    return pd.DataFrame(rows, columns=["", "training", "generation with a cache"])
 
 
 def stale_keys(trained: FineTunedRun, layer: int) -> tuple[float, float]:
-    """The largest change of a key's number in a layer, and the largest number."""
+    """The largest change of a number in a layer's keys, and the largest number."""
     before, after = trained.first.before.keys[layer], trained.after.keys[layer]
     return float((after - before).abs().max()), float(before.abs().max())
 
 
 def megabytes(n_bytes: int) -> str:
-    """Bytes as a visitor reads them."""
+    """Format bytes as megabytes."""
     return f"{n_bytes / 1e6:,.2f} MB" if n_bytes < 1e7 else f"{n_bytes / 1e6:,.0f} MB"

@@ -1,4 +1,4 @@
-"""Who sets the weights: one step of gradient descent on the visitor's text, and what it moves."""
+"""The page "Who sets the weights": gradient descent on the visitor's text."""
 
 import streamlit as st
 
@@ -8,6 +8,7 @@ from serving import models
 from serving.limits import MAX_TRAINING_STEPS
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.number_text import counted
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.parts import heading, parts
@@ -23,8 +24,9 @@ TRAIN = "Train"
 
 st.title("Who sets the weights")
 st.markdown(
-    "Nobody tells a head where to look. A model is told one thing only, how badly it guessed the "
-    "next token: the **loss**. A **step** moves every matrix a little to make it fall."
+    "Nobody tells a head where to look. Training uses a single number, the **loss**: how badly "
+    "the model predicted the next token. Each **step** moves every matrix a little so that the "
+    "loss falls."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -64,7 +66,10 @@ with left:
             kept=run.run.is_cached(chosen),
             total=n_steps + 1,
             unit="passes",
-            done=lambda result: f"Steps: {n_steps}, rate {rate:g}, in {result.seconds:.2f} s.",
+            done=lambda result: (
+                f"Training at a rate of {rate:g} took {result.seconds:.2f} s for "
+                f"{counted(n_steps, 'step')}."
+            ),
             verb=TRAIN,
         )
     except models.LOAD_ERRORS as error:
@@ -76,11 +81,11 @@ with left:
 with right:
     sections.what_moved(trained)
 st.markdown(sections.notice(trained))
-with st.expander("Every part in numbers, and the code"):
+with st.expander("Numbers and code"):
     table = numbers.parts(trained)
     forms = dict.fromkeys(("length", "gradient", "change", numbers.MOVED), "{:.3g}")
-    plain_table(table, "Every part of the model", forms, most=300)
-    tables.download("Download (CSV)", table, "weights.csv", key="who_sets_the_weights_csv")
+    plain_table(table, "All parts of the model", forms, most=300)
+    tables.download("Download CSV", table, "weights.csv", key="who_sets_the_weights_csv")
     source.step(STEPS, "Training.step", "losses", "mean loss", "gradients", "update")
     source.show(STEPS, "next_token_losses")
 
@@ -104,13 +109,13 @@ if sections.MEMORY in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Length**: the square root of the sum of the squared numbers.\n"
-        "- **Embeddings**: the token table, learned positions, the output matrix.\n"
-        "- A **step**: new weights = old weights − learning rate × gradient. Real training uses "
-        "Adam and millions of texts; loss and gradient are the same.\n"
-        "- The steps change a **copy**, which is thrown away. The model of all other pages stays "
-        "as it is.\n"
-        "- **MiniLM** has no loss here: without an output matrix it guesses no token. It was "
-        "trained to give sentences of like meaning similar vectors."
+        "- The **length** of a matrix is the square root of the sum of its squared numbers.\n"
+        "- **Embeddings** are the token table, learned positions and the output matrix.\n"
+        "- A **step** computes new weights = old weights − learning rate × gradient. Real training "
+        "uses the same loss and gradient, but the Adam optimizer and millions of texts.\n"
+        "- The steps change a **copy** of the model, which is deleted afterward. The other pages "
+        "still use the original.\n"
+        "- **MiniLM** can't be chosen here, because it has no output matrix and doesn't predict "
+        "tokens. It was trained to give similar vectors to sentences with similar meanings."
     )
 quiz("who_sets_the_weights", questions)

@@ -1,4 +1,4 @@
-"""The questions of the page "Who sets the weights", answered by small random models."""
+"""Quiz questions of the page "Who sets the weights", answered by a small random model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ui.widgets.questions import Question, nearest
 
 @cached(key=lambda: "questions")
 def questions() -> list[Question]:
-    """Three questions; what is right is computed by the functions of the page."""
+    """Build three questions whose answers are computed with the page's functions."""
     import torch
 
     from attention_core import Transformer, llama_config
@@ -41,38 +41,40 @@ def questions() -> list[Question]:
 def _guesses(n_losses: int, n_tokens: int) -> Question:
     right, wrong = nearest(n_losses, {"1": 1, "7": 7, "8": 8})
     return Question(
-        ask=f"A decoder reads a text of {n_tokens} tokens in one pass of training. How many "
-        "guesses are in its loss?",
+        ask=f"A decoder reads a text of {n_tokens} tokens in one training pass. How many "
+        "predictions does its loss average?",
         right=right,
         wrong=wrong,
-        because=f"A random core gives {n_losses} losses: every position but the last has a next "
-        "token in the text.",
+        because=f"It's {n_losses}, because every position except the last has a next token in the "
+        "text.",
     )
 
 
 def _first_row(largest: float) -> Question:
     right, wrong = nearest(
-        largest, {"0": 0.0, "the largest of all": 1.0, "that of the loss, 1": 2.0}
+        largest, {"0": 0.0, "the largest of all": 1.0, "the same as the loss's own, 1": 2.0}
     )
     return Question(
-        ask="The first token of a decoder may look at itself alone. What is the gradient of that "
+        ask="The first token of a decoder can only attend to itself. What is the gradient of that "
         "score?",
         right=right,
         wrong=wrong,
-        because=f"The largest of all heads is {written(largest, '.1g')}: its weight is 1 "
-        "whatever the score is, so no change of the score changes the loss.",
+        because="The weight is always 1, so changing the score doesn't change the loss. In a "
+        f"random model, the largest such gradient is {written(largest, '.1g')}.",
     )
 
 
 def _change(change: float, gradient: float) -> Question:
     right, wrong = nearest(
-        change / gradient, {"0.1 times as long": 0.1, "as long": 1.0, "10 times as long": 10.0}
+        change / gradient,
+        {"0.1 times as long": 0.1, "equally long": 1.0, "10 times as long": 10.0},
     )
     return Question(
         ask="The learning rate is 0.1. How long is the change of a matrix after one step, compared "
-        "with its gradient?",
+        "to its gradient?",
         right=right,
         wrong=wrong,
-        because=f"W_q of layer 0 in a random core: a change of {written(change, '.4g')} for a "
-        f"gradient of {written(gradient, '.4g')}, which is {change / gradient:.2f} times.",
+        because=f"In a random model, the gradient of W_q in layer 0 has a length of "
+        f"{written(gradient, '.4g')}, and a step changes the matrix by {written(change, '.4g')}. "
+        f"That's {change / gradient:.2f} times as much.",
     )

@@ -1,7 +1,7 @@
-"""Gradient descent on a visitor's text, while the page runs, on a copy of the chosen model.
+"""Gradient descent on the visitor's text, on a copy of the chosen model.
 
-The copy is counted with everything that is kept, there is one at a time in the whole process, and
-it is forgotten when the run ends. The model of all visitors is only read.
+The process has at most one copy at a time. The model cache counts its bytes, and it is deleted when
+the run ends. The model that all visitors share is only read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _one_at_a_time = threading.Lock()
 
 @dataclass(frozen=True)
 class FineTuningSettings:
-    """The model, the text, and how it is changed."""
+    """The model, the text, the learning rate and the number of steps."""
 
     model: str
     text: str
@@ -47,10 +47,10 @@ class FineTuningSettings:
 class FineTunedRun:
     """A finished run.
 
-    losses: before the first step and after every step. first: the first step, with what was read
-    before it. after: what the changed model makes of the text. moved: how far each part of the
-    model has moved in all steps. n_numbers: the learned numbers. n_cache_bytes: of a KV cache for
-    the text. seconds: of the steps alone.
+    losses: before the first step and after every step. first: the first step, including the pass
+    before it. after: a pass of the changed model. moved: how far each part of the model moved in
+    total. n_numbers: the number of parameters. n_cache_bytes: of a KV cache for the text. seconds:
+    of the steps only.
     """
 
     settings: FineTuningSettings
@@ -65,7 +65,7 @@ class FineTunedRun:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """A label for every token."""
+        """One label per token."""
         return self.tokens.labels
 
 
@@ -75,12 +75,12 @@ def _key(settings: FineTuningSettings, report: Report | None = None) -> tuple[ob
 
 @cached(key=_key)
 def run(settings: FineTuningSettings, report: Report | None = None) -> FineTunedRun:
-    """The run for these settings, kept for all visitors.
+    """Train with these settings; the result is cached for all visitors.
 
-    report: gets the number of finished passes, one a step and one at the end; it may abandon the
+    report: gets the number of finished passes, one per step and one at the end. It can abort the
     run by raising an error.
     Raises: OverLimit for too many tokens or steps, or a model whose copy is too large; ValueError
-    for fewer than two tokens or a learning rate that is not among `RATES`; what loading raises.
+    for fewer than two tokens or a learning rate that isn't in `RATES`; the errors of loading.
     """
     if not 1 <= settings.n_steps <= MAX_TRAINING_STEPS:
         raise OverLimit(f"Choose 1 to {MAX_TRAINING_STEPS} steps, not {settings.n_steps}.")
@@ -89,10 +89,10 @@ def run(settings: FineTuningSettings, report: Report | None = None) -> FineTuned
     model = models.get(settings.model)
     tokens = prepare(model, settings.text, MAX_TRAINED_TOKENS, PURPOSE).tokens
     if len(tokens.ids) < 2:
-        raise ValueError("One token has no next token to learn from: type another word.")
+        raise ValueError("A single token has no next token to predict. Type another word.")
     reporter = Reporter(report)
     while not _one_at_a_time.acquire(timeout=0.2):
-        reporter.layer(0)  # who waits may stop, too
+        reporter.layer(0)  # so that a waiting visitor can stop
     try:
         return _train(settings, model, tokens, reporter)
     finally:
@@ -108,12 +108,11 @@ def _train(
 
     hooks = Hooks(before_layer=reporter.layer)
     n_bytes = training_bytes(model.core)
-    room = min(MAX_TRAINED_COPY_BYTES, MODELS.max_bytes)
-    if n_bytes > room:
+    limit = min(MAX_TRAINED_COPY_BYTES, MODELS.max_bytes)
+    if n_bytes > limit:
         raise OverLimit(
-            f"A copy of {model.spec.title} to train, with its largest gradients, takes "
-            f"{n_bytes / 1e6:,.0f} MB, and this page may take {room / 1e6:,.0f} MB. Choose a "
-            "smaller model."
+            f"Training a copy of {model.spec.title} needs {n_bytes / 1e6:,.0f} MB with its "
+            f"gradients, but this page's limit is {limit / 1e6:,.0f} MB. Choose a smaller model."
         )
     training = _copy(settings, model, tokens)
     losses, seconds, first = [], 0.0, None
@@ -130,7 +129,7 @@ def _train(
     losses.append(after.loss)
     if not all(map(math.isfinite, losses)):
         raise ValueError(
-            "The steps were too large: the loss is no number any more. Make them smaller."
+            "The steps were too large, and the loss overflowed. Choose a smaller learning rate."
         )
     return FineTunedRun(
         settings=settings,
@@ -147,7 +146,7 @@ def _train(
 
 @cached(cache=MODELS, key=lambda settings, *_: settings, size=lambda training: training.n_bytes)
 def _copy(settings: FineTuningSettings, model: Pretrained, tokens: Tokens) -> Training:
-    """A copy to change. It is kept so that its bytes count, until the run ends."""
+    """A copy to train, cached until the run ends so that its bytes are counted."""
     import torch
 
     from pages.learn.who_sets_the_weights.experiment import Training

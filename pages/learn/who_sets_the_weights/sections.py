@@ -1,4 +1,4 @@
-"""The picture and the parts of the page "Who sets the weights"."""
+"""The picture and the tabs of the page "Who sets the weights"."""
 
 from __future__ import annotations
 
@@ -24,37 +24,39 @@ STEPS = "pages/learn/who_sets_the_weights/experiment.py"
 
 
 def what_moved(trained: FineTunedRun) -> None:
-    """The chart of how far each kind of matrix moved."""
+    """Chart how far each kind of matrix moved."""
     show(charts.moved_chart, numbers.parts(trained), key="who_sets_the_weights_moved")
 
 
 def notice(trained: FineTunedRun) -> str:
-    """What to see in the picture, computed from it, as Markdown."""
+    """Describe the picture, from its numbers, as Markdown."""
     first, last = trained.losses[0], trained.losses[-1]
     table = numbers.parts(trained)
     most, least = numbers.most_and_least(table)
     embeddings = table[table["layer"] < 0].set_index("kind")[numbers.MOVED]["embeddings"]
     largest = run.RATES[-1]
     larger = (
-        f" Try a learning rate of {largest:g}." if trained.settings.learning_rate < largest else ""
+        f" Try a learning rate of {largest:g} to see what happens."
+        if trained.settings.learning_rate < largest
+        else ""
     )
     outcome = (
-        f"The loss **fell** from {first:.3f} to {last:.3f}: the right next token has a probability "
-        f"of {percent(math.exp(-last))} ({percent(math.exp(-first))} before; "
-        f"geometric means).{larger}"
+        f"The loss **fell** from {first:.3f} to {last:.3f}. The correct next token now gets a "
+        f"probability of {percent(math.exp(-last))}, up from {percent(math.exp(-first))} "
+        f"(geometric means).{larger}"
         if last < first
-        else f"The loss **rose** from {first:.3f} to {last:.3f}: the learning rate is too large, "
-        "and a step leaps over the lower loss. Choose a smaller one."
+        else f"The loss **rose** from {first:.3f} to {last:.3f}. The learning rate is too large, "
+        "so a step overshoots the lower loss. Choose a smaller one."
     )
     return (
-        f"{outcome} Compared with its length, {most} moved most and {least} least; the embeddings, "
-        f"which belong to no layer, moved by {percent(embeddings)}. Nearly all "
-        f"{trained.n_numbers:,} weights take part."
+        f"{outcome}\n\n:small[Relative to its length, {most} moved most, and {least} moved least. "
+        f"The embeddings moved by {percent(embeddings)}. Training adjusts nearly all "
+        f"{trained.n_numbers:,} weights.]"
     )
 
 
 def maps(trained: FineTunedRun, layer: int, head: int) -> None:
-    """A head's weights before the steps, after them, and the difference."""
+    """Show a head's weights before and after training, and the difference."""
     found = numbers.head_maps(trained, layer, head)
     name, difference = HeadId(layer, head), found.after - found.before
     scale = ColourScale(float(max(found.before.max(), found.after.max())))
@@ -75,38 +77,38 @@ def maps(trained: FineTunedRun, layer: int, head: int) -> None:
 
 
 def chain(trained: FineTunedRun, layer: int, head: int) -> None:
-    """How the loss reaches W_q of one head, factor by factor."""
+    """Show how the loss reaches W_q of one head, factor by factor."""
     found = numbers.chain(trained, layer, head)
     name = HeadId(layer, head)
     st.markdown(
-        f"No signal names {name}. The chain rule takes the one loss back through every tensor: "
-        "each gradient is the one above it, times one factor."
+        f"Nothing singles out {name}. The chain rule carries the loss back through every tensor, "
+        "and each gradient is the previous one times one factor."
     )
     left, right = st.columns([3, 2], gap="medium")
     with left:
         plain_table(found.table, "From the loss to W_q", {"length": "{:.3g}"})
         st.markdown(
-            "The last two factors, multiplied here, give a gradient of length "
-            f"**{written(found.product, '.4g')}**; autograd found "
-            f"{written(found.by_head[head], '.4g')}."
+            ":small[Check: the last two factors, multiplied here, give a gradient of length "
+            f"**{written(found.product, '.4g')}**. PyTorch's autograd computed "
+            f"{written(found.by_head[head], '.4g')}.]"
         )
     with right:
         picture = Map(
             found.scores,
             trained.labels,
-            f"gradient of the scores of {name}",
+            f"gradient of {name}'s scores",
             causal=True,
             scale=_signed(found.scores),
             value_name="gradient",
         )
         heatmap(picture, key="who_sets_the_weights_scores")
         st.text(found.sentence)
-    with st.expander("The same for every head of this layer, and the code"):
+    with st.expander("All heads of this layer, and the code"):
         table = labelled([f"H{number}" for number in range(len(found.by_head))], found.by_head)
         show(
             bars,
             table,
-            "length of the gradient of its W_q",
+            "length of W_q's gradient",
             of="head",
             height=200,
             key="who_sets_the_weights_heads",
@@ -116,43 +118,43 @@ def chain(trained: FineTunedRun, layer: int, head: int) -> None:
 
 
 def positions(trained: FineTunedRun) -> None:
-    """The loss of every position: teacher forcing."""
+    """Show the loss of every position, with teacher forcing."""
     table = numbers.positions(trained)
     n_tokens = len(trained.labels)
     st.markdown(
-        f"One pass guesses {n_tokens - 1} times: each position sees the tokens up to its own (the "
-        "mask hides the rest) and says the next. It reads the true text on, whatever was guessed: "
-        "**teacher forcing**."
+        f"One pass makes {n_tokens - 1} predictions. Each position sees the tokens up to its own, "
+        "because the mask hides the rest, and predicts the next one. The model then continues with "
+        "the actual text instead of its own prediction. That's called **teacher forcing**."
     )
     show(charts.positions_chart, table, key="who_sets_the_weights_positions")
     hardest = table.loc[table[numbers.BEFORE].idxmax()]
     n_steps = trained.settings.n_steps
     steps = "the step" if n_steps == 1 else f"the {n_steps} steps"
     st.text(
-        f"Hardest before {steps}: “{hardest['must say']}”. It got "
-        f"{percent(hardest['p before'])}, and after {steps} "
-        f"{percent(hardest['p after'])}. The loss is the mean over all {len(table)} places."
+        f"“{hardest['next token']}” was the hardest token to predict. Its probability was "
+        f"{percent(hardest['p before'])} before {steps} and {percent(hardest['p after'])} after. "
+        f"The loss averages all {len(table)} positions."
     )
-    with st.expander("Every position in numbers"):
+    with st.expander("Table of all positions"):
         forms = {"p before": "{:.3g}", "p after": "{:.3g}"}
-        plain_table(table, "Every position", forms, most=300)
-        tables.download("Download (CSV)", table, "losses.csv", key="who_sets_the_weights_losses")
+        plain_table(table, "All positions", forms, most=300)
+        tables.download("Download CSV", table, "losses.csv", key="who_sets_the_weights_losses")
 
 
 def memory(trained: FineTunedRun, layer: int) -> None:
-    """What training keeps that writing does not, and the other way round."""
-    st.markdown("Training reads a text that is there; writing makes one, token by token.")
-    plain_table(numbers.kept_bytes(trained), "Training and writing")
+    """Compare what training and generation keep in memory."""
+    st.markdown("Training reads a finished text. Generation writes a new one, token by token.")
+    plain_table(numbers.kept_bytes(trained), "Training and generation")
     change, largest = numbers.stale_keys(trained, layer)
     st.markdown(
-        "**Why training has no KV cache**: one pass reads every token, so nothing is read twice. "
-        f"The next pass has other weights: keys in layer {layer} change by up to "
-        f"**{written(change, '.3g')}** (numbers up to {written(largest, '.3g')}), so kept ones "
-        "would be wrong."
+        "**Why training has no KV cache**: one pass reads every token, so nothing is computed "
+        f"twice. The next pass has different weights. Keys in layer {layer} change by up to "
+        f"**{written(change, '.3g')}** (the largest number is {written(largest, '.3g')}), so "
+        "cached keys would be wrong."
     )
     st.markdown(
-        ":small[The first row is counted while autograd keeps the tensors. This page forgets each "
-        "gradient once its matrix has moved; usual training holds all of them.]"
+        ":small[The first row counts the bytes that autograd stores. This page deletes each "
+        "gradient as soon as its matrix has moved; normal training keeps all of them.]"
     )
 
 

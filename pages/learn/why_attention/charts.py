@@ -1,4 +1,4 @@
-"""The charts of the page "Why attention". The words of a visitor stand in columns only."""
+"""The charts of the page "Why attention"; they use the visitor's words only as data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHOLE_LABELS = alt.Config(legend=alt.LegendConfig(labelLimit=300))
 
 
 def reach_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """The share of every position, a line for each network, on a logarithmic axis.
+    """Chart the share of every position, one line per network, on a logarithmic axis.
 
     table: columns `position`, `word`, `network`, `share`.
     """
@@ -30,23 +30,23 @@ def reach_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     x = alt.X(
         "token:O",
         sort=None,
-        title="position of the word (the last one is read)",
+        title="position of the word",
         axis=alt.Axis(labelAngle=-60 if few else 0, labelOverlap=not few),
     )
     return _shares(table.assign(token=labels), x, ["token:N", "word:N"])
 
 
 def growth_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """The share of token 0 over the length of the sentence.
+    """Chart token 0's share by sentence length.
 
-    table: columns `tokens`, and the share in each network under the network's name.
+    table: columns `tokens`, and one per network with its share.
     """
     rows = table.melt("tokens", var_name="network", value_name="share")
     return _shares(rows, _lengths(LENGTHS[0], LENGTHS), ["tokens:Q"])
 
 
 def reading_chart(table: pd.DataFrame) -> alt.Chart:
-    """Bars: how much of each token is read back; table: columns `position`, `part`."""
+    """Chart the fraction of each token that is recovered; table: columns `position`, `part`."""
     return (
         alt.Chart(table, height=260)
         .mark_bar(color=VERMILLION)
@@ -58,19 +58,19 @@ def reading_chart(table: pd.DataFrame) -> alt.Chart:
             ),
             alt.Y(
                 "part:Q",
-                title="part that is read back",
+                title="fraction recovered",
                 scale=alt.Scale(domain=[0, 1], clamp=True),
             ),
             tooltip=[
                 alt.Tooltip("position:O", title="position"),
-                alt.Tooltip("part:Q", title="part that is read back", format=".3f"),
+                alt.Tooltip("part:Q", title="fraction recovered", format=".3f"),
             ],
         )
     )
 
 
 def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """Milliseconds over the length, both axes logarithmic, with the range of the repeats.
+    """Chart milliseconds by length, with the range of the repeats; both axes are logarithmic.
 
     table: columns `run`, `tokens`, `ms` (the median), `low`, `high`.
     """
@@ -95,7 +95,7 @@ def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
 
 
 def _lengths(first: int, marks: Sequence[int]) -> alt.X:
-    """Lengths of a sentence, from `first` to the last of the marks."""
+    """An axis of sentence lengths, from `first` to the last mark."""
     return alt.X(
         "tokens:Q",
         title="tokens in the sentence",
@@ -105,14 +105,14 @@ def _lengths(first: int, marks: Sequence[int]) -> alt.X:
 
 
 def _shares(table: pd.DataFrame, x: alt.X, tooltip: list[str]) -> alt.TopLevelMixin:
-    """Lines of `share` over `x`, and a dashed line where all shares are equal."""
+    """Lines of `share` over `x`, and a dashed line at an equal share."""
     equal = alt.Chart(pd.DataFrame({"share": [1]})).mark_rule(strokeDash=[3, 3], color=INK)
     lines = alt.Chart().mark_line(point=_POINTS)
     return alt.layer(
         equal.encode(alt.Y("share:Q")),
         lines.encode(
             x,
-            alt.Y("share:Q", title="influence, × an equal share", **decades(table["share"])),
+            alt.Y("share:Q", title="influence (1 = equal share)", **decades(table["share"])),
             _colour("network", [GRU, ATTENTION]),
             tooltip=[
                 *map(alt.Tooltip, tooltip),
@@ -136,6 +136,6 @@ def _colour(field: str, names: list[str]) -> alt.Color:
             orient="top",
             symbolType="stroke",
             symbolStrokeWidth=3,
-            columns=1 if len(names) == 2 else 2,  # two long names do not fit beside each other
+            columns=1 if len(names) == 2 else 2,  # the two long names don't fit into one row
         ),
     )

@@ -1,10 +1,10 @@
-"""A recurrent encoder beside one attention layer: what reaches the last vector, and in what time.
+"""A recurrent encoder and an attention layer: what reaches the last vector, and how fast.
 
-The encoder-decoder of Sutskever et al. 2014 (https://arxiv.org/abs/1409.3215) hands its decoder one
-state, whatever the length of the sentence; Bahdanau et al. 2014 (https://arxiv.org/abs/1409.0473)
-let the decoder look at every position instead. The notebook tells this in sections 3.1 to 3.3.
+The encoder-decoder of Sutskever et al. 2014 (https://arxiv.org/abs/1409.3215) gives its decoder one
+state, no matter how long the sentence is; Bahdanau et al. 2014 (https://arxiv.org/abs/1409.0473)
+let the decoder look at every position instead. See the notebook, sections 3.1 to 3.3.
 
-Nothing here is trained: the networks have the weights they would begin training with.
+Nothing here is trained: the networks have their initial weights.
 Dimension letters: T tokens, d size of a token's vector, h size of the state and of a context.
 """
 
@@ -20,19 +20,21 @@ from attention_core.attend import attend
 from attention_core.ladder import SelfAttentionV2
 from attention_core.seeding import seeded
 
-# (copies, T, d) -> (copies, size): the last vector that a network makes of each copy
+# (copies, T, d) -> (copies, size): a network's last vector for each copy
 LastVector = Callable[[Tensor], Tensor]
 
 PLAIN, TRAINABLE = "plain", "trainable"
 
 
 def word_vectors(words: Sequence[str], width: int, seed: int) -> Tensor:
-    """A vector for each word, the same for the same word: (T, d), of length about 1.
+    """Random word vectors of length about 1, the same for repeated words: (T, d).
 
     Raises: ValueError for no words or a width below 1.
     """
     if not words or width < 1:
-        raise ValueError(f"needs a word and a width of 1, got {len(words)} and {width}")
+        raise ValueError(
+            f"at least one word and a width of 1 are needed, got {len(words)} and {width}"
+        )
     table = {}
     for word in set(words):
         number = crc32(f"{seed} {word}".encode("utf-8", "replace"))
@@ -42,11 +44,11 @@ def word_vectors(words: Sequence[str], width: int, seed: int) -> Tensor:
 
 
 def encoder(width: int, state: int, seed: int, *, hold: float = 0.0) -> nn.GRU:
-    """A GRU from d to h as PyTorch begins it, with `hold` added to the bias of its update gate.
+    """An untrained GRU from d to h, with `hold` added to the bias of its update gate.
 
     The gate decides how much of the old state stays (Cho et al. 2014,
-    https://arxiv.org/abs/1406.1078): the larger `hold`, the slower the state forgets, and the less
-    of each new token it takes in.
+    https://arxiv.org/abs/1406.1078). With a larger `hold` the state forgets more slowly, but it
+    also takes in less of each new token.
     Raises: ValueError for sizes below 1.
     """
     if min(width, state) < 1:
@@ -54,39 +56,39 @@ def encoder(width: int, state: int, seed: int, *, hold: float = 0.0) -> nn.GRU:
     with seeded(seed):
         gru = nn.GRU(width, state, batch_first=True)
     with torch.no_grad():
-        # the order of the gates: reset, update, new
+        # PyTorch's order of gates: reset, update, new
         gru.get_parameter("bias_ih_l0")[state : 2 * state] += hold
     return gru.requires_grad_(False)
 
 
 def last_state(gru: nn.GRU, x: Tensor) -> Tensor:
-    """The last state, which is all that a decoder gets of a sentence: (B, T, d) -> (B, h)."""
+    """The last state, which is all that a decoder gets: (B, T, d) -> (B, h)."""
     _, state = gru(x)  # [last state]
     return state[0]
 
 
 def attention_layer(width: int, size: int, seed: int) -> SelfAttentionV2:
-    """The notebook's `SelfAttentionV2` from d to h, drawn from a seed."""
+    """The notebook's `SelfAttentionV2` from d to h, initialized with a seed."""
     with seeded(seed):
         return SelfAttentionV2(width, size).requires_grad_(False)
 
 
 def last_context(x: Tensor, layer: SelfAttentionV2 | None) -> tuple[Tensor, Tensor]:
-    """What attention makes at the last position: its context (B, size) and its weights (B, T).
+    """Attention's result at the last position: context (B, size) and weights (B, T).
 
-    x is (B, T, d). Without a layer it is the notebook's simplified attention: dot products alone.
+    x is (B, T, d). Without a layer, it's the notebook's simplified attention: dot products only.
     """
     record = attend(x, x, x, scale=1.0) if layer is None else layer.record(x)
     return record.context[:, -1], record.weights[:, -1]
 
 
 def influence(last: LastVector, x: Tensor, size: int) -> Tensor:
-    """How strongly the last vector answers to each token: (T, d) -> (T,).
+    """How strongly the last vector depends on each token: (T, d) -> (T,).
 
     Entry t is the Frobenius norm of the Jacobian of the last vector (`size` numbers) with respect
-    to x[t] (d numbers), by autograd. `last` gets `size` copies, and the i-th number is taken of the
-    i-th copy, so that one backward pass finds every row of the Jacobian. Make x and the network
-    float64: over 64 tokens the norms shrink to 1e-13.
+    to x[t] (d numbers). `last` gets `size` copies, and the i-th number comes from the i-th copy, so
+    one backward pass computes every row of the Jacobian. x and the network should be float64: over
+    64 tokens the norms shrink to 1e-13.
     """
     with torch.enable_grad():
         copies = x.detach().expand(size, *x.shape).clone().requires_grad_()
@@ -96,18 +98,18 @@ def influence(last: LastVector, x: Tensor, size: int) -> Tensor:
 
 
 def against_equal_share(influences: Tensor) -> Tensor:
-    """Each influence over the mean of all: (..., T) -> (..., T). 1 is an equal share.
+    """Divide each influence by the mean: (..., T) -> (..., T). 1 is an equal share.
 
-    Raises: ValueError if there is no influence at all.
+    Raises: ValueError if all influences are 0.
     """
     mean = influences.mean(dim=-1, keepdim=True)
     if not bool((mean > 0.0).all()):
-        raise ValueError("nothing has any influence, there is no share of it")
+        raise ValueError("all influences are 0")
     return influences / mean
 
 
 def first_token_shares(last: LastVector, x: Tensor, size: int, lengths: Sequence[int]) -> Tensor:
-    """`against_equal_share` of token 0 for the first `n` tokens, for each n: (len(lengths),).
+    """`against_equal_share` of token 0 in the first n tokens, for each length n: (len(lengths),).
 
     Raises: ValueError for a length below 1 or above T.
     """
@@ -118,18 +120,19 @@ def first_token_shares(last: LastVector, x: Tensor, size: int, lengths: Sequence
 
 
 def recoverable(gru: nn.GRU, n_tokens: int, *, n_sequences: int, seed: int) -> Tensor:
-    """How much of each token the best linear reader finds in the last state: (T,).
+    """The fraction of each token that a linear reader recovers from the last state: (T,).
 
-    Entry t is 1 - error / variance for x[t], read from the last state by least squares: 1 is all
-    of it, 0 is nothing. Sequences are random vectors of length about 1; the reader is fitted on the
-    first half of them and judged on the second, so a little below 0 is possible. Times d and added
-    up it is the number of dimensions recovered, at most h (the memory capacity of Jaeger 2001).
+    Entry t is 1 - error / variance for x[t], predicted from the last state by least squares: 1 is
+    all of it, 0 is nothing. Sequences are random vectors of length about 1. The reader is fitted on
+    the first half and tested on the second, so entries can be slightly negative. Their sum times d
+    is the number of recovered dimensions, at most h (the memory capacity of Jaeger 2001).
     Raises: ValueError unless half of the sequences are more than twice h.
     """
     half = n_sequences // 2
     if half <= 2 * gru.hidden_size or n_tokens < 1:
         raise ValueError(
-            f"{n_sequences} sequences of {n_tokens} tokens cannot fit a state of {gru.hidden_size}"
+            f"{n_sequences} sequences of {n_tokens} tokens are not enough to fit a state of "
+            f"{gru.hidden_size}"
         )
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(2 * half, n_tokens, gru.input_size, generator=generator)
@@ -145,10 +148,10 @@ def recoverable(gru: nn.GRU, n_tokens: int, *, n_sequences: int, seed: int) -> T
 
 
 def sequence_runs(n_tokens: int, width: int, seed: int) -> Mapping[str, Callable[[], Tensor]]:
-    """The same T tokens through a GRU cell in a loop, a GRU, and one attention layer, to be timed.
+    """Functions to time: a GRU cell in a Python loop, a GRU, and an attention layer.
 
-    Each returns T vectors of `width`. The cell and the GRU have the same weights, hence the same
-    result; the GRU's loop runs inside PyTorch.
+    Each runs the same T tokens and returns T vectors of `width`. The cell and the GRU have the same
+    weights and results, but the GRU's loop runs inside PyTorch.
     """
     gru = encoder(width, width, seed)
     cell = nn.GRUCell(width, width).requires_grad_(False)

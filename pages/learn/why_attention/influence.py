@@ -1,4 +1,4 @@
-"""Which words reach the last vector of a GRU and of attention: gradients with respect to each."""
+"""The influence of each word on the last vector of a GRU and of attention, by gradients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LENGTHS = [1, 2, 4, 8, 16, 32, 64]
 
 @dataclass(frozen=True)
 class InfluenceSetup:
-    """What the page is set to: d numbers a token, h numbers of the state and of a context."""
+    """The page's settings; width: numbers per token (d), state: numbers in a state or context."""
 
     words: tuple[str, ...]
     notebook: bool
@@ -41,10 +41,10 @@ class InfluenceSetup:
 
 @dataclass(frozen=True)
 class Reach:
-    """What reaches the last vectors, token by token; every array is (T,).
+    """The influence of each token on the last vectors; every array is (T,).
 
-    gru, attention: the norm of the gradient. weights: the attention weights of the last token.
-    numbers: of the sentence, of the state. size: numbers in a context.
+    gru, attention: the norm of the gradient. gru_share, attention_share: divided by the mean.
+    weights: the last token's attention weights. numbers: in the sentence, and in the state.
     """
 
     words: tuple[str, ...]
@@ -57,7 +57,7 @@ class Reach:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a token."""
+        """One row per token."""
         return pd.DataFrame(
             {
                 "position": np.arange(len(self.words)),
@@ -72,7 +72,7 @@ class Reach:
 
     @property
     def shares(self) -> pd.DataFrame:
-        """One row a token and network: `position`, `word`, `network`, and its `share`."""
+        """One row per token and network: `position`, `word`, `network`, and its `share`."""
         tables = [
             pd.DataFrame({"position": range(len(self.words)), "word": self.words, "network": name})
             for name in (GRU, ATTENTION)
@@ -82,15 +82,15 @@ class Reach:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words between blanks. Raises: OverLimit for too many, ValueError for none."""
+    """Split a text at spaces. Raises: OverLimit for too many words, ValueError for none."""
     check_text(text)
     words = tuple(text.split())
     if not words:
-        raise ValueError("There is no word in this text: type one or more.")
+        raise ValueError("The text is empty. Type at least one word.")
     if len(words) > MAX_WORDS:
         raise OverLimit(
-            f"The text is {len(words)} words long, {len(words) - MAX_WORDS} over the limit of "
-            f"{MAX_WORDS}. Shorten it; what you typed is still in the box."
+            f"The text has {len(words)} words, but the limit is {MAX_WORDS}. Shorten it: your text "
+            "is still in the box."
         )
     return words
 
@@ -98,9 +98,9 @@ def words_of(text: str) -> tuple[str, ...]:
 def setting(
     text: str, *, notebook: bool, width: int, state: int, hold: float, layer: str, seed: int
 ) -> InfluenceSetup:
-    """The setting of the page; the notebook's sentence brings its own vectors of three numbers.
+    """Collect the settings; the notebook's sentence has fixed vectors of three numbers.
 
-    Raises: as `words_of`.
+    Raises: the errors of `words_of`.
     """
     if notebook:
         from attention_core.lecture_inputs import JOURNEY
@@ -112,7 +112,7 @@ def setting(
 
 @cached(key=lambda setting: setting)
 def reach(setting: InfluenceSetup) -> Reach:
-    """Gradients of the last state and the last context with respect to every token."""
+    """Compute the gradients of the last state and the last context for every token."""
     from pages.learn.why_attention.experiment import (
         against_equal_share,
         influence,
@@ -135,7 +135,7 @@ def reach(setting: InfluenceSetup) -> Reach:
 
 @cached(key=lambda setting: setting)
 def growth(setting: InfluenceSetup) -> pd.DataFrame:
-    """Token 0's share of the influence while the sentence, repeated, grows to 64 tokens."""
+    """Token 0's share of the influence as the repeated sentence grows to 64 tokens."""
     from pages.learn.why_attention.experiment import first_token_shares
 
     x = _vectors(setting)
@@ -153,7 +153,7 @@ def growth(setting: InfluenceSetup) -> pd.DataFrame:
 
 
 def _vectors(setting: InfluenceSetup) -> Tensor:
-    """(T, d), float64."""
+    """The word vectors: (T, d), float64."""
     from attention_core.lecture_inputs import JOURNEY
     from pages.learn.why_attention.experiment import word_vectors
 
@@ -171,7 +171,7 @@ def _layer(setting: InfluenceSetup) -> Any:
 
 
 def _networks(setting: InfluenceSetup) -> list[tuple[Callable[[Tensor], Tensor], int]]:
-    """For the GRU and for attention: copies (n, T, d) -> last vectors (n, size), and that size."""
+    """The GRU and attention as functions (n, T, d) -> (n, size), each with its size."""
     from pages.learn.why_attention.experiment import encoder, last_context, last_state
 
     gru = encoder(setting.width, setting.state, setting.seed, hold=setting.hold).double()

@@ -1,4 +1,4 @@
-"""Why attention: a recurrent encoder squeezes a sentence into one state; attention reads it all."""
+"""The page "Why attention": a recurrent encoder forgets early words, attention doesn't."""
 
 import streamlit as st
 
@@ -21,22 +21,20 @@ AT_ONCE = "3. One after the other, or all at once?"
 
 
 def again() -> None:
-    """Have the times measured anew, on longer sentences too."""
+    """Measure again, this time with longer sentences too."""
     st.session_state["why_attention_round"] = measure.fresh()
 
 
 st.title("Why attention")
 st.markdown(
-    "A recurrent encoder reads a sentence word by word and hands over **one state** of fixed size. "
-    "Attention reads **every position directly**. Here a GRU, which is such an encoder, and "
-    "attention read the same words, both **untrained**."
+    "A recurrent network squeezes a sentence into **one vector** of fixed size, so early words "
+    "fade. Attention reads **every word directly**. Both networks here (a GRU and attention) are "
+    "untrained, so the number of words matters, but not their meaning."
 )
 
 left, right = controls.row()
 with right, settings():
-    notebook = linked(
-        st.toggle, "The notebook's six words, three numbers each", key="why_attention_notebook"
-    )
+    notebook = linked(st.toggle, "Use the notebook's six words", key="why_attention_notebook")
     layer = linked(st.selectbox, "Attention layer", influence.LAYERS, key="why_attention_layer")
     width = linked(
         st.select_slider,
@@ -55,7 +53,7 @@ with right, settings():
     )
     hold = linked(
         st.slider,
-        "Hold: added to the update gate",
+        "Hold (added to the update gate)",
         0.0,
         influence.MAX_HOLD,
         0.0,
@@ -93,16 +91,15 @@ else:
     cells[2].metric("Word 0 in the GRU (share)", written(reach.gru_share[0], ".2g"))
     cells[3].metric("Word 0 in attention (share)", written(reach.attention_share[0], ".2g"))
     st.markdown(
-        ":small[First chart: each word of the sentence. Second: word 0 while the sentence, "
-        "repeated, grows. Influence: how far the last vector moves when a word's vector moves a "
-        "little: all derivatives of the one by the other, squared and summed, and the root of the "
-        "sum (the Frobenius norm). Share: divided by the mean over all words (1, dashed, if all "
-        "are equal).]"
+        ":small[**Influence**: nudge a word's vector a little. How much does the final vector "
+        "move? (We use the Frobenius norm of the Jacobian.) The **share** divides this by the mean "
+        "over all words, so 1 (dashed) is an equal share. Left: every word of the sentence. Right: "
+        "word 0, as the sentence is repeated and gets longer.]"
     )
-    with st.expander("The numbers, and the data to download"):
+    with st.expander("Numbers and download"):
         rows = tables.height(reach.table, 280)
         st.dataframe(reach.table, hide_index=True, height=rows)
-        tables.download("Download (CSV)", reach.table, "why_attention.csv", key="why_attention_csv")
+        tables.download("Download CSV", reach.table, "why_attention.csv", key="why_attention_csv")
 
 shown = parts("why_attention_part", (READ_BACK, AT_ONCE))
 if READ_BACK in shown:
@@ -116,10 +113,11 @@ if READ_BACK in shown:
         everything = reading.READ_TOKENS * width
         st.metric("Recovered by the best linear reader", f"{back:.1f} of {everything} numbers")
         st.markdown(
-            f":small[{reading.READ_SEQUENCES:,} random sequences of {reading.READ_TOKENS} "
-            "tokens: the reader is fitted by least squares on half of them and judged on the "
-            "rest (1: all of the token, 0: nothing). No linear reader can get more than h = "
-            f"{state} numbers. Attention keeps all {everything} within reach.]"
+            "A linear reader can't recover more numbers than the state has "
+            f"({state}). Attention can still read all {everything}.\n\n"
+            f":small[We fit the reader by least squares on half of {reading.READ_SEQUENCES:,} "
+            f"random sequences of {reading.READ_TOKENS} tokens, and test it on the other half. 1 "
+            "means that it recovers the whole token, 0 means nothing.]"
         )
         source.step(CORE, "recoverable", "least squares")
 if AT_ONCE in shown:
@@ -138,27 +136,30 @@ if AT_ONCE in shown:
             on_click=again,
         )
         st.metric(
-            f"Loop over attention, {timing.RATIO_AT} tokens", f"{times.ratio.median:.1f} times"
+            f"GRU loop compared to attention, {timing.RATIO_AT} tokens",
+            f"{times.ratio.median:.1f} times as long",
         )
         st.markdown(
-            f":small[As long, in the median of {times.repeats} pairs of runs in turns; the pairs "
-            f"lie between {times.ratio.low:.1f} and {times.ratio.high:.1f} times. Vectors of "
-            f"{timing.TIME_WIDTH} numbers, CPU, {counted(times.threads, 'thread')}, measured at "
-            f"{measured.at:%H:%M:%S} UTC.]"
+            f":small[This is the median of {times.repeats} pairs of runs, which range from "
+            f"{times.ratio.low:.1f} to {times.ratio.high:.1f} times. Vectors have "
+            f"{timing.TIME_WIDTH} numbers. Run on the CPU with "
+            f"{counted(times.threads, 'thread')}, measured at {measured.at:%H:%M:%S} UTC.]"
         )
     st.dataframe(times.table, hide_index=True)
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **GRU**: word 0 reaches the end through every later step, and each step keeps a part. "
-        "Parts of parts shrink exponentially: from the last word back to the first its line on the "
-        "first chart falls almost straight.\n"
-        "- **Attention**: one weighted sum, one step from any word. Its share follows its weight, "
-        "however far away it is. Random weights spread it evenly; training makes it choose.\n"
-        "- A trained GRU learns what to **hold**. *Hold* imitates that: it remembers longer, and "
-        "takes in less. The state does not get larger.\n"
-        "- A GRU's T **steps** wait for each other. Attention does all positions at once, but "
-        "computes T² scores: press *Measure again* to see it in the longest sentences."
+        "- **GRU**: word 0 has to pass through every later step, and each step keeps only a part "
+        "of it. So its influence shrinks exponentially, which is almost a straight line on this "
+        "logarithmic axis.\n"
+        "- **Attention** is a single weighted sum, so every word is one step away. A word's share "
+        "follows its attention weight, not its distance. Random weights are nearly even; training "
+        "makes attention choose.\n"
+        "- A trained GRU learns what to **hold**. The *Hold* slider imitates that: the state "
+        "remembers longer but takes in less of each new word, because it doesn't get larger.\n"
+        "- In a GRU, each **step** waits for the one before. Attention processes all positions in "
+        "parallel but computes T² scores. Click *Measure again* to see the effect on long "
+        "sentences."
     )
 
 quiz("why_attention", questions)

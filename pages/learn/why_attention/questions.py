@@ -1,4 +1,4 @@
-"""The questions of the page "Why attention", answered by its own functions."""
+"""Quiz questions of the page "Why attention"."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ from ui.widgets.questions import Question, nearest
 
 
 def questions() -> list[Question]:
-    """Three questions; what is right is computed from the same functions as the page."""
+    """Build three questions whose answers are computed with the page's functions."""
     short, long = (
         reach(_made_up(length, hold=0.0)).numbers for length in (8, 64)
     )  # (sentence, state)
-    sizes = {"they become 8 times as many": 8.0, "they stay as many": 1.0, "they double": 2.0}
+    sizes = {"8 times as many": 8.0, "the same number": 1.0, "twice as many": 2.0}
     grown = nearest(long[1] / short[1], sizes)
 
     shares = growth(_made_up(64, hold=0.0))
     left = float(shares[GRU][LENGTHS.index(32)])
-    parts = {"about as much": 1.0, "about a tenth of it": 0.1, "less than a thousandth of it": 1e-5}
+    parts = {"about an equal share": 1.0, "about a tenth": 0.1, "less than a thousandth": 1e-5}
     faded = nearest(np.log(left), {name: float(np.log(part)) for name, part in parts.items()})
 
     held = float(growth(_made_up(64, hold=5.0))[GRU][LENGTHS.index(32)])
     before, after = (recovered(reading(16, 32, hold, 0), 16) for hold in (0.0, 5.0))
-    changes = {"more": 2.0, "about as many": 1.0, "fewer": 0.5}
+    changes = {"more": 2.0, "about the same number": 1.0, "fewer": 0.5}
     change = nearest(
         np.log(after / before), {name: float(np.log(c)) for name, c in changes.items()}
     )
     return [
         Question(
-            ask="A sentence grows from 8 to 64 tokens. What becomes of the numbers that the GRU's "
-            "decoder is given?",
+            ask="A sentence grows from 8 to 64 tokens. How many numbers does the GRU's decoder get "
+            "now, compared to before?",
             right=grown[0],
             wrong=grown[1],
-            because=f"{short[0]} numbers of the sentence went into {short[1]}; now {long[0]} "
-            f"go into {long[1]}.",
+            because=f"The short sentence's {short[0]} numbers had to fit into {short[1]}. Now "
+            f"{long[0]} numbers have to fit into {long[1]}.",
         ),
         Question(
-            ask="In an untrained GRU with 32 tokens, how much influence on the last state does "
-            "token 0 have, compared with an equal share?",
+            ask="An untrained GRU reads 32 tokens. How much does token 0 influence the last state, "
+            "compared to an equal share?",
             right=faded[0],
             wrong=faded[1],
-            because=f"It has {written(left, '.1e')} of an equal share; attention gives it "
+            because=f"Its influence is {written(left, '.1e')} of an equal share. In attention it's "
             f"{float(shares[ATTENTION][LENGTHS.index(32)]):.2f}.",
         ),
         Question(
-            ask=f"Hold = 5 lifts that share to {held:.2f}. How many dimensions of the sentence "
-            "does a linear reader recover from the state now?",
+            ask=f"Hold = 5 raises that share to {held:.2f}. How many dimensions of the sentence "
+            "can a linear reader recover from the state now, compared to before?",
             right=change[0],
             wrong=change[1],
-            because=f"{after:.1f} now, {before:.1f} before, of a state of 32 numbers. What keeps "
-            "the old lets in little of the new: an equal share of almost nothing.",
+            because=f"It's {after:.1f} now and was {before:.1f} before, for a state of 32 numbers. "
+            "A state that keeps more of the old words takes in less of the new ones.",
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""What a linear reader gets back from the last state of a GRU."""
+"""How much of a sequence a linear reader recovers from a GRU's last state."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import pandas as pd
 
 from serving.cache import cached
 
-# Positions of a sequence, sequences drawn.
+# tokens per sequence, and number of sequences
 READ_TOKENS, READ_SEQUENCES = 16, 3000
 
 
 @cached(key=lambda width, state, hold, seed: (width, state, hold, seed))
 def reading(width: int, state: int, hold: float, seed: int) -> np.ndarray:
-    """What part of each of `READ_TOKENS` tokens a reader finds in the last state: (T,)."""
+    """The fraction of each of `READ_TOKENS` tokens that a reader recovers: (T,)."""
     from pages.learn.why_attention.experiment import encoder, recoverable
 
     gru = encoder(width, state, seed, hold=hold)
@@ -22,10 +22,10 @@ def reading(width: int, state: int, hold: float, seed: int) -> np.ndarray:
 
 
 def by_position(parts: np.ndarray) -> pd.DataFrame:
-    """The rows of the chart: `position` of a token and the `part` that is read back."""
+    """The chart's rows: the `position` of a token and the `part` that is recovered."""
     return pd.DataFrame({"position": range(len(parts)), "part": parts.astype(float)})
 
 
 def recovered(parts: np.ndarray, width: int) -> float:
-    """Dimensions of the sentence that the reader gets back, of READ_TOKENS * width."""
+    """The number of recovered dimensions, out of READ_TOKENS * width."""
     return float(parts.clip(min=0.0).sum() * width)

@@ -1,4 +1,4 @@
-"""How long a loop over the words, PyTorch's GRU and attention take, side by side."""
+"""Timings of a loop over the words, PyTorch's GRU, and attention."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ TIME_WIDTH, TIME_SEED, RATIO_AT = 64, 0, 512
 
 @dataclass(frozen=True)
 class RunTimes:
-    """Seconds of every run at every length: `seconds[name][length]`; on which processor."""
+    """Seconds of every run at every length: `seconds[name][length]`."""
 
     seconds: dict[str, dict[int, Samples]]
-    ratio: Samples  # the loop over attention at `RATIO_AT` tokens
+    ratio: Samples  # time of the loop divided by that of attention, at `RATIO_AT` tokens
     lengths: tuple[int, ...]
     repeats: int
     threads: int
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a length: steps that wait for each other, scores, milliseconds."""
+        """One row per length: sequential steps, attention scores, milliseconds."""
         return pd.DataFrame(
             [
                 {
                     "tokens": length,
-                    "steps one by one": length,
-                    "scores of attention": length**2,
+                    "sequential steps": length,
+                    "attention scores": length**2,
                     **{f"{n}, ms": f"{_ms(all_[length])}" for n, all_ in self.seconds.items()},
                 }
                 for length in self.lengths
@@ -45,7 +45,7 @@ class RunTimes:
 
     @property
     def milliseconds(self) -> pd.DataFrame:
-        """One row a run and length: `run`, `tokens`, `ms` (the median), `low`, `high`."""
+        """One row per run and length: `run`, `tokens`, `ms` (the median), `low`, `high`."""
         return pd.DataFrame(
             [
                 {
@@ -62,7 +62,7 @@ class RunTimes:
 
 
 def times(round_: int) -> measure.TimedResult[RunTimes]:
-    """Measure the three ways at all lengths, or take the kept result; `FIRST` takes short ones."""
+    """Time all three at all lengths, or return the cached result; `FIRST` uses short lengths."""
 
     def make() -> RunTimes:
         import torch
@@ -91,4 +91,4 @@ def _ms(samples: Samples) -> str:
     median, low, high = (
         written(seconds * 1e3, ".3g") for seconds in (samples.median, samples.low, samples.high)
     )
-    return f"{median} ({low}..{high})"
+    return f"{median} ({low} to {high})"

@@ -1,4 +1,4 @@
-"""The charts of the page "Why several heads". The words of a visitor stand in columns only."""
+"""The charts of the page "Why several heads"; they use the visitor's words only as data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _DARK = "#14181e"
 
 
 def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
-    """Bars: one group a key, one bar a map; table: columns `place`, `token`, `map`, `weight`.
+    """Chart one group of bars per key, and one bar per map.
 
-    heads: the numbers of both, for their colours; the average is grey.
+    table: columns `place`, `token`, `map`, `weight`. heads: the indices of both heads, for their
+    colors; the average is gray.
     """
     labels = table.drop_duplicates("place").sort_values("place")["token"].tolist()
     names = list(table["map"].unique())
@@ -29,7 +30,7 @@ def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
         .encode(
             alt.X(
                 "place:O",
-                title="key: the token looked at",
+                title="key",
                 axis=axis_of_tokens(labels),
             ),
             alt.XOffset("map:N", sort=names),
@@ -47,14 +48,14 @@ def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
 
 
 def noise_chart(table: pd.DataFrame, n_heads: int) -> alt.TopLevelMixin:
-    """Measured noise as points from the best to the worst draw, theory as a line; both axes log.
+    """Chart measured noise with its range, and theory as a line; both axes are logarithmic.
 
     table: columns `heads`, `size`, `measured`, `low`, `high`, `theory`. n_heads: the chosen number.
     """
     counts = [int(count) for count in table["heads"]]
     x = alt.X(
         "heads:Q",
-        title="heads H that share the width (each has C / H numbers)",
+        title="number of heads H (head size C / H)",
         scale=alt.Scale(type="log", base=2, domain=[1, max(2, counts[-1])]),
         axis=alt.Axis(values=[count for count in counts if count & (count - 1) == 0], format="d"),
     )
@@ -62,13 +63,13 @@ def noise_chart(table: pd.DataFrame, n_heads: int) -> alt.TopLevelMixin:
     axis["axis"] = {**axis["axis"], "values": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2]}
 
     def noise(field: str) -> alt.Y:
-        return alt.Y(field, type="quantitative", title="noise of a score", **axis)
+        return alt.Y(field, type="quantitative", title="score noise", **axis)
 
     base = alt.Chart().encode(
         x,
         tooltip=[
             alt.Tooltip("heads:Q"),
-            alt.Tooltip("size:Q", title="numbers a head"),
+            alt.Tooltip("size:Q", title="head size"),
             *(
                 alt.Tooltip(f"{name}:Q", format=".4~r")
                 for name in ("measured", "low", "high", "theory")
@@ -91,7 +92,7 @@ def noise_chart(table: pd.DataFrame, n_heads: int) -> alt.TopLevelMixin:
 
 
 def jobs_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """What each head of a layer looks at, in percent; table: columns `job`, `head`, `share`."""
+    """Chart what each head attends to, in percent; table: columns `job`, `head`, `share`."""
     table = table.assign(percent=(table["share"] * 100).round().astype(int))
     largest = float(table["share"].max())
     cells = alt.Chart().encode(
@@ -102,13 +103,13 @@ def jobs_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         ),
         alt.Y(
             "job:N",
-            title="what it looks at (percent)",
+            title="attends to (percent)",
             sort=list(table["job"].unique()),
             axis=alt.Axis(ticks=False, domain=False, labelLimit=160),
         ),
         tooltip=[
             alt.Tooltip("head:O"),
-            alt.Tooltip("job:N", title="looks at"),
+            alt.Tooltip("job:N", title="attends to"),
             alt.Tooltip("share:Q", format=".4f"),
         ],
     )
@@ -130,9 +131,9 @@ def jobs_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
 
 
 def losses_chart(table: pd.DataFrame, without_any: float, unit: str) -> alt.TopLevelMixin:
-    """Two bars a head, and a dashed line where all heads are off.
+    """Chart two bars per head, and a dashed line for all heads switched off.
 
-    table: columns `head`, `heads`, `lost`. unit: what is lost.
+    table: columns `head`, `heads`, `lost`. unit: the unit of `lost`.
     """
     lost = alt.Y("lost:Q", title=unit, axis=alt.Axis(tickCount=5))
     bars = alt.Chart().mark_bar()
@@ -158,7 +159,7 @@ def losses_chart(table: pd.DataFrame, without_any: float, unit: str) -> alt.TopL
         data=table,
         height=280,
         title=alt.Title(
-            "a head that is off writes zeros; dashed: all heads are off",
+            "Dashed: all heads are off. A head that is off outputs zeros.",
             fontSize=13,
             fontWeight="normal",
         ),

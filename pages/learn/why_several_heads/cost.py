@@ -1,4 +1,4 @@
-"""What a head costs in a model's width: its size, its parameters, the noise of its scores."""
+"""The cost of more heads at a fixed width: smaller heads with noisier scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ N_DRAWS, SEED = 48, 0
 
 
 def counts(run: Run) -> list[int]:
-    """The numbers of heads that the width of a model can be split into."""
+    """The possible numbers of heads for a model's width."""
     from pages.learn.why_several_heads.experiment.head_size import head_counts
 
     return head_counts(run.tensors.states.shape[-1])
@@ -24,19 +24,19 @@ def counts(run: Run) -> list[int]:
 
 @cached(key=lambda run, layer: (*run.key, layer))
 def noise(run: Run, layer: int) -> tuple[ScoreNoise, ...]:
-    """How noisy the scores of the tokens are that enter a layer, for every number of heads.
+    """Measure the score noise of a layer's input, for every possible number of heads.
 
     Raises: ValueError for a text of one token.
     """
     from pages.learn.why_several_heads.experiment.head_size import score_noise
 
     if len(run.tokens) < 2:
-        raise ValueError("A score compares two tokens, and this text has only one. Type another.")
+        raise ValueError("A score needs two tokens, but this text has only one. Type a longer one.")
     return score_noise(run.tensors.states[layer], counts(run), n_draws=N_DRAWS, seed=SEED)
 
 
 def by_count(noises: tuple[ScoreNoise, ...]) -> pd.DataFrame:
-    """One row a number of heads: `heads`, `size`, `measured`, `low`, `high`, `theory`."""
+    """One row per number of heads: `heads`, `size`, `measured`, `low`, `high`, `theory`."""
     return pd.DataFrame(
         [
             {
@@ -53,7 +53,7 @@ def by_count(noises: tuple[ScoreNoise, ...]) -> pd.DataFrame:
 
 
 def prices(run: Run, noises: tuple[ScoreNoise, ...], n_heads: int) -> pd.DataFrame:
-    """One head beside `n_heads` heads: what stays the same, and what does not."""
+    """Compare one head with `n_heads` heads."""
     from pages.learn.why_several_heads.experiment.head_size import n_parameters
 
     width, n_tokens = run.tensors.states.shape[-1], len(run.tokens)
@@ -69,22 +69,22 @@ def prices(run: Run, noises: tuple[ScoreNoise, ...], n_heads: int) -> pd.DataFra
             f"{noise.theory:.3f}",
         ]
     rows = [
-        "numbers of a query, D = C / H",
-        "parameters: W_q, W_k, W_v, W_O",
+        "head size, D = C / H",
+        "parameters of W_q, W_k, W_v, W_O",
         f"attention weights, H × {n_tokens}²",
-        "noise of a score, measured",
-        "noise of a score, theory",
+        "score noise, measured",
+        "score noise, theory",
     ]
     return pd.DataFrame({"": rows, **columns})
 
 
 def trade(noises: tuple[ScoreNoise, ...], n_heads: int) -> str:
-    """A sentence about what `n_heads` heads gain and lose beside one head."""
+    """Say what `n_heads` heads gain and lose, compared to one head."""
     of_count = {noise.n_heads: noise.measured for noise in noises}
     ratio = of_count[n_heads] / of_count[1]
     if n_heads == 1:
-        return "One head makes one map, and has the whole width for its scores."
+        return "A single head has one map, and its scores use the whole width."
     return (
-        f"{n_heads} heads make {n_heads} maps with the same number of parameters, and their scores "
-        f"are {ratio:.1f} times as noisy (theory: √{n_heads} = {n_heads**0.5:.1f})."
+        f"{n_heads} heads give you {n_heads} maps for the same number of parameters, but their "
+        f"scores are {ratio:.1f} times as noisy (theory: √{n_heads} = {n_heads**0.5:.1f})."
     )

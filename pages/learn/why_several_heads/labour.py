@@ -1,4 +1,4 @@
-"""Who does what among the heads of one layer, and what is lost when the layer has fewer of them."""
+"""What the heads of one layer do, and what is lost if some of them are switched off."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from attention_core.analysis.head_statistics import TextWeights
 
 NATS, TURNED = "divergence (nats)", "1 − cosine"
-ALONE, OFF = "only this head is left", "only this head is off"
+ALONE, OFF = "only this head is on", "only this head is off"
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What a model loses on a text when heads of one layer are off.
+    """How much a model's output changes on a text if heads of one layer are switched off.
 
-    unit: what all numbers are, NATS or TURNED. without_any: all heads of the layer are off.
-    alone: all but head h. off: head h alone. seconds: that all runs took.
+    unit: of all numbers, NATS or TURNED. without_any: all heads of the layer are off. alone: all
+    heads except h are off. off: only head h is off. seconds: of all runs.
     """
 
     unit: str
@@ -38,7 +38,7 @@ class Losses:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Two rows a head: `head`, `heads` (ALONE or OFF), `lost`."""
+        """Two rows per head: `head`, `heads` (ALONE or OFF), `lost`."""
         return pd.DataFrame(
             [
                 {"head": head, "heads": name, "lost": lost}
@@ -50,7 +50,7 @@ class Losses:
 
 @cached(key=lambda run: run.key)
 def variety(run: Run) -> np.ndarray:
-    """How far apart the maps of two heads of a layer are on average, (L,); NaN for one token."""
+    """The mean distance of two heads' maps in each layer, (L,); NaN for a single token."""
     from pages.learn.why_several_heads.experiment.division import (
         map_distances,
         mean_distance_of_pairs,
@@ -63,7 +63,7 @@ def variety(run: Run) -> np.ndarray:
 
 @cached(key=lambda run, layer: (*run.key, layer))
 def distances(run: Run, layer: int) -> np.ndarray:
-    """How unlike the maps of every two heads of a layer are: (H, H), from 0 to 1."""
+    """The distances of every two heads' maps in a layer: (H, H), from 0 to 1."""
     from pages.learn.why_several_heads.experiment.division import map_distances
 
     pairs: np.ndarray = map_distances(_attention(run, layer)).numpy()
@@ -72,7 +72,7 @@ def distances(run: Run, layer: int) -> np.ndarray:
 
 @cached(key=lambda run, layer: (*run.key, layer))
 def jobs(run: Run, layer: int) -> pd.DataFrame:
-    """One row a job and head: `job`, `head`, `share` of the head's attention."""
+    """One row per job and head: `job`, `head`, `share` of the head's attention."""
     from pages.learn.why_several_heads.experiment import division
 
     return pd.DataFrame(
@@ -86,10 +86,10 @@ def jobs(run: Run, layer: int) -> pd.DataFrame:
 
 @cached(key=lambda run, layer, report=None: (*run.key, layer))
 def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
-    """Run the text again with the layer's heads off: all, all but one, and one.
+    """Rerun the text with heads of the layer switched off: all, all but one, and one.
 
-    A decoder: divergence of its predictions, mean over all tokens. An encoder: 1 - cosine of the
-    vectors that leave it, mean over all tokens. report: is told how many runs are over.
+    For a decoder, measures the divergence of its predictions; for an encoder, 1 - cosine of its
+    final vectors; both as the mean over all tokens. report: gets the number of finished runs.
     """
     import torch
 
@@ -117,43 +117,49 @@ def losses(run: Run, layer: int, report: Report | None = None) -> Losses:
 
 
 def who_does_what(table: pd.DataFrame) -> str:
-    """A sentence that names for each job of `jobs` the head that gives it the largest share."""
+    """Name the head with the largest share for each job in `jobs`."""
     rows = table.loc[table.groupby("job", sort=False)["share"].idxmax()]
-    rows = rows[rows["share"] >= 0.005]  # what no head does has no head that does it most
-    parts = [f"H{row.head} {row.share:.0%} to {row.job}" for row in rows.itertuples()]
+    rows = rows[rows["share"] >= 0.005]  # leave out jobs that no head does
+    parts = [f"H{row.head} ({row.share:.0%} to {row.job})" for row in rows.itertuples()]
     return (
-        f"The head that gives each the largest share of its attention: {', '.join(parts)}. The "
-        "rows overlap: the percents of a head need not add up to 100."
+        f"These heads attend most to each kind of token: {', '.join(parts)}. A head's percentages "
+        "don't have to add up to 100, because the kinds overlap."
     )
 
 
 def how_unlike(distances: np.ndarray, variety: np.ndarray, layer: int) -> str:
-    """Sentences about the heads that differ most and least, and about the layer among others."""
+    """Name the heads that differ most and least, and compare the layer with the others."""
     n_heads = len(distances)
     first, second = np.triu_indices(n_heads, 1)
     between = distances[first, second]
     if not len(between):
-        return "A layer with one head has nothing to compare."
+        return "This layer has only one head, so there is nothing to compare."
     far, near = between.argmax(), between.argmin()
     return (
-        f"H{first[far]} and H{second[far]} differ most ({between[far]:.2f}), H{first[near]} and "
-        f"H{second[near]} least ({between[near]:.2f}). The mean is {variety[layer]:.2f} here, and "
-        f"{variety.mean():.2f} over all layers."
+        f"H{first[far]} and H{second[far]} differ most ({between[far]:.2f}), and H{first[near]} "
+        f"and H{second[near]} differ least ({between[near]:.2f}). The mean distance is "
+        f"{variety[layer]:.2f} in this layer and {variety.mean():.2f} over all layers."
     )
 
 
 def what_is_lost(losses: Losses, layer: int) -> str:
-    """Sentences about the best and the worst head to be left with."""
+    """Describe the best and the worst single head, and the most important one."""
     best, worst = int(np.argmin(losses.alone)), int(np.argmax(losses.alone))
-    off = int(np.argmax(losses.off))
+    off, n_heads = int(np.argmax(losses.off)), len(losses.alone)
     n_better = sum(lost < losses.without_any for lost in losses.alone)
-    changes = "the predictions change by" if losses.unit == NATS else "the last vectors turn by"
+    outputs, unit = (
+        ("the predictions change", "nats")
+        if losses.unit == NATS
+        else ("the final vectors change", "(1 − cosine)")
+    )
     return (
-        f"With H{best} alone in layer {layer} {changes} {written(losses.alone[best], '.3g')}, "
-        f"with H{worst} alone by {written(losses.alone[worst], '.3g')}, and with no head by "
+        f"If H{best} is the only head left in layer {layer}, {outputs} least, by "
+        f"{written(losses.alone[best], '.3g')} {unit}. If H{worst} is the only one left, they "
+        f"change most, by {written(losses.alone[worst], '.3g')}. Without any head, it's "
         f"{written(losses.without_any, '.3g')}. "
-        f"{n_better} of {len(losses.alone)} heads alone are better than none: the layers after "
-        f"this one were trained with all of them. Switched off by itself, H{off} is missed most "
+        f"{n_better} of {n_heads} heads on their own are better than no heads"
+        f"{'' if n_better == n_heads else '; later layers were trained with all of them'}. "
+        f"If you switch off a single head, the loss is largest for H{off} "
         f"({written(losses.off[off], '.3g')})."
     )
 

@@ -1,4 +1,4 @@
-"""Why several heads: two maps that one head would have to average, and what a second head costs."""
+"""The page "Why several heads": one head has to average what two heads can keep apart."""
 
 import streamlit as st
 
@@ -25,15 +25,15 @@ from ui.widgets.settings import settings
 
 COST, LABOUR = "What a head costs", "Division of labour"
 ALONE, CODE = "Left with one head", "The split in code"
-# The layer and the heads that are open at first: on the lecture's sentence the first of them leads
-# from “brush” to “painted”, the second to “woman”.
+# The default layer and heads: on the lecture's sentence, the first head leads from “brush” to
+# “painted”, and the second to “woman”.
 FIRST = {"decoder": (9, 4, 1), "encoder": (3, 7, 11)}
 
 st.title("Why several heads")
 st.markdown(
     "“The artist painted the portrait of a woman with a brush”: who has the brush? One head gives "
-    "each token **one row of weights that sum to 1**, so it can only mix the two readings. Two "
-    "heads keep both."
+    "each token a single row of weights that sum to 1, so it can only mix the two readings. "
+    "**Two heads can keep both.**"
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -91,15 +91,14 @@ if CODE in shown:
 head_links(choice, text, here="learn/why_several_heads")
 with st.expander("How to read this"):
     st.markdown(
-        "- A **row** is a token that looks; click one to read it. A decoder's first token and "
-        "special tokens are no *other words*: heads with nothing to say rest there.\n"
-        "- Two heads hand on A·U + B·V, with maps A, B and values U, V (through W_O). The average "
-        "misses (A − B)(U − V) / 2: nothing only if the maps or the values are the same. The "
-        "**best single map** is the one that misses least.\n"
-        "- How **far apart** two maps are: the share of its attention that one head would have to "
-        "move to look as the other does.\n"
-        "- A network for images has many filters: one finds edges, another finds spots. In the "
-        "same way each head of a layer may look for something else. No signal tells a head its "
-        "**job**; only the loss shapes it.\n"
+        "- Each **row** is a query; click one to see its weights. Special tokens and a decoder's "
+        "first token don't count as *other words*, because heads park unneeded attention there.\n"
+        "- Two heads with maps A and B and values U and V (multiplied by W_O) output A·U + B·V. "
+        "With the average of both heads, (A − B)(U − V) / 2 is lost. Nothing is lost if the maps "
+        "or the values are equal. The **best single map** has the smallest error.\n"
+        "- The **distance** of two maps is the share of its attention that one head would have to "
+        "move to match the other.\n"
+        "- In an image network, one filter finds edges and another finds spots. Heads divide the "
+        "work in the same way. Nobody assigns a head its **job**; only the loss shapes it.\n"
     )
 quiz("why_several_heads", questions, run, layer, heads)

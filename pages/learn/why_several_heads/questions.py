@@ -1,4 +1,4 @@
-"""The questions of the page "Why several heads", answered by its own functions."""
+"""Quiz questions of the page "Why several heads"."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pages.learn.why_several_heads.readings import AVERAGE, BEST, TwoHeads
 from serving.runs import Run
 from ui.widgets.questions import Question, nearest
 
-NOTHING = 1e-6  # of what a map misses: rounding
+NOTHING = 1e-6  # errors below this are rounding
 
 
 def questions(run: Run, layer: int, heads: TwoHeads) -> list[Question]:
-    """Three questions about the text, the layer and the heads that the page shows."""
+    """Build three questions about the text, layer and heads on the page."""
     return [_parameters_question(run), _noise_question(run, layer), _map_question(heads)]
 
 
@@ -26,17 +26,17 @@ def _parameters_question(run: Run) -> Question:
         with_two / with_one, {"It doubles": 2.0, "It stays the same": 1.0, "It halves": 0.5}
     )
     return Question(
-        ask="A layer keeps its width, and has two heads in place of one. What becomes of the "
-        "number of its parameters?",
+        ask="You split a layer into two heads instead of one and keep its width. What happens to "
+        "the number of parameters?",
         right=right,
         wrong=wrong,
-        because=f"With a width of {width}, one head has {with_one:,} parameters and two heads have "
-        f"{with_two:,}: the same matrices, cut into two.",
+        because=f"With a width of {width}, one head has {with_one:,} parameters, and two heads "
+        f"have {with_two:,}. The matrices are the same, just cut in two.",
     )
 
 
 def _noise_question(run: Run, layer: int) -> Question:
-    """Without two tokens whose vectors have a direction, by the formula."""
+    """Ask about noise; uses the formula if the text doesn't have two nonzero vectors."""
     width = run.tensors.states.shape[-1]
     if len(run.tokens) < 2 or not run.tensors.states[layer].any():
         few, many = (math.sqrt(count / width) for count in (1, 4))
@@ -47,16 +47,16 @@ def _noise_question(run: Run, layer: int) -> Question:
         math.log(many / few),
         {
             "It stays the same": 0.0,
-            "It becomes about twice as large": math.log(2),
-            "It becomes about four times as large": math.log(4),
+            "It roughly doubles": math.log(2),
+            "It gets about four times as large": math.log(4),
         },
     )
     return Question(
-        ask="Four heads share the width of one. What becomes of the noise of a score?",
+        ask="Four heads share the width of one. What happens to the noise of a score?",
         right=right,
         wrong=wrong,
-        because=f"{few:.3f} with one head, {many:.3f} with four: a quarter of the numbers, and the "
-        "noise falls with the root of their number.",
+        because=f"It's {few:.3f} with one head and {many:.3f} with four. Each head has a quarter "
+        "of the numbers, and noise is proportional to one over the square root of that.",
     )
 
 
@@ -65,17 +65,17 @@ def _map_question(heads: TwoHeads) -> Question:
     right, wrong = nearest(
         best / average if average > NOTHING else 0.0,
         {
-            "Yes, it misses nothing": 0.0,
-            "It misses about half as much": 0.5,
-            "It misses about three quarters as much": 0.75,
-            "Hardly: it misses nearly as much": 1.0,
+            "It has no error": 0.0,
+            "Its error is about half as large": 0.5,
+            "Its error is about three quarters as large": 0.75,
+            "Its error is almost as large": 1.0,
         },
     )
     return Question(
-        ask=f"One head in place of {heads.names[0]} and {heads.names[1]} may have any single map. "
-        "Can a better one than the average keep what both hand on?",
+        ask=f"A single head replaces {heads.names[0]} and {heads.names[1]} and can use any map. "
+        "How good is the best map, compared to the average of both heads?",
         right=right,
         wrong=wrong,
-        because=f"Over the whole text the average misses {average:.0%}, and the best single map "
-        f"that exists {best:.0%}.",
+        because=f"Over the whole text, the average of both heads has an error of {average:.0%}, "
+        f"and the best single map has an error of {best:.0%}.",
     )

@@ -1,4 +1,4 @@
-"""Two heads of a layer on a visitor's text, beside one head that has a single map."""
+"""Two heads of a layer on the visitor's text, compared to a head with a single map."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from serving.runs import Run
 from ui.text.isolated import isolated
 from ui.text.number_text import percent
 
-AVERAGE, BEST = "the average map", "the best single map"
-MOST_KEYS = 12  # bars of one row of weights
+AVERAGE, BEST = "average of both heads", "best single map"
+MOST_KEYS = 12  # bars per row of weights
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class TwoHeads:
     """Two heads on a text of T tokens; the arrays are float32.
 
     maps: their weights (2, T, T). average: of both (T, T). distances: half the sum of the
-    differences of both rows (T), from 0 to 1. missed: of AVERAGE and of BEST, the length of what is
-    missed over the length of what both heads hand on (T). whole: the same of all tokens together.
+    differences of both rows (T), from 0 to 1. missed: for AVERAGE and BEST, the length of the error
+    divided by the length of both heads' output (T). whole: the same for all tokens together.
     """
 
     names: tuple[str, str]
@@ -37,31 +37,31 @@ class TwoHeads:
     whole: dict[str, float]
 
     def missed_by(self, token: int) -> pd.DataFrame:
-        """What one head misses at a token and in the whole text, with each of its two maps."""
+        """The error of a single head at a token and in the whole text, with each map."""
         return pd.DataFrame(
             {
-                "one head has": list(self.missed),
-                "misses at this token": [f"{shares[token]:.0%}" for shares in self.missed.values()],
-                "misses in the text": [f"{share:.0%}" for share in self.whole.values()],
+                "map of the single head": list(self.missed),
+                "error at this token": [f"{shares[token]:.0%}" for shares in self.missed.values()],
+                "error in the text": [f"{share:.0%}" for share in self.whole.values()],
             }
         )
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a token."""
+        """One row per token."""
         return pd.DataFrame(
             {
                 "position": range(len(self.tokens)),
                 "token": self.tokens.labels,
-                "rows differ by": self.distances,
-                **{f"{name} misses": shares for name, shares in self.missed.items()},
+                "distance of both rows": self.distances,
+                **{f"error of {name}": shares for name, shares in self.missed.items()},
             }
         )
 
 
 @cached(key=lambda run, layer, heads: (*run.key, layer, heads))
 def two_heads(run: Run, layer: int, heads: tuple[int, int]) -> TwoHeads:
-    """What two heads hand on, and what one head in their place misses."""
+    """Compute the output of two heads, and the error of a single head that replaces them."""
     import torch
 
     from pages.learn.why_several_heads.experiment import one_map
@@ -97,10 +97,10 @@ def two_heads(run: Run, layer: int, heads: tuple[int, int]) -> TwoHeads:
 
 
 def looks_at(heads: TwoHeads, token: int) -> tuple[int, int]:
-    """The other token at which each head looks most from this one.
+    """The other token that gets the most attention from this one, for each head.
 
-    The first token of a decoder and special tokens are left out where others are there: heads with
-    nothing to say rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
+    A decoder's first token and special tokens are left out if there are others, because heads park
+    unneeded attention there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
     """
     places = np.arange(len(heads.tokens))
     resting = np.array(heads.tokens.special)
@@ -113,7 +113,7 @@ def looks_at(heads: TwoHeads, token: int) -> tuple[int, int]:
 
 
 def where_it_looks(heads: TwoHeads, token: int) -> str:
-    """A sentence about the key that each head gives most of this token, and about their average."""
+    """Name the word that this token attends to most in each head, and its average weight."""
     labels = [isolated(label) for label in heads.tokens.labels]
     first, second = looks_at(heads, token)
     weights = heads.maps[0, token, first], heads.maps[1, token, second]
@@ -121,27 +121,27 @@ def where_it_looks(heads: TwoHeads, token: int) -> str:
     a, b = heads.names
     if first == second == token:
         return (
-            f"“{labels[token]}” sees no other word: in {a} it gives itself {percent(weights[0])}, "
-            f"in {b} {percent(weights[1])}."
+            f"“{labels[token]}” doesn't see any other words. It gives itself "
+            f"{percent(weights[0])} in {a} and {percent(weights[1])} in {b}."
         )
-    begin = f"Of the other words, “{labels[token]}” looks most at “{labels[first]}” in "
+    begin = f"Among the other words, “{labels[token]}” attends most to “{labels[first]}” in "
     if first == second:
         return (
-            f"{begin}both heads: {percent(weights[0])} in {a}, {percent(weights[1])} in {b}. The "
-            f"average gives it {percent(average[0])}."
+            f"{begin}both heads: {percent(weights[0])} in {a} and {percent(weights[1])} in {b}. "
+            f"In the average of both heads, it gets {percent(average[0])}."
         )
     return (
-        f"{begin}{a} ({percent(weights[0])}) and at “{labels[second]}” in {b} "
-        f"({percent(weights[1])}). The average gives them {percent(average[0])} and "
-        f"{percent(average[1])}."
+        f"{begin}{a} ({percent(weights[0])}) and to “{labels[second]}” in {b} "
+        f"({percent(weights[1])}). In the average of both heads, they get {percent(average[0])} "
+        f"and {percent(average[1])}."
     )
 
 
 def row_of(heads: TwoHeads, token: int) -> pd.DataFrame:
-    """The rows of a token in both maps and in the average: `token`, `map`, `weight`.
+    """The rows of a token in both maps and in the average: `place`, `token`, `map`, `weight`.
 
-    Of a long text the `MOST_KEYS` keys with the largest weight in either map, in their order.
-    `place` numbers them, as words may be equal.
+    For long texts, only the `MOST_KEYS` keys with the largest weights, in text order. `place`
+    numbers them, because words can repeat.
     """
     rows = dict(zip(heads.names, heads.maps[:, token], strict=True))
     rows[AVERAGE] = heads.average[token]

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.learn.why_several_heads import charts, cost, labour, splitting
-from pages.learn.why_several_heads.readings import TwoHeads, row_of, where_it_looks
+from pages.learn.why_several_heads.readings import AVERAGE, TwoHeads, row_of, where_it_looks
 from serving import token_text
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, Linked, Map, heatmap, picked
@@ -23,25 +23,25 @@ from ui.widgets.progress import watched
 CORE = "pages/learn/why_several_heads/experiment"
 ONE_MAP, HEAD_SIZE = f"{CORE}/one_map.py", f"{CORE}/head_size.py"
 DIVISION = f"{CORE}/division.py"
-CODE = "The lines that computed this"
+CODE = "Show the code"
 
 
 def chosen_token(run: Run) -> int:
-    """The token whose row is read: at first, and when the text is cut anew, its last word."""
+    """Ask for the query token; it resets to the last word when the text or model changes."""
     key, cut = "why_several_heads_token", (run.model, run.tokens.text)
     default = token_text.last_word(run.tokens)
     if key in st.session_state and st.session_state.get("why_several_heads_cut") != cut:
         st.session_state[key] = default
     st.session_state["why_several_heads_cut"] = cut
-    return controls.number("Token that looks (a row)", key, len(run.tokens), default)
+    return controls.number("Query token (row)", key, len(run.tokens), default)
 
 
 def maps(heads: TwoHeads, token: int) -> None:
-    """The maps of both heads and their average, on one scale; a click reads another token.
+    """Show both heads' maps and their average on one scale; a click selects a query token.
 
-    A cell that is pointed at is framed in all three.
+    Pointing at a cell frames it in all three.
     """
-    names = [*heads.names, "average of both"]
+    names = [*heads.names, AVERAGE]
     largest = float(heads.maps.max())
     pictures = [*heads.maps, heads.average]
     places = range(len(heads.tokens))
@@ -70,29 +70,29 @@ def maps(heads: TwoHeads, token: int) -> None:
 
 
 def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
-    """What both heads and the average give one token, and what the one head misses."""
+    """Show one token's weights in both heads and their average, and a single head's error."""
     left, right = st.columns(2, gap="large")
     with left:
         row = row_of(heads, token)
         show(charts.row_chart, row, numbers, key="why_several_heads_row")
         n_shown, n_seen = row["place"].nunique(), token + 1 if heads.causal else len(heads.tokens)
         if n_shown < n_seen:
-            st.markdown(f":small[Shown: the {n_shown} keys of {n_seen} with the largest weights.]")
+            st.markdown(f":small[Only the {n_shown} largest of {n_seen} keys are shown.]")
     with right:
         st.text(where_it_looks(heads, token))
-        plain_table(heads.missed_by(token), "What one head misses")
+        plain_table(heads.missed_by(token), "Error of a single head")
         st.markdown(
-            ":small[The one head has as many numbers as both heads together, and the values of "
-            "both. Missed: the length of the difference, divided by the length of what the two "
-            "heads hand on.]"
+            "The **error** is the share of the two heads' output that a single head can't "
+            "reproduce, even if it has the values of both.\n\n"
+            ":small[It's the length of the difference divided by the length of the output.]"
         )
-    with st.expander("Every token, and the code"):
+    with st.expander("All tokens, and the code"):
         table = heads.table
         left, right = st.columns(2, gap="large")
         with left:
-            plain_table(table, "Every token", most=320)
+            plain_table(table, "All tokens", most=320)
             tables.download(
-                "Download (CSV)", table, "why_several_heads.csv", key="why_several_heads_csv"
+                "Download CSV", table, "why_several_heads.csv", key="why_several_heads_csv"
             )
         with right:
             source.step(ONE_MAP, "hand_on", "handed on")
@@ -102,14 +102,14 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
 
 
 def price(run: Run, layer: int) -> None:
-    """How large a head is, and how noisy its scores are, when H heads share the width."""
+    """Show the size of a head and the noise of its scores when H heads share the width."""
     width, n_heads = run.tensors.states.shape[-1], run.tensors.weights.shape[1]
     options, key = cost.counts(run), "why_several_heads_count"
-    if st.session_state.get(key, 1) not in options:  # of a model of another width
+    if st.session_state.get(key, 1) not in options:  # chosen for a model of another width
         del st.session_state[key]
     count = linked(
         st.select_slider,
-        f"Heads H that share the width C = {width}",
+        f"Number of heads (H) for a width of C = {width}",
         options,
         n_heads if n_heads in options else options[-1],
         key=key,
@@ -126,34 +126,36 @@ def price(run: Run, layer: int) -> None:
         st.text(cost.trade(noises, count))
         plain_table(cost.prices(run, noises, count), "What heads cost")
         st.markdown(
-            f":small[Your tokens, as they enter layer {layer}, are read through random columns, as "
-            "before training. A score should be the cosine c of two vectors; noise is how far it "
-            f"is off (root mean square, {cost.N_DRAWS} draws, bars from best to worst). Line: "
-            "theory, √(1 + c²) / √D.]"
+            "Smaller heads compare tokens by fewer numbers, so their scores are noisier. **Noise** "
+            "is the typical distance of a score from the true similarity of two tokens.\n\n"
+            f":small[We read the input of layer {layer} through random matrices, as before "
+            "training. Noise is the root mean square difference from the cosine c, over "
+            f"{cost.N_DRAWS} draws (bars: best to worst). The line is the theory, √(1 + c²) / "
+            "√D.]"
         )
     with left, st.expander(CODE):
         source.step(HEAD_SIZE, "score_noise", "scores", "errors")
 
 
 def chosen_layer(run: Run) -> int:
-    """The layer whose heads are compared; at first the one in which they differ most.
+    """Ask which layer's heads to compare; the default is the layer where they differ most.
 
-    A list: a slider would switch heads off at every notch.
+    It's a list because a slider would start a run at every position it passes.
     """
     variety = labour.variety(run)
     layers = [str(layer) for layer in range(len(variety))]
     most = 0 if np.isnan(variety).any() else int(variety.argmax())
     key = "why_several_heads_compared"
-    if st.session_state.get(key, "0") not in layers:  # of a model with more layers
+    if st.session_state.get(key, "0") not in layers:  # chosen for a model with more layers
         st.session_state[key] = layers[-1]
-    chosen = linked(st.selectbox, "Layer whose heads are compared", layers, most, key=key)
+    chosen = linked(st.selectbox, "Compare heads of layer", layers, most, key=key)
     return int(chosen)
 
 
 def division(run: Run, layer: int) -> None:
-    """What each head of a layer looks at, and how unlike their maps are."""
+    """Show what each head of a layer attends to, and the distances of their maps."""
     if len(run.tokens) < 2:
-        messages.problem("In a text of one token no head has a choice. Type another.")
+        messages.problem("With a single token, heads have nothing to choose. Type a longer text.")
         return
     table, distances = labour.jobs(run, layer), labour.distances(run, layer)
     left, right = st.columns([5, 3], gap="large")
@@ -178,17 +180,15 @@ def division(run: Run, layer: int) -> None:
 
 
 def left_with_one(run: Run, layer: int) -> None:
-    """What the model loses when a layer keeps one head, or all but one."""
+    """Show what changes if a layer keeps only one head, or all but one."""
     losses = watched(
         "why_several_heads_off",
         (*run.key, layer),
         lambda report: labour.losses(run, layer, report),
         kept=labour.losses.is_cached(run, layer),
         total=2 * run.tensors.weights.shape[1] + 1,
-        unit="runs of the text",
-        done=lambda result: (
-            f"{2 * len(result.off) + 1} runs of the text took {result.seconds:.2f} s."
-        ),
+        unit="runs",
+        done=lambda result: f"{2 * len(result.off) + 1} runs took {result.seconds:.2f} s.",
     )
     if losses is None:
         return
@@ -209,7 +209,7 @@ def left_with_one(run: Run, layer: int) -> None:
 
 
 def in_code(run: Run, choice: HeadChoice, text: str) -> None:
-    """The lecture's split, with its reasons, and the way to the page that shows it cell by cell."""
+    """Show the lecture's split with its reasons, and link to the page Shapes."""
     split = splitting.split(run, choice.layer)
     plain_table(split.table, "One product, a view, a transpose")
     left, right = st.columns([3, 2], gap="large")
@@ -217,13 +217,13 @@ def in_code(run: Run, choice: HeadChoice, text: str) -> None:
         source.step("attention_core/heads.py", "split_heads", "view", "transpose")
     with right:
         st.text(
-            "A product for each head gives the same queries: the largest difference is "
+            "Check: one product per head gives the same queries. The largest difference is "
             f"{written(split.difference, '.1g')}."
         )
         place = {"of": choice.entry.spec.name, "words": text, "layer": choice.layer, "step": 5}
         st.page_link(
             sections.script("learn/shapes"),
-            label="Every step, cell by cell: Shapes",
+            label="See every step, cell by cell: Shapes",
             icon=sections.ICONS["learn/shapes"],
             query_params={f"shapes_{name}": str(value) for name, value in place.items()},
         )

@@ -1,4 +1,4 @@
-"""How one product becomes the queries of all heads, on a layer of a model."""
+"""How a single matrix product becomes the queries of all heads, in a model's layer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from serving.runs import Run
 
 @dataclass(frozen=True)
 class Split:
-    """The steps with their shapes, and the largest difference to one product for each head."""
+    """The steps with their shapes, and the largest difference from one product per head."""
 
     table: pd.DataFrame
     difference: float
@@ -20,7 +20,7 @@ class Split:
 
 @cached(key=lambda run, layer: (*run.key, layer))
 def split(run: Run, layer: int) -> Split:
-    """The queries of a layer, from one product for all heads and from one for each head."""
+    """Compute a layer's queries with one product for all heads, and with one per head."""
     import torch
 
     from pages.learn.why_several_heads.experiment import splitting
@@ -40,20 +40,20 @@ def split(run: Run, layer: int) -> Split:
             {
                 "statement": "q = x @ W_q",
                 "shape": f"({n_tokens}, {x.shape[-1]}) → ({n_tokens}, {wide})",
-                "reason": f"One product makes the queries of all {n_heads} heads, side by side.",
+                "reason": f"One product computes the queries of all {n_heads} heads, side by side.",
             },
             {
                 "statement": f"q.view({n_tokens}, {n_heads}, {head_size})",
                 "shape": f"({n_tokens}, {n_heads}, {head_size})",
                 "reason": f"Each token's {wide} numbers are cut into {n_heads} heads of "
-                f"{head_size}. Nothing is moved in memory.",
+                f"{head_size}. No number moves in memory.",
             },
             {
                 "statement": "q.transpose(0, 1)",
                 "shape": tuple_of(together.shape),
-                "reason": "A matrix product takes the last two axes. With the heads in front, each "
-                f"head compares its own tokens. Viewed so at once, {wrong:.0%} of the numbers "
-                "would stand in a wrong place.",
+                "reason": "A matrix product works on the last two axes, so the head axis has to "
+                "come first. If you called view() with this shape directly, "
+                f"{wrong:.0%} of the numbers would be in the wrong position.",
             },
         ]
     )
@@ -61,5 +61,5 @@ def split(run: Run, layer: int) -> Split:
 
 
 def tuple_of(shape: tuple[int, ...]) -> str:
-    """A shape as it is written: "(9, 11, 64)"."""
+    """Format a shape, such as "(9, 11, 64)"."""
     return f"({', '.join(map(str, shape))})"

@@ -119,8 +119,7 @@ def test_the_numbers_sent_make_every_computed_number(site: AppTest):
             if not name.startswith(f"step {number}: ") or panel.operands is None:
                 continue
             made = panel.panel["made"]
-            for identity, axes in made["reads"]:  # what was read stands beside it
-                assert len(axes) == len(identities[identity].panel["shape"])
+            assert set(made["sources"]) <= set(identities)
             kind = seen[name.partition(": ")[2]] = made["kind"]
             assert made["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
             added = None if panel.added is None else torch.tensor(panel.added)
@@ -156,7 +155,7 @@ def test_the_numbers_of_the_last_token_drawn_are_said(site: AppTest):
     assert f"{row.max():.2f}, for “{names[row.argmax()]}”" in said()
     site.slider("shapes_step").set_value(8).run()
     row = drawn(site)["step 8: weights"].values[0, 0, -1]
-    given = re.findall(r"(\d+)% to “([^”]+)”", said())
+    given = re.findall(r"(\d+)% (?:of its attention )?to “([^”]+)”", said())
     assert given[0][1] == names[row.argmax()]
     assert given == [(f"{row[names.index(name)]:.0%}"[:-1], name) for _, name in given]
     site.slider("shapes_step").set_value(9).run()
@@ -274,7 +273,7 @@ def test_the_wrong_view_shows_whose_numbers_a_row_holds(site: AppTest):
     panels = open_step(site, 6)
     attention, x = the_example()
     flat = attention.W_query(x)
-    wrong = panels["queries: view(B, H, T, D) at once"]
+    wrong = panels["queries: view(B, H, T, D) only"]
     np.testing.assert_allclose(wrong.values, flat.view(1, H, T, D), atol=1e-6, rtol=1e-5)
     right = panels["queries: view, then transpose(1, 2)"]
     np.testing.assert_array_equal(right.values, panels["step 6: queries"].values)
@@ -285,9 +284,9 @@ def test_the_wrong_view_shows_whose_numbers_a_row_holds(site: AppTest):
     )
     # by hand: six pieces in memory, two of each token; head 0 gets The The cat, head 1 the rest
     tokens = ["The", "The", "cat", "cat", "sleeps", "sleeps"]
-    (table,) = [t for t in plain_tables(site) if "should hold" in t]
-    assert table["holds"].tolist() == tokens
-    assert table["should hold"].tolist() == ["The", "cat", "sleeps"] * 2
+    (table,) = [t for t in plain_tables(site) if "expected token" in t]
+    assert table["actual token"].tolist() == tokens
+    assert table["expected token"].tolist() == ["The", "cat", "sleeps"] * 2
     assert table["mixed up"].tolist() == ["no", "yes", "yes", "yes", "yes", "no"]
     assert {tuple(index[:3]) for index in wrong.panel["mark"]} == {
         (0, 0, 1),
@@ -390,7 +389,7 @@ def test_a_real_layer_is_its_record(
         11: ("output", record.output[:, t, d]),
     }
     panels = open_step(site, 6, **query)
-    turned = ", turned" if name == DECODER else ""
+    turned = ", rotated" if name == DECODER else ""
     np.testing.assert_array_equal(
         panels[f"step 6: queries{turned}"].values, record.q[:, heads, t, d]
     )
@@ -409,7 +408,7 @@ def test_a_real_layer_is_its_record(
     assert re.findall(r"\d+", panel.panel["shapeText"]) == [
         "1", str(n_tokens), str(width), "1", "6", "8"
     ]  # fmt: skip
-    (window,) = [e.value for e in site.text if e.value.startswith("Drawn:")]
+    (window,) = [e.value for e in site.text if "Shown here" in e.value]
     assert f"0 to 5 of {len(tokens.ids)}" in window
     assert f"{first} to {first + 2} of {model.core.config.n_heads}" in window
 
@@ -428,7 +427,7 @@ def test_a_window_s_identities_are_one_numbering(site: AppTest):
         width = 3 * 8 + 8 + 1
         assert set(queries.cells[0, :, token].flat) < set(range(token * width, (token + 1) * width))
     # of the wrong view, numbers of tokens and heads that are not drawn have no identity
-    wrong = panels["queries: view(B, H, T, D) at once"]
+    wrong = panels["queries: view(B, H, T, D) only"]
     assert wrong.cells is not None
     assert -1 in wrong.cells
     assert set(wrong.cells.flat) - {-1} <= set(queries.cells.flat)

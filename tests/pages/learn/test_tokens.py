@@ -46,7 +46,7 @@ def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
     assert row["chips"][6][1] == "token 6: id 27737, characters 26 to 32, bytes 20 73 75 6e 6e 79"
     # MiniLM adds two of its own
     assert site.dataframe[2].value["token"].tolist()[::8] == ["[CLS]", "[SEP]"]
-    assert site.table[0].value["of them added"].tolist() == [0, 0, 2]
+    assert site.table[0].value["special tokens"].tolist() == [0, 0, 2]
 
 
 @pytest.mark.parametrize("text", [" ", "\U0010ffff" * 40])
@@ -69,7 +69,7 @@ def check_tables(site: AppTest, text: str) -> None:
     for frame, tokenizer in zip(site.dataframe, own, strict=False):
         tokens = tokenizer.encode(text)
         assert frame.value["id"].tolist() == list(tokens.ids)
-        spans = zip(frame.value["from"], frame.value["to"], strict=True)
+        spans = zip(frame.value["start"], frame.value["end"], strict=True)
         assert list(spans) == list(tokens.spans)
         data = [bytes.fromhex(cell) for cell in frame.value["bytes"]]
         if tokens.raw:
@@ -83,7 +83,7 @@ def test_no_text_no_token(site: AppTest):
     site.text_area("tokens_text").set_value("").run()
     assert not site.exception
     assert site.table[0].value["tokens"].tolist() == [0, 0, 2]
-    assert site.table[0].value["tokens a word"].tolist() == ["–", "–", "–"]
+    assert site.table[0].value["tokens per word"].tolist() == ["–", "–", "–"]
     # a decoder has nothing to embed
     site.selectbox("tokens_model").set_value(DECODER).run()
     assert not site.exception

@@ -127,7 +127,7 @@ def test_the_maps_are_those_of_the_stored_weights(site: AppTest, plain: Plain):
     (chart,) = drawn_charts(site)
     np.testing.assert_allclose(chart.rows["value"], row.numpy(), atol=1e-5)
     sentence = said(site, "To write symbol 6 of its answer, “7”")
-    assert f"symbol {int(row.argmax())}, " in sentence
+    assert f"to symbol {int(row.argmax())}, " in sentence
     assert percent(float(row.max())) in sentence
 
 
@@ -144,7 +144,7 @@ def test_what_one_vector_says(site: AppTest, plain: Plain):
     assert not site.exception
     answer, _ = plain.translate(TEXT, one_vector=True)
     shown = {metric.label: metric.value for metric in site.metric}
-    assert shown == {"With every state": ANSWER, "With one vector": answer}
+    assert shown == {"With all states": ANSWER, "With one vector": answer}
     (table,) = plain_tables(site)
     right = table.iloc[:, 1].tolist()
     assert right == list(judged().n_right)
@@ -161,5 +161,24 @@ def test_what_cannot_be_read_is_said(site: AppTest, text: str, problem: str):
     assert any(problem in message for message in messages(site))
     # the frame goes on below a page that ends early
     assert site.get("page_link")[-1].proto.label.startswith("Next:")
-    site.text_input("two_networks_text").set_value("31 april 1998").run()
-    assert "**no date**" in said(site, "The encoder read")
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("31 april 1998", "**no correct answer**"),
+        ("29 feb 2023", "**no correct answer**"),
+        ("tomorrow", "**not a date**"),
+        ("12 july 1655", "**not a date**"),
+    ],
+)
+def test_a_text_without_a_correct_answer(site: AppTest, text: str, verdict: str):
+    open_page(site, VIEW, two_networks_text=text)
+    assert verdict in said(site, "The encoder read")
+
+
+def test_a_written_symbol_has_the_same_row_name_in_both_maps(site: AppTest):
+    open_page(site, VIEW, two_networks_part=sections.ATTENTIONS)
+    (top, _), _, (decoder, _), (cross, _) = maps(site)
+    assert top["rowLabels"] == cross["rowLabels"] == decoder["rowLabels"]
+    assert decoder["labels"][1:] == top["rowLabels"][:-1]

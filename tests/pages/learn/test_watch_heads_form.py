@@ -114,7 +114,9 @@ def test_every_switch_breaks_what_the_page_says(site: AppTest):
     assert table.loc["mask off", "loss, unseen"] < 0.1
     assert table.loc["mask off", "loss when writing"] > 1
     assert table.loc["scale off", "loss, unseen"] > BLIND_GUESS / 2
-    usual, dropout = (table.loc[name, "dropped at step"] for name in (stored.USUAL, "dropout 0.5"))
+    usual, dropout = (
+        table.loc[name, "loss dropped at step"] for name in (stored.USUAL, "dropout 0.5")
+    )
     assert int(dropout) > int(usual)
 
 

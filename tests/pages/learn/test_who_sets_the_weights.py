@@ -157,12 +157,12 @@ def test_a_head_before_and_after(site: AppTest, expected: ExpectedTraining):
         np.testing.assert_allclose(values, tensor, atol=1e-4)
         assert header["labels"] == list(expected.labels)
     change = (after - before).abs()
-    sentence = said(site, "The largest change in L4H5")
+    sentence = said(site, "In L4H5, the weight")
     # where a token sees two keys, both change equally, and rounding says which one is named
     places = (change > change.max() - 1e-6).nonzero().tolist()
     assert any(
-        f"{percent(float(before[query, key]))} before" in sentence
-        and f"{percent(float(after[query, key]))} after" in sentence
+        f"from {percent(float(before[query, key]))} to {percent(float(after[query, key]))}"
+        in sentence
         for query, key in places
     )
 
@@ -172,7 +172,7 @@ def test_the_chain_to_one_head(site: AppTest, expected: ExpectedTraining):
     n_tokens = len(expected.labels)
     rows = slice(HEAD * HEAD_SIZE, (HEAD + 1) * HEAD_SIZE)
     w_q = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][rows]
-    product, found = said_numbers(said(site, "The last two factors"))
+    product, found = said_numbers(said(site, ":small[Check: the last two factors"))
     assert product == pytest.approx(length(w_q), rel=2e-3)
     assert found == pytest.approx(length(w_q), rel=2e-3)
     table = plain_tables(site)[1]
@@ -193,7 +193,7 @@ def test_the_chain_to_one_head(site: AppTest, expected: ExpectedTraining):
     np.testing.assert_allclose(scores.sum(1), 0, atol=1e-5)
     np.testing.assert_allclose(scores[0], 0, atol=1e-6)
     query, key = np.unravel_index(np.abs(scores).argmax(), scores.shape)
-    sentence = said(site, "Strongest: the score of")
+    sentence = said(site, "The score of")
     assert expected.labels[query] in sentence
     assert expected.labels[key] in sentence
     by_head = chart(site, "label", "value").rows
@@ -208,10 +208,10 @@ def test_all_positions_at_once(site: AppTest, expected: ExpectedTraining):
     for when, losses in (("before", expected.losses[0]), ("after", expected.losses[2])):
         np.testing.assert_allclose(rows[rows["when"] == when]["loss"], losses, atol=1e-3)
     table = plain_tables(site)[1]
-    assert list(table["must say"]) == list(expected.labels[1:])
-    assert str(len(expected.labels) - 1) in said(site, "One pass guesses")
+    assert list(table["next token"]) == list(expected.labels[1:])
+    assert str(len(expected.labels) - 1) in said(site, "One pass makes")
     hardest = int(expected.losses[0].argmax())
-    assert expected.labels[hardest + 1] in said(site, "Hardest before the 2 steps")
+    assert expected.labels[hardest + 1] in said(site, "“")
 
 
 def test_what_training_keeps(site: AppTest, expected: ExpectedTraining):
@@ -219,12 +219,13 @@ def test_what_training_keeps(site: AppTest, expected: ExpectedTraining):
     table = plain_tables(site)[1].set_index("")
     core, n_tokens = bundled(FIRST_GPT2).core, len(expected.labels)
     n_numbers = sum(parameter.numel() for parameter in core.parameters())
-    assert table["training"]["gradients, one a weight"] == f"{4 * n_numbers / 1e6:,.0f} MB"
+    assert table["training"]["gradients, one per weight"] == f"{4 * n_numbers / 1e6:,.0f} MB"
     assert (
-        table["writing with a cache"]["KV cache"] == f"{2 * 6 * WIDTH * 4 * n_tokens / 1e6:.2f} MB"
+        table["generation with a cache"]["KV cache"]
+        == f"{2 * 6 * WIDTH * 4 * n_tokens / 1e6:.2f} MB"
     )
-    assert table["training"]["positions that a pass answers"] == str(n_tokens - 1)
-    kept = said_numbers(table["training"]["tensors kept for the way back"])[0]
+    assert table["training"]["predictions per pass"] == str(n_tokens - 1)
+    kept = said_numbers(table["training"]["activations for the backward pass"])[0]
     # at least the hidden values of the feed-forward networks before and after GELU, in every layer
     assert kept > 2 * 6 * 1024 * 4 * n_tokens / 1e6
     change, largest = said_numbers(said(site, "**Why training has no KV cache**"))[1:3]
@@ -296,5 +297,5 @@ def test_a_gpt2(site: AppTest):
     assert not site.exception
     assert not messages(site)
     assert "biases" in set(parts_table(site)["kind"])
-    product, found = said_numbers(said(site, "The last two factors"))
+    product, found = said_numbers(said(site, ":small[Check: the last two factors"))
     assert product == pytest.approx(found, rel=1e-3)

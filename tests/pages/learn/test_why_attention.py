@@ -132,7 +132,7 @@ def test_times_are_measured_on_demand_only(site: AppTest):
     open_whole_page(site, VIEW)
     first = site.dataframe[1].value
     assert list(first["tokens"]) == list(timing.FEW)
-    assert list(first["scores of attention"]) == [n**2 for n in timing.FEW]
+    assert list(first["attention scores"]) == [n**2 for n in timing.FEW]
     kept = timing.times(measure.FIRST)
     site.select_slider("why_attention_state").set_value(8).run()
     assert timing.times(measure.FIRST) is kept
@@ -142,7 +142,7 @@ def test_times_are_measured_on_demand_only(site: AppTest):
     assert not site.exception
     again = site.dataframe[1].value
     assert list(again["tokens"]) == list(timing.MANY)
-    label = f"Loop over attention, {timing.RATIO_AT} tokens"
+    label = f"GRU loop compared to attention, {timing.RATIO_AT} tokens"
     assert float(metrics(site)[label].split(" ")[0]) > 0
 
 

@@ -72,14 +72,14 @@ def test_two_maps_and_their_average(site: AppTest, model: str):
         assert header["largest"] == pytest.approx(float(weights.max()), rel=1e-5)
         assert header["causal"] == (model == DECODER)
     titles = [header["title"] for header, _ in drawn]
-    assert titles == [f"L{layer}H{first}", f"L{layer}H{second}", "average of both"]
+    assert titles == [f"L{layer}H{first}", f"L{layer}H{second}", readings.AVERAGE]
     # the last word is read at first
     labels = drawn[0][0]["rowLabels"]
     (framed,) = drawn[0][0]["framedRows"]
     assert labels[framed] == "harbour"
     rows = drawn_charts(site)[0].rows
     for name, values in zip(titles, [*weights, weights.mean(dim=0)], strict=True):
-        shown = rows[rows["map"] == name.replace("average of both", readings.AVERAGE)]
+        shown = rows[rows["map"] == name]
         places = [labels.index(key) for key in shown["token"]]
         assert places == sorted(places)
         np.testing.assert_allclose(shown["weight"], values[framed][places], atol=1e-5)
@@ -94,9 +94,9 @@ def test_what_one_head_misses(site: AppTest, model: str):
     lengths = both.norm(dim=-1)
     expected = ((both - average).norm(dim=-1) / lengths).numpy()
     small, every = plain_tables(site)[:2]
-    np.testing.assert_allclose(every["the average map misses"], expected, atol=6e-5)
-    np.testing.assert_allclose(every["rows differ by"], (a - b).abs().sum(-1) / 2, atol=6e-5)
-    best = every["the best single map misses"]
+    np.testing.assert_allclose(every[f"error of {readings.AVERAGE}"], expected, atol=6e-5)
+    np.testing.assert_allclose(every["distance of both rows"], (a - b).abs().sum(-1) / 2, atol=6e-5)
+    best = every[f"error of {readings.BEST}"]
     assert (best <= expected + 6e-5).all()
     whole = float((both - average).norm() / both.norm())
     here, in_all = zip(*percents(small), strict=True)
@@ -157,11 +157,11 @@ def test_the_division_of_labour(site: AppTest, model: str):
     diagonal = rows.diagonal(int(causal), -2, -1).mean(-1)
     np.testing.assert_allclose(shares.loc["itself"], diagonal, atol=1e-5)
     previous = weights.diagonal(-1, -2, -1).mean(-1)
-    np.testing.assert_allclose(shares.loc["the token before"], previous, atol=1e-5)
+    np.testing.assert_allclose(shares.loc["the previous token"], previous, atol=1e-5)
     np.testing.assert_allclose(shares.loc["the first token"], rows[..., 0].mean(-1), atol=1e-5)
-    assert ("the token after" in shares.index) == (not causal)
+    assert ("the next token" in shares.index) == (not causal)
     said = next(text.value for text in site.text if "differ most" in text.value)
-    assert f"H{int(previous.argmax())} {float(previous.max()):.0%}" in said
+    assert f"H{int(previous.argmax())} ({float(previous.max()):.0%}" in said
     pairs = {pair: expected[pair[0]][pair[1]] for pair in itertools.combinations(range(n_heads), 2)}
     far = max(pairs, key=lambda pair: pairs[pair])
     assert f"H{far[0]} and H{far[1]} differ most ({pairs[far]:.2f})" in said

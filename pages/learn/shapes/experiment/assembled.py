@@ -1,4 +1,4 @@
-"""The eleven steps put together: each tensor with its name, its axes and its places."""
+"""Assemble the eleven steps: give each tensor its name, axes and positions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pages.learn.shapes.experiment.named import (
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many heads an attention has, of which size, and what it does to its scores."""
+    """Number and size of the heads, and the dropout probability."""
 
     n_heads: int
     n_kv_heads: int
@@ -47,10 +47,10 @@ def assemble(
     contexts: Sequence[Tensor],
     output: Tensor,
 ) -> tuple[ShapeStep, ...]:
-    """Give the tensors of the eleven steps their names, axes and places."""
+    """Give the tensors of the eleven steps their names, axes and positions."""
     three = ("queries", "keys", "values")
     q_width, kv_width = sizes.n_heads * sizes.head_dim, sizes.n_kv_heads * sizes.head_dim
-    first = q_width if kv_width < q_width else 0  # shared keys are columns of their own
+    first = q_width if kv_width < q_width else 0  # shared keys get separate columns
     width = q_width + (kv_width if first else 0) + 1
     batch_size, n_tokens, _ = x.shape
     queries_of = Follow(batch_size, n_tokens, sizes.n_heads, sizes.head_dim, width)

@@ -1,7 +1,7 @@
-"""What each number of the eleven steps was computed from.
+"""The inputs of each number of the eleven steps.
 
-Steps 5, 6, 10 and the first half of 11 only move numbers, and a cell's place follows them
-(`Named.cells`). Every other number is new, and an equation says which tensors it reads. Letters:
+Steps 5, 6, 10 and the first half of 11 only move numbers, and `Named.cells` tracks their
+positions. Every other number is computed, and an equation names the tensors it reads. Letters:
 b sentence, t token, h key/value head, g query heads that share it, q query, k and l keys, c and d
 columns, p and r halves of a head.
 """
@@ -23,20 +23,20 @@ KINDS: dict[str, Kind] = {"masked": "masked", "scaled": "scaled", "after dropout
 
 
 def sources(steps: Sequence[ShapeStep]) -> dict[str, Tensor]:
-    """Every tensor of the steps by step and name ("7 scores"), and the matrix of a rotation."""
+    """Every tensor by step and name ("7 scores"), plus the rotation matrix if there is one."""
     found = {f"{step.number} {each.name}": each.tensor for step in steps for each in step.tensors}
     rotation = steps[5].tensors[-1].rotation
     return found if rotation is None else {**found, ROTATION: rotation_matrix(rotation)}
 
 
 def rotation_matrix(rotation: Rotation) -> Tensor:
-    """What a pair of halves is multiplied by: cosines and sines (T, D) -> (2, 2, T, D/2)."""
+    """Turn cosines and sines (T, D) into rotation matrices of pairs of halves (2, 2, T, D/2)."""
     cos, sin = (part.chunk(2, dim=-1)[0] for part in rotation)  # both halves have the same angles
     return torch.stack((torch.stack((cos, -sin)), torch.stack((sin, cos))))
 
 
 def computations(steps: Sequence[ShapeStep]) -> dict[str, Computation]:
-    """How the tensors were computed, by step and name; those given or only moved are left out."""
+    """How each tensor was computed, by step and name, without inputs and moved tensors."""
     found = {}
     for name, matrix in PROJECTIONS.items():
         read, bias = ("1 input", f"3 {matrix}"), steps[3][name].bias
@@ -44,11 +44,11 @@ def computations(steps: Sequence[ShapeStep]) -> dict[str, Computation]:
     if steps[5].tensors[-1].rotation is not None:
         for name in ("queries", "keys"):
             read = (f"6 {name}", ROTATION)
-            found[f"6 {name}, turned"] = Computation("rotated", "bht(pd),rptd->bht(rd)", read)
+            found[f"6 {name}, rotated"] = Computation("rotated", "bht(pd),rptd->bht(rd)", read)
     queries, keys = (f"{number} {name}" for number, name in steps[6].made_from)
     found["7 scores"] = Computation("product", "b(hg)qd,bhkd->b(hg)qk", (queries, keys))
     last = "7 scores"
-    for each in steps[7].tensors:  # each from the one before it
+    for each in steps[7].tensors:  # each reads the one before it
         if each.name == "weights":
             how = Computation("softmax", "bhqk,bhql->bhqk", (last, last))
         else:

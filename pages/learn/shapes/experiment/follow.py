@@ -1,4 +1,4 @@
-"""The place of every number while steps move it: in rows, in heads, in pairs of tokens.
+"""Track the position of every number through the steps that move it.
 
 Dimension letters: B batch, T tokens, H heads, D head size.
 """
@@ -15,7 +15,7 @@ from pages.learn.shapes.experiment.named import BY_HEAD, BY_TOKEN, FLAT, Named
 
 @dataclass(frozen=True)
 class Follow:
-    """Follows the numbers of a (B, T, H*D) tensor: each step moves their places as it moves them.
+    """Tracks the numbers of a (B, T, H*D) tensor by moving their positions the same way.
 
     first: the column of the numbering at which the tensor's columns begin.
     """
@@ -29,12 +29,12 @@ class Follow:
 
     @property
     def rows(self) -> Tensor:
-        """(B, T, 1): the place at which the row of each token begins."""
+        """(B, T, 1): the position at which each token's row begins."""
         rows = torch.arange(self.batch_size * self.n_tokens) * self.width
         return rows.view(self.batch_size, self.n_tokens, 1)
 
     def named(self, name: str, tensor: Tensor, axes: tuple[str, ...]) -> Named:
-        """A tensor that holds the numbers of the flat one, moved."""
+        """Wrap a tensor that contains the numbers of the flat one in another order."""
         columns = torch.arange(self.n_heads * self.head_dim)
         heads = columns // self.head_dim * self.head_dim
         cells, groups = self._moved(columns, axes), self._moved(heads, axes)
@@ -49,10 +49,10 @@ class Follow:
 
     @property
     def pairs(self) -> Tensor:
-        """(B, H, T, T): a score belongs to its query's token and head."""
+        """(B, H, T, T): each score has the position of its query's token and head."""
         firsts = self._moved(torch.arange(self.n_heads * self.head_dim), BY_HEAD)[..., :1]
         return firsts.expand(-1, -1, -1, self.n_tokens)
 
     def whole(self, columns: int) -> Tensor:
-        """(B, T, columns): numbers that belong to their token as a whole."""
+        """(B, T, columns): positions of numbers that belong to a whole token, not to a head."""
         return (self.rows + self.width - 1).expand(-1, -1, columns)

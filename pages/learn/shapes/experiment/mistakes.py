@@ -1,4 +1,4 @@
-"""Two mistakes with shapes: one that gives wrong numbers in silence, and one that torch refuses.
+"""Two mistakes with shapes: one silently gives wrong numbers, the other raises an error.
 
 Dimension letters: B batch, T tokens, H heads, D head size.
 """
@@ -9,11 +9,11 @@ from torch import Tensor
 
 
 def view_without_transpose(x: Tensor, n_heads: int) -> Tensor:
-    """The mistake: cut (B, T, H*D) straight into (B, H, T, D).
+    """Make the mistake of viewing (B, T, H*D) directly as (B, H, T, D).
 
     The shape is right. But a view keeps the order in memory, token after token, so row t of head h
-    holds part `(h*T + t) % H` of token `(h*T + t) // H` instead of part h of token t.
-    Raises: ValueError if the heads do not divide the width.
+    contains part `(h*T + t) % H` of token `(h*T + t) // H` instead of part h of token t.
+    Raises: ValueError if the heads don't divide the width.
     """
     batch_size, n_tokens, width = x.shape
     if n_heads < 1 or width % n_heads:
@@ -22,10 +22,10 @@ def view_without_transpose(x: Tensor, n_heads: int) -> Tensor:
 
 
 def view_without_contiguous_error(x: Tensor) -> str:
-    """What torch says to `view` right after `transpose`: (B, H, T, D) towards (B, T, H*D).
+    """PyTorch's error message for `view` right after `transpose`, (B, H, T, D) to (B, T, H*D).
 
-    Empty where torch allows it: with one head or one token the transpose moves nothing, and with
-    heads of one column the last two dimensions are still one walk through memory.
+    Empty where PyTorch allows it: with one head or one token the transpose moves nothing, and with
+    heads of one column the last two dimensions are still contiguous.
     """
     batch_size, n_heads, n_tokens, head_dim = x.shape
     try:

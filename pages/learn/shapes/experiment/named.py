@@ -1,4 +1,4 @@
-"""A tensor of a step with the names of its axes, and where each of its numbers came from.
+"""A step's tensor with the names of its axes and the origin of each of its numbers.
 
 Dimension letters: B batch, T tokens, D head size.
 """
@@ -23,12 +23,12 @@ MATRIX = ("input column", "output column")
 class Named:
     """One tensor of a step.
 
-    axes: the name of each dimension. cells: for each number, its place in the (B, T, width)
-    numbering of the step, where it is still one of the numbers of step 4, moved: `row * width +
-    column` with `row = b * T + t`. groups: the place of the first number of the token and head to
-    which it belongs; column `width - 1` stands for the token as a whole.
-    bias: what was added to the sum of products, a number for each index of the last axis. factor:
-    what every number was multiplied by. rotation: the cosines and sines (T, D) that turned it.
+    axes: the name of each dimension. cells: for each number that was only moved since step 4, its
+    position in the step's (B, T, width) numbering: `row * width + column` with `row = b * T + t`.
+    groups: the position of the first number of the token and head it belongs to; column
+    `width - 1` means the whole token.
+    bias: what was added to the sum of products, one number per index of the last axis. factor:
+    what every number was multiplied by. rotation: cosines and sines (T, D) of the rotation.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Named:
         return tuple(self.tensor.shape)
 
     def moved(self, source: Named, move: Callable[[Tensor], Tensor]) -> Named:
-        """What this would be if `move` had moved `source`: its numbers and their places alike."""
+        """Apply `move` to the numbers of `source` and to their positions."""
         cells = None if source.cells is None else move(source.cells)
         groups = None if source.groups is None else move(source.groups)
         return replace(self, tensor=move(source.tensor), cells=cells, groups=groups)
@@ -56,7 +56,7 @@ class Named:
 class ShapeStep:
     """One of the eleven steps.
 
-    tensors: what it made, in this order. made_from: number and name of each tensor that it read.
+    tensors: its results, in this order. made_from: step and name of each tensor that it reads.
     width: the row width of the numbering in `cells` and `groups`.
     """
 
@@ -68,7 +68,7 @@ class ShapeStep:
 
     @property
     def shape_text(self) -> str:
-        """The shape of what the step made; for the choice of sizes, the sizes."""
+        """The shape of the step's results; for step 2, the chosen sizes."""
         first = self.tensors[-1]
         if self.number == 2:
             n_heads, head_dim = first.shape
@@ -79,7 +79,7 @@ class ShapeStep:
         return " and ".join(shapes)
 
     def __getitem__(self, name: str) -> Named:
-        """The tensor of this name; KeyError if the step has no tensor of it."""
+        """Return the tensor of this name; KeyError if the step doesn't have it."""
         for tensor in self.tensors:
             if tensor.name == name:
                 return tensor

@@ -1,7 +1,7 @@
-"""Multi-head attention in slow motion: eleven steps, every tensor kept, every cell followed.
+"""Multi-head attention in eleven steps that keep every intermediate tensor.
 
-`multi_head_steps` replays `MultiHeadAttention.forward`, `layer_steps` reads them from the record
-of a `Transformer`'s layer.
+`multi_head_steps` repeats `MultiHeadAttention.forward` step by step; `layer_steps` reads the steps
+from the record of a `Transformer`'s layer.
 Source: the lecture on weight splits, its steps 1 to 11.
 Dimension letters: B batch, T tokens, H heads, H_kv key/value heads, D head size.
 """
@@ -25,18 +25,18 @@ from pages.learn.shapes.experiment.named import ShapeStep
 
 
 def random_embeddings(sentences: Sequence[Sequence[str]], d_in: int, seed: int) -> Tensor:
-    """One random vector for each distinct word, so that a word is the same wherever it stands.
+    """Draw one random vector per distinct word, so that a repeated word gets the same vector.
 
-    Shape: (B, T, d_in), standard normal. Nothing is learned: the numbers mean nothing.
-    Raises: ValueError without a word, or for sentences of different lengths.
+    Shape: (B, T, d_in), standard normal.
+    Raises: ValueError for an empty sentence, or for sentences of different lengths.
     """
     lengths = [len(sentence) for sentence in sentences]
     if not lengths or not all(lengths):
-        raise ValueError(f"every sentence needs a word, got lengths {lengths}")
+        raise ValueError(f"every sentence needs at least one word, got lengths {lengths}")
     if len(set(lengths)) > 1:
         raise ValueError(
-            f"the sentences have {' and '.join(map(str, lengths))} tokens: a batch is one tensor, "
-            "so its sentences need the same number"
+            f"the sentences have {' and '.join(map(str, lengths))} tokens, but a batch is a single "
+            "tensor, so all its sentences need the same length"
         )
     words = list(dict.fromkeys(word for sentence in sentences for word in sentence))
     table = torch.randn(len(words), d_in, generator=torch.Generator().manual_seed(seed))
@@ -44,9 +44,9 @@ def random_embeddings(sentences: Sequence[Sequence[str]], d_in: int, seed: int) 
 
 
 def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeStep, ...]:
-    """The eleven steps of `attention(x)`; the last tensor is what `forward` returns, bit by bit.
+    """Compute the eleven steps of `attention(x)`; the last tensor equals `forward` bit for bit.
 
-    In training mode with dropout this holds for the same state of torch's generator.
+    In training mode with dropout, that needs the same state of PyTorch's generator.
     Shapes: x (B, T, d_in) -> output (B, T, d_out).
     Raises: ValueError if T exceeds the context length.
     """
@@ -92,21 +92,21 @@ def multi_head_steps(attention: MultiHeadAttention, x: Tensor) -> tuple[ShapeSte
 
 
 def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[ShapeStep, ...]:
-    """The eleven steps of one layer's attention, read from the record of a forward pass.
+    """Read the eleven steps of one layer's attention from the record of a forward pass.
 
-    With fewer key/value heads than heads (grouped-query attention) the keys and values are
-    narrower, and several query heads read the same ones; they have columns of their own in the
-    numbering. With rotary positions step 6 also turns the queries and keys.
+    With fewer key/value heads than query heads (grouped-query attention), the keys and values are
+    narrower and shared by several query heads, so they get separate columns in the numbering. With
+    rotary positions, step 6 also rotates the queries and keys.
 
     Arguments: `layer` is the record of the model's layer `number`, from a pass without a cache.
-    Raises: ValueError for a layer that the model does not have, or latent attention, which takes
+    Raises: ValueError for a layer that the model doesn't have, or for latent attention, which has
     other steps.
     """
     if not 0 <= number < len(model.blocks):
         raise ValueError(f"layer {number} is not one of 0 to {len(model.blocks) - 1}")
     attention = model.get_submodule(f"blocks.{number}.attention")
     if not isinstance(attention, door.MultiHeadAttention):
-        raise ValueError("the eleven steps are those of multi-head attention, not of latent")
+        raise ValueError("the eleven steps cover multi-head attention, not latent attention")
     config, record = model.config, layer.attention
     assert record.projected is not None  # every layer with this attention records them
     assert record.output is not None
@@ -126,7 +126,7 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
     grouped = [tensor.transpose(1, 2) for tensor in unrolled]  # 6
     turned, rotation = {}, None
     if config.positions == "rotary":
-        turned = {"queries, turned": record.q, "keys, turned": record.k}  # 6: positions
+        turned = {"queries, rotated": record.q, "keys, rotated": record.k}  # 6: positions
         positions = torch.arange(x.shape[1], device=x.device)
         rotation = model.new_pass(x, positions).rotation
     weighing = {"scaled": record.scaled_scores, "weights": record.weights}  # 8

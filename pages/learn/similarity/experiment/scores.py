@@ -1,4 +1,4 @@
-"""Scores of one text without learned matrices, with one and with two, and what they are like.
+"""A text's scores without learned matrices, with one and with two, and how to measure them.
 
 Dimension letters: T tokens, H heads, H_kv key/value heads, D head size, C width.
 """
@@ -21,7 +21,7 @@ from attention_core.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class HeadMatrices:
-    """What a head has learned to make its queries, keys and values with: (C, D) each."""
+    """A head's learned matrices for queries, keys and values: (C, D) each."""
 
     query: Tensor
     key: Tensor
@@ -29,34 +29,35 @@ class HeadMatrices:
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers they hold together."""
+        """The number of parameters in all three."""
         return self.query.numel() + self.key.numel() + self.value.numel()
 
 
 def head_matrices(model: Transformer, layer: int, head: int) -> HeadMatrices:
-    """Copies of the matrices of one head, of which several may share the key's and the value's.
+    """Copy one head's matrices; several heads may share those of keys and values.
 
-    Raises: ValueError for a layer or a head that the model does not have, and for latent attention.
+    Raises: ValueError for a layer or a head that the model doesn't have, and for latent attention.
     """
     config = model.config
     if not (0 <= layer < config.n_layers and 0 <= head < config.n_heads):
         raise ValueError(
-            f"L{layer}H{head} is none of {config.n_layers} layers with {config.n_heads} heads"
+            f"there is no L{layer}H{head}: the model has {config.n_layers} layers with "
+            f"{config.n_heads} heads"
         )
     attention = model.get_submodule(f"blocks.{layer}.attention")
     if not isinstance(attention, MultiHeadAttention):
-        raise ValueError("latent attention has no W_q, W_k and W_v of a head")
+        raise ValueError("latent attention has no W_q, W_k and W_v per head")
     columns = columns_of_head(attention.qkv.matrix.detach(), head, config.n_heads, config.kv_heads)
     return HeadMatrices(*(matrix.clone() for matrix in columns))
 
 
 @dataclass(frozen=True)
 class Ways:
-    """One head's text, weighed in four ways; each record is without batch and heads.
+    """One head's attention computed in four ways; records have no batch and head dimensions.
 
-    x: what attention reads, (T, C). projected: x times W_q, W_k and W_v (and their biases), before
-    any rotation, (T, D) each. plain: x asks, is found and is handed over, with a scale of 1.
-    scaled: the same with 1/sqrt(C). same: the keys ask too. head: the head as it is.
+    x: the input of attention, (T, C). projected: x times W_q, W_k and W_v (plus biases), before
+    any rotation, (T, D) each. plain: x is query, key and value, with a scale of 1. scaled: the
+    same with 1/sqrt(C). same: the keys are the queries too. head: the actual head.
     """
 
     x: Tensor
@@ -68,15 +69,15 @@ class Ways:
 
 
 def ways(model: Transformer, layer: LayerRecord, head: int) -> Ways:
-    """The four ways on the first text of a recorded layer, with the model's mask.
+    """Compute the four ways for the first text of a recorded layer, with the model's mask.
 
-    Raises: ValueError for a head that the layer does not have, and for latent attention.
+    Raises: ValueError for a head that the layer doesn't have, and for latent attention.
     """
     record, config = layer.attention, model.config
     if not 0 <= head < record.q.shape[1]:
-        raise ValueError(f"head {head} is none of {record.q.shape[1]} heads")
+        raise ValueError(f"head {head} is not one of 0 to {record.q.shape[1] - 1}")
     if record.projected is None:
-        raise ValueError("latent attention makes no queries, keys and values of a head from x")
+        raise ValueError("latent attention has no queries, keys and values per head from x")
     kv_head = head // config.group_size
     x, q = layer.attention_reads[0], record.q[0, head]
     k, v = record.k[0, kv_head], record.v[0, kv_head]
@@ -92,7 +93,7 @@ def ways(model: Transformer, layer: LayerRecord, head: int) -> Ways:
 
 
 def asymmetry(scores: Tensor) -> float:
-    """How far scores (T, T) differ in the two directions: 0 for a symmetric matrix, at most 1.
+    """Asymmetry of scores (T, T): 0 for a symmetric matrix, at most 1.
 
     The sum of |s_ij - s_ji| over all pairs, divided by the sum of |s_ij| + |s_ji|.
     """
@@ -101,20 +102,20 @@ def asymmetry(scores: Tensor) -> float:
 
 
 def own_weight(weights: Tensor) -> float:
-    """The weight that a token gives to itself, the mean over the rows of weights (T, T)."""
+    """The mean weight that a token gives to itself, over the rows of weights (T, T)."""
     return float(weights.diagonal().mean())
 
 
 def own_first(weights: Tensor) -> int:
-    """In how many rows of weights (T, T) no other token has a larger weight than the row's own."""
+    """Count the rows of weights (T, T) in which a token's own weight is the largest."""
     return int((weights.diagonal() >= weights.max(dim=-1).values).sum())
 
 
 def head_difference(weights: Tensor) -> float:
-    """How differently two heads look: weights (H, T, T), a number from 0 to 1.
+    """How much the heads' weights (H, T, T) differ on average, from 0 to 1.
 
-    Half the sum of |a - b| over a row is the weight that head a gives to other tokens than head b.
-    The mean over all rows and all pairs of heads; 0 for a single head.
+    Half the sum of |a - b| over a row is the weight that heads a and b put on different tokens.
+    The mean is over all rows and all pairs of heads; 0 for a single head.
     """
     n_heads = len(weights)
     if n_heads < 2:
@@ -124,7 +125,7 @@ def head_difference(weights: Tensor) -> float:
 
 
 def n_changed(before: Tensor, after: Tensor, tolerance: float = 1e-5) -> int | None:
-    """How many numbers of two tensors differ by more than `tolerance`; None for other shapes."""
+    """Count the numbers that differ by more than `tolerance`; None if the shapes differ."""
     if before.shape != after.shape:
         return None
     return int(((before - after).abs() > tolerance).sum())  # [changed]

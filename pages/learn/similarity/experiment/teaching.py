@@ -1,7 +1,7 @@
-"""What has to move so that one token looks at another: the word vectors, or a matrix.
+"""Train one token to attend to another, by changing the word vectors or a matrix.
 
-Both are moved along the gradient of the logarithm of the weight, in steps of the same relative
-size, until the weight reaches a goal. Dimension letters: T tokens, D head size, C width.
+Both follow the gradient of the weight's logarithm, in steps of the same relative size, until the
+weight reaches a goal. Dimension letters: T tokens, D head size, C width.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pages.learn.similarity.experiment.scores import HeadMatrices, Ways
 from pages.learn.similarity.experiment.word_vectors import cosines_between
 
 GOAL = 0.5
-STEP, MOST_STEPS = 0.002, 500  # a step moves by this share of the length of what is moved
+STEP, MOST_STEPS = 0.002, 500  # a step's length, as a share of the start's length
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """What moved until the weight reached the goal, or the steps ran out.
+    """The result of training until the weight reached the goal, or the steps ran out.
 
-    before, after: the weight. moved: the tensor as it is afterwards. share: how far it moved, as a
-    share of its own length (Frobenius norm).
+    before, after: the weight. moved: the trained tensor. share: the distance it moved, as a share
+    of its own length (Frobenius norm).
     """
 
     before: float
@@ -58,9 +58,9 @@ def teach(log_weight: Callable[[Tensor], Tensor], start: Tensor) -> Lesson:
 
 
 def teach_vectors(x: Tensor, query: int, key: int, *, causal: bool) -> Lesson:
-    """Move the vectors x (T, C) until softmax(x x^T) gives the key its weight in the query's row.
+    """Move the vectors x (T, C) until softmax(x x^T) gives the key `GOAL` in the query's row.
 
-    Raises: ValueError for tokens that are not there, or a key behind the query of a causal model.
+    Raises: ValueError for tokens that don't exist, or a key after the query in a causal model.
     """
     n_keys = _n_keys(len(x), query, key, causal)
 
@@ -74,15 +74,15 @@ def teach_vectors(x: Tensor, query: int, key: int, *, causal: bool) -> Lesson:
 def teach_query_matrix(
     config: TransformerConfig, ways: Ways, matrices: HeadMatrices, query: int, key: int
 ) -> Lesson:
-    """Move W_q (C, D) until the head gives the key its weight in the query's row.
+    """Move W_q (C, D) until the head gives the key `GOAL` in the query's row.
 
-    Raises: as `teach_vectors`.
+    Raises: the errors of `teach_vectors`.
     """
     n_keys = _n_keys(len(ways.x), query, key, config.causal)
     x, q, keys = ways.x[query], ways.head.q[query], ways.head.k[:n_keys]
     rotation = None
     if config.positions == "rotary":
-        places = torch.arange(len(ways.x), device=x.device)  # a scaling looks at the whole text
+        places = torch.arange(len(ways.x), device=x.device)  # scaling depends on the text's length
         theta, scaling = config.rope_theta, config.rope_scaling
         cos, sin = rotary_angles(places, config.d_rotary, theta, x.dtype, scaling)
         rotation = cos[query], sin[query]
@@ -97,17 +97,17 @@ def teach_query_matrix(
 
 
 def largest_change_of_cosines(before: Tensor, after: Tensor) -> float:
-    """By how much the cosine of two of the vectors (T, C) has changed at most."""
+    """The largest change of the cosine of two vectors (T, C)."""
     return float((cosines_between(after) - cosines_between(before)).abs().max())
 
 
 def n_moved(before: Tensor, after: Tensor) -> int:
-    """How many of the vectors (T, C) moved by more than a millionth of their length."""
+    """Count the vectors (T, C) that moved by more than a millionth of their length."""
     return int(((after - before).norm(dim=-1) > 1e-6 * before.norm(dim=-1)).sum())
 
 
 def _n_keys(n_tokens: int, query: int, key: int, causal: bool) -> int:
-    """How many keys the query sees."""
+    """The number of keys that the query sees."""
     n_keys = query + 1 if causal else n_tokens
     if not (0 <= query < n_tokens and 0 <= key < n_keys):
         raise ValueError(f"token {query} of {n_tokens} does not see token {key}")

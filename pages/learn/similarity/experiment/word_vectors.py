@@ -1,7 +1,7 @@
-"""The dot product of word vectors, and what it is made of.
+"""The dot product of word vectors and its parts.
 
-x . y = |x| * |y| * cos(angle): the length of one, the length of the other, and how far they point
-in the same direction. A cosine leaves the lengths out.
+x . y = |x| * |y| * cos(angle): both lengths, times how similar the directions are. The cosine
+alone ignores the lengths.
 Source: the notebook, section 3.3, "dot product is a measure of similarity".
 """
 
@@ -15,15 +15,15 @@ from torch import Tensor
 from attention_core.checks import require_finite
 from attention_core.model.transformer import Transformer
 
-_SHORTEST = 1e-12  # a vector of zeros has no direction: its cosine is 0
+_SHORTEST = 1e-12  # avoids 0/0: a vector of zeros has no direction, and its cosine is 0
 
 
 @dataclass(frozen=True)
 class DotProducts:
-    """A vector x (C) against n rows (n, C).
+    """A vector x (C) compared with n rows (n, C).
 
-    dots, lengths, cosines: (n), with `dots == length * lengths * cosines`; lengths are those of the
-    rows. length: that of x.
+    dots, lengths, cosines: (n), with `dots == length * lengths * cosines`. lengths: of the rows.
+    length: of x.
     """
 
     dots: Tensor
@@ -33,12 +33,12 @@ class DotProducts:
 
     @property
     def along(self) -> Tensor:
-        """How far each row reaches in the direction of x, (n): `dots / length`."""
+        """The component of each row along x, (n): `dots / length`."""
         return self.lengths * self.cosines
 
     @property
     def across(self) -> Tensor:
-        """How far each row reaches away from the direction of x, (n), never negative."""
+        """The length of each row's component perpendicular to x, (n)."""
         return self.lengths * (1.0 - self.cosines.square()).clamp_min(0.0).sqrt()
 
     @property
@@ -48,19 +48,19 @@ class DotProducts:
 
 
 def token_table(model: Transformer) -> Tensor:
-    """The vector of every token of the vocabulary, (V, C): the model's own memory, not a copy."""
+    """The vectors of all tokens in the vocabulary, (V, C), without copying them."""
     if model.embedding is not None:
         return model.embedding
-    assert model.unembedding is not None  # a model without one has a table of its own
+    assert model.unembedding is not None  # models without an unembedding have an embedding
     return model.unembedding.t()
 
 
 def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> DotProducts:
-    """Dot products, lengths and cosines of x (C) and every one of the rows (n, C).
+    """Compute the dot products, lengths and cosines of x (C) and each row (n, C).
 
-    lengths: those of the rows (n), if they are known: of a vocabulary they take ten times as long
-    as the products.
-    Raises: ValueError where x is no vector, or the rows are not as wide as it; NotFiniteError for
+    lengths: of the rows (n), if they are known. For a whole vocabulary, computing them takes ten
+    times as long as the products.
+    Raises: ValueError if x isn't a vector or the rows have another width; NotFiniteError for
     products or lengths that overflow.
     """
     if x.dim() != 1 or rows.dim() != 2 or rows.shape[1] != len(x):
@@ -75,28 +75,28 @@ def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> DotProdu
 
 
 def largest(values: Tensor, n: int, *, without: int) -> Tensor:
-    """The places of the n largest values (V), the largest first, one place left out: (n).
+    """The indices (n) of the largest values (V), largest first, leaving out one index.
 
     Raises: ValueError for fewer than n other values.
     """
     if not 0 < n < len(values):
-        raise ValueError(f"{len(values)} values have no {n} largest besides one")
+        raise ValueError(f"n must be from 1 to {len(values) - 1} for {len(values)} values, got {n}")
     places = values.topk(n + 1).indices
     return places[places != without][:n]
 
 
 def nearest_other(vectors: Tensor) -> Tensor:
-    """For each vector the place of the other one with the largest cosine: (T, C) -> (T).
+    """For each vector, the index of the other one with the largest cosine: (T, C) -> (T).
 
     Raises: ValueError for fewer than 2 vectors.
     """
     if len(vectors) < 2:
-        raise ValueError(f"{len(vectors)} vectors: the nearest other one needs at least 2")
+        raise ValueError(f"at least 2 vectors are needed, got {len(vectors)}")
     return cosines_between(vectors).fill_diagonal_(-torch.inf).argmax(dim=-1)
 
 
 def mean_cosine(first: Tensor, second: Tensor) -> float:
-    """The mean cosine of each vector with the one at its place: (T, C) and (T, C)."""
+    """The mean cosine of corresponding vectors: (T, C) and (T, C)."""
     return float(torch.nn.functional.cosine_similarity(first, second, dim=-1).mean())
 
 

@@ -1,7 +1,7 @@
-"""The task of the translator: dates as people write them, and the same dates as `1998-05-03`.
+"""The translator's task: rewrite dates in English as ISO dates such as `1998-05-03`.
 
-The date of the answer begins with the year, which stands last in the text: a decoder that writes
-it has to look at the end of the text first.
+The answer starts with the year, which comes last in the text, so the decoder has to look at the
+end of the text first.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ FORMS = (
     "the {ordinal} of {month} {year}",
 )
 SYMBOLS = " ,-0123456789abcdefghijklmnopqrstuvwxyz"
-PAD, START = 0, 1  # fills up a batch; what the decoder reads before its first symbol
+PAD, START = 0, 1  # padding of a batch; the decoder's input before its first symbol
 VOCABULARY = 2 + len(SYMBOLS)
 MAX_TEXT = 32  # symbols
 ANSWER = 10  # symbols of 1998-05-03
 FIRST_YEAR, LAST_YEAR = 1900, 2099
-HELD_OUT = 10  # one date in so many is kept from training, in every form
+HELD_OUT = 10  # one of this many dates is left out of training, in every form
 
 
 def encode(text: str) -> list[int]:
-    """The ids of a text's symbols, in lower case: a list of 1 to 32 numbers.
+    """Convert a text to lower case and to 1 to 32 symbol ids.
 
     Raises: ValueError for an empty text, a text beyond 32 symbols, or an unknown symbol.
     """
     text = text.lower()
     if not 1 <= len(text) <= MAX_TEXT:
         raise ValueError(
-            f"The translator reads 1 to {MAX_TEXT} symbols. This text has {len(text)}."
+            f"The translator can read 1 to {MAX_TEXT} symbols, but your text has {len(text)}."
         )
     unknown = sorted(set(text) - set(SYMBOLS))
     if unknown:
         raise ValueError(
-            "The translator reads the letters a to z, digits, space, comma and hyphen. It does not "
-            f"know: {' '.join(unknown)}"
+            "The translator knows the letters a to z, digits, spaces, commas and hyphens, but not: "
+            f"{' '.join(unknown)}"
         )
     return [2 + SYMBOLS.index(symbol) for symbol in text]
 
 
 def decode(ids: list[int]) -> str:
-    """The text of ids; padding and the start symbol are left out.
+    """Convert ids to text, without padding and the start symbol.
 
     Raises: ValueError for an id outside the vocabulary.
     """
@@ -61,12 +61,12 @@ def decode(ids: list[int]) -> str:
 
 
 def is_held_out(day: date) -> bool:
-    """Whether training never sees this date: one date in ten."""
+    """Whether this date is left out of training: one date in ten."""
     return day.toordinal() % HELD_OUT == 0
 
 
 def write(day: date, form: str) -> str:
-    """The date in one of `FORMS`, in lower case."""
+    """Write a date in one of `FORMS`, in lower case."""
     teens = 11 <= day.day <= 13
     ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
     month = MONTHS[day.month - 1]
@@ -77,6 +77,27 @@ def write(day: date, form: str) -> str:
 
 def read(text: str) -> date | None:
     """The date that a text names in one of `FORMS`, from 1900 to 2099; None for any other text."""
+    numbers = _year_month_day(text)
+    if numbers is None:
+        return None
+    try:
+        day = date(*numbers)
+    except ValueError:  # no such day in this month
+        return None
+    return day if text.lower() in {write(day, form) for form in FORMS} else None
+
+
+def is_impossible_day(text: str) -> bool:
+    """Whether a text names a day that its month doesn't have, such as 29 feb 2023."""
+    numbers = _year_month_day(text)
+    if numbers is None:
+        return False
+    year, month, day = numbers
+    return not 1 <= day <= calendar.monthrange(year, month)[1]
+
+
+def _year_month_day(text: str) -> tuple[int, int, int] | None:
+    """The year, month and day in a text, from 1900 to 2099; None unless there is one of each."""
     words = re.findall("[a-z]+|[0-9]+", text.lower())
     numbers = [int(word) for word in words if word.isdigit()]
     months = [
@@ -84,15 +105,11 @@ def read(text: str) -> date | None:
     ]
     if len(numbers) != 2 or len(months) != 1 or not FIRST_YEAR <= numbers[1] <= LAST_YEAR:
         return None
-    try:
-        day = date(numbers[1], months[0], numbers[0])
-    except ValueError:  # no such day in this month
-        return None
-    return day if text.lower() in {write(day, form) for form in FORMS} else None
+    return numbers[1], months[0], numbers[0]
 
 
 def pairs(count: int, seed: int, *, held_out: bool) -> list[tuple[str, str]]:
-    """Texts and their answers, drawn from the dates kept from training or from the others.
+    """Draw texts and their answers from the held-out dates, or from the training dates.
 
     Raises: ValueError if `count` is not positive.
     """
@@ -109,7 +126,7 @@ def pairs(count: int, seed: int, *, held_out: bool) -> list[tuple[str, str]]:
 
 
 def batch(texts: list[str]) -> Tensor:
-    """The ids of texts, filled up with `PAD` at the end: (B, S) of the longest text."""
+    """Convert texts to ids, padded with `PAD` at the end to the longest text: (B, S)."""
     ids = [encode(text) for text in texts]
     longest = max(map(len, ids))
     return tensor([row + [PAD] * (longest - len(row)) for row in ids])

@@ -1,4 +1,4 @@
-"""An encoder and a decoder with cross-attention, of the core's own parts.
+"""An encoder and a decoder with cross-attention, built from the core's modules.
 
 Dimension letters: B batch, T written symbols, S symbols of the text, H heads,
 D head size, C width.
@@ -25,10 +25,10 @@ WEIGHTS = Path(__file__).parent / "dates.safetensors"
 
 @dataclass(frozen=True)
 class Translation:
-    """What the translator computed for a batch of texts and what it had written.
+    """The translator's output for a batch of texts and the symbols written so far.
 
-    `encoder` and `decoder` are the self-attentions, `cross` looks from the written symbols to the
-    text: one record a layer, weights (B, H, S, S), (B, H, T, T) and (B, H, T, S).
+    `encoder` and `decoder` are self-attention, `cross` is cross-attention from the written symbols
+    to the text: one record per layer, weights (B, H, S, S), (B, H, T, T) and (B, H, T, S).
     """
 
     logits: Tensor  # (B, T, vocabulary)
@@ -38,7 +38,7 @@ class Translation:
 
 
 class EncoderDecoderLayer(nn.Module):
-    """One layer of the encoder, or with `cross` of the decoder; norms stand before each part."""
+    """One layer of the encoder, or of the decoder if `cross` is set; norms come first."""
 
     def __init__(self, width: int, n_heads: int, *, cross: bool) -> None:
         super().__init__()
@@ -56,12 +56,12 @@ class EncoderDecoderLayer(nn.Module):
         memory: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> tuple[Tensor, list[AttentionRecord]]:
-        """(B, T, C) -> (B, T, C), with the records of self-attention and of cross-attention."""
+        """Run the layer: (B, T, C) -> (B, T, C), plus the records of its attentions."""
         records = [self.self_attention.record(self.self_norm(x), mask=mask)]  # [self attention]
         x = x + records[0].added
         if self.cross_attention is not None and self.cross_norm is not None:
             if memory is None:
-                raise ValueError("a layer with cross-attention needs what the encoder has read")
+                raise ValueError("a layer with cross-attention needs the encoder's output")
             options = {"memory": memory, "mask": memory_mask}
             # [cross attention]
             records.append(self.cross_attention.record(self.cross_norm(x), **options))
@@ -70,7 +70,7 @@ class EncoderDecoderLayer(nn.Module):
 
 
 class Translator(nn.Module):
-    """Reads a text with an encoder and writes an answer with a decoder, symbol by symbol."""
+    """Read a text with an encoder, and write an answer with a decoder, symbol by symbol."""
 
     def __init__(self, width: int = 64, n_heads: int = 4, n_layers: int = 2) -> None:
         super().__init__()
@@ -87,14 +87,14 @@ class Translator(nn.Module):
         self.unembed = Projection(width, VOCABULARY)
 
     def read(self, text: Tensor) -> tuple[Tensor, list[AttentionRecord]]:
-        """What the encoder hands over, a state for each symbol of a text (B, S) -> (B, S, C).
+        """Encode a text (B, S) into one state per symbol (B, S, C).
 
-        Also returns the self-attention of each of its layers.
-        Raises: ValueError for a text beyond 32 symbols.
+        Also returns the self-attention of each encoder layer.
+        Raises: ValueError for a text without symbols or with more than 32.
         """
         n_text = text.shape[1]
         if not 1 <= n_text <= MAX_TEXT:
-            raise ValueError(f"a text has 1 to {MAX_TEXT} symbols, got {n_text}")
+            raise ValueError(f"a text must have 1 to {MAX_TEXT} symbols, got {n_text}")
         mask = padding_mask(text != PAD)  # (B, 1, 1, S)
         records = []
         x = self.symbols(text) + self.text_positions.weight[:n_text]  # (B, S, C)
@@ -104,15 +104,15 @@ class Translator(nn.Module):
         return self.encoder_norm(x), records
 
     def forward(self, text: Tensor, written: Tensor, *, one_vector: bool = False) -> Translation:
-        """Logits for the symbol after each written one: text (B, S), written (B, T).
+        """Compute logits for the symbol after each written one: text (B, S), written (B, T).
 
-        one_vector: the decoder gets the mean of the encoder's states only, so that `cross` has one
-        key; no weights were trained for that.
-        Raises: ValueError for a text beyond 32 symbols or an answer beyond 10.
+        one_vector: the decoder gets only the mean of the encoder's states, so `cross` has a single
+        key. The weights weren't trained for that.
+        Raises: ValueError for a text with more than 32 symbols or an answer with more than 10.
         """
         n_written = written.shape[1]
         if not 1 <= n_written <= ANSWER:
-            raise ValueError(f"an answer has 1 to {ANSWER} symbols, got {n_written}")
+            raise ValueError(f"an answer must have 1 to {ANSWER} symbols, got {n_written}")
         memory, encoder = self.read(text)
         is_text = text != PAD
         mask = padding_mask(is_text)  # (B, 1, 1, S)
@@ -135,7 +135,7 @@ class Translator(nn.Module):
         written = torch.full((text.shape[0], 1), START, device=text.device)
         while True:
             result = self(text, written, one_vector=one_vector)
-            # neither padding nor a second start is written, whatever the text
+            # never write padding or a second start symbol
             chosen = result.logits[:, -1, START + 1 :].argmax(-1, keepdim=True) + START + 1
             written = torch.cat((written, chosen), dim=1)
             if written.shape[1] > ANSWER:
@@ -143,10 +143,10 @@ class Translator(nn.Module):
 
 
 def trained_translator() -> Translator:
-    """The translator with the weights that `python -m training.translator` wrote."""
+    """Load the translator with the weights written by `python -m training.translator`."""
     from safetensors.torch import load_file
 
-    with torch.device("meta"):  # no random weights are drawn first
+    with torch.device("meta"):  # don't initialize weights that are replaced anyway
         model = Translator()
     model.load_state_dict(load_file(WEIGHTS), assign=True)
     return model.eval().requires_grad_(False)

@@ -1,7 +1,7 @@
-"""A decoder of two attention layers and nothing else, of the core's own parts.
+"""An attention-only decoder with two layers, built from the core's modules.
 
-There is no feed-forward network: whatever it learns, attention has learned (Elhage et al. 2021, "A
-Mathematical Framework for Transformer Circuits",
+It has no feed-forward network, so attention learns everything (Elhage et al. 2021, "A Mathematical
+Framework for Transformer Circuits",
 https://transformer-circuits.pub/2021/framework/index.html).
 
 Dimension letters: B batch, T tokens, H heads, D head size, C width.
@@ -20,17 +20,17 @@ from attention_core.masks import causal_mask
 from attention_core.model.layers import Projection
 
 WIDTH, N_LAYERS = 64, 2
-THETA = 100.0  # of the rotary positions: sequences are short, so the slowest pairs turn fast
+THETA = 100.0  # small, because the sequences are short
 
 
 @dataclass(frozen=True)
 class Design:
-    """How the model is built and what is switched off.
+    """The model's architecture and switches.
 
-    n_heads: of each layer. causal: whether the mask hides later tokens. scaled: whether scores are
-    divided by the root of the head size. dropout: the share of weights that training drops.
-    Raises: ValueError if the heads do not divide the width into even sizes (rotary positions turn
-    pairs of numbers), or for a dropout below 0 or from 1 on (nothing would be left).
+    n_heads: per layer. causal: whether the mask hides later tokens. scaled: whether scores are
+    divided by the square root of the head size. dropout: the share of weights that training drops.
+    Raises: ValueError if the heads don't divide the width into even sizes (rotary positions rotate
+    pairs of numbers), or if dropout isn't from 0 to below 1.
     """
 
     n_heads: int = 4
@@ -39,17 +39,17 @@ class Design:
     dropout: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse heads and a dropout that no model can have."""
+        """Check the number of heads and the dropout."""
         if self.n_heads < 1 or WIDTH % (2 * self.n_heads):
             raise ValueError(
-                f"{self.n_heads} heads do not divide a width of {WIDTH} into even sizes"
+                f"{self.n_heads} heads don't divide a width of {WIDTH} into even head sizes"
             )
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be from 0 to below 1, got {self.dropout}")
 
 
 class AttentionOnlyLayer(nn.Module):
-    """A norm, then multi-head attention with rotary positions, added to what came in."""
+    """A norm and multi-head attention with rotary positions, added to the layer's input."""
 
     def __init__(self, design: Design) -> None:
         super().__init__()
@@ -63,14 +63,14 @@ class AttentionOnlyLayer(nn.Module):
         )
 
     def forward(self, x: Tensor, mask: Tensor | None) -> AttentionRecord:
-        """What the layer adds is the record's `output`: (B, T, C) -> (B, T, C)."""
+        """Run attention: (B, T, C) -> (B, T, C), which is the record's `output`."""
         return self.attention.record(self.norm(x), mask=mask)
 
 
 class AttentionOnly(nn.Module):
-    """Two attention layers between a table of tokens and an output matrix.
+    """Two attention layers between a token table and an output matrix.
 
-    Weights are drawn with a standard deviation of 1/sqrt(C), from torch's generator.
+    Weights are drawn from PyTorch's generator with a standard deviation of 1/sqrt(C).
     """
 
     def __init__(self, vocabulary: int, design: Design) -> None:
@@ -91,9 +91,9 @@ class AttentionOnly(nn.Module):
     def forward(
         self, ids: Tensor, *, causal: bool | None = None
     ) -> tuple[Tensor, list[AttentionRecord]]:
-        """Logits (B, T, vocabulary) for ids (B, T), and the record of each layer.
+        """Compute logits (B, T, vocabulary) for ids (B, T), and the record of each layer.
 
-        causal: whether later tokens are hidden in this pass; None for what the design says.
+        causal: whether later tokens are hidden in this pass; None uses the design's setting.
         """
         n_tokens = ids.shape[1]
         hidden = self.design.causal if causal is None else causal

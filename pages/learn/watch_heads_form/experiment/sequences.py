@@ -1,7 +1,7 @@
-"""Random sequences in which a segment comes twice: what the small model is trained and tested on.
+"""Random sequences with a repeated segment, for training and testing the small model.
 
-Where the repeat begins and how far it lies behind the first copy change from sequence to sequence.
-A model that is trained on one distance alone learns to look that far back, whatever stands there.
+The start of the segment and the distance to its repeat vary from sequence to sequence. A model
+trained on a single distance learns only to look that many tokens back.
 
 Dimension letters: B sequences, T tokens.
 """
@@ -20,14 +20,14 @@ VOCABULARY = 32  # different tokens
 LENGTH = 48  # tokens of a sequence
 UNSEEN_DISTANCES = (9, 13, 17, 21)  # never trained on
 TRAINED_DISTANCES = tuple(n for n in range(6, 23) if n not in UNSEEN_DISTANCES)
-ONE_DISTANCE = (12,)  # the trap: the same distance in every sequence
+ONE_DISTANCE = (12,)  # the same distance in every sequence
 
 PROBE_DISTANCE, PROBE_START, PROBE_LENGTH, PROBE_SEED = 13, 4, 32, 0
 
 
 @dataclass(frozen=True)
 class Repeats:
-    """Sequences of random tokens in each of which one segment comes twice, without a gap.
+    """Sequences of random tokens in which a segment is repeated without a gap.
 
     ids: (B, T) of int64. distances: (B), from a token to its repeat, which is also the length of
     the segment. starts: (B), where the first copy begins.
@@ -39,16 +39,16 @@ class Repeats:
 
     @property
     def counted(self) -> Tensor:
-        """Which guesses can be known: (B, T - 1) of bool, by the position that guesses.
+        """Which predictions can be known: (B, T - 1) of bool, by the predicting position.
 
-        Those of the repeat, but for its last token, behind which a random one comes.
+        These are the positions of the repeat except its last, which a random token follows.
         """
         positions = torch.arange(self.ids.shape[1] - 1, device=self.ids.device)
         begin = (self.starts + self.distances)[:, None]
         return (positions >= begin) & (positions < begin + self.distances[:, None] - 1)
 
     def to(self, device: torch.device | str) -> Repeats:
-        """The same on another device."""
+        """Copy the sequences to another device."""
         return Repeats(self.ids.to(device), self.distances.to(device), self.starts.to(device))
 
 
@@ -59,15 +59,15 @@ def draw(
     *,
     n_tokens: int = LENGTH,
 ) -> Repeats:
-    """Draw sequences: the distance of each from `distances`, its start wherever both copies fit.
+    """Draw sequences with distances from `distances` and random starts at which both copies fit.
 
-    Raises: ValueError for no sequence, no distance, a distance below 2, or one whose two copies do
-    not fit `n_tokens`.
+    Raises: ValueError for no sequence, no distance, a distance below 2, or a distance whose two
+    copies don't fit into `n_tokens`.
     """
     require_int("n_sequences", n_sequences)
     if not distances or min(distances) < 2 or 2 * max(distances) > n_tokens:
         raise ValueError(
-            f"distances must be from 2 to {n_tokens // 2}, so that two copies fit {n_tokens} "
+            f"distances must be from 2 to {n_tokens // 2}, so that two copies fit into {n_tokens} "
             f"tokens, got {tuple(distances)}"
         )
     which = torch.randint(len(distances), (n_sequences,), generator=generator)
@@ -79,9 +79,9 @@ def draw(
 
 
 def probe() -> Repeats:
-    """The one sequence whose attention is drawn: a distance never trained on, (1, 32).
+    """The sequence in the picture, with an unseen distance: (1, 32).
 
-    Its tokens all differ but for the repeat, so that each has one earlier occurrence at most.
+    Outside the repeat all its tokens differ, so each has at most one earlier occurrence.
     """
     generator = torch.Generator().manual_seed(PROBE_SEED)
     ids = torch.randperm(VOCABULARY, generator=generator)[None, :PROBE_LENGTH]
@@ -90,7 +90,7 @@ def probe() -> Repeats:
 
 
 def _with_second_copy(ids: Tensor, n: Tensor, starts: Tensor) -> Tensor:
-    """Overwrite the n tokens behind the first n from `starts` on with these: (B, T) -> (B, T)."""
+    """Repeat the n tokens from `starts` on right after themselves: (B, T) -> (B, T)."""
     positions = torch.arange(ids.shape[1])
     begin = (starts + n)[:, None]
     repeated = (positions >= begin) & (positions < begin + n[:, None])

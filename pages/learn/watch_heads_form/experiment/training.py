@@ -1,7 +1,7 @@
 """Train the two layers on repeats, and measure which heads have formed.
 
-The scores of a head are those of *Heads* (`analysis.head_statistics`): the weight on
-the token before, and on the token behind the earlier occurrence of the query's token (Olsson et al.
+The scores are the same as on the page Heads (`analysis.head_statistics`): the weight on the
+previous token, and on the token after an earlier occurrence of the query's token (Olsson et al.
 2022, "In-context Learning and Induction Heads", https://arxiv.org/abs/2209.11895).
 
 Dimension letters: B sequences, T tokens, L = 2 layers, H heads.
@@ -34,27 +34,21 @@ from pages.learn.watch_heads_form.experiment.sequences import (
     probe,
 )
 
-BATCH, RATE, WARM_UP = (
-    32,
-    0.005,
-    20,
-)  # sequences a step; the learning rate, reached in so many steps
-N_TESTED, TEST_SEED = 24, 12_345  # sequences that are measured on, the same for every run
-BLIND_GUESS = math.log(VOCABULARY)  # the loss of giving every token the same probability
+BATCH, RATE, WARM_UP = 32, 0.005, 20  # sequences per step, learning rate, warm-up steps
+N_TESTED, TEST_SEED = 24, 12_345  # test sequences, the same for every run
+BLIND_GUESS = math.log(VOCABULARY)  # the loss if every token gets the same probability
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the model does after so many steps, on sequences that it was not trained on.
+    """The model's losses and scores on sequences that it wasn't trained on.
 
-    loss_trained, loss_unseen: mean loss of the guesses that can be known, at distances that
-    training has and at those that it never has. right: the share of those guesses at unseen
-    distances whose likeliest token is right. loss_writing: at unseen distances with the later
-    tokens hidden, as when a text is written; for a causal model that is `loss_unseen`. Scores by
-    layer and head,
-    (L, H): previous (on the token before), induction (at unseen distances), induction_trained, and
-    next (on the token behind; NaN where the mask hides it). maps: the weights on the `probe`,
-    (L, H, T, T).
+    loss_trained, loss_unseen: mean loss of the predictions that can be known, at trained and at
+    unseen distances. right: the share of those predictions at unseen distances whose most likely
+    token is correct. loss_writing: the loss at unseen distances with later tokens hidden, as in
+    generation; for a causal model it equals `loss_unseen`. Scores by layer and head, (L, H):
+    previous (on the previous token), induction (at unseen distances), induction_trained, and next
+    (on the next token; NaN if the mask hides it). maps: the weights on the `probe`, (L, H, T, T).
     """
 
     loss_trained: float
@@ -69,11 +63,10 @@ class Measurement:
 
 
 class HeadTraining:
-    """A model, its optimizer and its own stream of random sequences; the same seed, the same run.
+    """A model, its optimizer and its random sequences; the same seed gives the same run.
 
-    distances: what the sequences of training are drawn with.
-    Raises: ValueError for a seed or distances that cannot be drawn with, or a distance that is kept
-    for the test.
+    distances: for the training sequences.
+    Raises: ValueError for an invalid seed or distance, or a distance reserved for the test.
     """
 
     def __init__(
@@ -86,7 +79,7 @@ class HeadTraining:
     ) -> None:
         kept_apart = sorted(set(distances) & set(UNSEEN_DISTANCES))
         if kept_apart:
-            raise ValueError(f"distances {kept_apart} are kept for the test: {UNSEEN_DISTANCES}")
+            raise ValueError(f"distances {kept_apart} are reserved for the test")
         with seeded(seed):
             self.model = AttentionOnly(VOCABULARY, design).to(device)
         self.seed, self.distances, self.device = seed, tuple(distances), device
@@ -102,7 +95,7 @@ class HeadTraining:
 
     @torch.enable_grad()
     def step(self) -> float:
-        """Read new sequences, and move every matrix so that the loss falls; the loss before it."""
+        """Take a training step on new sequences, and return the loss before it."""
         repeats = draw(BATCH, self.distances, self._stream).to(self.device)
         self.n_steps += 1
         for group in self._optimizer.param_groups:
@@ -120,7 +113,7 @@ class HeadTraining:
 
     @torch.no_grad()
     def measure(self) -> Measurement:
-        """Losses and scores now; what it holds lies on the CPU."""
+        """Measure losses and scores, as tensors on the CPU."""
         self.model.eval()
         unseen, trained = self._unseen, self._trained
         logits, records = self.model(unseen.ids)
@@ -148,10 +141,10 @@ class HeadTraining:
 
 
 def repeat_losses(logits: Tensor, repeats: Repeats) -> Tensor:
-    """-log of the probability of each next token, for the guesses that can be known.
+    """The negative log probability of each next token, for predictions that can be known.
 
-    Logits (B, T, vocabulary) -> (n), all sequences one after the other. The rest of a sequence is
-    random: nothing can be learned from it.
+    Logits (B, T, vocabulary) -> (n), sequence after sequence. The rest of each sequence is random,
+    so there is nothing to learn from it.
     """
     losses = nn.functional.cross_entropy(
         logits[:, :-1].transpose(1, 2), repeats.ids[:, 1:], reduction="none"
@@ -160,10 +153,10 @@ def repeat_losses(logits: Tensor, repeats: Repeats) -> Tensor:
 
 
 def induction_scores(weights: Tensor, repeats: Repeats) -> Tensor:
-    """Mean weight from a repeated token to the token behind its first copy.
+    """The mean weight from a repeated token to the token after its first copy.
 
-    (L, B, H, T, T) -> (L, H): the mean over the sequences of `induction_score`, which takes one
-    distance at a time.
+    (L, B, H, T, T) -> (L, H): the mean of `induction_score`, which takes one sequence at a time
+    because distances differ.
     """
     n, starts = repeats.distances.tolist(), repeats.starts.tolist()
     of_sequences = [
@@ -175,7 +168,7 @@ def induction_scores(weights: Tensor, repeats: Repeats) -> Tensor:
 def _on_neighbour(
     score: Callable[[TextWeights], Tensor], weights: Tensor, repeats: Repeats, causal: bool
 ) -> Tensor:
-    """A score of `statistics` that positions alone decide, mean over sequences: -> (L, H)."""
-    ids = repeats.ids[0]  # these scores do not look at the tokens
+    """A score that depends only on positions, as the mean over sequences: -> (L, H)."""
+    ids = repeats.ids[0]  # these scores ignore the tokens
     special = torch.zeros_like(ids, dtype=torch.bool)
     return score(TextWeights(weights, ids, special, causal)).mean(1)

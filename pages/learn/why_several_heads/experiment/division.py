@@ -1,7 +1,7 @@
-"""How the heads of one layer divide the work: what each looks at, and how unlike their maps are.
+"""The division of labor among the heads of a layer: their targets, and their distances.
 
-The jobs are those of `analysis.head_statistics`, and one more: words far away. Each is
-the share of a head's attention that goes to such keys; the shares of a head may overlap.
+The jobs are those of `analysis.head_statistics`, plus distant words. Each is the share of a head's
+attention that goes to such keys; the shares of a head can overlap.
 
 Dimension letters: H heads, T tokens, C width, V vocabulary.
 """
@@ -26,15 +26,16 @@ from attention_core.analysis.head_statistics import (
 from attention_core.model.forward_pass import Hooks
 from attention_core.model.transformer import Transformer
 
-FAR = 4  # tokens between a query and a key, from which on the key is far away
-_BATCH_TOKENS = 128  # of all runs of a batch together
+FAR = 4  # a key is distant from this many tokens on
+_BATCH_TOKENS = 128  # tokens per batch of runs
 
 
 def on_far_words(text: TextWeights) -> Tensor:
-    """Mean weight on keys at least `FAR` tokens away, without special tokens and position 0: (...).
+    """The mean weight on keys at least `FAR` tokens away: (...).
 
-    Over the queries that see two keys or more, as in the other statistics; heads with nothing to
-    say rest on the tokens that are left out (Clark et al. 2019, https://arxiv.org/abs/1906.04341).
+    Special tokens and position 0 aren't counted, because heads park unneeded attention there (Clark
+    et al. 2019, https://arxiv.org/abs/1906.04341). The mean is over queries that see at least two
+    keys, as in the other statistics.
     """
     apart = (text.positions[:, None] - text.positions).abs()
     counted = (apart >= FAR) & ~text.special & (text.positions > 0)
@@ -42,43 +43,44 @@ def on_far_words(text: TextWeights) -> Tensor:
 
 
 JOBS: dict[str, Callable[[TextWeights], Tensor]] = {
-    "the token before": on_previous,
-    "the token after": on_next,
+    "the previous token": on_previous,
+    "the next token": on_next,
     "itself": on_itself,
     "the first token": on_first,
     "the same word elsewhere": on_same_token,
-    "words far away": on_far_words,
+    "distant words": on_far_words,
 }
 
 
 def jobs(text: TextWeights) -> dict[str, Tensor]:
-    """The share of each head's attention for every job that the text and the mask allow: (...)."""
+    """The share of each head's attention for every job possible with the text and mask: (...)."""
     shares = {name: measure(text) for name, measure in JOBS.items()}  # [shares]
     return {name: share for name, share in shares.items() if not bool(share.isnan().any())}
 
 
 def map_distances(text: TextWeights) -> Tensor:
-    """How unlike the maps of every two heads are: weights (..., H, T, T) -> (..., H, H).
+    """The distance of every two heads' maps: weights (..., H, T, T) -> (..., H, H).
 
-    Half the sum over keys of |w - w'|, mean over the queries that see two keys or more (the total
-    variation distance): the share of its attention that a head would have to move to look as the
-    other does. 0 is the same map, 1 not a key in common. NaN where no query has a choice.
+    This is the total variation distance: half the sum over keys of |w - w'|, as the mean over
+    queries that see at least two keys. It's the share of its attention that a head would have to
+    move to match the other: 0 for equal maps, 1 for maps without a common key. NaN if no query has
+    a choice.
     """
     rows = text.weights[..., text.choosing, :]
-    # every head beside every other: (..., 1, H, T', T) and (..., H, 1, T', T)
+    # broadcast every head against every other: (..., 1, H, T', T) and (..., H, 1, T', T)
     differences = (rows.unsqueeze(-4) - rows.unsqueeze(-3)).abs()  # [differences]
     return differences.sum(dim=-1).mean(dim=-1) / 2
 
 
 def mean_distance_of_pairs(distances: Tensor) -> Tensor:
-    """The mean over every two different heads: (..., H, H) -> (...); NaN for a single head."""
+    """The mean over all pairs of different heads: (..., H, H) -> (...); NaN for one head."""
     n_heads = distances.shape[-1]
     first, second = torch.triu_indices(n_heads, n_heads, offset=1)
     return distances[..., first, second].mean(dim=-1)
 
 
 def switched_off(layer: int, n_heads: int) -> list[list[HeadChange]]:
-    """Sets of heads of a layer to switch off, 1 + 2 H: all; all but head h; head h alone."""
+    """The 1 + 2 H sets of heads to switch off: all; all but head h; only head h."""
     heads = range(n_heads)
     # [other heads]
     left_alone = [[HeadChange(layer, other) for other in heads if other != head] for head in heads]
@@ -97,13 +99,13 @@ def losses(
     *,
     before_layer: Callable[[int], None] | None = None,
 ) -> Iterator[float]:
-    """What is lost with each set of `switched_off`, in its order: 1 + 2 H numbers.
+    """Yield the loss for each set in `switched_off`, in order: 1 + 2 H numbers.
 
-    entering: the states of a text before the layer, (1, T, C); the layers below are not run again.
-    lost: compares what leaves the unchanged model and a changed one, both (T, C). before_layer: is
-    called before each layer of each run; by raising it ends the work. Runs of a short text are
-    batched.
-    Raises: ValueError for a layer that the model does not have, or states of another width.
+    entering: the text's states before the layer, (1, T, C), so that earlier layers don't have to
+    run again. lost: compares the final states of the unchanged and the changed model, (T, C) each.
+    before_layer: called before each layer of each run; it can stop the work by raising an error.
+    Runs of a short text are batched.
+    Raises: ValueError for a layer that the model doesn't have, or states of another width.
     """
     unchanged = model.resume(entering, layer)[0]
     sets = switched_off(layer, model.config.n_heads)
@@ -117,13 +119,13 @@ def losses(
 
 
 def prediction_loss(logits_of: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
-    """Divergence of the next-token predictions in nats, mean over all tokens; for `losses`.
+    """For `losses`: the mean divergence of next-token predictions over all tokens, in nats.
 
-    logits_of: (T, C) -> (T, V), the output matrix of the model.
+    logits_of: (T, C) -> (T, V), the model's output matrix.
     """
     return lambda before, after: divergence(logits_of(before), logits_of(after)).mean()
 
 
 def state_loss(before: Tensor, after: Tensor) -> Tensor:
-    """1 - cosine of the vectors that leave, mean over all tokens; for `losses`."""
+    """For `losses`: the mean of 1 - cosine of the final vectors over all tokens."""
     return cosine_distance(before, after).mean()

@@ -1,12 +1,12 @@
-"""What a head costs when the width C is fixed: more heads are smaller, and their scores noisier.
+"""The cost of more heads at a fixed width C: they're smaller, and their scores are noisier.
 
-A head compares two tokens by D = C / H numbers. Here it reads them as it would before training:
-through a random matrix. The scores of H heads come from one product with a C x C matrix, which is
-then split, so more heads have no more parameters.
+A head compares two tokens by D = C / H numbers. Here it reads them through a random matrix, as it
+would before training. The scores of H heads come from one product with a C x C matrix that is then
+split, so more heads don't have more parameters.
 
 Take tokens as vectors of length 1 and a matrix of standard-normal numbers. Then the score of two
-tokens, q.k / D with q and k read through the same D columns, is their cosine c on average, and
-scatters around it with variance (1 + c^2) / D: the noise falls as 1 / sqrt(D) (the projections of
+tokens, q.k / D with q and k read through the same D columns, equals their cosine c on average and
+has a variance of (1 + c^2) / D, so the noise falls as 1 / sqrt(D) (the random projections of
 Johnson and Lindenstrauss 1984).
 
 Dimension letters: T tokens, H heads, D head size, C width.
@@ -23,15 +23,15 @@ from torch import Tensor
 from attention_core.heads import split_heads
 from attention_core.ladder import MultiHeadAttention
 
-SMALLEST_HEAD = 4  # numbers: with fewer a score is more noise than cosine
+SMALLEST_HEAD = 4  # head size; with fewer numbers, a score is more noise than cosine
 
 
 @dataclass(frozen=True)
 class ScoreNoise:
-    """How far scores are off, for a width that is split into `n_heads` heads.
+    """The error of scores for a width that is split into `n_heads` heads.
 
-    measured: root of the mean square over all draws. low, high: the same of the best and the worst
-    draw. theory: root of the mean of (1 + c^2) / D over all pairs of tokens.
+    measured: root mean square over all draws. low, high: of the best and the worst draw. theory:
+    square root of the mean of (1 + c^2) / D over all pairs of tokens.
     """
 
     n_heads: int
@@ -43,17 +43,17 @@ class ScoreNoise:
 
 
 def head_counts(width: int) -> list[int]:
-    """The numbers of heads into which a width can be split, ascending; 1 is always among them."""
+    """The numbers of heads that a width can be split into, ascending, starting at 1."""
     most = max(1, width // SMALLEST_HEAD)
     return [count for count in range(1, most + 1) if width % count == 0]
 
 
 def n_parameters(width: int, n_heads: int) -> int:
-    """Learned numbers of W_q, W_k, W_v and W_O, counted in a layer that is made for this.
+    """Count the parameters of W_q, W_k, W_v and W_O in an actual layer.
 
-    Raises: ValueError if n_heads does not divide the width.
+    Raises: ValueError if n_heads doesn't divide the width.
     """
-    with torch.device("meta"):  # no memory for its numbers
+    with torch.device("meta"):  # allocates no memory
         layer = MultiHeadAttention(width, width, 1, 0.0, n_heads)
     matrices = (part for part in layer.parameters() if part.dim() == 2)
     return sum(matrix.numel() for matrix in matrices)
@@ -62,21 +62,19 @@ def n_parameters(width: int, n_heads: int) -> int:
 def score_noise(
     x: Tensor, counts: Sequence[int], *, n_draws: int, seed: int
 ) -> tuple[ScoreNoise, ...]:
-    """The noise of the scores between tokens (T, C), for each number of heads.
+    """Measure the noise of scores between tokens (T, C), for each number of heads.
 
-    Every number of heads splits the same `n_draws` random matrices.
-    Raises: ValueError for fewer than two tokens, no draw, a number that does not divide C, or
-    tokens that are all zero.
+    All numbers of heads split the same `n_draws` random matrices.
+    Raises: ValueError for fewer than two tokens, no draw, a number that doesn't divide C, or tokens
+    that are all zero.
     """
     n_tokens, width = x.shape
     if n_tokens < 2 or n_draws < 1:
-        raise ValueError(
-            f"a score compares two tokens, in at least 1 draw; got {n_tokens} and {n_draws}"
-        )
+        raise ValueError(f"at least 2 tokens and 1 draw are needed, got {n_tokens} and {n_draws}")
     if bad := [count for count in counts if count < 1 or width % count]:
         raise ValueError(f"a width of {width} cannot be split into {bad} heads")
     if not x.any():
-        raise ValueError("the vectors of these tokens are all zero: no score has a cosine to meet")
+        raise ValueError("the vectors of these tokens are all zero, so they have no cosine")
     x = torch.nn.functional.normalize(x, dim=-1)
     first, second = torch.triu_indices(n_tokens, n_tokens, offset=1)
     cosines = (x @ x.T)[first, second]
@@ -98,7 +96,7 @@ def score_noise(
 
 
 def _noise(head_size: int, n_heads: int, by_draw: Tensor, cosines: Tensor) -> ScoreNoise:
-    """The noise with one number of heads: mean squares (draws), cosines of all pairs."""
+    """Summarize one number of heads from mean squares (draws) and the cosines of all pairs."""
     theory = ((1.0 + cosines.square()) / head_size).mean().sqrt()
     return ScoreNoise(
         n_heads,

@@ -1,10 +1,10 @@
-"""Two heads, and one head that has a single attention map in their place.
+"""Two heads, compared to a single head with one attention map.
 
-The one head is given every advantage but a second map: it is as large as both together, so it keeps
-the values of both and their rows of W_O. Its map is the average of the two, or the best there is.
-With A, B the maps and U, V what the heads write for each key (their values through W_O), two heads
-hand on A U + B V. The average of the maps hands on (A + B)(U + V) / 2, which differs by
-(A - B)(U - V) / 2: nothing is lost only where both maps, or both values, are the same.
+The single head gets every advantage except a second map: it is as large as both together, so it has
+both heads' values and rows of W_O. Its map is the average of the two, or the best possible one.
+With maps A and B and values U and V (multiplied by W_O), two heads output A U + B V. The average
+of the maps outputs (A + B)(U + V) / 2, which differs by (A - B)(U - V) / 2. Nothing is lost only if
+the maps or the values are equal.
 
 Dimension letters: H query heads, H_kv key/value heads, T queries, S keys, D head size, C width.
 """
@@ -18,11 +18,11 @@ from torch import Tensor
 
 
 def written(v: Tensor, out_weight: Tensor, heads: Sequence[int]) -> Tensor:
-    """What each of these heads writes for a key that gets all its attention, v_j W_O.
+    """Multiply the heads' values by their rows of W_O.
 
     Shapes: v (H_kv, S, D), out_weight (H*D, C), rows in the order of the heads -> (heads, S, C).
-    The bias of the output projection belongs to no head; it is left out.
-    Raises: ValueError for a head that the matrix does not have.
+    The bias of the output projection is left out, because it doesn't belong to a head.
+    Raises: ValueError for a head that the matrix doesn't have.
     """
     n_kv_heads, _, head_size = v.shape
     by_head = out_weight.unflatten(0, (-1, head_size))  # (H*D, C) -> (H, D, C)
@@ -34,25 +34,24 @@ def written(v: Tensor, out_weight: Tensor, heads: Sequence[int]) -> Tensor:
 
 
 def hand_on(weights: Tensor, values: Tensor) -> Tensor:
-    """What heads add to each token, all together: (N, T, S) and (N, S, C) -> (T, C)."""
+    """The sum of the heads' outputs for each token: (N, T, S) and (N, S, C) -> (T, C)."""
     return (weights @ values).sum(dim=0)  # [handed on]
 
 
 def average_map(weights: Tensor) -> Tensor:
-    """The average of some heads' maps, whose rows still sum to 1: (N, T, S) -> (T, S)."""
+    """Average the heads' maps; rows still sum to 1: (N, T, S) -> (T, S)."""
     return weights.mean(dim=0)  # [average]
 
 
 def hand_on_with_one_map(one_map: Tensor, values: Tensor) -> Tensor:
-    """What the same heads add if all of them look by one map: (T, S), (N, S, C) -> (T, C)."""
+    """The output if all heads use the same map: (T, S), (N, S, C) -> (T, C)."""
     return one_map @ values.sum(dim=0)  # [handed on]
 
 
 def missed(two_heads: Tensor, one_head: Tensor) -> Tensor:
-    """The length of the difference over the length of what two heads hand on: (T, C) -> (T).
+    """The length of the difference divided by the length of two heads' output: (T, C) -> (T).
 
-    0 is nothing missed, 1 as much as if nothing were handed on. 0 for a token that gets nothing
-    from either.
+    0 means no error; 1 is the error of an output of zeros. It's 0 if both outputs are zero.
     """
     difference = torch.linalg.vector_norm(two_heads - one_head, dim=-1)  # [difference]
     length = torch.linalg.vector_norm(two_heads, dim=-1)  # [length]
@@ -60,16 +59,16 @@ def missed(two_heads: Tensor, one_head: Tensor) -> Tensor:
 
 
 def best_map(values: Tensor, wanted: Tensor, visible: Tensor, *, steps: int = 200) -> Tensor:
-    """The single map that comes nearest to what is wanted: (N, S, C), (T, C) -> (T, S).
+    """The single map whose output is closest to `wanted`: (N, S, C), (T, C) -> (T, S).
 
-    Row i is a distribution p over the keys that query i sees, bool `visible` (T, S), for which
-    ||p (the sum of the values) - wanted_i|| is smallest. The problem is convex; `steps` of
-    projected gradient with momentum, in float64, solve it (Beck and Teboulle 2009,
+    Row i is the distribution p over the keys that query i sees (bool `visible`, (T, S)) with the
+    smallest ||p (sum of the values) - wanted_i||. The problem is convex and is solved with `steps`
+    of projected gradient descent with momentum, in float64 (Beck and Teboulle 2009,
     https://doi.org/10.1137/080716542).
     Raises: ValueError for a query that sees no key.
     """
     if not bool(visible.any(dim=-1).all()):
-        raise ValueError("a query that sees no key has no map")
+        raise ValueError("every query must see at least one key")
     keys = values.double().sum(dim=0)  # (N, S, C) -> (S, C)
     products = keys @ keys.T  # (S, S)
     targets = wanted.double() @ keys.T  # (T, S)
@@ -85,14 +84,14 @@ def best_map(values: Tensor, wanted: Tensor, visible: Tensor, *, steps: int = 20
 
 
 def _to_distributions(rows: Tensor, visible: Tensor) -> Tensor:
-    """The nearest distribution over the visible keys to each row: (T, S) -> (T, S).
+    """Project each row onto the distributions over its visible keys: (T, S) -> (T, S).
 
-    Every number is lowered by the same amount, and what falls below 0 becomes 0 (Duchi et al. 2008,
+    This lowers every number by the same amount and clips at 0 (Duchi et al. 2008,
     https://doi.org/10.1145/1390156.1390191).
     """
     rows = rows.masked_fill(~visible, -torch.inf)
     ordered = rows.sort(dim=-1, descending=True).values
     counts = torch.arange(1, rows.shape[-1] + 1)
-    too_much = (ordered.cumsum(dim=-1) - 1.0) / counts  # if the k largest alone stay above 0
+    too_much = (ordered.cumsum(dim=-1) - 1.0) / counts  # if only the k largest stay above 0
     n_kept = (ordered > too_much).sum(dim=-1, keepdim=True)
     return (rows - too_much.gather(-1, n_kept - 1)).clamp(min=0.0)

@@ -198,7 +198,7 @@ def test_a_layer_s_steps_are_its_record(name: str):
         assert torch.equal(steps[0]["input"].tensor, output.layers[layer].attention_reads)
         grouped = steps[5]
         rotary = config.positions == "rotary"
-        queries, keys = ("queries, turned", "keys, turned") if rotary else ("queries", "keys")
+        queries, keys = ("queries, rotated", "keys, rotated") if rotary else ("queries", "keys")
         assert torch.equal(grouped[queries].tensor, record.q)
         assert torch.equal(grouped[keys].tensor, record.k)
         assert torch.equal(grouped["values"].tensor, record.v)

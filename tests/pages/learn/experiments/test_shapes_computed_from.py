@@ -81,8 +81,8 @@ def test_scores_read_the_turned_queries_and_keys():
     """A number is turned with the number half a head away; its own term comes first."""
     steps = steps_of_layer("llama")
     computed, tensors = computations(steps), sources(steps)
-    assert computed["7 scores"].sources == ("6 queries, turned", "6 keys, turned")
-    turned = computed["6 keys, turned"]
+    assert computed["7 scores"].sources == ("6 queries, rotated", "6 keys, rotated")
+    turned = computed["6 keys, rotated"]
     assert turned.sources[0] == "6 keys"
     keys = tensors["6 keys"]
     own = terms(turned, tensors, whole(keys.shape), most=2).operands[..., 0]

@@ -88,7 +88,7 @@ def test_no_step_of_training_reads_an_unseen_distance(monkeypatch: pytest.Monkey
     assert not set(TRAINED_DISTANCES + ONE_DISTANCE) & set(UNSEEN_DISTANCES)
     trap = HeadTraining(Design(2), 3, distances=ONE_DISTANCE)
     assert set(trap._trained.distances.tolist()) == set(ONE_DISTANCE)
-    with pytest.raises(ValueError, match=r"\[9, 21\] are kept for the test"):
+    with pytest.raises(ValueError, match=r"\[9, 21\] are reserved for the test"):
         HeadTraining(Design(2), 3, distances=(8, 9, 21))
 
 

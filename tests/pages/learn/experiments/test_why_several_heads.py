@@ -147,18 +147,18 @@ def test_each_job_is_done_by_the_head_that_is_made_for_it():
     heads = torch.stack([before, torch.eye(n), first, far, same])
     shares = division.jobs(made(heads, [9, 7, 8, 6, 8, 5, 4], causal=True))
     assert list(shares) == [
-        "the token before",
+        "the previous token",
         "itself",
         "the first token",
         "the same word elsewhere",
-        "words far away",
+        "distant words",
     ]
     expected = {
-        "the token before": [1, 0, 1 / 6, 0, 0],
+        "the previous token": [1, 0, 1 / 6, 0, 0],
         "itself": [0, 1, 0, 4 / 6, 5 / 6],
         "the first token": [1 / 6, 0, 1, 0, 0],
         "the same word elsewhere": [0, 0, 0, 0, 1],
-        "words far away": [0, 0, 0, 2 / 6, 0],
+        "distant words": [0, 0, 0, 2 / 6, 0],
     }
     for job, values in expected.items():
         assert_close(shares[job], torch.tensor(values).float(), msg=job)
@@ -168,10 +168,10 @@ def test_an_encoder_may_look_ahead_and_special_tokens_are_no_words():
     n = 6
     weights = torch.full((1, n, n), 1 / n)
     shares = division.jobs(made(weights, [1, 2, 3, 4, 5, 6], causal=False, special=2))
-    assert float(shares["the token after"]) == pytest.approx(1 / n)
+    assert float(shares["the next token"]) == pytest.approx(1 / n)
     assert "the same word elsewhere" not in shares
     # keys 4 and 5 for query 0, key 5 for query 1; keys 0 and 1 are special
-    assert float(shares["words far away"]) == pytest.approx(3 / n / n)
+    assert float(shares["distant words"]) == pytest.approx(3 / n / n)
 
 
 def off(model: Transformer, layer: int, heads: list[int]) -> Transformer:
