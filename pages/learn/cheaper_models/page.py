@@ -1,4 +1,4 @@
-"""Cheaper models: experts, several tokens at once, rewards by a rule, and distillation."""
+"""Cheaper models: experts, drafted tokens, rule-based rewards and distillation."""
 
 import pandas as pd
 import streamlit as st
@@ -21,15 +21,15 @@ ELSEWHERE = {
 SOURCES = pd.DataFrame(
     {
         "idea": [experts.NAME, drafts.NAME, rewards.NAME, distillation.NAME],
-        "its name": [
+        "technical name": [
             "mixture of experts (MoE)",
             "multi-token prediction (MTP)",
             "reinforcement learning (RL)",
             "distillation",
         ],
-        "a paper": [
-            "Shazeer et al. 2017; a trained MLP cut: Zhang et al. 2022",
-            "Gloeckle et al. 2024; drafts: Leviathan et al. 2023",
+        "papers": [
+            "Shazeer et al. 2017; Zhang et al. 2022 (splitting a trained MLP)",
+            "Gloeckle et al. 2024; Leviathan et al. 2023 (drafts)",
             "Williams 1992 (REINFORCE)",
             "Hinton et al. 2015",
         ],
@@ -39,7 +39,9 @@ SOURCES = pd.DataFrame(
 
 st.title("Cheaper models")
 st.markdown(
-    "Why are **DeepSeek**'s models cheap? Four answers are here, two more are linked below."
+    "**DeepSeek**'s models are cheap because each token uses only a small part of the network, "
+    "and because training needs less text written by people. This page shows four of the ideas; "
+    "two more are linked below."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -71,6 +73,7 @@ with st.container(horizontal=True, gap="small"):
 with st.expander("How to read this"):
     plain_table(SOURCES, "Where the ideas come from")
     st.markdown(
-        "**KL divergence**: the bits that a student wastes by its wrong probabilities. 0: none."
+        "**KL divergence** is the number of bits per token that the student wastes because its "
+        "probabilities are wrong. It's 0 if they match the teacher's."
     )
 quiz("cheaper_models", questions)

@@ -102,7 +102,7 @@ def test_products_and_memory_are_counted(site: AppTest):
     assert products["kernel calls"].tolist() == [0, 0, 0, 1, 1]
     square = 3 * 12 * 20 * 20 * 4
     assert any(f"**{square:,}** bytes" in text.value for text in site.markdown)
-    kept = [int(text.replace(",", "")) for text in memory["of it (T, T), bytes"]]
+    kept = [int(text.replace(",", "")) for text in memory["of these in (T, T) tensors"]]
     assert kept[3:] == [0, 0]
     assert all(count >= square for count in kept[:3])
 
@@ -112,7 +112,7 @@ def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
     assert not site.exception
     (message,) = messages(site)
     assert "d_out (64) must be divisible by num_heads (12)" in message
-    assert "take 1, 2, 4, 8, 16, 32 or 64 heads" in message
+    assert "1, 2, 4, 8, 16, 32 or 64 heads" in message
     assert len(drawn_charts(site)) == 1
     site.select_slider(KEY + "heads").set_value(16).run()
     assert not messages(site)
