@@ -118,7 +118,7 @@ def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.TopLevelMixin:
 
 
 def tokens_chart(table: pd.DataFrame, kinds: tuple[str, str]) -> alt.Chart:
-    """Bits after each token: columns `position`, `reads up to`, `right token`, `kinds`."""
+    """Bits after each token: `position`, `reads up to`, `right token` and `kinds`."""
     return pairs_of_bars(
         table[["position", "reads up to", "right token", *kinds]],
         kinds,

@@ -39,9 +39,9 @@ SOURCES = pd.DataFrame(
 
 st.title("Cheaper models")
 st.markdown(
-    "**DeepSeek**'s models are cheap because each token uses only a small part of the network, "
-    "and because training needs less text written by people. This page shows four of the ideas; "
-    "two more are linked below."
+    "**DeepSeek**'s models are cheap to run because each token uses only a small part of the "
+    "network. This page shows that idea and three more that save time, data or size. Two others "
+    "are linked below."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")

@@ -61,7 +61,7 @@ def hard_gradient(token_ids: Tensor, student: Tensor) -> Tensor:
 
 
 def n_pushed(gradient: Tensor, least: float = 1e-3) -> Tensor:
-    """Count the logits of each row that change by more than `least`: (..., V) -> (...)."""
+    """Count the logits that change by more than `least`: (..., V) -> (...)."""
     return (gradient.abs() > least).sum(dim=-1)
 
 
