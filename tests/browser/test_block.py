@@ -40,8 +40,8 @@ def test_through_a_layer_step_by_step(page: Page, site: Site):
 def test_sections_and_a_link_to_one(page: Page, site: Site, other: Page):
     open_page(page, site, "/block?block_decoder=smollm2-135m-instruct", "Block")
     choose_section(page, "Logit lens")
-    expect(page.get_by_text("first after 30 layers")).to_be_visible()
-    set_slider(page, "Tokens before the last", 0, 1)
+    expect(page.get_by_text("after 30 layers")).to_be_visible()
+    set_slider(page, "Tokens back from the end", 0, 1)
     with settings(page):
         expect(page.get_by_text("Position 3: “\u2068France\u2069”")).to_be_visible()
     choose_section(page, "Parameters")
@@ -54,7 +54,7 @@ def test_sections_and_a_link_to_one(page: Page, site: Site, other: Page):
     other.goto(page.url)
     with settings(other):
         expect(other.get_by_text("Position 3: “\u2068France\u2069”")).to_be_visible()
-        expect(other.get_by_text("Tokens before the last")).to_be_visible()
+        expect(other.get_by_text("Tokens back from the end")).to_be_visible()
 
 
 def test_hostile_words_stay_text(page: Page, site: Site):

@@ -19,10 +19,10 @@ from tests.helpers.browser import (
 
 def test_the_main_path(page: Page, site: Site):
     open_page(page, site, "/cheaper-models", "Cheaper models")
-    picture = heatmap(page, "what 16 experts of layer 2 add")
+    picture = heatmap(page, "contributions of 16 experts in layer 2")
     press(picture.locator(".scroll canvas"), *["ArrowDown"] * 2, "ArrowRight")
     read_by_keyboard(picture, "“animal” → “e1”: not among the largest")
-    set_slider(page, "Experts that a token keeps", 0, 1)
+    set_slider(page, "Experts per token", 0, 1)
     expect_parameter(page, "cheaper_models_kept", "5")
     expect(page.get_by_text("5 of 16 experts")).to_be_visible()
 

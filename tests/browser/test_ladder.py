@@ -13,7 +13,7 @@ from tests.helpers.browser import click, open_page, open_whole_page, set_slider,
 from tests.helpers.panels import expect_cell, framed_by, panel
 from tests.helpers.visitors import settled
 
-MATRIX = "My matrix, as text or in the table below"
+MATRIX = "My matrix (edit the text or the table)"
 
 
 def test_climbing_every_rung(page: Page, site: Site):
@@ -24,7 +24,7 @@ def test_climbing_every_rung(page: Page, site: Site):
         settled(page)  # until then the panels of the rung before may stand beside those of this one
         last = "output" if name in ("wrapper", "splits") else "context"
         expect(panel(page, last)).to_be_visible()
-        expect(page.get_by_text("the largest difference is")).to_be_visible()
+        expect(page.get_by_text("largest difference is")).to_be_visible()
     expect(page).to_have_url(re.compile("ladder_rung=splits"))
 
 

@@ -18,11 +18,11 @@ def test_the_main_path(page: Page, site: Site):
     click(page.get_by_role("button", name="Next token"))
     expect(panel(page, "scores with the mask")).to_contain_text("5 queries × 5 keys")
     expect(page).to_have_url(re.compile("masking_tokens=5"))
-    expect(page.get_by_text("arrives and may see positions 0 to 4")).to_be_visible()
+    expect(page.get_by_text("may see positions 0 to 4")).to_be_visible()
 
     leak = float(numbers.ways(nine).filled[0, 8])
     expect_cell(page, "weights", (0, 8), leak)
-    set_slider(page, "Write this into forbidden scores", 0, 8)  # 0 -> -inf
+    set_slider(page, "Value of forbidden scores", 0, 8)  # 0 -> -inf
     expect(page).to_have_url(re.compile("masking_fill=-inf"))
     metric = page.get_by_test_id("stMetric").filter(has_text="all rows")
     expect(metric.get_by_test_id("stMetricValue")).to_have_text("0")

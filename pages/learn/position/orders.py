@@ -56,7 +56,9 @@ def _key(name: str, text: str, first: int, how: str) -> tuple[object, ...]:
 
 @cached(key=_key)
 def two_orders(name: str, text: str, first: int, how: str) -> TwoOrders:
-    """Run the first layer's attention on up to `MAX_SMALL_TOKENS` tokens in two orders.
+    """Run the first layer's attention on a window of the text in two orders.
+
+    The window has up to `MAX_SMALL_TOKENS` tokens, starting at `first`.
 
     Tokens that the tokenizer added ([CLS], [SEP]) keep their positions. Errors: as in `n_tokens`.
     """

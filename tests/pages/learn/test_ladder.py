@@ -28,7 +28,7 @@ def choose(site: AppTest, rung: str, kind: str = "six tokens") -> None:
 
 def check(site: AppTest) -> str:
     said = [element.value for element in site.markdown if "largest difference" in element.value]
-    return str(re.search(r"the largest difference is \*\*(.+)\*\*\.", said[0]).group(1))  # type: ignore[union-attr]
+    return str(re.search(r"largest difference is \*\*(.+)\*\*\.", said[0]).group(1))  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
         shown = table["score / sum"].map(number_of)
         np.testing.assert_allclose(shown, by_sum, atol=1e-4)
         sentences = [element.value for element in site.markdown if "naive" in element.value.lower()]
-        said = f"{broken} of 6 naive weights are nan" if broken else "Naive and stable agree"
+        said = f"{broken} of 6 naive weights are nan" if broken else "agree to within"
         assert any(said in sentence for sentence in sentences)
 
 
@@ -279,5 +279,5 @@ def test_why_a_naive_softmax_is_no_number(sign: int, said: str):
     rung = climb("simplified", torch.ones(3, 4))
     signed = replace(rung, record=replace(rung.record, scores=sign * rung.record.scores))
     _, sentence = stages.three_ways(signed, 0, 1, 500.0, list("abc"))
-    assert sentence.startswith(said)
-    assert sentence.endswith("3 of 3 naive weights are nan.")
+    assert said in sentence
+    assert "3 of 3 naive weights are nan" in sentence

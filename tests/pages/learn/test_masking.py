@@ -74,7 +74,7 @@ def test_the_triangle_grows_token_by_token(site: AppTest):
         seen.append(scores)
         said = re.sub("[\u2068\u2069]", "", site.text[0].value)
         seen_places = f"positions 0 to {count - 1}" if count > 1 else "only itself, at position 0"
-        assert f"“{LABELS[count - 1]}” arrives and may see {seen_places}" in said
+        assert f"“{LABELS[count - 1]}” is the newest token and may see {seen_places}" in said
         site.button("masking_next").click().run()
     for before, after in zip(seen, seen[1:], strict=False):
         np.testing.assert_array_equal(after[:-1, :-1], before)
@@ -109,7 +109,7 @@ def test_the_articles_dropout(site: AppTest):
     np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
     np.testing.assert_allclose(shown["after"], block["dropped"], **FOUR_DECIMALS)
     np.testing.assert_array_equal(shown["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0)
-    np.testing.assert_allclose(shown["sums of the rows"][:, 0], shown["after"].sum(1), atol=1e-6)
+    np.testing.assert_allclose(shown["row sums"][:, 0], shown["after"].sum(1), atol=1e-6)
     kept = int((np.array(block["dropped"]) > 0).sum())
     assert any(f"Kept **{kept}** of 15 numbers, times **2**" in e.value for e in site.markdown)
 

@@ -133,7 +133,7 @@ def test_the_steps_leave_out_what_the_mask_forbids():
 @pytest.mark.parametrize(("order", "tile"), [([0, 0, 1, 2], (6, 7)), ([0, 1], (6, 7))])
 def test_an_order_without_a_tile_is_refused(order, tile):
     q, k, v = tensors(torch.float64)
-    with pytest.raises(ValueError, match=r"does not hold 4 tiles once"):
+    with pytest.raises(ValueError, match=r"each of 4 tiles once"):
         attend_in_tiles(q, k, v, tile, order=order)
 
 
