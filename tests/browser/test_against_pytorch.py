@@ -24,7 +24,7 @@ def test_the_comparison_follows_the_controls(page: Page, site: Site):
 
 def test_heads_that_do_not_divide_say_what_to_do(page: Page, site: Site):
     open_whole_page(page, site, f"{URL}?against_pytorch_width=64&against_pytorch_heads=12", TITLE)
-    expect(page.get_by_text("take 1, 2, 4, 8, 16, 32 or 64 heads", exact=False)).to_be_visible()
+    expect(page.get_by_text("1, 2, 4, 8, 16, 32 or 64 heads", exact=False)).to_be_visible()
     # the rest of the page is still there
     expect(page.get_by_role("heading", name="How long it takes")).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart")).to_be_visible()
@@ -34,14 +34,14 @@ def test_a_series_is_measured_on_the_button(page: Page, site: Site):
     link = f"{URL}?against_pytorch_time_width=192&against_pytorch_time_tokens=16"
     open_whole_page(page, site, link, TITLE)
     expect(page.get_by_text("Press Measure", exact=False)).to_be_visible()
-    click(page.get_by_role("button", name="Measure", exact=True))
+    click(page.get_by_role("button", name="Measure times"))
     done = page.get_by_text(re.compile(r"Measured at .* width 192, 16 tokens"))
     expect(done).to_be_visible()
     expect(page.get_by_text("Press Measure", exact=False)).to_have_count(0)
     expect(page.get_by_test_id("stVegaLiteChart")).to_contain_text("wrapper")
     moment = done.inner_text()
     with settings(page):
-        set_slider(page, "Tokens T", 1, 1)  # "Tokens to time" is the other one
+        set_slider(page, "Tokens T", 1, 1)  # "Timing: tokens" is the other one
     expect(page).to_have_url(re.compile("against_pytorch_tokens=11"))
     settled(page)
     assert done.inner_text() == moment  # nothing was measured for that

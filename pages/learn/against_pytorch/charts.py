@@ -1,4 +1,4 @@
-"""The chart of the page "Against PyTorch"."""
+"""Chart of the page "Against PyTorch"."""
 
 from __future__ import annotations
 

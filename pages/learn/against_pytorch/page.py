@@ -104,7 +104,7 @@ if TIMES in shown:
     with boxes[0]:
         linked(
             st.select_slider,
-            "Width to time",
+            "Timing: width",
             lesson.TIME_WIDTHS,
             768,
             key="against_pytorch_time_width",
@@ -112,18 +112,18 @@ if TIMES in shown:
     with boxes[1]:
         linked(
             st.select_slider,
-            "Tokens to time",
+            "Timing: tokens",
             lesson.TIME_TOKENS,
             64,
             key="against_pytorch_time_tokens",
         )
     with boxes[2]:
-        st.button("Measure", on_click=ask, key="against_pytorch_measure", type="primary")
+        st.button("Measure times", on_click=ask, key="against_pytorch_measure", type="primary")
     progress = st.empty()
     request = st.session_state.get("against_pytorch_request", lesson.FIRST)
     measured = lesson.series(request, progress.text)
     hint = (
-        " Press Measure to time the sizes above with more head counts."
+        " Press Measure times to time the sizes above with more head counts."
         if request == lesson.FIRST
         else ""
     )
@@ -146,7 +146,8 @@ with st.expander("How to read this"):
         "kernel computes both, and the softmax, in one call.\n"
         "- **Times**: points are medians, and bars run from the fastest to the slowest call. The "
         "wrapper gets slower with every head because it runs many small products one after the "
-        "other. The other implementations barely slow down.\n"
+        "other. The other implementations slow "
+        "down far less.\n"
         "- Fusing saves calls, not arithmetic, so it makes little difference on a CPU. Times "
         "depend on the machine, so compare ratios instead."
     )

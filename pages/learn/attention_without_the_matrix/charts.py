@@ -1,4 +1,4 @@
-"""The charts of the page "Attention without the matrix"."""
+"""Charts of the page "Attention without the matrix"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pages.learn.attention_without_the_matrix.walked import LATER, NOW, SKIPPED,
 from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, label_of_place
 
 HEIGHT = 420
-_OPACITY = 0.4  # of tiles, so that the cells stay readable
+_OPACITY = 0.4  # keeps the cells under the tiles readable
 MAX_NAMED = 16  # with more keys, overlapping labels are hidden
 # Fill color by state; the cells of the current tile are drawn on top.
 _FILLS = {NOW: "transparent", USED: ATTENTION, LATER: GREY, SKIPPED: "transparent"}

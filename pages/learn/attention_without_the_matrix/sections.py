@@ -71,7 +71,7 @@ def kept(walked: TileWalk) -> None:
     """Show which values are kept, and recompute the weights of a query from them."""
     left, right = st.columns(2, gap="large")
     with left:
-        plain_table(again.kept_tensors(walked), "Kept in addition to q, k and v")
+        plain_table(again.kept_tensors(walked), "Tensors kept besides q, k and v")
         st.markdown(
             "With tiles the weights are never all in memory together. That's why a fused kernel "
             "such as PyTorch's `scaled_dot_product_attention` returns only the output, and why "

@@ -211,16 +211,21 @@ def _rescaling(walked: TileWalk, step: TileStep) -> str:
     """Describe the row that the tile rescaled most."""
     old, new = step.before.m, step.rows.of(step.queries).m
     raised = (new > old) & old.isfinite()
-    place = f"{_named('Query', 'Queries', step.queries)}, {_named('key', 'keys', step.keys)}."
+    place = (
+        f"This tile covers {_named('query', 'queries', step.queries)} and "
+        f"{_named('key', 'keys', step.keys)}."
+    )
     if old.isinf().all():
-        return f"{place} This is the first tile of these rows: m is set to the largest score."
+        return (
+            f"{place} It's the first tile of these rows, so m starts at each row's largest score."
+        )
     if not raised.any():
         return f"{place} No row found a larger score, so new terms are added without rescaling."
     row = int(step.factor.masked_fill(~raised, np.inf).argmin())
     label = isolated(walked.labels[step.queries.start + row])
     before, after, factor = (float(of[row]) for of in (old, new, step.factor))
     return (
-        f"{place} Rows that found a larger score: {int(raised.sum())} of {len(old)}. For "
+        f"{place} A larger score appeared in {int(raised.sum())} of {len(old)} rows. For "
         f"“{label}”, m rises from {written(before, '.3f')} to {written(after, '.3f')}, so its l "
         f"and o are multiplied by exp({written(before, '.3f')} − {_in_brackets(after)}) = "
         f"{written(factor, '.3g')} before the new terms are added."
@@ -228,7 +233,7 @@ def _rescaling(walked: TileWalk, step: TileStep) -> str:
 
 
 def _named(one: str, several: str, numbers: slice) -> str:
-    """Name a range of rows or columns: "Queries 4 to 7", "key 4"."""
+    """Name a range of rows or columns: "queries 4 to 7", "key 4"."""
     first, last = numbers.start, numbers.stop - 1
     return f"{one} {first}" if first == last else f"{several} {first} to {last}"
 

@@ -42,7 +42,7 @@ def one_layer(text: str, place: DeltaGenerator) -> None:
     source.step(*step.source)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        plain_table(layer.table, "The steps of the layer")
+        plain_table(layer.table, "Steps of the layer")
     with right:
         if step.name == HIDDEN:
             show(charts.bend_chart, layer.bend.rows, layer.bend.function, key="block_bend")

@@ -147,7 +147,7 @@ def notice(of_student: Student, n_layers: int) -> str:
 
 
 def draw(run: Run) -> None:
-    """The part of the page."""
+    """Draw the section."""
     st.markdown(
         "A text only shows **the right token** and says nothing about the others. A large "
         "**teacher** model gives every token a probability, so a small **student** model learns "

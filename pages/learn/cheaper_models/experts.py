@@ -189,9 +189,9 @@ def draw(run: Run) -> None:
         plain_table(next_tokens(run, cut, k), "Next token")
     st.markdown(
         f"Only the MLP (the feed-forward network) of layer {layer} is split, so the prediction "
-        "changes little even if the error is large. This model **wasn't trained with experts**. "
-        "Here we compute all of them and keep the ones with the longest outputs. In a real model a "
-        "trained **router** chooses the experts first."
+        "often changes little even if the error is large. This model **wasn't trained with "
+        "experts**. Here we compute all of them and keep the ones with the longest outputs. In a "
+        "real model a trained **router** chooses the experts first."
     )
     with st.expander("Error by number of experts, and the code"):
         tables = [
@@ -207,7 +207,8 @@ def draw(run: Run) -> None:
         show(charts.errors_chart, pd.concat(tables), WAYS, k, key="cheaper_models_errors")
         st.markdown(
             ":small[Fewer experts are enough if units that respond to the same token are in the "
-            "same expert. That order was computed from this text, so other texts would do worse.]"
+            "same expert. That order was computed from this text, so it may not help with other "
+            "texts.]"
         )
         source.show(CODE, "contributions")
         source.show(CODE, "kept")

@@ -16,7 +16,7 @@ from ui.widgets.quiz import quiz
 IDEAS = (experts, drafts, rewards, distillation)
 ELSEWHERE = {
     "kv_cache/variants": "Latent attention: Variants",
-    "generate/generate": "Weights in 8 bits: Generate",
+    "generate/generate": "8-bit weights: Generate",
 }
 SOURCES = pd.DataFrame(
     {
@@ -33,7 +33,7 @@ SOURCES = pd.DataFrame(
             "Williams 1992 (REINFORCE)",
             "Hinton et al. 2015",
         ],
-        "at DeepSeek": ["DeepSeekMoE 2024", "V3, 2024", "GRPO 2024; R1, 2025", "R1, 2025"],
+        "used by DeepSeek in": ["DeepSeekMoE 2024", "V3, 2024", "GRPO 2024; R1, 2025", "R1, 2025"],
     }
 )
 

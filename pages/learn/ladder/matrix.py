@@ -26,7 +26,7 @@ def parse(text: str) -> np.ndarray:
     """Parse rows of numbers as float32.
 
     Numbers are separated by spaces or commas, rows by semicolons or line breaks.
-    Raises: ValueError that names the wrong row and column, both counted from 0.
+    Raises: ValueError that names the row and column of the mistake, counted from 0.
     """
     lines = [line for line in re.split(r"[;\n]", text) if line.strip()]
     rows = [re.split(r"[\s,]+", line.strip().strip(",").strip()) for line in lines]

@@ -30,8 +30,7 @@ NEW = {
     "simplified": "In *self*-attention each token looks for similar tokens in its own sentence. "
     "Nothing is learned yet.",
     "v1": "Three trainable matrices turn each token into a query, a key and a value. Scores are "
-    "divided by √D, because otherwise long queries and keys would give one token all the "
-    "attention.",
+    "divided by √D, because otherwise large scores could give one token all the attention.",
     "v2": "The matrices become `nn.Linear` layers, which start with small weights, so no token "
     "wins before anything is learned. PyTorch stores each matrix transposed.",
     "causal": "A token may not look ahead, because the model is trained to predict what comes "

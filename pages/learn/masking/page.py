@@ -10,8 +10,8 @@ from ui.widgets.quiz import quiz
 st.title("Masking and dropout")
 st.markdown(
     "A text model learns to predict the next token, so no token may see the ones that come after "
-    "it. A score of **−∞** hides them completely. With any other number, a little of the future "
-    "leaks through."
+    "it. A score of **−∞** hides them completely. With any other number, some of the future can "
+    "leak through."
 )
 
 

@@ -53,7 +53,7 @@ def chosen_scores(kind: str) -> numbers.Scores | None:
         messages.problem(error)
         return None
     first = controls.window(
-        "masking_first", len(scores.labels), MAX_SMALL_TOKENS, "as if they were the whole text"
+        "masking_first", len(scores.labels), MAX_SMALL_TOKENS, "treated as the whole text"
     )
     return scores.part(first, MAX_SMALL_TOKENS)
 
@@ -154,7 +154,7 @@ def another_number(scores: numbers.Scores) -> None:
     )
     st.metric("Weight on future tokens, all rows", written(float(masked.leaked.sum()), ".4g"))
     table = numbers.leaks(masked, labels)
-    with st.expander("The leak as a table"):
+    with st.expander("Leaked weight by query"):
         st.dataframe(table, hide_index=True)
         tables.download("Download (CSV)", table, "leak.csv", key="masking_csv")
 

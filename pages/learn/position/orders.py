@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 REVERSED, ROTATED, SHUFFLED = "reversed", "rotated", "shuffled"
 ORDERS = (REVERSED, ROTATED, SHUFFLED)
 WITHOUT, WITH = "without positions", "with positions"
-NUMBERS = 8  # drawn of each output
+NUMBERS = 8  # numbers drawn per output vector
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def two_orders(name: str, text: str, first: int, how: str) -> TwoOrders:
 def _panel(name: str, outputs: Tensor, labels: Sequence[str], order: Sequence[int]) -> Panel:
     """The first numbers of outputs (T, C), with one column per token.
 
-    Cell identities let a number be highlighted in both orders.
+    Cells have identities, so the page can highlight the same number in both panels.
     """
     values = outputs[:, :NUMBERS].float().cpu().numpy().T  # (numbers, T)
     cells = np.arange(len(values), dtype="<i4")[:, None] + np.array(order, "<i4") * NUMBERS

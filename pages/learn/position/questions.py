@@ -47,10 +47,8 @@ def _same_product() -> Question:
         "Which two other positions have the same dot product?",
         right=right,
         wrong=wrong,
-        because="Only the distance matters. The dot products are 3 and 8: "
-        f"{asked:.4f}, "
-        + ", ".join(f"{name}: {products[pair]:.4f}" for name, pair in pairs.items())
-        + ".",
+        because=f"Only the distance matters. Positions 3 and 8 give {asked:.4f}. "
+        + " ".join(f"Positions {name} give {products[pair]:.4f}." for name, pair in pairs.items()),
     )
 
 

@@ -1,4 +1,4 @@
-"""How the size of scores affects a softmax, under divisors of q . k.
+"""How the size of scores affects a softmax, with four divisors of q . k.
 
 If the entries of q and k are independent with mean 0 and variance 1, their dot product has
 variance d_k (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, footnote 4; the

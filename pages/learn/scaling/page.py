@@ -79,9 +79,9 @@ shown = parts("scaling_part", (SIZE, REAL_HEAD))
 if SIZE in shown:
     st.header(SIZE)
     st.markdown(
-        "q·k is a sum of d_k products. With random q and k, each product adds 1 to the variance of "
-        "the sum, so the variance is d_k and the standard deviation is √d_k. Dividing by √d_k "
-        "brings the variance back to 1 for every head size."
+        "q·k is a sum of d_k products. If q and k are random with variance 1, each product adds "
+        "1 to the variance of the sum, so the variance is d_k and the standard deviation is √d_k. "
+        "Dividing by √d_k brings the variance back to 1 for every head size."
     )
     columns = st.columns([3, 1, 2], gap="medium")
     with columns[0]:

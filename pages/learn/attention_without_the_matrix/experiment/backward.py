@@ -65,7 +65,7 @@ def gradients(
             f"the gradient is {tuple(of_output.shape)}, the output {tuple(rows.o.shape)}"
         )
     of_q, of_k, of_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    # the softmax subtracts this from the gradient of every weight in a row
+    # sum over keys of weight * its gradient, which the backward pass of the softmax subtracts
     shared = (of_output * rows.output).sum(dim=-1, keepdim=True)
     n_weights = n_at_once = 0
     for queries, keys in tiles(len(q), len(k), tile):

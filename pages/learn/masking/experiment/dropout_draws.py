@@ -58,7 +58,7 @@ def lecture_draw(p: float, seed: int = SEED_DROPOUT) -> Dropped:
 class Deviations:
     """Deviation of the average of n draws from the original weights, for several n.
 
-    All are over the cells with a weight above zero. largest, mean: absolute deviations, (N,).
+    Computed over all cells with a weight above zero. largest, mean: absolute deviations, (N,).
     expected: mean absolute deviation predicted by the normal approximation. One draw has variance
     w^2 p / (1 - p), so it's sqrt(2 / pi) * mean(w) * sqrt(p / (1 - p) / n).
     """
