@@ -139,19 +139,17 @@ def notice(of_student: Student, n_layers: int) -> str:
         f"With {counted(n_layers, 'layer')} the student predicts the teacher's token at "
         f"{of_student.agrees} of {len(table)} positions. The largest divergence is "
         f"{written(farthest[DIVERGENCE], '.2g')} bits, after "
-        f"“{isolated(farthest['reads up to'])}”. There a step toward the teacher (at temperature "
-        f"1) would change {farthest[SOFT]:,} logits by more than 0.001. A step toward the right "
-        f"token would change {farthest[HARD]:,}: that token's logit goes up, and all others go "
-        "down."
+        f"“{isolated(farthest['reads up to'])}”. There a step toward the teacher would change "
+        f"{farthest[SOFT]:,} logits by more than 0.001, and a step toward the right token alone "
+        f"would change {farthest[HARD]:,}."
     )
 
 
 def draw(run: Run) -> None:
     """Draw the section."""
     st.markdown(
-        "A text only shows **the right token** and says nothing about the others. A large "
-        "**teacher** model gives every token a probability, so a small **student** model learns "
-        "more from each position."
+        "A text shows only **the right token**. A large **teacher** gives every token a "
+        "probability, so a small **student** learns more from each position."
     )
     n_all = models.spec(run.model).n_layers
     left, right = st.columns(2, gap="large")
@@ -181,9 +179,8 @@ def draw(run: Run) -> None:
         plain_table(costs(run, n_layers), "Savings of the student")
         st.text(notice(of_student, n_layers))
     st.markdown(
-        "Here the student is the same model cut off after some of its layers. It wasn't trained to "
-        "work that way. A training step would change each logit in proportion to the teacher's "
-        "probability minus the student's, divided by the temperature."
+        "Here the student is the same model, cut off after some layers, and it wasn't trained that "
+        "way. A training step changes each logit by (teacher's p − student's p) ÷ temperature."
     )
     show(
         charts.tokens_chart,
@@ -194,9 +191,6 @@ def draw(run: Run) -> None:
     with st.expander("Every token in numbers, and the code"):
         forms = {ENTROPY: "{:.2f}", DIVERGENCE: "{:.2f}"}
         plain_table(of_student.table, "Every token", forms, most=300)
-        st.markdown(
-            ":small[Entropy and divergence are in bits. A single right token has an entropy of 0.]"
-        )
         tables.download("Download (CSV)", of_student.table, "student.csv", key="cheaper_models_csv")
         source.show(CODE, "divergence_bits")
         source.show(CODE, "soft_gradient")

@@ -152,9 +152,8 @@ def notice(drafted: Drafted, n_layers: int, n_all: int) -> str:
     cost = 1 + len(drafted.drafted) * n_layers / n_all
     return (
         f"One pass wrote {n_tokens} token{'s' if n_tokens > 1 else ''}: "
-        f"“{isolated(drafted.written)}”. Token by token, the whole model writes {alone}. The draft "
-        f"and the check together cost as much as {cost:.1f} full passes, so a real draft has to be "
-        "much cheaper."
+        f"“{isolated(drafted.written)}”. Token by token, the whole model writes {alone}. Drafting "
+        f"and checking cost {cost:.1f} passes, so a real draft must be much cheaper."
     )
 
 
@@ -162,7 +161,7 @@ def draw(run: Run) -> None:
     """Draw the section."""
     st.markdown(
         "A model reads **all its weights to predict one token**. Its hidden state also contains "
-        "some information about later tokens, although it wasn't trained for that."
+        "information about later tokens."
     )
     ranked = ranks(run)
     left, right = st.columns(2, gap="large")
@@ -172,12 +171,11 @@ def draw(run: Run) -> None:
         plain_table(shares(ranked), "How often the true token ranks near the top")
         st.markdown(
             "**Multi-token prediction** trains extra layers for this. DeepSeek-V3 drafts one extra "
-            "token, and its authors report that 85 to 90% of the drafts are accepted."
+            "token, and its authors report that 85 to 90% are accepted."
         )
     st.markdown(
         "A cheap **draft** proposes several tokens, and **one pass** of the whole model checks "
-        "them all. The tokens before the first wrong one are kept, and the pass adds one of its "
-        "own."
+        "them. The tokens before the first mistake are kept, and the pass adds one more."
     )
     left, right = st.columns(2, gap="large")
     n_all = models.spec(run.model).n_layers

@@ -141,8 +141,8 @@ def costs(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
 def draw(run: Run) -> None:
     """Draw the section."""
     st.markdown(
-        "In an ordinary MLP, **every token is multiplied by every weight**, so a larger MLP costs "
-        "more. If you split it into **experts**, each token needs only a few of them."
+        "An ordinary MLP uses **every weight for every token**. If it's split into **experts**, "
+        "each token uses only a few of them."
     )
     left, right = st.columns([3, 2], gap="large")
     with right:
@@ -188,10 +188,9 @@ def draw(run: Run) -> None:
         plain_table(costs(run, cut, k), "Cost and error")
         plain_table(next_tokens(run, cut, k), "Next token")
     st.markdown(
-        f"Only the MLP (the feed-forward network) of layer {layer} is split, so the prediction "
-        "often changes little even if the error is large. This model **wasn't trained with "
-        "experts**. Here we compute all of them and keep the ones with the longest outputs. In a "
-        "real model a trained **router** chooses the experts first."
+        f"Only the MLP of layer {layer} is split, so the prediction often changes little. This "
+        "model **wasn't trained with experts**: we compute them all and keep the largest. In a "
+        "real model a trained **router** picks the experts first."
     )
     with st.expander("Error by number of experts, and the code"):
         tables = [
@@ -206,9 +205,8 @@ def draw(run: Run) -> None:
         ]
         show(charts.errors_chart, pd.concat(tables), WAYS, k, key="cheaper_models_errors")
         st.markdown(
-            ":small[Fewer experts are enough if units that respond to the same token are in the "
-            "same expert. That order was computed from this text, so it may not help with other "
-            "texts.]"
+            ":small[Fewer experts are enough if units that respond to the same token share an "
+            "expert. This order was computed from this text.]"
         )
         source.show(CODE, "contributions")
         source.show(CODE, "kept")

@@ -39,9 +39,8 @@ SOURCES = pd.DataFrame(
 
 st.title("Cheaper models")
 st.markdown(
-    "**DeepSeek**'s models are cheap to run because each token uses only a small part of the "
-    "network. This page shows that idea and three more that save time, data or size. Two others "
-    "are linked below."
+    "**DeepSeek**'s models are cheap because each token uses only a small part of the network. "
+    "Here are that idea and three more."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -73,7 +72,7 @@ with st.container(horizontal=True, gap="small"):
 with st.expander("How to read this"):
     plain_table(SOURCES, "Where the ideas come from")
     st.markdown(
-        "**KL divergence** is the number of bits per token that the student wastes because its "
-        "probabilities are wrong. It's 0 if they match the teacher's."
+        "**KL divergence** measures in bits how wrong the student's probabilities are. It's 0 if "
+        "they match the teacher's."
     )
 quiz("cheaper_models", questions)

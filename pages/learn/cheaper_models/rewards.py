@@ -189,8 +189,8 @@ def notice(token: str, probability: float, advantage: float) -> str:
     return (
         f"“{isolated(token)}” had a probability of {chance}. A step with learning rate 1 changes "
         f"its logit by {written(advantage, '.3f')} × (1 − {chance}) = "
-        f"{written(moved, '+.3f')}, and every other logit by {written(-advantage, '.3f')} × the "
-        "probability of that token."
+        f"{written(moved, '+.3f')}, and each other logit by {written(-advantage, '.3f')} × that "
+        "token's probability."
     )
 
 
@@ -203,8 +203,8 @@ def draw(run: Run) -> None:
     )
 
     st.markdown(
-        "To learn from examples, a model needs people who write them. A **rule** replaces the "
-        "people: the model writes texts, and the rule gives each one a reward of 0 or 1."
+        "Examples usually have to be written by people. With a **rule**, the model writes its own "
+        "texts, and each one gets a reward of 0 or 1."
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         rule = linked(
@@ -257,8 +257,8 @@ def draw(run: Run) -> None:
     plain_table(table, "Continuations and their rewards", forms)
     st.markdown(
         "The **advantage** is the reward minus the group's mean, divided by its standard "
-        "deviation. Training makes texts with a positive advantage more likely. This page doesn't "
-        "change any weights."
+        "deviation. Training makes texts with a positive advantage more likely. No weights change "
+        "here."
     )
     if not table["advantage"].any():
         st.info(

@@ -141,16 +141,15 @@ if rung is not None and sentence is not None and place is not None:
             "pairs gives the same numbers but takes much longer.\n"
             "- Each row of weights sums to 1 (except after dropout). The context is the sum of the "
             "values multiplied by these weights.\n"
-            "- **Point at a number** to see which numbers it was computed from. Lines lead to "
-            "them, and the calculation appears below.\n"
-            "- v1 and v2 are the lectures' names for the first two versions with trainable "
-            "matrices. “Wrapper” runs several heads one after the other, and “splits” divides one "
-            "wide matrix into heads.\n"
+            "- **Point at a number** to see which numbers it was computed from. The calculation "
+            "appears below.\n"
+            "- “v1” and “v2” are the lectures' names for the versions with trainable matrices. "
+            "“Wrapper” runs several heads one by one, and “splits” divides one wide matrix into "
+            "heads.\n"
             "- The **mask** is a buffer (`register_buffer`), so it moves to the GPU with the layer "
             "but isn't trained. Queries, keys and values have **no bias** here, so a score depends "
             "only on the words.\n"
-            "- The framed cell is row i, column j. Choose *The code* to see the lines that "
-            "computed these tensors."
+            "- The framed cell is row i, column j."
         )
     if CODE in shown:
         for stage in drawn:

@@ -21,8 +21,8 @@ DOG = "dog bites man"
 
 st.title("Position")
 st.markdown(
-    "Attention doesn't know the order of the words. To attention, “dog bites man” and “man bites "
-    "dog” are the same. That's why a model needs **position information**."
+    "Attention doesn't know the order of the words: “dog bites man” and “man bites dog” are the "
+    "same to it. That's why a model needs **position information**."
 )
 
 entry, text = None, DOG
@@ -63,13 +63,11 @@ else:
             tensors(found.panels[given], key="position_orders")
         with right:
             st.markdown(
-                "Each column shows the attention output of one token in layer 0. Compare the same "
-                "word in both tables. **Without positions** its column is the same in both orders, "
-                "up to rounding. The largest change is "
-                f"{written(found.changes[orders.WITHOUT], '.1e')}. **With positions** the largest "
-                f"change is {written(found.changes[orders.WITH], '.2g')}. For comparison, the "
-                "largest number in the whole output is "
-                f"{written(found.largest[orders.WITH], '.2g')}."
+                "Each column shows one token's attention output in layer 0. **Without positions** "
+                "a token gets the same output in both orders: the largest change is "
+                f"{written(found.changes[orders.WITHOUT], '.1e')}, which is rounding. **With "
+                f"positions** it's {written(found.changes[orders.WITH], '.2g')}, and the largest "
+                f"number in the whole output is {written(found.largest[orders.WITH], '.2g')}."
             )
             with st.expander("The code"):
                 source.step(ORDER, "in_two_orders", "rotation", "output")

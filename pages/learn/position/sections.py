@@ -34,7 +34,7 @@ def show_sinusoids() -> None:
     """Show the sinusoidal table of 2017 and the dot products of its rows."""
     st.markdown(
         "The original Transformer (2017) adds sines and cosines of the position to each token's "
-        "vector. The waves are fast in the left columns and slow in the right columns."
+        "vector, with fast waves on the left and slow ones on the right."
     )
     with st.container(horizontal=True, gap="medium"):
         width = linked(
@@ -68,10 +68,10 @@ def show_sinusoids() -> None:
         )
         means = found.by_distance["mean"]
         st.markdown(
-            f"Any two positions that are {distance} apart have the same dot product, "
-            f"**{means[distance]:.4f}**. Only the distance matters: pairs at the same distance "
-            f"differ by at most {written(found.spread, '.1e')}. Across all distances the dot "
-            f"product ranges from {written(means.min(), '.2f')} to {written(means.max(), '.2f')}."
+            f"Any two positions that are {distance} apart have the dot product "
+            f"**{means[distance]:.4f}**, to within {written(found.spread, '.1e')}. Over all "
+            f"distances it ranges from {written(means.min(), '.2f')} to "
+            f"{written(means.max(), '.2f')}."
         )
         with st.expander("The code"):
             source.step(TABLE_OF_2017, "sinusoids", "angles", "sines and cosines")
@@ -123,11 +123,11 @@ def show_learned(chosen: CatalogEntry | None) -> None:
         steady = all(nearer >= farther for nearer, farther in pairwise(means))
         bumps = "" if steady else ", with ups and downs in between"
         st.markdown(
-            "The model learned the order of the positions. Neighbors have a mean cosine of "
-            f"**{written(means[0], '.2f')}**, where 1 means the same direction. Positions {far} "
-            f"apart have a mean cosine of **{written(means[-1], '.2f')}**{bumps}. But pairs at the "
-            f"same distance differ by up to {found.spread:.2f} (the band). The table has {n_rows} "
-            f"rows of {width} numbers, so there's no vector for position {n_rows} and beyond."
+            f"Neighbors have a mean cosine of **{written(means[0], '.2f')}**, where 1 means the "
+            f"same direction. Positions {far} apart have **{written(means[-1], '.2f')}**{bumps}, "
+            "so the model learned the order. But pairs at the same distance differ by up to "
+            f"{found.spread:.2f} (the band). The table has {n_rows} rows of {width} numbers, so "
+            f"there's no vector for position {n_rows}."
         )
         with st.expander("The code"):
             source.step(DISTANCES, "cosines", "directions", "cosines")
@@ -161,9 +161,9 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
 def show_rotary(found: turned.Vectors) -> None:
     """Show the rotated query and key, and their score at any distance."""
     st.markdown(
-        "Rotary positions (RoFormer, 2021) **rotate** each pair of numbers in a query and a key by "
-        "an angle that grows with the position. Queries and keys rotate at the same speed, so the "
-        "score depends only on the distance between them. Each circle shows one pair."
+        "Rotary positions (RoFormer, 2021) **rotate** each pair of numbers in a query or key (one "
+        "circle each) by an angle that grows with the position. Queries and keys rotate at the "
+        "same speed, so the score depends only on their distance."
     )
     left, right = st.columns([2, 3], gap="large")
     with left:
@@ -179,10 +179,9 @@ def show_rotary(found: turned.Vectors) -> None:
         at_start = table[table["key at"] == "position 0"]["score"]
         st.markdown(
             f"The score is **{written(here.score, '.3f')}** with the key at position {place:,} and "
-            f"the query at {place + distance:,}. If you move the key and keep the distance, the "
-            "arrows rotate, but the score changes by at most "
-            f"{written(here.change, '.1e')} up to position {here.farthest:,}. That's just "
-            "rounding. If you change the distance, the score ranges from "
+            f"the query at {place + distance:,}. If you move both, the arrows rotate, but the "
+            f"score changes by at most {written(here.change, '.1e')} up to position "
+            f"{here.farthest:,} (rounding). If you change the distance, it ranges from "
             f"{written(at_start.min(), '.1f')} to {written(at_start.max(), '.1f')}."
         )
     with st.expander("Every pair of numbers and the code"):
@@ -212,8 +211,8 @@ def show_longer(found: turned.Vectors) -> None:
     st.markdown(
         f"The model was trained on texts of up to {length:,} tokens. Within that length "
         f"{slow.n_slow} of its {found.head_size // 2} pairs don't complete a full turn (right of "
-        "the dashed line). In longer texts they reach angles that the model never saw in training. "
-        "A **scaling** method slows them down."
+        "the dashed line). Longer texts bring angles that it never saw, so a **scaling** method "
+        "slows these pairs down."
     )
     left, right = st.columns(2, gap="large")
     with left:
@@ -221,11 +220,10 @@ def show_longer(found: turned.Vectors) -> None:
     with right:
         show(charts.slow_chart, slow.curves, length, slow.low, slow.high, key="position_slow")
     st.markdown(
-        "Within the trained length the slow pairs contribute between "
-        f"{written(slow.low, '.1f')} and {written(slow.high, '.1f')} to this score (the band). In "
-        f"a text {factor} times as long they leave that range by up to "
-        f"**{slow.plain_outside:.1f}** without scaling, and by up to **{slow.scaled_outside:.1f}** "
-        f"with {chosen}."
+        f"Within the trained length the slow pairs add {written(slow.low, '.1f')} to "
+        f"{written(slow.high, '.1f')} to this score (the band). In a text {factor} times as long "
+        f"they leave that range by up to **{slow.plain_outside:.1f}** without scaling, and by up "
+        f"to **{slow.scaled_outside:.1f}** with {chosen}."
     )
     with st.expander("All scaling methods in numbers, and the code"):
         table = longer.every_scaling(found.head_size, found.theta, length, factor)
@@ -235,12 +233,11 @@ def show_longer(found: turned.Vectors) -> None:
         )
         plain_table(table, "Scaling methods in numbers", forms)
         st.markdown(
-            ":small[**Difference from transformers** is the largest relative difference between "
-            "our frequencies and those of the transformers library. **Difference with a cache** is "
-            "the largest change of the logits if a small random model (trained length "
-            f"{longer.SMALL_TRAINED}) reads {longer.SMALL_FACTOR * longer.SMALL_TRAINED} tokens "
-            "one by one with a KV cache. Dynamic NTK slows the pairs down further as the text "
-            "grows, but cached keys keep their old rotation.]"
+            ":small[**Difference from transformers** is the relative difference of the "
+            "frequencies. **Difference with a cache** is the largest change of the logits when a "
+            f"small random model reads {longer.SMALL_FACTOR * longer.SMALL_TRAINED} tokens "
+            f"(trained length {longer.SMALL_TRAINED}) one by one. Dynamic NTK slows the pairs down "
+            "as the text grows, but cached keys keep their old rotation.]"
         )
         tables.download("Download (CSV)", table, "scalings.csv", key="position_scalings_csv")
         source.show(SCALING, f"{scalings[chosen]}.frequencies")

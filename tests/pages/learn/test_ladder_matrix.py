@@ -30,7 +30,7 @@ def test_text_and_table_are_the_same_float32():
     [
         ("", "empty"),
         (" ; \n ", "empty"),
-        ("1 2; 3", "Row 1 has 1 numbers, row 0 has 2"),
+        ("1 2; 3", "Row 1 has 1 numbers, but row 0 has 2"),
         ("1 two", "Row 0, column 1 is not a number: “two”"),
         ("1; nan", "Row 1, column 0 is nan"),
         ("inf", "is inf"),

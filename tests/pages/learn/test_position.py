@@ -165,7 +165,7 @@ def test_a_learned_table(site: AppTest, model: str, count: int):
     for name, measure in (("mean", torch.mean), ("low", torch.min), ("high", torch.max)):
         diagonals = [float(measure(expected.diagonal(d))) for d in range(count)]
         np.testing.assert_allclose(own[name], diagonals, atol=1e-5)
-    text = said(site, "The model learned the order")
+    text = said(site, "Neighbors have a mean cosine")
     near, _, far, at_far, spread, n_rows, width, beyond = numbers(text)
     assert near == pytest.approx(float(expected.diagonal(1).mean()), abs=0.0051)
     assert far == count // 2
@@ -380,7 +380,8 @@ def test_with_a_gpt2_alone_there_is_nothing_to_turn(site: AppTest):
     open_whole_page(site, VIEW, position_text="Nine bells")
     assert not site.exception
     assert len(messages(site)) == 1  # in the place of the rotary positions
-    assert [header["title"] for header, _ in heatmaps(site)][1] == "cosines of learned position vectors"
+    titles = [header["title"] for header, _ in heatmaps(site)]
+    assert titles[1] == "cosines of learned position vectors"
     assert pictures(site)
 
 

@@ -146,10 +146,10 @@ def test_only_the_root_keeps_the_softmax_as_it_is():
 @pytest.mark.parametrize(
     ("d_ks", "draws", "tokens", "message"),
     [
-        ([], 5, 4, "growing"),
-        ([0, 2], 5, 4, "growing"),
-        ([4, 2], 5, 4, "growing"),
-        ([2, 2], 5, 4, "growing"),
+        ([], 5, 4, "ascending"),
+        ([0, 2], 5, 4, "ascending"),
+        ([4, 2], 5, 4, "ascending"),
+        ([2, 2], 5, 4, "ascending"),
         ([2], 1, 4, "got 1 and 4"),
         ([2], 5, 1, "got 5 and 1"),
     ],
