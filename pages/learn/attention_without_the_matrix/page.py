@@ -24,9 +24,9 @@ O_HEIGHT = 96  # height of the running output, in pixels
 
 st.title("Attention without the matrix")
 st.markdown(
-    "Attention doesn't need to store its T × T matrix of weights. It can work through the matrix "
-    "in small **tiles** with an **online softmax** and get the same output. That saves a lot of "
-    "slow memory traffic: at 8,192 tokens the matrix of a single head takes 268 MB in float32."
+    "Attention doesn't need to store its T × T matrix of weights. It can compute the same output "
+    "in small **tiles** with an **online softmax**. That saves slow memory traffic: at 8,192 "
+    "tokens the matrix of a single head takes 268 MB in float32."
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -124,12 +124,11 @@ if sections.BACK in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- Each row keeps three running values. **m** is its largest score so far. **l** is the "
-        "sum of exp(score − m). **o** is the same sum with each term multiplied by its value "
-        "vector. After the last tile, o / l is the head's output.\n"
+        "- **m** is a row's largest score so far, **l** is the sum of exp(score − m), and **o** is "
+        "the same sum with each term multiplied by its value vector. After the last tile, o / l is "
+        "the head's output.\n"
         "- **Rescaling**: when m grows, all earlier terms shrink by the same factor, so l and o "
-        "are multiplied by that factor.\n"
-        "- Sources: Dao et al. 2022 (FlashAttention) and Milakov and Gimelshein 2018 (online "
-        "softmax)."
+        "are multiplied by it.\n"
+        "- Sources: Dao et al. 2022 (FlashAttention), Milakov and Gimelshein 2018 (online softmax)."
     )
 quiz("attention_without_the_matrix", questions)

@@ -56,9 +56,8 @@ def moved(head_size: int, causal: bool) -> None:
         plain_table(traffic.summary(setting), "Both methods")
         st.text(traffic.notice(setting))
         st.markdown(
-            ":small[These counts assume that whatever one step passes to the next is written to "
-            "the large memory and read back, and that access to the fast memory is free. Each tile "
-            "of queries is loaded once, and all keys and values it needs are streamed past it.]"
+            ":small[We assume that whatever one step passes to the next goes through the large "
+            "memory, and that access to the fast memory is free.]"
         )
         with st.expander("Every tensor that is read or written, and the code"):
             pieces = traffic.pieces(setting)
@@ -73,11 +72,10 @@ def kept(walked: TileWalk) -> None:
     with left:
         plain_table(again.kept_tensors(walked), "Tensors kept besides q, k and v")
         st.markdown(
-            "With tiles the weights are never all in memory together. That's why a fused kernel "
-            "such as PyTorch's `scaled_dot_product_attention` returns only the output, and why "
-            "servers that use one can't show attention weights. To see the weights, recompute them "
-            "or use attention that builds the matrix: `attn_implementation='eager'` in "
-            "transformers, `attend` here."
+            "A fused kernel such as PyTorch's `scaled_dot_product_attention` returns only the "
+            "output, because the weights are never all in memory. So servers that use one can't "
+            "show weights. To see them, recompute them or use attention with the matrix: "
+            "`attn_implementation='eager'` in transformers, `attend` here."
         )
     with right:
         last = len(walked.labels) - 1
@@ -97,10 +95,9 @@ def kept(walked: TileWalk) -> None:
 def way_back(walked: TileWalk) -> None:
     """Show the gradients of the head, computed tile by tile."""
     st.markdown(
-        "Training needs gradients, and gradients need every weight again. Tiles didn't keep any "
-        "weights, so each tile recomputes its weights from q, k, m and l. That takes five matrix "
-        "products instead of four. As an example, the output itself serves as the gradient from "
-        "the layers above."
+        "Training needs gradients, and gradients need every weight again. So each tile recomputes "
+        "its weights from q, k, m and l, which takes five matrix products instead of four. Here "
+        "the output itself serves as the gradient from the layers above."
     )
     table, summary = again.gradients(walked)
     forms = {"largest difference from autograd": "{:.1e}"}

@@ -112,12 +112,12 @@ def notice(setting: TileSetup) -> str:
     moved = f"{fewer:,.1f} times fewer" if fewer >= 1 else f"{1 / fewer:,.1f} times as many"
     return (
         f"Tiles move {moved} bytes. While an NVIDIA A100 moves one byte, its tensor cores"
-        f"{rounded} can do {possible:.0f} operations. With the whole matrix there are "
+        f"{rounded} can do {possible:.0f} operations. The whole matrix gives them "
         f"{_each(setting, whole):.0f} operations per byte, so the chip {_state(setting, whole)}. "
-        f"With tiles there are {_each(setting, tiled):.0f}, so the chip "
-        f"{_state(setting, tiled)}{_still(setting)}. Tiles with more queries get more operations "
-        f"out of each byte. One tile needs {size(setting.fast_bytes)}, which {fits} the "
-        f"{size(FAST_BYTES)} of fast memory in each multiprocessor of the chip."
+        f"Tiles give them {_each(setting, tiled):.0f}, so it "
+        f"{_state(setting, tiled)}{_still(setting)}. More queries per tile mean more operations "
+        f"per byte. One tile needs {size(setting.fast_bytes)}, which {fits} the {size(FAST_BYTES)} "
+        "of fast memory in each multiprocessor."
     )
 
 

@@ -22,7 +22,7 @@ DOG = "dog bites man"
 st.title("Position")
 st.markdown(
     "Attention doesn't know the order of the words: “dog bites man” and “man bites dog” are the "
-    "same to it. That's why a model needs **position information**."
+    "same to it. So a model needs **position information**."
 )
 
 entry, text = None, DOG
@@ -64,10 +64,11 @@ else:
         with right:
             st.markdown(
                 "Each column shows one token's attention output in layer 0. **Without positions** "
-                "a token gets the same output in both orders: the largest change is "
+                "the new order changes it by at most "
                 f"{written(found.changes[orders.WITHOUT], '.1e')}, which is rounding. **With "
-                f"positions** it's {written(found.changes[orders.WITH], '.2g')}, and the largest "
-                f"number in the whole output is {written(found.largest[orders.WITH], '.2g')}."
+                f"positions** it changes by up to {written(found.changes[orders.WITH], '.2g')}, "
+                "and the largest number in the whole output is "
+                f"{written(found.largest[orders.WITH], '.2g')}."
             )
             with st.expander("The code"):
                 source.step(ORDER, "in_two_orders", "rotation", "output")

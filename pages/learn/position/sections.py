@@ -86,7 +86,7 @@ def show_learned(chosen: CatalogEntry | None) -> None:
         return
     st.markdown(
         "GPT-2 and BERT learn a vector for each position, and so does "
-        f"**{entry.spec.title}**. Nobody told it that position 5 is next to position 6."
+        f"**{entry.spec.title}**. Nobody told it that positions 5 and 6 are neighbors."
     )
     count = linked(
         st.select_slider,
@@ -222,8 +222,8 @@ def show_longer(found: turned.Vectors) -> None:
     st.markdown(
         f"Within the trained length the slow pairs add {written(slow.low, '.1f')} to "
         f"{written(slow.high, '.1f')} to this score (the band). In a text {factor} times as long "
-        f"they leave that range by up to **{slow.plain_outside:.1f}** without scaling, and by up "
-        f"to **{slow.scaled_outside:.1f}** with {chosen}."
+        f"they leave that range by up to **{slow.plain_outside:.1f}** without scaling and "
+        f"**{slow.scaled_outside:.1f}** with {chosen}."
     )
     with st.expander("All scaling methods in numbers, and the code"):
         table = longer.every_scaling(found.head_size, found.theta, length, factor)

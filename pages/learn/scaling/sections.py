@@ -53,8 +53,8 @@ def rescaled_head() -> None:
         st.table(head.summary, border="horizontal", hide_index=True)
         st.markdown(
             ":small[Means over all rows with at least two keys. The entropy is 0 if one key has "
-            "all the attention, and log keys if all keys have the same. The gradient is 1 for a "
-            "row of equal weights, and can be larger if two keys share the attention.]"
+            "all the attention, and log keys if all are equal. The gradient is 1 for equal weights "
+            "and can be larger if two keys share the attention.]"
         )
         with st.expander("Every row"):
             st.dataframe(head.rows.round(4), hide_index=True, height=tables.height(head.rows, 320))
