@@ -28,7 +28,7 @@ def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         ),
         alt.Color("way:N", scale=alt.Scale(domain=ways, range=SERIES), legend=legend),
         tooltip=[
-            alt.Tooltip("way:N"),
+            alt.Tooltip("way:N", title="implementation"),
             alt.Tooltip("heads:Q"),
             alt.Tooltip("median:Q", title="median, ms", format=".3f"),
             alt.Tooltip("low:Q", title="fastest, ms", format=".3f"),

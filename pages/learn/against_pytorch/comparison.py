@@ -94,7 +94,7 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
     }
     products = [
         {
-            "way": kind,
+            "implementation": kind,
             "q, k, v + output": f"{against_pytorch.qkv_products(kind, setting.heads)} + 1",
             "counted": counted[kind].projections,
             "scores, sums": counted[kind].batched,
@@ -104,7 +104,7 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
     ]
     memory = [
         {
-            "way": kind,
+            "implementation": kind,
             "bytes kept": f"{kept[kind].total:,}",
             "of these in (T, T) tensors": _or_dash(kept[kind].square),
         }
@@ -126,7 +126,7 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
         differences=pd.DataFrame(
             [
                 {
-                    "way": kind,
+                    "implementation": kind,
                     "largest difference": written(comparison.difference(kind), ".1e"),
                 }
                 for kind in against_pytorch.KINDS

@@ -57,7 +57,7 @@ if side is not None:
     st.header("The same outputs")
     tensors(side.outputs, key="against_pytorch_outputs", decimals=4)
     st.markdown("Largest difference from ours, over the **whole** output:")
-    st.table(side.differences.set_index("way"))
+    st.table(side.differences.set_index("implementation"))
     with st.expander("The code that computes and compares them"):
         source.step(CORE, "TorchModule.forward", "module output")
         source.step(CORE, "SplitWithKernel.forward", "context")
@@ -74,7 +74,7 @@ if side is not None and WEIGHTS in shown:
     source.step(CORE, "compare", "averaged weights")
 if side is not None and PRODUCTS in shown:
     st.header(PRODUCTS)
-    st.table(side.products.set_index("way"))
+    st.table(side.products.set_index("implementation"))
     st.markdown(
         f"For q, k and v the wrapper needs three products per head: 3 × {heads} = {3 * heads}. "
         "Weight splits need 3 in total, and a fused matrix needs only 1. The other columns were "
@@ -87,7 +87,7 @@ if side is not None and PRODUCTS in shown:
     )
 if side is not None and KEPT in shown:
     st.header(KEPT)
-    st.table(side.memory.set_index("way"))
+    st.table(side.memory.set_index("implementation"))
     st.markdown(
         "The table shows how many bytes autograd keeps after one call, without the parameters. "
         f"The scores of all heads alone take B·H·T·T·4 = **{side.scores_bytes:,}** bytes. "
@@ -123,7 +123,7 @@ if TIMES in shown:
     request = st.session_state.get("against_pytorch_request", lesson.FIRST)
     measured = lesson.series(request, progress.text)
     hint = (
-        " Press Measure times to time the sizes above with more head counts."
+        " Press Measure times to test the sizes above with more head counts."
         if request == lesson.FIRST
         else ""
     )

@@ -40,7 +40,7 @@ SOURCES = pd.DataFrame(
 st.title("Cheaper models")
 st.markdown(
     "**DeepSeek**'s models are cheap because each token uses only a small part of the network. "
-    "Here are that idea and three more."
+    "This page shows that idea and three others."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")

@@ -102,8 +102,8 @@ if rung is not None and sentence is not None and place is not None:
         with terms:
             st.dataframe(table, height="content")
             st.markdown(
-                f"The products add up to **{total:.6f}**, and the cell of the tensor "
-                f"**{cell:.6f}** is the same number."
+                f"The products add up to **{total:.6f}**, which matches the cell of the tensor "
+                f"**{cell:.6f}**."
             )
         with both_ways:
             pair = stages.asymmetry(rung, head, i, j)
