@@ -41,7 +41,7 @@ def test_a_series_is_measured_on_the_button(page: Page, site: Site):
     expect(page.get_by_test_id("stVegaLiteChart")).to_contain_text("wrapper")
     moment = done.inner_text()
     with settings(page):
-        set_slider(page, "Tokens T", 1, 1)  # "Timing: tokens" is the other one
+        set_slider(page, "Tokens T", 0, 1)
     expect(page).to_have_url(re.compile("against_pytorch_tokens=11"))
     settled(page)
     assert done.inner_text() == moment  # nothing was measured for that

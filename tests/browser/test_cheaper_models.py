@@ -29,7 +29,7 @@ def test_the_main_path(page: Page, site: Site):
     press(page.get_by_role("radio", name="Rewards"), "Space")
     expect(page.get_by_text("Sampled 6 continuations at temperature 1.")).to_be_visible()
     click(page.get_by_role("radio", name="a word of your own"))
-    page.get_by_label("The word", exact=True).fill("<b>zebra</b>")
+    page.get_by_label("Required word", exact=True).fill("<b>zebra</b>")
     page.keyboard.press("Enter")
     expect(page.get_by_text(re.compile("^All rewards are equal"))).to_be_visible()
     expect_parameter(page, "cheaper_models_word", "<b>zebra</b>")

@@ -203,7 +203,7 @@ def draw(run: Run) -> None:
     )
 
     st.markdown(
-        "Examples usually have to be written by people. With a **rule**, the model writes its own "
+        "Examples usually come from people. With a **rule**, the model writes its own "
         "texts, and each one gets a reward of 0 or 1."
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
