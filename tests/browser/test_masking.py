@@ -27,7 +27,7 @@ def test_the_main_path(page: Page, site: Site):
 
     leak = float(numbers.ways(nine).filled[0, 8])
     expect_cell(page, "weights", (0, 8), leak)
-    set_slider(page, "Write this into forbidden scores", 0, 8)  # 0 -> -inf
+    set_slider(page, "Value of forbidden scores", 0, 8)  # 0 -> -inf
     expect(page).to_have_url(re.compile("masking_fill=-inf"))
     metric = page.get_by_test_id("stMetric").filter(has_text="all rows")
     expect(metric.get_by_test_id("stMetricValue")).to_have_text("0")

@@ -1,4 +1,4 @@
-"""The chart of the page "Against PyTorch"."""
+"""Chart of the page "Against PyTorch"."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"]
 
 
 def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """Milliseconds over heads, both axes logarithmic: a point is the median, a bar the range.
+    """Time per call against the number of heads, on logarithmic axes.
 
-    table: columns `way`, `heads`, `median`, `low`, `high`.
+    Points are medians, and bars run from the fastest to the slowest call.
+    table: columns `way`, `heads`, `median`, `low`, `high`, in milliseconds.
     """
     ways = list(table["way"].unique())
     legend = alt.Legend(orient="top", columns=1, labelLimit=300, title=None)
     base = alt.Chart().encode(
         alt.X(
             "heads:Q",
-            title="heads (logarithmic)",
+            title="heads (log scale)",
             scale=alt.Scale(type="log", nice=False, domain=[0.9, 107]),
             axis=alt.Axis(values=[1, 2, 4, 8, 16, 32, 64, 96], format="d"),
         ),
         alt.Color("way:N", scale=alt.Scale(domain=ways, range=SERIES), legend=legend),
         tooltip=[
-            alt.Tooltip("way:N"),
+            alt.Tooltip("way:N", title="implementation"),
             alt.Tooltip("heads:Q"),
             alt.Tooltip("median:Q", title="median, ms", format=".3f"),
             alt.Tooltip("low:Q", title="fastest, ms", format=".3f"),
@@ -37,7 +38,7 @@ def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     ends = [float(table["low"].min()) * 0.9, float(table["high"].max()) * 1.1]
     time = alt.Y(
         "low:Q",
-        title="milliseconds a call (logarithmic)",
+        title="milliseconds per call (log scale)",
         scale=alt.Scale(type="log", nice=False, domain=ends),
         axis=alt.Axis(labelExpr=MARKS, values=_TICKS),
     )

@@ -1,4 +1,4 @@
-"""What the page "Against PyTorch" shows: our attention beside PyTorch's, with the same weights."""
+"""Data for the page "Against PyTorch"."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TIME_WIDTHS = (192, 384, 576, 768)
 TIME_TOKENS = (16, 32, 64, 128)
 REPEATS = 7
 
-# Rows and columns of the windows that are drawn, from the first batch element.
+# Rows and columns drawn of each matrix, from the first batch element.
 WINDOW = 6
 
 
 @dataclass(frozen=True)
 class ComparisonSetup:
-    """What is compared: C, H, T, B, the seed of weights and input, the mask, the biases."""
+    """Sizes (C, H, T, B), seed of the weights and the input, mask and biases."""
 
     width: int
     heads: int
@@ -46,10 +46,10 @@ class ComparisonSetup:
 
 @dataclass(frozen=True)
 class ComparisonResults:
-    """Everything the page says about one setting.
+    """Everything the page shows for one setup.
 
-    outputs, weights: the windows that are drawn. differences: one row a kind. products, memory:
-    tables of what was counted and measured.
+    outputs, weights: the corners drawn. differences: one row per implementation.
+    products, memory: tables of operator counts and of bytes kept.
     """
 
     outputs: tuple[Panel, ...]
@@ -62,13 +62,16 @@ class ComparisonResults:
 
 
 def divisors(width: int) -> list[int]:
-    """The heads on offer that divide a width."""
+    """The head counts in `HEADS` that divide a width."""
     return [n for n in HEADS if width % n == 0]
 
 
 @cached(key=lambda setting: setting)
 def side(setting: ComparisonSetup) -> ComparisonResults:
-    """Outputs, differences, products and memory. Raises ValueError for heads that do not fit."""
+    """Compare all implementations: outputs, products and memory.
+
+    Raises: ValueError if the heads don't divide the width.
+    """
     from pages.learn.against_pytorch import experiment as against_pytorch
 
     ours = against_pytorch.make(
@@ -91,7 +94,7 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
     }
     products = [
         {
-            "way": kind,
+            "implementation": kind,
             "q, k, v + output": f"{against_pytorch.qkv_products(kind, setting.heads)} + 1",
             "counted": counted[kind].projections,
             "scores, sums": counted[kind].batched,
@@ -101,9 +104,9 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
     ]
     memory = [
         {
-            "way": kind,
-            "kept, bytes": f"{kept[kind].total:,}",
-            "of it (T, T), bytes": _or_dash(kept[kind].square),
+            "implementation": kind,
+            "bytes kept": f"{kept[kind].total:,}",
+            "of these in (T, T) tensors": _or_dash(kept[kind].square),
         }
         for kind in against_pytorch.KINDS
     ]
@@ -123,7 +126,7 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
         differences=pd.DataFrame(
             [
                 {
-                    "way": kind,
+                    "implementation": kind,
                     "largest difference": written(comparison.difference(kind), ".1e"),
                 }
                 for kind in against_pytorch.KINDS
@@ -138,13 +141,13 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
 
 
 def _or_dash(count: int | None) -> str:
-    return "cannot be told" if count is None else f"{count:,}"
+    return "unknown" if count is None else f"{count:,}"
 
 
 def _window(name: str, values: np.ndarray, axes: tuple[str, str]) -> Panel:
-    """The first rows and columns of a matrix, under the whole one's shape.
+    """The first rows and columns of a matrix, with the shape of the whole matrix.
 
-    Its cells carry their place, so that the same place lights up in the panels beside it.
+    Every cell has an identity, so pointing at it highlights the same cell in the other panels.
     """
     corner = values[:WINDOW, :WINDOW].copy()
     places = np.arange(corner.size).reshape(corner.shape)
@@ -163,7 +166,7 @@ def _window(name: str, values: np.ndarray, axes: tuple[str, str]) -> Panel:
 
 @dataclass(frozen=True)
 class HeadCountTimes:
-    """Seconds by kind and number of heads, and how they were measured."""
+    """Seconds by number of heads and implementation, and how they were measured."""
 
     width: int
     tokens: int
@@ -173,7 +176,7 @@ class HeadCountTimes:
 
     @property
     def how(self) -> str:
-        """The settings in words."""
+        """The settings as text."""
         return (
             f"width {self.width}, {self.tokens} tokens, batch 1, causal, no gradients, "
             f"{self.repeats} repeats, {counted(self.threads, 'CPU thread')}"
@@ -181,7 +184,7 @@ class HeadCountTimes:
 
     @property
     def table(self) -> pd.DataFrame:
-        """Milliseconds, median and range, one row a number of heads, and the wrapper's ratio."""
+        """Median and range in milliseconds by head count, and the wrapper's slowdown."""
         from attention_core.costs.stopwatch import Samples, paired_ratio
         from pages.learn.against_pytorch import experiment as against_pytorch
 
@@ -190,7 +193,7 @@ class HeadCountTimes:
             ratio = paired_ratio(
                 by_kind[against_pytorch.WRAPPER].values, by_kind[against_pytorch.SPLIT].values
             )
-            # what is to be read stands first: a narrow table scrolls
+            # the most important columns come first because a narrow table scrolls
             row: dict[str, object] = {"heads": heads, "wrapper ÷ weight splits": f"{ratio:.1f}"}
             for kind, samples in by_kind.items():
                 row[f"{kind}, ms"] = f"{Samples(tuple(s * 1e3 for s in samples.values)):.2f}"
@@ -219,7 +222,7 @@ class HeadCountTimes:
 
     @property
     def medians(self) -> pd.DataFrame:
-        """The rows of the chart: `way`, `heads`, and `median`, `low`, `high` in milliseconds."""
+        """Chart data: `way`, `heads`, and `median`, `low`, `high` in milliseconds."""
         return pd.DataFrame(
             [
                 {
@@ -237,7 +240,7 @@ class HeadCountTimes:
 
 @dataclass(frozen=True)
 class SeriesRequest:
-    """A series of times: its width and tokens, and the round of `measure` it belongs to."""
+    """A request for a series of times: width, tokens, and the round of `measure`."""
 
     width: int
     tokens: int
@@ -249,16 +252,16 @@ _FIRST_HEADS = (1, 8, 32, 96)
 
 
 def request(width: int, tokens: int) -> SeriesRequest:
-    """A series that is measured anew."""
+    """Request a new measurement."""
     return SeriesRequest(width, tokens, measure.fresh())
 
 
 def series(
     request: SeriesRequest, progress: Callable[[str], object]
 ) -> measure.TimedResult[HeadCountTimes]:
-    """Measure all heads of the series, or take the kept result; `FIRST` takes only four of them.
+    """Time every implementation at each head count, or return the cached result.
 
-    progress: called with a sentence before each number of heads.
+    `FIRST` uses only four head counts. progress: called with a message before each of them.
     """
 
     def make() -> HeadCountTimes:
@@ -278,13 +281,13 @@ def series(
             request.width, request.tokens, repeats, torch.get_num_threads(), seconds
         )
 
-    progress("Waiting for another measurement to end …")
+    progress("Waiting for another measurement to finish …")
     return measure.kept(("against_pytorch", request.width, request.tokens), request.round_, make)
 
 
 @cache
 def questions() -> tuple[Question, ...]:
-    """Three questions at sizes of their own, answered by counting and measuring once."""
+    """Three questions with fixed sizes; the answers are counted and measured once."""
     from pages.learn.against_pytorch import experiment as against_pytorch
 
     heads, width, tokens = 96, 192, 128
@@ -324,24 +327,25 @@ def questions() -> tuple[Question, ...]:
             "queries, keys and values?",
             right=f"{counted[against_pytorch.WRAPPER]}",
             wrong=tuple(str(n) for n in (counted[against_pytorch.SPLIT], heads)),
-            because=f"Counted operator by operator: {counted[against_pytorch.WRAPPER]}, which is 3 "
-            f"for each head. With weight splits it is {counted[against_pytorch.SPLIT]}, "
-            "however many heads there are.",
+            because=f"The wrapper runs {counted[against_pytorch.WRAPPER]} products, 3 for each "
+            f"head. With weight splits there are always {counted[against_pytorch.SPLIT]}, no "
+            "matter how many heads you use.",
         ),
         Question(
-            ask="The text becomes twice as long. How do the (T, T) tensors grow that our version "
-            "keeps for the backward pass?",
+            ask="Our version keeps (T, T) tensors for the backward pass. How much larger do they "
+            "get when the text becomes twice as long?",
             right=f"{growth} times",
             wrong=tuple(f"{n} times" for n in (2, 3, 8) if n != growth),
-            because=f"Measured: {before:,} bytes at {tokens // 2} tokens, {after:,} at {tokens}. "
-            f"The kernel kept {kernel} bytes of that kind.",
+            because=f"They take {before:,} bytes at {tokens // 2} tokens and {after:,} at "
+            f"{tokens}. PyTorch's kernel keeps {kernel} bytes of (T, T) tensors.",
         ),
         Question(
-            ask=f"The width stays {width}. How many more parameters do {heads} heads have than 1, "
-            "with weight splits?",
-            right="As many as before" if ratio == 1 else f"{ratio:g} times as many",
+            ask=f"The width stays at {width}. With weight splits, how many parameters do {heads} "
+            "heads have, compared with 1 head?",
+            right="Just as many" if ratio == 1 else f"{ratio:g} times as many",
             wrong=(f"{heads} times as many", "3 times as many"),
-            because=f"Counted: {parameters[1]:,} with 1 head, {parameters[heads]:,} with {heads}. "
-            "Heads share out the width, they do not add to it.",
+            because=f"The layer has {parameters[1]:,} parameters with 1 head and "
+            f"{parameters[heads]:,} with {heads}. Heads divide the width among themselves; they "
+            "don't add to it.",
         ),
     )

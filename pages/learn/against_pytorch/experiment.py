@@ -1,7 +1,7 @@
-"""The same attention computed in five ways, with the same weights: ours, fused, and PyTorch's own.
+"""Five implementations of attention that share the same weights.
 
 All map x (B, T, C) to (B, T, C) and end with the same output projection, so their outputs can be
-laid side by side. Dimension letters: B batch, T tokens, H heads, D head size, C = H * D width.
+compared directly. Dimension letters: B batch, T tokens, H heads, D head size, C = H * D width.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MODULE = "nn.MultiheadAttention"
 SDPA = "scaled_dot_product_attention"
 KINDS = (WRAPPER, SPLIT, FUSED, MODULE, SDPA)
 
-# The heads of the time series: all of them divide a width that is a multiple of 192.
+# Head counts of the timing series; all of them divide any multiple of 192.
 SERIES_HEADS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96)
 
-# Matrix products by the operator that computes them. A projection is (B*T, C) by a matrix; the
-# products of scores and values come in batches; PyTorch's kernel does both of those in one call.
+# Operators by what they compute. Projections multiply (B*T, C) by a weight matrix, scores and
+# weighted sums are batched products, and PyTorch's kernel does both of those in one call.
 _PROJECTIONS = ("mm", "addmm")
 _BATCHED = ("bmm", "baddbmm")
 _KERNELS = (
@@ -50,9 +50,9 @@ _KERNELS = (
 
 
 class WrappedHeads(nn.Module):
-    """The wrapper of the lecture with the output projection behind it: one head after the other.
+    """The lecture's wrapper, one head at a time, plus the output projection.
 
-    Head h has rows h*D to (h+1)*D of each matrix of `ours`, as its own three small matrices.
+    Head h gets rows h*D to (h+1)*D of each matrix in `ours` as its own three small matrices.
     """
 
     def __init__(self, ours: MultiHeadAttention) -> None:
@@ -83,10 +83,10 @@ class WrappedHeads(nn.Module):
 
 
 class FusedAttention(nn.Module):
-    """Queries, keys and values from one matrix product instead of three.
+    """Attention with one product for queries, keys and values instead of three.
 
-    The three (C, C) matrices of `ours` lie below each other in one (3C, C) matrix. Everything
-    behind the product is the same.
+    The three (C, C) matrices of `ours` are stacked into one (3C, C) matrix. Everything after the
+    product is the same.
     """
 
     def __init__(self, ours: MultiHeadAttention) -> None:
@@ -109,7 +109,7 @@ class FusedAttention(nn.Module):
 
 
 class SplitWithKernel(nn.Module):
-    """Three projections and the split of `ours`, then PyTorch's kernel instead of `attend`."""
+    """The projections of `ours` with PyTorch's kernel instead of `attend`."""
 
     def __init__(self, ours: MultiHeadAttention) -> None:
         super().__init__()
@@ -130,9 +130,9 @@ class SplitWithKernel(nn.Module):
 class TorchModule(nn.Module):
     """`nn.MultiheadAttention` with the weights of `ours`, called as self-attention.
 
-    PyTorch has one switch for all biases; ours always has an output bias. Where `ours` has no bias
-    on queries, keys and values, those of the module are zeros.
-    Raises: ValueError if the input width of `ours` is not its output width.
+    PyTorch has a single switch for all biases, but ours always has an output bias. If `ours` has
+    no biases on queries, keys and values, those of the module are zeros.
+    Raises: ValueError if the input and output widths of `ours` differ.
     """
 
     def __init__(self, ours: MultiHeadAttention) -> None:
@@ -151,7 +151,7 @@ class TorchModule(nn.Module):
             self.module.out_proj.bias.copy_(ours.out_proj.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, C) -> (B, T, C); no weights are asked for, so PyTorch may take its fast path."""
+        """(B, T, C) -> (B, T, C). Without weights, PyTorch may use its fast path."""
         mask = self._forbidden(x)
         # [module output]
         out, _ = self.module(x, x, x, attn_mask=mask, is_causal=self.causal, need_weights=False)
@@ -163,7 +163,7 @@ class TorchModule(nn.Module):
         return averaged
 
     def _forbidden(self, x: Tensor) -> Tensor | None:
-        n_tokens = x.shape[1]  # PyTorch's masks are True where a query may not look
+        n_tokens = x.shape[1]  # PyTorch's masks are True where attention is forbidden
         return ~causal_mask(n_tokens, n_tokens, device=x.device) if self.causal else None
 
 
@@ -177,14 +177,14 @@ _VARIANTS: Mapping[str, Callable[[MultiHeadAttention], nn.Module]] = {
 
 
 def variant(kind: str, ours: MultiHeadAttention) -> nn.Module:
-    """One of `KINDS` with the weights of `ours`, in evaluation mode; SPLIT is `ours` itself."""
-    with seeded(0):  # what the constructors draw is overwritten; the global stream is left alone
+    """Build one of `KINDS` in eval mode with the weights of `ours`."""
+    with seeded(0):  # the constructors draw random weights; keep the global RNG state unchanged
         return _VARIANTS[kind](ours).eval()
 
 
 @dataclass(frozen=True)
 class ImplementationOutputs:
-    """The outputs of every kind on one input, and the weights that two of them show.
+    """Outputs of every implementation on one input, and the weights of two of them.
 
     x and each of `outputs` are (B, T, C); `our_weights` and `torch_weights` are (B, T, T), averaged
     over the heads.
@@ -196,22 +196,22 @@ class ImplementationOutputs:
     torch_weights: Tensor
 
     def difference(self, kind: str) -> float:
-        """The largest absolute difference of an output from that of the weight splits."""
+        """The largest absolute difference from the output of the weight splits."""
         return largest_difference(self.outputs[kind], self.outputs[SPLIT])
 
     @property
     def weights_difference(self) -> float:
-        """The largest absolute difference of the averaged weights."""
+        """The largest absolute difference between the averaged weights."""
         return largest_difference(self.our_weights, self.torch_weights)
 
 
 def make(
     width: int, n_heads: int, n_tokens: int, *, causal: bool, qkv_bias: bool, seed: int
 ) -> MultiHeadAttention:
-    """A `MultiHeadAttention` (C, C) drawn from a seed, in evaluation mode.
+    """A `MultiHeadAttention` (C, C) with random weights from a seed, in eval mode.
 
-    Its biases are drawn as its weights are, from [-1/sqrt(C), 1/sqrt(C)).
-    Raises: ValueError if the heads do not divide the width.
+    Weights and biases are drawn uniformly from [-1/sqrt(C), 1/sqrt(C)).
+    Raises: ValueError if the heads don't divide the width.
     """
     with seeded(seed):
         ours = MultiHeadAttention(width, width, n_tokens, 0.0, n_heads, qkv_bias, causal=causal)
@@ -220,28 +220,28 @@ def make(
 
 @torch.inference_mode()
 def compare(ours: MultiHeadAttention, x: Tensor) -> ImplementationOutputs:
-    """Run every kind on x (B, T, C)."""
+    """Run every implementation on x (B, T, C)."""
     variants = {kind: variant(kind, ours) for kind in KINDS}
     outputs = {kind: module(x) for kind, module in variants.items()}
     torch_module = variants[MODULE]
-    assert isinstance(torch_module, TorchModule)  # for the type checker: KINDS are what they are
+    assert isinstance(torch_module, TorchModule)  # for the type checker
     weights = ours.record(x).weights
     averaged = weights.mean(dim=-3)  # [averaged weights] (B, H, T, T) -> (B, T, T)
     return ImplementationOutputs(x, outputs, averaged, torch_module.weights(x))
 
 
 def largest_difference(left: Tensor, right: Tensor) -> float:
-    """The largest absolute difference of two tensors of one shape."""
+    """The largest absolute difference between two tensors of the same shape."""
     difference = (left - right).abs().max()  # [difference]
     return difference.item()
 
 
 @dataclass(frozen=True)
 class ProductCounts:
-    """Matrix products of one call, by what they compute.
+    """Matrix products in one call, by what they compute.
 
-    projections: queries, keys, values and the output. batched: products of all heads or of one
-    head in a batch (scores, weighted sums). kernels: calls that do both of these in one.
+    projections: queries, keys, values and output. batched: batched products (scores and weighted
+    sums), for one head or all heads. kernels: fused calls that compute both of these.
     """
 
     projections: int
@@ -250,10 +250,9 @@ class ProductCounts:
 
 
 def count_products(module: nn.Module, x: Tensor) -> ProductCounts:
-    """Count the matrix products that one call really makes, operator by operator.
+    """Count the matrix products in one call by watching PyTorch's dispatcher.
 
-    The call is made as in training, with gradients: in inference `nn.MultiheadAttention` is a
-    single operator that cannot be looked into.
+    Gradients are enabled because without them `nn.MultiheadAttention` runs as one opaque operator.
     """
     with torch.enable_grad(), _OperatorCounter() as counter:
         module(x)
@@ -265,10 +264,11 @@ def count_products(module: nn.Module, x: Tensor) -> ProductCounts:
 
 
 def qkv_products(kind: str, n_heads: int) -> int:
-    """Products for queries, keys and values, by formula: 3H in the wrapper, 3 split, 1 fused.
+    """Number of products for queries, keys and values, by formula.
 
-    The output projection is one more. Source: lecture on weight splits, which counts the first two.
-    Raises: ValueError for an unknown kind or less than one head.
+    That is 3H for the wrapper, 3 for weight splits and 1 for the fused matrix. The output
+    projection adds one more. Source: the lecture on weight splits, for the first two.
+    Raises: ValueError for an unknown kind or fewer than one head.
     """
     products = {WRAPPER: 3 * n_heads, SPLIT: 3, FUSED: 1, MODULE: 1, SDPA: 3}
     if kind not in products or n_heads < 1:
@@ -277,7 +277,7 @@ def qkv_products(kind: str, n_heads: int) -> int:
 
 
 class _OperatorCounter(TorchDispatchMode):
-    """Counts the operators that reach PyTorch's dispatcher, by name."""
+    """Counts calls to PyTorch's operators by name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -296,10 +296,10 @@ class _OperatorCounter(TorchDispatchMode):
 
 @dataclass(frozen=True)
 class Kept:
-    """Bytes that one call keeps until the backward pass, its parameters aside.
+    """Bytes that one call keeps for the backward pass, not counting its parameters.
 
-    `square` is the part in floating-point tensors that end in (T, T), scores or weights; None where
-    T is also another size of the call, so that such tensors cannot be told by their shape.
+    square: the bytes in floating-point tensors whose shape ends in (T, T), that is, scores or
+    weights; None if T equals another dimension, which makes the shape ambiguous.
     """
 
     total: int
@@ -307,14 +307,14 @@ class Kept:
 
 
 def kept_for_backward(module: nn.Module, x: Tensor, *, n_heads: int) -> Kept:
-    """Measure what autograd keeps of one call on x (B, T, C) with H heads.
+    """Measure the bytes that autograd saves in one call on x (B, T, C) with H heads.
 
-    The input counts, the parameters do not; memory that several tensors share counts once.
+    The input is included, the parameters aren't. Memory shared by several tensors counts once.
     """
     n_tokens, width = x.shape[1:]
     parameters = {p.untyped_storage().data_ptr() for p in module.parameters()}
     kept: dict[int, tuple[int, bool]] = {}
-    alive: list[Tensor] = []  # no address may be used again while addresses are compared
+    alive: list[Tensor] = []  # keep tensors alive so that no address is reused
 
     def keep(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
@@ -334,9 +334,9 @@ def kept_for_backward(module: nn.Module, x: Tensor, *, n_heads: int) -> Kept:
 
 
 def scores_bytes(batch_size: int, n_heads: int, n_tokens: int, *, bytes_per_value: int = 4) -> int:
-    """Bytes of one scores matrix of all heads, by formula: B * H * T * T values.
+    """Bytes of the scores of all heads: B * H * T * T values.
 
-    Raises: ValueError, with the numbers, for an argument below 1.
+    Raises: ValueError for an argument below 1.
     """
     sizes = (batch_size, n_heads, n_tokens, bytes_per_value)
     if min(sizes) < 1:
@@ -348,9 +348,10 @@ def scores_bytes(batch_size: int, n_heads: int, n_tokens: int, *, bytes_per_valu
 def time_kinds(
     width: int, n_heads: int, n_tokens: int, *, repeats: int, seed: int = 0
 ) -> dict[str, Samples]:
-    """Seconds of one causal forward pass of every kind, batch 1, in turns within each repeat.
+    """Time one causal forward pass of every implementation, in seconds.
 
-    Raises: ValueError if the heads do not divide the width or `repeats` is below 1.
+    The batch size is 1, and the implementations take turns within each repeat.
+    Raises: ValueError if the heads don't divide the width or `repeats` is below 1.
     """
     ours = make(width, n_heads, n_tokens, causal=True, qkv_bias=False, seed=seed)
     x = random_input(1, n_tokens, width, seed=seed)
@@ -366,12 +367,12 @@ def time_kinds(
 
 
 def random_input(batch_size: int, n_tokens: int, width: int, *, seed: int) -> Tensor:
-    """Standard-normal x (B, T, C) from a seed of its own; no global state is touched."""
+    """Standard-normal x (B, T, C) from a seed; leaves the global RNG state unchanged."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(batch_size, n_tokens, width, generator=generator)
 
 
 def _stacked(ours: MultiHeadAttention, attribute: str) -> Tensor:
-    """Weights (3C, C) or biases (3C) of queries, keys and values, in PyTorch's order."""
+    """Stack the q, k, v weights (3C, C) or biases (3C) in PyTorch's order."""
     parts = [getattr(linear, attribute) for linear in (ours.W_query, ours.W_key, ours.W_value)]
     return torch.cat(parts)

@@ -1,4 +1,4 @@
-"""Against PyTorch: the same weights through our classes and PyTorch's, values, times and memory."""
+"""Against PyTorch: outputs, time and memory of our attention and PyTorch's."""
 
 import streamlit as st
 
@@ -22,7 +22,7 @@ TIMES = "How long it takes"
 
 
 def ask() -> None:
-    """Have a new series measured in the run that follows."""
+    """Request a new timing series for the next run."""
     st.session_state["against_pytorch_request"] = lesson.request(
         st.session_state["against_pytorch_time_width"],
         st.session_state["against_pytorch_time_tokens"],
@@ -31,8 +31,8 @@ def ask() -> None:
 
 st.title("Against PyTorch")
 st.markdown(
-    "Five ways to compute one layer of attention give the same numbers. They differ in how many "
-    "products they make, what they keep, and how long they take."
+    "Five implementations of attention compute the same numbers, but they need different amounts "
+    "of time and memory. The tables below compare ours with PyTorch's."
 )
 
 with st.container(horizontal=True), settings():
@@ -40,7 +40,7 @@ with st.container(horizontal=True), settings():
     heads = linked(st.select_slider, "Heads H", lesson.HEADS, 4, key="against_pytorch_heads")
     tokens = linked(st.slider, "Tokens T", 1, lesson.MAX_TOKENS, 10, key="against_pytorch_tokens")
     batch = linked(st.slider, "Batch B", 1, lesson.MAX_BATCH, 2, key="against_pytorch_batch")
-    seed = controls.seed("Seed of weights and input", "against_pytorch_seed", 123)
+    seed = controls.seed("Random seed", "against_pytorch_seed", 123)
     causal = linked(st.toggle, "Causal mask", True, key="against_pytorch_causal")
     bias = linked(st.toggle, "Bias on q, k, v", False, key="against_pytorch_bias")
 
@@ -51,14 +51,14 @@ try:
     side = lesson.side(setting)
 except ValueError as error:
     fitting = either(lesson.divisors(width), "head")
-    messages.problem(f"{error}. Each head gets an equal part of the width: take {fitting}.")
+    messages.problem(f"{error}. Every head needs an equal share of the width, so choose {fitting}.")
 
 if side is not None:
     st.header("The same outputs")
     tensors(side.outputs, key="against_pytorch_outputs", decimals=4)
-    st.markdown("Largest difference from ours over the **whole** output")
-    st.table(side.differences.set_index("way"))
-    with st.expander("The lines that compute and compare them"):
+    st.markdown("Largest difference from ours, over the **whole** output:")
+    st.table(side.differences.set_index("implementation"))
+    with st.expander("The code that computes and compares them"):
         source.step(CORE, "TorchModule.forward", "module output")
         source.step(CORE, "SplitWithKernel.forward", "context")
         source.step(CORE, "largest_difference", "difference")
@@ -67,14 +67,18 @@ shown = parts("against_pytorch_part", (WEIGHTS, PRODUCTS, KEPT, TIMES))
 if side is not None and WEIGHTS in shown:
     st.header(WEIGHTS)
     tensors(side.weights, key="against_pytorch_weights", decimals=4)
-    st.markdown(f"Largest difference of all weights: **{written(side.weights_difference, '.1e')}**")
+    st.markdown(
+        "The attention weights match too. Largest difference: "
+        f"**{written(side.weights_difference, '.1e')}**."
+    )
     source.step(CORE, "compare", "averaged weights")
 if side is not None and PRODUCTS in shown:
     st.header(PRODUCTS)
-    st.table(side.products.set_index("way"))
+    st.table(side.products.set_index("implementation"))
     st.markdown(
-        f"For q, k, v the wrapper multiplies three times a head: 3 × {heads} = {3 * heads}. Weight "
-        "splits need 3 products, a fused matrix 1. The other columns were counted in a real call."
+        f"For q, k and v the wrapper needs three products per head: 3 × {heads} = {3 * heads}. "
+        "Weight splits need 3 in total, and a fused matrix needs only 1. The other columns were "
+        "counted during a real call."
     )
     source.step(
         CORE,
@@ -83,11 +87,11 @@ if side is not None and PRODUCTS in shown:
     )
 if side is not None and KEPT in shown:
     st.header(KEPT)
-    st.table(side.memory.set_index("way"))
+    st.table(side.memory.set_index("implementation"))
     st.markdown(
-        "Measured: bytes that autograd holds after one call, parameters aside. By formula, one "
-        f"scores matrix of all heads has B·H·T·T·4 = **{side.scores_bytes:,}** bytes. PyTorch's "
-        "kernel works through it in pieces and keeps none of it."
+        "The table shows how many bytes autograd keeps after one call, without the parameters. "
+        f"The scores of all heads alone take B·H·T·T·4 = **{side.scores_bytes:,}** bytes. "
+        "PyTorch's kernel computes them in pieces and doesn't keep any of them."
     )
     source.step(
         CORE,
@@ -100,7 +104,7 @@ if TIMES in shown:
     with boxes[0]:
         linked(
             st.select_slider,
-            "Width to time",
+            "Timing: width",
             lesson.TIME_WIDTHS,
             768,
             key="against_pytorch_time_width",
@@ -108,17 +112,21 @@ if TIMES in shown:
     with boxes[1]:
         linked(
             st.select_slider,
-            "Tokens to time",
+            "Timing: tokens",
             lesson.TIME_TOKENS,
             64,
             key="against_pytorch_time_tokens",
         )
     with boxes[2]:
-        st.button("Measure", on_click=ask, key="against_pytorch_measure", type="primary")
+        st.button("Measure times", on_click=ask, key="against_pytorch_measure", type="primary")
     progress = st.empty()
     request = st.session_state.get("against_pytorch_request", lesson.FIRST)
     measured = lesson.series(request, progress.text)
-    hint = " Press Measure for the sizes above and more heads." if request == lesson.FIRST else ""
+    hint = (
+        " Press Measure times to test the sizes above with more head counts."
+        if request == lesson.FIRST
+        else ""
+    )
     progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
     show(charts.times_chart, measured.value.medians, key="against_pytorch_chart")
     st.dataframe(measured.value.table, hide_index=True, height="content")
@@ -131,16 +139,17 @@ if TIMES in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **Differences** near 10⁻⁷ are rounding: sums in another order. A wrong mask or weight "
-        "would show in the first decimals.\n"
-        "- **Counted**: products by a weight matrix that reached PyTorch's dispatcher in a call "
-        "with gradients. **Scores, sums**: products of queries with keys and of weights with "
-        "values. The kernel does both, and the softmax, in one call.\n"
-        "- **Times**: a point is the median, the bar goes from fastest to slowest. All ways run in "
-        "turns. The wrapper grows with its heads: many small products, one after the other. The "
-        "others grow far less.\n"
-        "- Fusing saves calls, not arithmetic: on a CPU it hardly shows. Seconds depend on the "
-        "machine; read the ratios."
+        "- **Differences** near 10⁻⁷ are rounding errors, because the implementations add numbers "
+        "in a different order. A wrong mask or weight would change the first decimals.\n"
+        "- **Counted** is the number of products with a weight matrix during one call. **Scores, "
+        "sums** counts the products of queries with keys and of weights with values. PyTorch's "
+        "kernel computes both, and the softmax, in one call.\n"
+        "- **Times**: points are medians, and bars run from the fastest to the slowest call. The "
+        "wrapper gets slower with every head because it runs many small products one after the "
+        "other. The other implementations slow "
+        "down far less.\n"
+        "- Fusing saves calls, not arithmetic, so it makes little difference on a CPU. Times "
+        "depend on the machine, so compare ratios instead."
     )
 
 with st.expander("The code of the fused version"):

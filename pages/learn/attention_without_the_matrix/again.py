@@ -1,4 +1,4 @@
-"""What is kept of a head, its weights made again from it, and its gradients without the matrix."""
+"""Tensors that are kept, weights recomputed from them, and tiled gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui.text.number_text import counted, written
 
 
 def kept_tensors(walked: TileWalk) -> pd.DataFrame:
-    """What the forward pass leaves in memory beside q, k and v, both ways."""
+    """Shapes of the tensors that both methods keep in addition to q, k and v."""
     record, rows = walked.record, walked.rows
     named = {
         "output": (record.context, rows.output),
@@ -40,7 +40,7 @@ def _shape(tensor: object) -> str:
 
 
 def row_again(walked: TileWalk, query: int) -> tuple[pd.DataFrame, str]:
-    """The weights of a query made again from its q, m and l, beside those of the model's pass."""
+    """Recompute the weights of a query and compare them with the model's own."""
     from pages.learn.attention_without_the_matrix.experiment.backward import weights_again
 
     record = walked.record
@@ -58,21 +58,20 @@ def row_again(walked: TileWalk, query: int) -> tuple[pd.DataFrame, str]:
         }
     )
     rows = walked.rows
-    said = (
-        f"Of “{isolated(walked.labels[query])}” are kept m = "
-        f"{written(float(rows.m[query]), '.4f')} and l = {float(rows.l[query]):.4f}. From "
-        f"them its whole row comes out again, {counted(len(recorded), 'weight')}; the largest "
-        "difference is "
+    summary = (
+        f"For “{isolated(walked.labels[query])}” only m = {written(float(rows.m[query]), '.4f')} "
+        f"and l = {float(rows.l[query]):.4f} are kept. With its query and the keys, that's enough "
+        f"to recompute {counted(len(recorded), 'weight')}. The largest difference is "
         f"{written(float((weights - recorded).abs().max()), '.1e')}."
     )
-    return table, said
+    return table, summary
 
 
 def gradients(walked: TileWalk) -> tuple[pd.DataFrame, str]:
-    """The gradients of q, k and v, tile by tile, beside those of autograd with the whole matrix.
+    """Compare tiled gradients of q, k and v with autograd on the whole matrix.
 
-    What stands in for the gradient from the layers above is the output itself: the gradient of half
-    the sum of its squares.
+    The output itself serves as the gradient from the layers above, as if the loss were half the
+    sum of its squares.
     """
     import torch
 
@@ -102,9 +101,9 @@ def gradients(walked: TileWalk) -> tuple[pd.DataFrame, str]:
         for name, own, other in zip(("q", "k", "v"), tiled, expected, strict=True)
     ]
     n_whole = record.scores.numel()
-    said = (
-        f"Computed a second time: {counted(found.n_weights, 'weight')}, at most "
-        f"{found.n_at_once:,} at once. With the whole matrix {n_whole:,} wait in memory from the "
-        "forward pass on."
+    summary = (
+        f"The backward pass recomputed {counted(found.n_weights, 'weight')}, with at most "
+        f"{found.n_at_once:,} in memory at a time. With the whole matrix, all {n_whole:,} would "
+        "stay in memory after the forward pass."
     )
-    return pd.DataFrame(table), said
+    return pd.DataFrame(table), summary

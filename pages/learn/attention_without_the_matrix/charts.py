@@ -1,4 +1,4 @@
-"""The charts of the page "Attention without the matrix"."""
+"""Charts of the page "Attention without the matrix"."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from pages.learn.attention_without_the_matrix.walked import LATER, NOW, SKIPPED,
 from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, label_of_place
 
 HEIGHT = 420
-_OPACITY = 0.4  # of the tiles: their numbers stand in them
-MAX_NAMED = 16  # keys: up to so many all have their name, of more some give way
-# What fills each kind of tile; the numbers of this tile are drawn over it.
+_OPACITY = 0.4  # keeps the cells under the tiles readable
+MAX_NAMED = 16  # with more keys, overlapping labels are hidden
+# Fill color by state; the cells of the current tile are drawn on top.
 _FILLS = {NOW: "transparent", USED: ATTENTION, LATER: GREY, SKIPPED: "transparent"}
 
 
 def tiles_chart(
     tiles: pd.DataFrame, cells: pd.DataFrame, labels: Sequence[str]
 ) -> alt.TopLevelMixin:
-    """The matrix cut into tiles; the numbers of one of them are there.
+    """The matrix divided into tiles, with the cells of the current tile.
 
     tiles: as `walked.tiles_at`. cells: as `walked.cells_of`.
     """
@@ -91,11 +91,11 @@ def tiles_chart(
 
 
 def traffic_chart(table: pd.DataFrame, n_tokens: int) -> alt.TopLevelMixin:
-    """Bytes that one head moves over the length of the text; the chosen length is marked.
+    """Bytes that one head moves, by text length; the chosen length is marked.
 
     table: columns `how`, `tokens`, `bytes`.
     """
-    title, names = "tokens of the text", list(table["how"].unique())
+    title, names = "tokens in the text", list(table["how"].unique())
     lengths = sorted(set(table["tokens"].tolist()))
     of_bytes = decades(table["bytes"].tolist())
     x = alt.X(

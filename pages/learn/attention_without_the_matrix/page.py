@@ -1,4 +1,4 @@
-"""Attention without the matrix: tiles and an online softmax instead of T × T weights in memory."""
+"""Attention without the matrix: tiles and an online softmax (FlashAttention)."""
 
 import streamlit as st
 
@@ -18,15 +18,15 @@ from ui.widgets.stepper import stepper
 
 TILES = f"{sections.FOLDER}/tiles.py"
 STEP = "attention_without_the_matrix_step"
-# The layer and head that are open at first: in them later tiles bring larger scores.
+# Default layer and head: there, later tiles contain larger scores than earlier ones.
 FIRST = {"decoder": (11, 7), "encoder": (0, 2)}
-O_HEIGHT = 96  # pixels of all rows of the running output together
+O_HEIGHT = 96  # height of the running output, in pixels
 
 st.title("Attention without the matrix")
 st.markdown(
-    "The weights of one head are T × T numbers that are written to memory and read again: 268 MB "
-    "in float32 at 8,192 tokens. A processor then waits for memory, not for arithmetic. "
-    "**Tiles** with an **online softmax** give the same output, and the matrix never exists."
+    "Attention doesn't need to store its T × T matrix of weights. It can compute the same output "
+    "in small **tiles** with an **online softmax**. That saves slow memory traffic: at 8,192 "
+    "tokens the matrix of a single head takes 268 MB in float32."
 )
 if not models.ready():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -44,14 +44,14 @@ with right, settings():
     )
     n_queries = linked(
         st.select_slider,
-        "Queries of a tile",
+        "Queries per tile",
         walked.SIZES,
         4,
         key="attention_without_the_matrix_queries",
     )
     n_keys = linked(
         st.select_slider,
-        "Keys of a tile",
+        "Keys per tile",
         walked.SIZES,
         4,
         key="attention_without_the_matrix_keys",
@@ -67,7 +67,7 @@ except models.LOAD_ERRORS as error:
     messages.end_page()
 
 n_steps, number = len(walk.steps), 0
-if st.session_state.get(STEP, 1) > n_steps:  # of a longer text or smaller tiles before
+if st.session_state.get(STEP, 1) > n_steps:  # the text was longer or the tiles smaller
     st.session_state[STEP] = n_steps
 if n_steps > 1:
     number = stepper("Tile", n_steps, walked.first_rescaling(walk), key=STEP) - 1
@@ -83,7 +83,7 @@ with picture:
     )
 with rows:
     changes = walked.changes_at(step, walk.labels)
-    plain_table(changes, "What this tile changes", most=210)
+    plain_table(changes, "Changes from this tile", most=210)
     output = step.rows.of(step.queries).o.numpy()
     labels = walk.labels[step.queries]
     heatmap(
@@ -100,12 +100,12 @@ with rows:
         ),
         key="attention_without_the_matrix_o",
     )
-with st.container(key="attention_without_the_matrix_said"):  # of every tile as high as of any
+with st.container(key="attention_without_the_matrix_said"):  # same height for every tile
     for sentence in walked.sentences(walk, number):
         st.text(sentence)
-with st.expander("Every row, the code"):
+with st.expander("Every row and the code"):
     table = walked.rows_at(walk, step)
-    plain_table(table, "What is kept of every row", most=250)
+    plain_table(table, "Running values of every row", most=250)
     tables.download("Download (CSV)", table, "rows.csv", key="attention_without_the_matrix_rows")
     source.step(
         TILES, "add_tile", "new maximum", "correction", "exponentials", "new sum", "new output"
@@ -124,10 +124,11 @@ if sections.BACK in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- **m** is the largest score a row has met, **l** the sum of exp(score − m), **o** the "
-        "same sum with every term times its value. At the end o / l is the head's output.\n"
-        "- **Rescaled**: when m grows, all earlier terms shrink by the same factor, so l and o are "
-        "multiplied by it.\n"
-        "- FlashAttention: Dao et al. 2022. Online softmax: Milakov and Gimelshein 2018."
+        "- **m** is a row's largest score so far, **l** is the sum of exp(score − m), and **o** is "
+        "the same sum with each term multiplied by its value vector. After the last tile, o / l is "
+        "the head's output.\n"
+        "- **Rescaling**: when m grows, all earlier terms shrink by the same factor, so l and o "
+        "are multiplied by it.\n"
+        "- Sources: Dao et al. 2022 (FlashAttention), Milakov and Gimelshein 2018 (online softmax)."
     )
 quiz("attention_without_the_matrix", questions)

@@ -1,4 +1,4 @@
-"""The questions of the page "Attention without the matrix", answered by the core."""
+"""Quiz questions of the page "Attention without the matrix"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ui.widgets.questions import Question, nearest
 
 @cached(key=lambda: "attention_without_the_matrix")
 def questions() -> list[Question]:
-    """Three questions; what is right is computed by the functions of the page."""
+    """Three questions whose answers are computed by the functions of the page."""
     return [_factor(), _tiles(), _kept()]
 
 
@@ -26,12 +26,12 @@ def _factor() -> Question:
     choices = {"exp(−2) = 0.135": 0.135, "exp(2) = 7.39": 7.39, "1/3 = 0.333": 0.333}
     right, wrong = nearest(float(factor), choices)
     return Question(
-        ask="The largest score of a row was 1; the next tile brings a 3. What are the row's l and "
-        "o multiplied by?",
+        ask="The largest score in a row was 1, and the next tile contains a 3. Which factor are "
+        "the row's l and o multiplied by?",
         right=right,
         wrong=wrong,
-        because=f"Every old term was exp(score − 1) and has to be exp(score − 3): {factor[0]:.3f} "
-        "of it. No old score is needed for that.",
+        because=f"Every old term exp(score − 1) has to become exp(score − 3), which is "
+        f"{factor[0]:.3f} times as large. The old scores aren't needed for that.",
     )
 
 
@@ -46,11 +46,11 @@ def _tiles() -> Question:
     n_steps = len(list(steps(vectors, vectors, vectors, (4, 4), mask=causal_mask(16, 16))))
     right, wrong = nearest(n_steps, {"8 of 16": 8, "10 of 16": 10, "16 of 16": 16})
     return Question(
-        ask="16 tokens, tiles of 4 × 4, a causal mask. How many of the tiles are computed?",
+        ask="With 16 tokens, a causal mask and tiles of 4 × 4, how many tiles are computed?",
         right=right,
         wrong=wrong,
-        because=f"{n_steps} of {n_all}: the half below the diagonal, and the 4 on it, in which "
-        "some pairs are allowed.",
+        because=f"{n_steps} of {n_all} tiles are computed: the 6 below the diagonal, and the 4 on "
+        "it, where the mask still allows some pairs.",
     )
 
 
@@ -64,11 +64,11 @@ def _kept() -> Question:
     whole = [whole_matrix(length, 64).n_kept for length in (4096, 8192)]
     right, wrong = nearest(tiled[1] / tiled[0], {"1 time": 1, "2 times": 2, "4 times": 4})
     return Question(
-        ask="A text gets twice as long. How many times as many numbers does attention in tiles "
-        "keep for the way back, beside q, k, v and the output?",
+        ask="When the text becomes twice as long, how many times as many numbers does tiled "
+        "attention keep for the backward pass, besides q, k, v and the output?",
         right=right,
         wrong=wrong,
-        because=f"From 4,096 to 8,192 tokens: {tiled[0]:,} to {tiled[1]:,} numbers, m and l of "
-        f"every row. The matrix grows from {whole[0]:,} to {whole[1]:,}, "
-        f"{whole[1] / whole[0]:.0f} times.",
+        because="It keeps m and l of every row. From 4,096 to 8,192 tokens that grows from "
+        f"{tiled[0]:,} to {tiled[1]:,} numbers. The full matrix gets {whole[1] / whole[0]:.0f} "
+        f"times as large, from {whole[0]:,} to {whole[1]:,} numbers.",
     )

@@ -1,4 +1,4 @@
-"""The parts of the page "Attention without the matrix" below its picture."""
+"""The sections below the picture of the page "Attention without the matrix"."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MEMORY, BACKWARD = f"{FOLDER}/memory.py", f"{FOLDER}/backward.py"
 
 
 def moved(head_size: int, causal: bool) -> None:
-    """Bytes moved with the whole matrix and in tiles, over the length of a text."""
+    """Show the bytes moved with the whole matrix and with tiles, by text length."""
     prefix = "attention_without_the_matrix"
     with st.container(horizontal=True, gap="medium"):
         n_tokens = linked(
@@ -26,7 +26,7 @@ def moved(head_size: int, causal: bool) -> None:
         )
         queries = linked(
             st.select_slider,
-            "Queries of a tile",
+            "Queries per tile",
             traffic.TILE_SIZES,
             128,
             key=f"{prefix}_many_queries",
@@ -34,7 +34,7 @@ def moved(head_size: int, causal: bool) -> None:
         )
         keys = linked(
             st.select_slider,
-            "Keys of a tile",
+            "Keys per tile",
             traffic.TILE_SIZES,
             64,
             key=f"{prefix}_many_keys",
@@ -42,7 +42,7 @@ def moved(head_size: int, causal: bool) -> None:
         )
         kind = linked(
             st.segmented_control,
-            "Numbers",
+            "Number format",
             list(traffic.BYTES),
             default="float32",
             required=True,
@@ -53,57 +53,56 @@ def moved(head_size: int, causal: bool) -> None:
     with left:
         show(charts.traffic_chart, traffic.curves(setting), n_tokens, key=f"{prefix}_traffic")
     with right:
-        plain_table(traffic.summary(setting), "Both ways")
+        plain_table(traffic.summary(setting), "Both methods")
         st.text(traffic.notice(setting))
         st.markdown(
-            ":small[The model of the memory: what one step hands to the next is written to the "
-            "large memory and read there; what fits into the fast memory costs nothing. A tile of "
-            "queries stays, and keys and values pass by.]"
+            ":small[We assume that whatever one step passes to the next goes through the large "
+            "memory, and that access to the fast memory is free.]"
         )
-        with st.expander("Every tensor that is read or written, the code"):
+        with st.expander("Every tensor that is read or written, and the code"):
             pieces = traffic.pieces(setting)
-            plain_table(pieces, "Every tensor that is read or written", most=250)
+            plain_table(pieces, "Tensors read and written", most=250)
             tables.download("Download (CSV)", pieces, "bytes_moved.csv", key=f"{prefix}_csv")
             source.step(MEMORY, "in_tiles", "keys seen", "total keys", "transfers")
 
 
 def kept(walked: TileWalk) -> None:
-    """What is left of the matrix, and the weights of a query made again from it."""
+    """Show which values are kept, and recompute the weights of a query from them."""
     left, right = st.columns(2, gap="large")
     with left:
-        plain_table(again.kept_tensors(walked), "Kept beside q, k and v")
+        plain_table(again.kept_tensors(walked), "Tensors kept besides q, k and v")
         st.markdown(
-            "The weights never exist together. So a fused kernel, such as torch's "
-            "`scaled_dot_product_attention`, returns the output alone, and servers built on one "
-            "cannot show weights. To see them, compute them again, or run attention with the "
-            "matrix: `attn_implementation='eager'` in transformers, `attend` here."
+            "A fused kernel such as PyTorch's `scaled_dot_product_attention` returns only the "
+            "output, because the weights are never all in memory. So servers that use one can't "
+            "show weights. To see them, recompute them or use attention with the matrix: "
+            "`attn_implementation='eager'` in transformers, `attend` here."
         )
     with right:
         last = len(walked.labels) - 1
         query = controls.number(
-            "Query whose weights are made again",
+            "Recompute the weights of query",
             "attention_without_the_matrix_query",
             len(walked.labels),
             last,
         )
-        table, said = again.row_again(walked, query)
-        st.text(said)
+        table, summary = again.row_again(walked, query)
+        st.text(summary)
         forms = {"exp(score − m) / l": "{:.6f}", "weight with the whole matrix": "{:.6f}"}
-        plain_table(table, "The weights of a query, made again", forms, most=230)
+        plain_table(table, "Recomputed weights of the query", forms, most=230)
     source.step(BACKWARD, "weights_again", "scores", "weights")
 
 
 def way_back(walked: TileWalk) -> None:
-    """The gradients of the head, with its weights computed again tile by tile."""
+    """Show the gradients of the head, computed tile by tile."""
     st.markdown(
-        "Training needs gradients, and these need every weight once more. With tiles no weight was "
-        "kept: each tile computes its weights again from q, k, m and l. That is one product more, "
-        "five instead of four. The gradient that comes from above is here the output itself."
+        "Training needs gradients, and gradients need every weight again. So each tile recomputes "
+        "its weights from q, k, m and l, which takes five matrix products instead of four. Here "
+        "the output itself serves as the gradient from the layers above."
     )
-    table, said = again.gradients(walked)
+    table, summary = again.gradients(walked)
     forms = {"largest difference from autograd": "{:.1e}"}
     plain_table(table, "Gradients without the matrix", forms)
-    st.text(said)
+    st.text(summary)
     source.step(
         BACKWARD,
         "gradients",

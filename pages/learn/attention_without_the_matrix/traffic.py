@@ -1,4 +1,4 @@
-"""What one head moves through the large memory, with the whole matrix and in tiles."""
+"""Memory traffic of one head, with the whole matrix and with tiles."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 LENGTHS = tuple(2**power for power in range(7, 18))
 TILE_SIZES = (16, 32, 64, 128, 256)
 BYTES = {"16-bit numbers": 2, "float32": 4}
-# An NVIDIA A100 with 40 GB, by its data sheet: bytes a second of its large memory, fast memory of
-# one of its 108 processors, and operations a second of its matrix units with numbers of 2 bytes and
-# of 4 (TF32).
+# NVIDIA A100 with 40 GB, from its data sheet: memory bandwidth, shared memory of one of its 108
+# multiprocessors, and tensor core operations per second by bytes per number (4 bytes: TF32).
 BYTES_A_SECOND, FAST_BYTES = 1.555e12, 192 * 1024
 OPERATIONS_A_SECOND = {2: 312e12, 4: 156e12}
 
 
 @dataclass(frozen=True)
 class TileSetup:
-    """One head: tokens, numbers of a vector, bytes of a number, queries and keys of a tile."""
+    """One head: tokens, head size, bytes per number, tile (queries, keys), mask."""
 
     n_tokens: int
     head_size: int
@@ -34,12 +33,12 @@ class TileSetup:
 
     @property
     def both(self) -> dict[str, Traffic]:
-        """What is moved with the whole matrix and in tiles, by their names."""
+        """The traffic of both methods by name."""
         return _both(self, self.n_tokens)
 
     @property
     def fast_bytes(self) -> int:
-        """Bytes of everything that one tile needs at once."""
+        """Bytes of fast memory that one tile needs."""
         from pages.learn.attention_without_the_matrix.experiment.memory import (
             fast_numbers,
         )
@@ -59,7 +58,7 @@ def _both(setting: TileSetup, n_tokens: int) -> dict[str, Traffic]:
 
 
 def curves(setting: TileSetup) -> pd.DataFrame:
-    """Bytes that are moved for every length: `how`, `tokens`, `bytes`."""
+    """Bytes moved for each text length: `how`, `tokens`, `bytes`."""
     return pd.DataFrame(
         [
             {"how": how, "tokens": length, "bytes": setting.n_bytes * moved.n_moved}
@@ -70,7 +69,7 @@ def curves(setting: TileSetup) -> pd.DataFrame:
 
 
 def summary(setting: TileSetup) -> pd.DataFrame:
-    """What is moved and kept both ways, and how many operations there are for a byte moved."""
+    """Bytes moved, bytes kept and operations per byte for both methods."""
     rows = []
     for how, traffic in setting.both.items():
         n_bytes = setting.n_bytes * traffic.n_moved
@@ -79,14 +78,14 @@ def summary(setting: TileSetup) -> pd.DataFrame:
                 "one head": how,
                 "bytes moved": size(n_bytes),
                 "kept": size(setting.n_bytes * traffic.n_kept),
-                "operations a byte": written(traffic.n_operations / n_bytes, ".3g"),
+                "operations per byte": written(traffic.n_operations / n_bytes, ".3g"),
             }
         )
     return pd.DataFrame(rows)
 
 
 def pieces(setting: TileSetup) -> pd.DataFrame:
-    """Every tensor that is read or written, one row each."""
+    """One row for every tensor that is read or written."""
     return pd.DataFrame(
         [
             {
@@ -104,46 +103,45 @@ def pieces(setting: TileSetup) -> pd.DataFrame:
 
 
 def notice(setting: TileSetup) -> str:
-    """What to notice, computed."""
+    """Compare the operations per byte with what an A100 could do."""
     whole, tiled = setting.both.values()
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
-    rounded = ", which take float32 as TF32, rounded to 10 bits," if setting.n_bytes == 4 else ""
-    fits = "fits into" if setting.fast_bytes <= FAST_BYTES else "does not fit into"
+    rounded = " (which round float32 to TF32)" if setting.n_bytes == 4 else ""
+    fits = "fits into" if setting.fast_bytes <= FAST_BYTES else "doesn't fit into"
     fewer = whole.n_moved / tiled.n_moved
     moved = f"{fewer:,.1f} times fewer" if fewer >= 1 else f"{1 / fewer:,.1f} times as many"
     return (
-        f"Tiles move {moved} bytes. In the time in which an NVIDIA A100 moves a byte, its matrix "
-        f"units{rounded} can do {possible:.0f} operations. "
-        f"The whole matrix gives it {_each(setting, whole):.0f} a byte, so it "
-        f"{_is(setting, whole)}; tiles give it "
-        f"{_each(setting, tiled):.0f}, so it {_is(setting, tiled)}{_still(setting)}. The more "
-        "queries a tile has, the more operations a byte. A tile needs "
-        f"{size(setting.fast_bytes)} at once, which {fits} the {size(FAST_BYTES)} of fast memory "
-        "of each of its processors."
+        f"Tiles move {moved} bytes. While an NVIDIA A100 moves one byte, its tensor cores"
+        f"{rounded} can do {possible:.0f} operations. The whole matrix gives them "
+        f"{_each(setting, whole):.0f} operations per byte, so the chip {_state(setting, whole)}. "
+        f"Tiles give them {_each(setting, tiled):.0f}, so it "
+        f"{_state(setting, tiled)}{_still(setting)}. More queries per tile mean more operations "
+        f"per byte. One tile needs {size(setting.fast_bytes)}, which {fits} the {size(FAST_BYTES)} "
+        "of fast memory in each multiprocessor."
     )
 
 
 def _each(setting: TileSetup, traffic: Traffic) -> float:
-    """Operations for each byte that is moved."""
+    """Operations per byte moved."""
     return traffic.n_operations / (setting.n_bytes * traffic.n_moved)
 
 
-def _is(setting: TileSetup, traffic: Traffic) -> str:
+def _state(setting: TileSetup, traffic: Traffic) -> str:
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
-    return "waits for memory" if _each(setting, traffic) < possible else "is busy"
+    return "waits for memory" if _each(setting, traffic) < possible else "stays busy"
 
 
 def _still(setting: TileSetup) -> str:
-    """What is to be added where both ways wait: it is not the same wait."""
-    whole, tiled = (_is(setting, traffic) for traffic in setting.both.values())
+    """Text to append if the chip waits for memory with both methods."""
+    whole, tiled = (_state(setting, traffic) for traffic in setting.both.values())
     if not whole == tiled == "waits for memory":
         return ""
     moved = [traffic.n_moved for traffic in setting.both.values()]
-    return " too, for a shorter time" if moved[1] < moved[0] else " too"
+    return " too, but not for as long" if moved[1] < moved[0] else " too"
 
 
 def size(n_bytes: float) -> str:
-    """Bytes as people say them, in powers of 1000: "268 MB"."""
+    """Format a number of bytes in powers of 1000, for example "268 MB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if n_bytes < 1000:
             return f"{written(n_bytes, '.3g')} {unit}"

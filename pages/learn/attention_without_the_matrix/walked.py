@@ -1,4 +1,4 @@
-"""One head of a model on a visitor's text, computed tile by tile, and one step of it in sight."""
+"""One head of a model on a text, computed tile by tile."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 SIZES = (2, 4, 8, 16, 32)
 BY_ROWS, BY_COLUMNS, BACKWARDS = "row by row", "column by column", "backwards"
 ORDERS = (BY_ROWS, BY_COLUMNS, BACKWARDS)
-# What a tile is at a step.
-NOW, USED, LATER, SKIPPED = "this tile", "used, not kept", "not yet", "skipped"
+# States of a tile at a step.
+NOW, USED, LATER, SKIPPED = "this tile", "done, not kept", "not yet", "skipped"
 
 
 @dataclass(frozen=True)
 class TileWalk:
-    """A head (T, S) with all of its steps; tile: queries and keys of a tile."""
+    """A head (T, S) with all its steps; tile: queries and keys per tile."""
 
     run: Run
     record: AttentionRecord
@@ -40,32 +40,32 @@ class TileWalk:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """A label for every token."""
+        """One label per token."""
         return self.run.tokens.labels
 
     @property
     def mask(self) -> Tensor | None:
-        """The causal mask (T, S) of a decoder; None for an encoder, in which all tokens look."""
+        """The causal mask (T, S) of a decoder; None for an encoder."""
         from attention_core.masks import causal_mask
 
         return causal_mask(*self.record.scores.shape) if self.run.causal else None
 
     @property
     def rows(self) -> Rows:
-        """The rows once all tiles are through."""
+        """The rows after the last tile."""
         return self.steps[-1].rows
 
     @property
     def n_tiles(self) -> int:
-        """All tiles of the matrix, the skipped ones too."""
+        """The number of tiles in the matrix, including skipped ones."""
         rows, columns = self.record.scores.shape
         return -(-rows // self.tile[0]) * -(-columns // self.tile[1])
 
 
 def walk(choice: HeadChoice, text: str, tile: tuple[int, int], order: str) -> TileWalk:
-    """The chosen head on a text, tile by tile.
+    """Run the chosen head on a text, tile by tile.
 
-    Raises: OverLimit for a text that is too long, ValueError for one without a token, and
+    Raises: OverLimit for a text that is too long, ValueError for one without tokens, and
     `models.LOAD_ERRORS`.
     """
     import torch
@@ -89,9 +89,9 @@ def walk(choice: HeadChoice, text: str, tile: tuple[int, int], order: str) -> Ti
 
 
 def tiles_at(walked: TileWalk, number: int) -> pd.DataFrame:
-    """Every tile of the matrix at a step: its `top`, `bottom`, `left`, `right`, and its `state`.
+    """Every tile at a step: `top`, `bottom`, `left`, `right` and `state`.
 
-    A row or a column reaches half a token to both sides of its number.
+    A row or column extends half a token to both sides of its index.
     """
     from pages.learn.attention_without_the_matrix.experiment.tiles import tiles
 
@@ -110,9 +110,9 @@ def tiles_at(walked: TileWalk, number: int) -> pd.DataFrame:
 
 
 def cells_of(walked: TileWalk, step: TileStep) -> pd.DataFrame:
-    """The numbers of a tile: `query`, `key`, their labels, `score` and `term` = exp(score - m).
+    """The cells of a tile: edges, `query` and `key` labels, `score` and `term`.
 
-    Pairs that the mask forbids are left out.
+    `term` is exp(score - m). Pairs forbidden by the mask are left out.
     """
     m = step.rows.of(step.queries).m
     scores = step.scores.numpy()
@@ -135,7 +135,7 @@ def cells_of(walked: TileWalk, step: TileStep) -> pd.DataFrame:
 
 
 def changes_at(step: TileStep, labels: Sequence[str]) -> pd.DataFrame:
-    """What a tile does to the m and l of its rows; `factor`: what l and o are multiplied with."""
+    """How a tile changes m and l of its rows; `factor` rescales l and o."""
     after, before = step.rows.of(step.queries), step.before
     named = labels[step.queries]
     rows = zip(named, before.m, after.m, before.l, after.l, step.factor, strict=True)
@@ -157,7 +157,7 @@ def _number(value: Tensor) -> str:
 
 
 def rows_at(walked: TileWalk, step: TileStep) -> pd.DataFrame:
-    """What is kept of every row after a step: `query`, `m`, `l`, and the output so far's length."""
+    """Running values of every row after a step: `m`, `l` and the length of o / l."""
     rows = step.rows
     return pd.DataFrame(
         {
@@ -170,7 +170,7 @@ def rows_at(walked: TileWalk, step: TileStep) -> pd.DataFrame:
 
 
 def first_rescaling(walked: TileWalk) -> int:
-    """The number of the first step, from 1, that meets a larger score in a row; else 1."""
+    """The first step (counted from 1) that rescales a row, or 1 if none does."""
     rises = (
         number
         for number, step in enumerate(walked.steps, start=1)
@@ -180,59 +180,64 @@ def first_rescaling(walked: TileWalk) -> int:
 
 
 def sentences(walked: TileWalk, number: int) -> list[str]:
-    """What to notice at a step, from its tensors."""
+    """Describe a step, with numbers from its tensors."""
     step = walked.steps[number]
     n_cells = sum(one.scores.numel() for one in walked.steps[: number + 1])
     n_skipped = walked.n_tiles - len(walked.steps)
     size = f"{walked.tile[0]} × {walked.tile[1]}"
     skipped = (
-        f"{n_skipped} of {walked.n_tiles} tiles {'is' if n_skipped == 1 else 'are'} skipped: the "
-        f"causal mask forbids all of {'its' if n_skipped == 1 else 'their'} pairs."
+        f"{n_skipped} of {walked.n_tiles} tiles {'is' if n_skipped == 1 else 'are'} skipped "
+        f"because the causal mask forbids all of {'its' if n_skipped == 1 else 'their'} pairs."
         if walked.run.causal and n_skipped
         else "No tile is skipped."
         if walked.run.causal
-        else "An encoder has no causal mask: no tile is skipped."
+        else "An encoder has no causal mask, so no tile is skipped."
     )
     return [
         _rescaling(walked, step),
-        f"So far {counted(n_cells, 'score')} {'was' if n_cells == 1 else 'were'} computed, never "
-        f"more than {size} at once. {skipped} "
-        "After the last tile, o / l is the output of the head; it differs from the one with "
+        f"So far {counted(n_cells, 'score')} {'has' if n_cells == 1 else 'have'} been computed, "
+        f"never more than {size} at a time. {skipped} "
+        "After the last tile, o / l is the output of the head. It differs from the output with "
         f"the whole matrix by at most {written(difference(walked), '.1e')}.",
     ]
 
 
 def difference(walked: TileWalk) -> float:
-    """The largest difference between the output in tiles and the one with the whole matrix."""
+    """The largest difference between the tiled output and the usual one."""
     return float((walked.rows.output - walked.record.context.float().cpu()).abs().max())
 
 
 def _rescaling(walked: TileWalk, step: TileStep) -> str:
-    """Which row the tile rescaled most, with its numbers."""
+    """Describe the row that the tile rescaled most."""
     old, new = step.before.m, step.rows.of(step.queries).m
     raised = (new > old) & old.isfinite()
-    place = f"{_named('Query', 'Queries', step.queries)}, {_named('key', 'keys', step.keys)}."
+    place = (
+        f"This tile covers {_named('query', 'queries', step.queries)} and "
+        f"{_named('key', 'keys', step.keys)}."
+    )
     if old.isinf().all():
-        return f"{place} It is the first tile of its rows: the m of each becomes its largest score."
+        return (
+            f"{place} It's the first tile of these rows, so m starts at each row's largest score."
+        )
     if not raised.any():
-        return f"{place} No row meets a larger score: new terms are added, and nothing is rescaled."
+        return f"{place} No row found a larger score, so new terms are added without rescaling."
     row = int(step.factor.masked_fill(~raised, np.inf).argmin())
     label = isolated(walked.labels[step.queries.start + row])
     before, after, factor = (float(of[row]) for of in (old, new, step.factor))
     return (
-        f"{place} A larger maximum came in {int(raised.sum())} of {len(old)} rows. Of “{label}”, m "
-        f"rises from {written(before, '.3f')} to {written(after, '.3f')}: its l and o are "
-        f"multiplied by exp({written(before, '.3f')} − {_in_brackets(after)}) = "
+        f"{place} A larger score appeared in {int(raised.sum())} of {len(old)} rows. For "
+        f"“{label}”, m rises from {written(before, '.3f')} to {written(after, '.3f')}, so its l "
+        f"and o are multiplied by exp({written(before, '.3f')} − {_in_brackets(after)}) = "
         f"{written(factor, '.3g')} before the new terms are added."
     )
 
 
 def _named(one: str, several: str, numbers: slice) -> str:
-    """The numbers of some rows or columns: "Queries 4 to 7", "key 4"."""
+    """Name a range of rows or columns: "queries 4 to 7", "key 4"."""
     first, last = numbers.start, numbers.stop - 1
     return f"{one} {first}" if first == last else f"{several} {first} to {last}"
 
 
 def _in_brackets(number: float) -> str:
-    """A number behind a minus: in brackets if it has one of its own."""
+    """Format a number after a minus sign, with parentheses if it's negative."""
     return f"({written(number, '.3f')})" if number < 0 else written(number, ".3f")

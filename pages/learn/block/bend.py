@@ -1,4 +1,4 @@
-"""The non-linearity of a layer's feed-forward network, as a table for its chart and a sentence."""
+"""The non-linearity of a feed-forward network: chart data and a summary."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from attention_core.model.layers import FeedForward
 
 NAMES = {"gelu": "GELU", "gelu_tanh": "GELU (tanh)", "relu": "ReLU", "silu": "SiLU"}
-CURVE, NUMBERS = "the function", "numbers of the token"
+CURVE, NUMBERS = "function", "numbers of the token"
 MOST_SHOWN = 150  # points that the chart draws
 
 
 @dataclass(frozen=True)
 class Bend:
-    """A token's numbers before the non-linearity and after it, both (F,), and its curve (N,)."""
+    """A token's numbers (F,) before and after the non-linearity, and its curve."""
 
     function: str
     token: str
@@ -34,9 +34,9 @@ class Bend:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """Rows of the chart: `series`, `before`, `after`. Of the numbers every n-th by their size.
+        """Chart data: `series`, `before`, `after`.
 
-        So the points show the whole range, however many numbers there are.
+        The points are evenly spaced ranks, so they cover the whole range of the numbers.
         """
         order = np.argsort(self.before)
         places = np.linspace(0, len(order) - 1, min(len(order), MOST_SHOWN))
@@ -47,22 +47,27 @@ class Bend:
 
     @property
     def summary(self) -> str:
-        """What the function does to the numbers that are below zero."""
+        """Describe what the function does to numbers below zero."""
         n_below, least = int((self.before < 0).sum()), float(self.after.min())
-        rest = "zero" if least == 0 else f"at least {written(np.floor(least * 100) / 100, '.2f')}"
+        function = NAMES[self.function]
+        rest = (
+            f"{function} sets all of them to zero"
+            if least == 0
+            else f"After {function} none of them is below "
+            f"{written(np.floor(least * 100) / 100, '.2f')}"
+        )
         return (
-            f"{NAMES[self.function]}: of the {len(self.before):,} numbers of "
-            f"“{isolated(self.token)}”, {n_below:,} are below zero, down to "
-            f"{written(self.before.min(), '.2f')}. Behind the function each of them is {rest}."
+            f"Of the {len(self.before):,} numbers of “{isolated(self.token)}”, {n_below:,} are "
+            f"below zero. The lowest is {written(self.before.min(), '.2f')}. {rest}."
         )
 
 
 def bend(name: str, mlp: FeedForward, x: Tensor, token: str) -> Bend:
-    """What the non-linearity `name` of the network does to the numbers of a token, x (C,)."""
+    """Apply the non-linearity `name` of the network to a token x (C,)."""
     from pages.learn.block.experiment import curve, non_linearity
 
     numbers = non_linearity(name, mlp, x)
     before, after = numbers.before.float().cpu(), numbers.after.float().cpu()
-    # a curve that shows both sides of zero, whatever the token's numbers are
+    # the curve always shows both sides of zero
     points, values = curve(name, min(-3.0, float(before.min())), max(3.0, float(before.max())))
     return Bend(name, token, before.numpy(), after.numpy(), points.numpy(), values.numpy())

@@ -1,4 +1,4 @@
-"""The charts of the page "Block"."""
+"""Charts of the page "Block"."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STREAM, ATTENTION, FEED_FORWARD = "stream", "attention adds", "feed-forward adds
 
 
 def stream_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """Norms by layers passed: the stream and what is added to it, mean and range, and one token.
+    """Norms by layer: mean and range of the stream and its updates, and one token.
 
     table: columns `series`, `layers`, `low`, `mean`, `high`, `token`.
     """
@@ -29,7 +29,7 @@ def stream_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
             legend=alt.Legend(orient="top", columns=2, symbolOpacity=1, symbolType="square"),
         ),
         tooltip=[
-            alt.Tooltip("series:N", title="of"),
+            alt.Tooltip("series:N", title="vector"),
             alt.Tooltip("layers:Q", title="layers passed"),
             alt.Tooltip("mean:Q", title="mean"),
             alt.Tooltip("token:Q", title="this token"),
@@ -57,14 +57,14 @@ def _norm(field: str) -> alt.Y:
     return alt.Y(
         field,
         type="quantitative",
-        title="norm (log scale)",
+        title="vector length (log scale)",
         scale=alt.Scale(type="log", nice=True),
         axis=alt.Axis(tickCount=5, labelExpr=MARKS),
     )
 
 
 def lens_chart(table: pd.DataFrame) -> alt.Chart:
-    """The probability of the final token by layers passed.
+    """The final token's probability after each layer.
 
     table: columns `layers`, `probability`.
     """
@@ -87,13 +87,13 @@ def lens_chart(table: pd.DataFrame) -> alt.Chart:
 
 
 def bend_chart(table: pd.DataFrame, function: str) -> alt.TopLevelMixin:
-    """A non-linearity as a curve, and numbers of a token on it.
+    """A non-linearity as a curve, with the numbers of a token on it.
 
     table: columns `series`, `before`, `after`. function: its name in `NAMES`.
     """
     base = alt.Chart().encode(
         alt.X("before:Q", title="number before the non-linearity"),
-        alt.Y("after:Q", title=f"{NAMES[function]} of it"),
+        alt.Y("after:Q", title=f"{NAMES[function]} of that number"),
         tooltip=[
             alt.Tooltip("before:Q", title="before", format=".3f"),
             alt.Tooltip("after:Q", title="after", format=".3f"),

@@ -1,4 +1,4 @@
-"""What the non-linearity in the middle of a feed-forward network does to the numbers of a token.
+"""The non-linearity inside a feed-forward network, applied to one token.
 
 Dimension letters: C width, F width inside the feed-forward network.
 """
@@ -15,7 +15,7 @@ from attention_core.model.layers import ACTIVATIONS, FeedForward
 
 @dataclass(frozen=True)
 class NonLinearity:
-    """The function, and the numbers of a token before it and after it."""
+    """A function, and the numbers of a token before and after it."""
 
     name: str  # as in `TransformerConfig.activation`
     before: Tensor  # (F,)
@@ -23,16 +23,16 @@ class NonLinearity:
 
 
 def non_linearity(name: str, mlp: FeedForward, x: Tensor) -> NonLinearity:
-    """Apply a network's non-linearity to what its first matrix makes of a token, x (C,).
+    """Apply the first matrix and the non-linearity of a network to a token x (C,).
 
-    With a gate (SwiGLU, arXiv:2002.05202) it bends the gate's numbers, by which the numbers of
-    `up` are then multiplied. name: the network's `TransformerConfig.activation`.
+    With a gate (SwiGLU, arXiv:2002.05202) the non-linearity is applied to the gate, which then
+    multiplies `up`. name: the network's `TransformerConfig.activation`.
     """
     before = (mlp.up if mlp.gate is None else mlp.gate)(x)
     return NonLinearity(name, before, mlp.activation(before))
 
 
 def curve(name: str, low: float, high: float, n_points: int = 121) -> tuple[Tensor, Tensor]:
-    """Evenly spaced numbers from `low` to `high`, and the function's value at each; (n_points,)."""
+    """Evenly spaced numbers and the function's value at each, (n_points,)."""
     x = torch.linspace(low, high, n_points)
     return x, ACTIVATIONS[name](x)

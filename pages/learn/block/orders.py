@@ -1,4 +1,4 @@
-"""The same weights at every position: what a new order of the tokens does to a layer's parts."""
+"""How reordering the tokens affects the parts of a layer."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ MAX_SEED = 50
 
 @dataclass(frozen=True)
 class Reordered:
-    """What a new order of the tokens does to the parts of a layer.
+    """Effect of a new token order on the parts of a layer.
 
-    table: one row a part. windows: of f(x) reordered and of f of reordered x, for each part.
+    table: one row per part. windows: for each part f, reordered f(x) and f(reordered x).
     """
 
     labels: tuple[str, ...]
@@ -50,9 +50,9 @@ def _key(choice: str, text: str, how: str, seed: int) -> tuple[object, ...]:
 
 @cached(key=_key)
 def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
-    """Parts of a layer of 2017, or of a model's first, on reordered tokens.
+    """Compare the parts of a 2017 layer, or of a model's first layer, in two orders.
 
-    Errors as of `words_of` and `run`.
+    Errors: as in `words_of` and `run`.
     """
     import torch
 
@@ -99,8 +99,8 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
         ),
         windows={
             name: (
-                _rows("first the part, then the new order", e.function_first, rows),
-                _rows("first the new order, then the part", e.order_first, rows),
+                _rows("part first, then reordering", e.function_first, rows),
+                _rows("reordering first, then part", e.order_first, rows),
             )
             for name, e in exchanges.items()
         },
@@ -109,7 +109,7 @@ def reordered(choice: str, text: str, how: str, seed: int) -> Reordered:
 
 
 def _difference(largest: float) -> str:
-    """A difference as one reads it: small ones are rounding, and their power of ten says so."""
+    """Format a difference; small ones, which are rounding, get a power of ten."""
     return f"{largest:.2f}" if largest >= 0.01 else difference(largest)
 
 

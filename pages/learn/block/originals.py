@@ -1,4 +1,4 @@
-"""The layers of 2017 that the page "Block" computes with, untrained, and the words they read."""
+"""Untrained layers of the 2017 Transformer for the page "Block"."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ ENCODER_2017, DECODER_2017 = "2017 encoder layer", "2017 decoder layer"
 BASE_2017 = "2017 Transformer, base"
 WIDTH_2017 = 512
 HEADS_2017, HIDDEN_2017 = (1, 2, 4, 8, 16), (512, 1024, 2048, 4096)
-EMPTY = "There is no word in this text: type one or more."
+EMPTY = "This text has no words. Please type one or more."
 
 
 def key(choice: str) -> tuple[str, ...]:
-    """A cache key: the name of a layer or model of 2017, or a model's name and weights."""
+    """A cache key for a layer or model of 2017, or for a model and its weights."""
     untrained = choice in (ENCODER_2017, DECODER_2017, BASE_2017)
     return (choice,) if untrained else models.key(choice)
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of a text, for the layers of 2017. Raises OverLimit; ValueError without a word."""
+    """Split a text into words.
+
+    Raises: OverLimit for a text that is too long, ValueError for one without words.
+    """
     check_text(text)
     words = tuple(text.split())
     check_tokens(len(words), MAX_LESSON_TOKENS, "this page")
@@ -34,7 +37,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 @cached(cache=MODELS, key=lambda kind, n_heads, d_ff: (kind, n_heads, d_ff))
 def untrained_layer(kind: str, n_heads: int, d_ff: int) -> Any:
-    """An untrained layer of these sizes, the same each time."""
+    """An untrained layer of these sizes with fixed random weights."""
     from attention_core.model.block import Block
     from attention_core.model.original_transformer import (
         DecoderLayer,
@@ -49,5 +52,5 @@ def untrained_layer(kind: str, n_heads: int, d_ff: int) -> Any:
 
 
 def unique_labels(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Printable labels, the second "the" as "the₂"."""
+    """Printable labels; repeated words get a subscript, such as "the₂"."""
     return numbered(plain(words))

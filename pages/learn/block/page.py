@@ -1,4 +1,4 @@
-"""Block: one layer of a transformer step by step, its parameters, and what a stack of them does."""
+"""Block: one transformer layer step by step, and what a stack of layers does."""
 
 from functools import partial
 from typing import Literal
@@ -15,7 +15,7 @@ from ui.charts.bars import bars, labelled
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.text.isolated import isolated
-from ui.text.number_text import written
+from ui.text.number_text import counted, written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
@@ -26,11 +26,11 @@ ORDER, LENS = (
     "attention_core/analysis/token_order.py",
     "attention_core/analysis/residual_stream.py",
 )
-SAVE = "Download this table (CSV)"
+SAVE = "Download table (CSV)"
 
 
 def one_layer(text: str, place: DeltaGenerator) -> None:
-    """Show every tensor of one layer, step by step; its settings stand at `place`, as of all."""
+    """Show every tensor of one layer, step by step, with its settings at `place`."""
     with place, settings():
         layer = sections.layer(text)
     chosen = controls.number("Step", "block_step", len(layer.steps), 0)
@@ -42,26 +42,26 @@ def one_layer(text: str, place: DeltaGenerator) -> None:
     source.step(*step.source)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        plain_table(layer.table, "The steps of the layer")
+        plain_table(layer.table, "Steps of the layer")
     with right:
         if step.name == HIDDEN:
             show(charts.bend_chart, layer.bend.rows, layer.bend.function, key="block_bend")
         else:
             norms = labelled(layer.labels, step.norms)
-            title = "norm of the token's vector"
+            title = "length of the token's vector"
             show(bars, norms, title, horizontal=len(norms) <= 24, height=370, key="block_norms")
     st.text(layer.bend.summary if step.name == HIDDEN else layer.summary)
 
 
 def new_order(text: str, place: DeltaGenerator) -> None:
-    """Show what a new order of the tokens does to each part of a layer."""
+    """Show how reordering the tokens affects each part of a layer."""
     with place, settings():
         choice = sections.choose_layer()
         how, seed = sections.choose_order()
     reordering = orders.reordered(choice, text, how, seed)
     st.text("New order: " + " ".join(isolated(reordering.labels[i]) for i in reordering.order))
     st.dataframe(reordering.table, hide_index=True, key="block_order_table")
-    part = linked(st.selectbox, "Look at", list(reordering.windows), index=3, key="block_part")
+    part = linked(st.selectbox, "Show part", list(reordering.windows), index=3, key="block_part")
     tensors(reordering.windows[part], key="block_order_window")
     source.show(ORDER, "exchange")
 
@@ -74,13 +74,13 @@ def parameter_counts(text: str, place: DeltaGenerator) -> None:
     show(bars, counts.bars, "parameters", height=280, of="part of the model", key="block_counts")
     st.dataframe(counts.table, hide_index=True, key="block_count_table")
     tables.download(SAVE, counts.table, "parameters.csv", key="block_parameters_csv")
-    kind = "loaded weights" if counts.loaded else "tensors of this model's shapes, without values"
+    kind = "the loaded weights" if counts.loaded else "the shapes of the model's tensors"
     st.markdown(f":small[Counted from {kind}.]")
     source.show("attention_core/costs/parameters.py", "parameters_by_part")
 
 
 def residual_stream(text: str, place: DeltaGenerator) -> None:
-    """Show how long the vectors of the residual stream are after each layer."""
+    """Show the length of the vectors in the residual stream after each layer."""
     with place, settings():
         name, text_stream = sections.run(None, text)
         at = sections.position(text_stream)
@@ -92,14 +92,14 @@ def residual_stream(text: str, place: DeltaGenerator) -> None:
 
 
 def logit_lens(text: str, place: DeltaGenerator) -> None:
-    """Show the likeliest next tokens after each layer, read with the logit lens."""
+    """Show the most likely next tokens after each layer, using the logit lens."""
     with place, settings():
         name, text_stream = sections.run("decoder", text)
         at = sections.position(text_stream)
     lens = prediction.lens(name, text, at)
     st.text(
-        f"In the end “{isolated(lens.final)}” is the likeliest next token: first after "
-        f"{lens.first_named} layers{lens.and_since}."
+        f"The model's final choice is “{isolated(lens.final)}”. It first becomes the most likely "
+        f"next token after {counted(lens.first_named, 'layer')}{lens.and_since}."
     )
     show(charts.lens_chart, lens.by_layer, key="block_lens_chart")
     table = lens.table.style.format({"its probability": partial(written, form=".4f")})
@@ -109,7 +109,7 @@ def logit_lens(text: str, place: DeltaGenerator) -> None:
 
 
 def next_token(text: str, place: DeltaGenerator) -> None:
-    """Show the prediction behind the text, which needs the last row of the logits alone."""
+    """Show the prediction after the text, which needs only the last row of logits."""
     with place, settings():
         name, text_stream = sections.run("decoder", text)
     end = prediction.next_token(name, text)
@@ -121,10 +121,10 @@ def next_token(text: str, place: DeltaGenerator) -> None:
         key="block_next",
     )
     st.text(
-        f"The last row's logits alone, and the last row of all logits: they differ by at most "
-        f"{written(end.difference, '.1e')}; the largest logit is {end.largest:.1f}. All rows with "
-        f"all their logits need {end.ratio:.1f} times the operations of the last row behind a KV "
-        "cache."
+        "Only the last row of logits is needed. Computing it alone changes no logit by more than "
+        f"{written(end.difference, '.1e')}, and the largest logit is {end.largest:.1f}. Computing "
+        f"all rows takes {end.ratio:.1f} times as many operations as computing just the last row "
+        "with a KV cache."
     )
     st.dataframe(end.rows, hide_index=True, key="block_rows")
     source.show(LENS, "last_row_alone")
@@ -141,8 +141,10 @@ SECTIONS = {
 
 st.title("Block")
 st.markdown(
-    "A layer lets tokens exchange information (attention), then works on each alone "
-    "(feed-forward). Both **add** to what runs through; the layer of 2017 then normalises the sum."
+    "A layer has two parts. Attention lets tokens exchange information, and the feed-forward "
+    "network then works on each token separately. Each part **adds** its result to the residual "
+    "stream, the vector that runs through all layers. The original 2017 layer then normalizes "
+    "the sum."
 )
 left, right = controls.row()
 with right:

@@ -1,4 +1,4 @@
-"""How many parameters each part of a model has."""
+"""Parameter counts for each part of a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from serving.cache import cached
 from ui.charts import style
 from ui.charts.bars import labelled
 
-# Parts of a model that have a colour of their own on all pages; the others are grey.
+# Parts with the same color on all pages; the others are gray.
 _COLOURS = {
     "positions": style.POSITIONS,
     "attention: queries": style.QUERIES,
@@ -27,7 +27,7 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Counts:
-    """Parameters of a model by part. loaded: counted from weights, not from shapes alone."""
+    """Parameters of a model by part; `loaded` if counted from actual weights."""
 
     parts: dict[str, int]
     total: int
@@ -35,13 +35,13 @@ class Counts:
 
     @property
     def bars(self) -> pd.DataFrame:
-        """The parts as `ui.charts.bars` takes them."""
+        """The parts as input for `ui.charts.bars`."""
         colours = [_COLOURS.get(part, style.STREAM) for part in self.parts]
         return labelled(self.parts.keys(), self.parts.values()).assign(colour=colours)
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a part, the total last."""
+        """One row per part, with the total last."""
         rows = [*self.parts.items(), ("total", self.total)]
         return pd.DataFrame(
             {
@@ -53,7 +53,7 @@ class Counts:
 
 
 def countable() -> list[str]:
-    """What can be counted: the first Transformer, ready models, and known sizes."""
+    """The 2017 Transformer, ready models, and models with known sizes."""
     from attention_core import PRESETS
 
     ready = [entry.spec.name for entry in models.ready()]
@@ -62,7 +62,7 @@ def countable() -> list[str]:
 
 @cached(key=lambda choice: key(choice))
 def counts(choice: str) -> Counts:
-    """Parameters by part, of the loaded weights where they are here; errors as of loading."""
+    """Count parameters by part, from weights if available. Errors: as in loading."""
     from attention_core import PRESETS, Transformer
     from attention_core.costs.parameters import on_paper, parameters_by_part
     from attention_core.model.original_transformer import (

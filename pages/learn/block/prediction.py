@@ -1,4 +1,4 @@
-"""What a decoder predicts: after each of its layers (the logit lens), and behind the text."""
+"""Predictions of a decoder: after each layer (logit lens) and after the text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from pages.learn.block.stream import run
 from serving import compute, models, token_text
 from serving.cache import cached
-from ui.text.number_text import percent
+from ui.text.number_text import counted, percent
 
 if TYPE_CHECKING:
     from attention_core.analysis.residual_stream import Lens
@@ -21,7 +21,7 @@ PARIS = "The capital of France is"
 
 @dataclass(frozen=True)
 class LensTable:
-    """The logit lens at one position: likeliest tokens by layers passed, and the final one."""
+    """The logit lens at one position: top tokens by layer, and the final token."""
 
     table: pd.DataFrame
     final: str
@@ -31,21 +31,23 @@ class LensTable:
 
     @property
     def and_since(self) -> str:
-        """What follows "first after so many layers": since when it always is, but for the last."""
-        if self.settled == len(self.probability) - 1:
+        """What happens after the final token first leads, unless that's the last layer."""
+        if self.first_named == len(self.probability) - 1:
             return ""
-        return f", and always from {self.settled} on"
+        if self.settled == self.first_named:
+            return " and stays the most likely"
+        return f", falls back, and leads for good after {counted(self.settled, 'layer')}"
 
     @property
     def by_layer(self) -> pd.DataFrame:
-        """The probability of the final token: columns `layers` (passed) and `probability`."""
+        """The final token's probability: columns `layers` (passed), `probability`."""
         layers = range(len(self.probability))
         return pd.DataFrame({"layers": layers, "probability": self.probability.astype(float)})
 
 
 @dataclass(frozen=True)
 class LastRowPrediction:
-    """The end of a text: the likeliest next tokens, and the last row alone against all rows."""
+    """Top next tokens, and the cost of the last row compared with all rows."""
 
     tokens: tuple[str, ...]
     probabilities: np.ndarray
@@ -57,7 +59,7 @@ class LastRowPrediction:
 
 @cached(key=lambda name, text, position: (*models.key(name), text, position))
 def lens(name: str, text: str, position: int) -> LensTable:
-    """The logit lens of a decoder at a position. Errors as of `run`."""
+    """The logit lens of a decoder at a position. Errors: as in `run`."""
     import torch
 
     from attention_core.analysis.residual_stream import lens_at, logit_lens
@@ -92,7 +94,7 @@ def lens(name: str, text: str, position: int) -> LensTable:
 
 @cached(key=lambda name, text: (*models.key(name), text))
 def next_token(name: str, text: str) -> LastRowPrediction:
-    """What a decoder predicts behind a text. Errors as of `run`."""
+    """A decoder's prediction after a text. Errors: as in `run`."""
     import torch
 
     from attention_core import forward_flops
@@ -101,8 +103,8 @@ def next_token(name: str, text: str) -> LastRowPrediction:
     stream, model = run(name, text), models.get(name)
     core = model.core
     if core.unembedding is None:
-        raise ValueError(f"{name} has no output matrix and predicts no token.")
-    last = stream.run.state(core.config.n_layers)  # behind the last layer: only its norm is left
+        raise ValueError(f"{name} has no output matrix, so it can't predict tokens.")
+    last = stream.run.state(core.config.n_layers)  # output of the last layer, before the final norm
     places = torch.arange(len(stream.labels), device=last.device)
     with compute.slot(), torch.inference_mode():
         hidden, _ = core.run_layers(last, core.new_pass(last, places), first=core.config.n_layers)
@@ -112,11 +114,11 @@ def next_token(name: str, text: str) -> LastRowPrediction:
         top = alone.float().softmax(dim=-1).topk(10)
     n, config = len(stream.labels), model.core.config
     flops = {
-        "every row, every row's logits": forward_flops(config, n, n, n_logits=n),
-        "every row, the last row's logits": forward_flops(config, n, n),
-        "the last row only, behind a KV cache": forward_flops(config, 1, n),
+        "all rows, all logits": forward_flops(config, n, n, n_logits=n),
+        "all rows, last logits only": forward_flops(config, n, n),
+        "last row only, with a KV cache": forward_flops(config, 1, n),
     }
-    most = flops["every row, every row's logits"]
+    most = flops["all rows, all logits"]
     return LastRowPrediction(
         tokens=token_text.pieces(model.tokenizer, top.indices.tolist()),
         probabilities=top.values.cpu().numpy(),
@@ -129,5 +131,5 @@ def next_token(name: str, text: str) -> LastRowPrediction:
                 "share": [f"{count / most:.1%}" for count in flops.values()],
             }
         ),
-        ratio=most / flops["the last row only, behind a KV cache"],
+        ratio=most / flops["last row only, with a KV cache"],
     )

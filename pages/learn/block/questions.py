@@ -1,4 +1,4 @@
-"""The questions of the page "Block", answered by its own functions."""
+"""Quiz questions of the page "Block", answered by its own functions."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from pages.learn.block.prediction import PARIS, lens
 from pages.learn.block.sections import COUNTS, LENS, ORDER, STEPS
 from pages.learn.block.stream import run
 from serving import models
-from ui.text.number_text import percent, written
+from ui.text.number_text import counted, percent, written
 from ui.widgets.questions import Question
 
 
 def questions() -> list[Question]:
-    """Three questions with computed answers; the last one needs a decoder's weights."""
+    """Three questions with computed answers; the third depends on the weights."""
     return [_share_question(), _order_question(), _lens_question() or _layer_question()]
 
 
 def _look_in(section: str) -> str:
-    """Where on the page the answer can be seen: it shows one section at a time."""
+    """Name the section that shows the answer."""
     return f"Choose the section *{section}* to look."
 
 
@@ -27,12 +27,12 @@ def _share_question() -> Question:
     base_counts = counts(BASE_2017)
     share = base_counts.parts["feed-forward"] / base_counts.total
     return Question(
-        ask="Which share of the 2017 base model's parameters is in its feed-forward networks? "
+        ask="What share of the 2017 base model's parameters is in its feed-forward networks? "
         f"{_look_in(COUNTS)}",
         right=f"{share:.0%}",
         wrong=tuple(f"{share * factor:.0%}" for factor in (0.25, 0.5, 1.75)),
-        because=f"{base_counts.parts['feed-forward']:,} of {base_counts.total:,}: two matrices of "
-        "512 × 2048 and their biases in each of 12 layers.",
+        because=f"They have {base_counts.parts['feed-forward']:,} of {base_counts.total:,} "
+        "parameters. Each of the 12 layers has two matrices of 512 × 2048 and their biases.",
     )
 
 
@@ -41,15 +41,15 @@ def _order_question() -> Question:
     free, causal = (
         differences[f"attention, {kind}"] for kind in ("no mask, no positions", "causal mask")
     )
-    moves = "The same rows, in reverse order", "Other rows"
+    moves = "The same rows, in reverse order", "Different rows"
     return Question(
-        ask="A head with a causal mask and without positions reads a sentence in reverse. "
-        f"What comes out? {_look_in(ORDER)}",
+        ask="A head with a causal mask but no positions reads a sentence in reverse. "
+        f"What's its output? {_look_in(ORDER)}",
         right=moves[causal > 1e-3],
-        wrong=(moves[causal <= 1e-3], "The same rows, in the old order"),
-        because=f"On “{PARIS}” the largest difference is {written(causal, '.2g')} with the mask "
-        f"and {written(free, '.1g')} without: the mask lets a token see those before it, and "
-        "those changed.",
+        wrong=(moves[causal <= 1e-3], "The same rows, in the original order"),
+        because="With the mask a token sees only the tokens before it, and reversing the text "
+        f"changes which ones those are. On “{PARIS}” the largest difference is "
+        f"{written(causal, '.2g')} with the mask and {written(free, '.1g')} without it.",
     )
 
 
@@ -60,19 +60,19 @@ def _lens_question() -> Question | None:
     try:
         stream = run(name, PARIS)
         lens_table = lens(name, PARIS, len(stream.labels) - 1)
-    except models.LOAD_ERRORS:  # the page itself says so where it needs the model
+    except models.LOAD_ERRORS:  # the page shows the error itself
         return None
     n_layers = len(stream.norms) - 1
     right = lens_table.first_named
     other_layers = sorted({0, n_layers // 4, n_layers // 2, n_layers} - {right})[-3:]
     chances = [percent(probability) for probability in lens_table.probability.tolist()]
     return Question(
-        ask=f"“{PARIS}”: after how many of the {n_layers} layers of {stream.title} is its final "
-        f"choice first the likeliest token? {_look_in(LENS)}",
+        ask=f"{stream.title} reads “{PARIS}”. After how many of its {n_layers} layers does its "
+        f"final choice first become the most likely token? {_look_in(LENS)}",
         right=str(right),
         wrong=tuple(map(str, other_layers)),
-        because=f"Its probability is {chances[right]} after {right} layers"
-        + (f", and {chances[right - 1]} one layer before." if right else "."),
+        because=f"Its probability is {chances[right]} after {counted(right, 'layer')}"
+        + (f", and {chances[right - 1]} one layer earlier." if right else "."),
     )
 
 
@@ -83,9 +83,10 @@ def _layer_question() -> Question:
     )
     right = decoder / encoder
     return Question(
-        ask="How many times the parameters of an encoder layer has a decoder layer of 2017? "
-        f"{_look_in(STEPS)}",
+        ask="In the 2017 Transformer, how many times as many parameters does a decoder layer have "
+        f"as an encoder layer? {_look_in(STEPS)}",
         right=f"{right:.2f}",
         wrong=("1.00", "2.00"),
-        because=f"{decoder:,} against {encoder:,}: cross-attention and its norm come on top.",
+        because=f"A decoder layer has {decoder:,} parameters and an encoder layer {encoder:,}. The "
+        "difference is cross-attention and its norm.",
     )

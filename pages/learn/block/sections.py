@@ -1,4 +1,4 @@
-"""The sections of the page "Block": their names, how to read them, the pickers that they share."""
+"""Sections of the page "Block": names, explanations and shared pickers."""
 
 from __future__ import annotations
 
@@ -15,55 +15,61 @@ STEPS, ORDER, COUNTS = "One layer", "Order of tokens", "Parameters"
 STREAM, LENS, NEXT = "Residual stream", "Logit lens", "Next token"
 
 READ = {
-    STEPS: "- Move **Step** from the input to the output. The window shows a corner of each "
-    "tensor, the bars all of it.\n"
-    "- Heads are **concatenated per word**: same colour, same number. Then the out projection "
-    "mixes them.\n"
-    "- What a part computes is **added** to its input. **Post-norm** (2017, BERT) normalises the "
-    "sum; **pre-norm** (GPT-2, Llama) normalises what a part reads, and the sum may grow.\n"
-    "- The feed-forward network takes each token alone: it makes the vector wider, turns what is "
-    "below zero into nothing or little, and makes it narrow again. Without that step in the middle "
-    "its two matrix products could do no more than a single one. The step **feed-forward hidden** "
-    "draws its curve: a straight line would be no such step.\n"
-    "- The output has the input's shape, so layers stack: six in 2017. Within a layer all tokens "
-    "are computed at once. The layers have to wait for each other: each reads what the one before "
-    "it made.",
-    ORDER: "- The feed-forward network has the **same weights at every position**: reordering "
-    "before it or after it gives the same numbers, up to rounding.\n"
-    "- So does attention, until a **mask** or **positions** tell tokens where they stand. Without "
-    "either, a sentence is a bag of words.\n"
-    "- Of a model, the parts are those of its first layer.",
-    COUNTS: "- In a layer with one attention most numbers sit in the **feed-forward** network. A "
-    "decoder layer of 2017 has two attentions, which together have slightly more.\n"
-    "- Heads split a width: more heads cost nothing. Fewer key/value heads (Llama) do save.\n"
-    "- A **tied** output matrix is the embedding again: one tensor, counted once. Sinusoidal and "
-    "rotary positions learn nothing.",
-    STREAM: "- **Stream** is the vector that runs through all layers; attention and feed-forward "
-    "only add to it. The line is the mean over the tokens, the band their range, the dashes the "
-    "chosen token.\n"
-    "- Pre-norm streams grow. The first token of a decoder often grows most: heads rest there.\n"
-    "- Post-norm streams cannot grow: every layer ends with a norm.",
-    LENS: "- The **logit lens** (nostalgebraist, 2020) asks each layer for its opinion: the last "
-    "norm and the output matrix on a state they were not trained for.\n"
-    "- After the last layer it is the model's own prediction.\n"
-    "- A token can lead, fall back, and win. Small numbers early do not mean that nothing is "
-    "known: it may stand in directions that this matrix does not read.",
+    STEPS: "- Move **Step** from the input to the output. The panels show a corner of each tensor, "
+    "and the bars show the length of each token's whole vector.\n"
+    "- At first you see a layer of the original 2017 Transformer with random weights. You can "
+    "choose a trained model in the settings.\n"
+    "- The outputs of the heads are **concatenated per word**. Cells of the same color are the "
+    "same number. The out projection then mixes the heads.\n"
+    "- Each part **adds** its result to its input. **Post-norm** models (2017, BERT) normalize the "
+    "sum. **Pre-norm** models (GPT-2, Llama) normalize the input of each part instead, so the sum "
+    "can grow.\n"
+    "- The feed-forward network works on each token separately. It widens the vector, applies a "
+    "non-linear function and makes the vector narrow again. Without the non-linear function, its "
+    "two matrix products could be replaced by one. The step **feed-forward hidden** shows the "
+    "curve of the function.\n"
+    "- The output has the same shape as the input, so layers can be stacked (six in 2017). All "
+    "tokens in a layer are computed in parallel, but each layer has to wait for the one before it.",
+    ORDER: "- The feed-forward network uses the **same weights at every position**, so reordering "
+    "the tokens before or after it gives the same numbers, up to rounding.\n"
+    "- The same is true for attention without a **mask** and without **positions**: to it, a "
+    "sentence is just a bag of words.\n"
+    "- If you choose a trained model, the table uses its first layer.",
+    COUNTS: "- In most layers the **feed-forward** network has the most parameters. A 2017 decoder "
+    "layer is an exception: it has two attention blocks, which together have slightly more.\n"
+    "- More heads don't need more parameters, because the heads divide the width among themselves. "
+    "Fewer key/value heads (Llama) do save parameters.\n"
+    "- A **tied** output matrix is the same tensor as the embedding, so it's counted once. "
+    "Sinusoidal and rotary positions have no parameters.",
+    STREAM: "- The **stream** is the vector that runs through all layers. Attention and the "
+    "feed-forward network add to it. The line shows the mean over all tokens, the band shows their "
+    "range, and the dashed line shows the chosen token.\n"
+    "- Pre-norm streams grow from layer to layer. In a decoder the first token often grows most, "
+    "because many heads attend to it when they find nothing else.\n"
+    "- Post-norm streams can't grow because every layer ends with a norm.",
+    LENS: "- The **logit lens** (nostalgebraist, 2020) shows what the model would predict if it "
+    "stopped after a given layer. It applies the final norm and the output matrix to that layer's "
+    "output, although they weren't trained for it.\n"
+    "- After the last layer this is the model's actual prediction.\n"
+    "- A token can take the lead, fall back and still win. A low probability in an early layer "
+    "doesn't mean that the layer knows nothing. Its information may be stored in directions that "
+    "the output matrix doesn't read.",
     NEXT: "- Only the **last row** of the last layer decides the next token. The other rows matter "
-    "inside attention: as keys and values.\n"
-    "- So the output matrix runs on one row, and with keys and values kept (the KV cache) the "
-    "layers do too.\n"
-    "- Difference and operations are computed for this text.",
+    "only inside attention, as keys and values.\n"
+    "- That's why the output matrix is applied to one row only. With a KV cache, the layers "
+    "process only one row as well.\n"
+    "- The difference and the operation counts are computed for your text.",
 }
 
 
 def read(section: str) -> None:
-    """Show an expander that explains how to read the section."""
+    """Show an expander that explains the section."""
     with st.expander("How to read this"):
         st.markdown(READ[section])
 
 
 def choose_layer() -> str:
-    """A picker for what to take apart: a layer of the 2017 Transformer, or a model."""
+    """A picker for a layer of the 2017 Transformer or a model."""
     names = [entry.spec.name for entry in models.ready()]
     options = [originals.ENCODER_2017, originals.DECODER_2017, *names]
     chosen: str = linked(
@@ -78,16 +84,16 @@ def choose_layer() -> str:
 
 
 def choose_order() -> tuple[str, int]:
-    """Pickers for a new order of the tokens: its kind, and the number of the shuffle."""
+    """Pickers for a new order of the tokens: its kind and the shuffle seed."""
     how: str = linked(st.selectbox, "New order", orders.ORDERS, key="block_order")
     shuffled = how == "shuffled"
     limits = (0, orders.MAX_SEED, 1)
-    seed = linked(st.slider, "Shuffle number", *limits, key="block_seed", disabled=not shuffled)
+    seed = linked(st.slider, "Shuffle seed", *limits, key="block_seed", disabled=not shuffled)
     return how, int(seed)
 
 
 def choose_what_to_count() -> str:
-    """A picker for the model whose parameters are counted: of 2017, or a published one."""
+    """A picker for the model whose parameters are counted."""
     chosen: str = linked(
         st.selectbox,
         "Model to count",
@@ -100,7 +106,7 @@ def choose_what_to_count() -> str:
 
 
 def layer(text: str) -> steps.LayerSteps:
-    """The chosen layer on a text: of 2017 with the chosen sizes, or of a model with its number."""
+    """The chosen layer on a text, either from 2017 or from a model."""
     choice = choose_layer()
     if choice in (originals.ENCODER_2017, originals.DECODER_2017):
         heads = linked(
@@ -109,7 +115,7 @@ def layer(text: str) -> steps.LayerSteps:
             originals.HEADS_2017,
             8,
             key="block_heads",
-            help="Together they always have 512 columns: 8 heads of 64.",
+            help="The heads share 512 columns, for example 8 heads of 64.",
         )
         hidden = linked(
             st.select_slider,
@@ -117,7 +123,7 @@ def layer(text: str) -> steps.LayerSteps:
             originals.HIDDEN_2017,
             2048,
             key="block_hidden",
-            help="The width inside the feed-forward network.",
+            help="Width inside the feed-forward network",
         )
         return steps.layer_2017(choice, text, heads, hidden)
     n_layers = models.spec(choice).n_layers
@@ -126,15 +132,15 @@ def layer(text: str) -> steps.LayerSteps:
 
 
 def run(role: str | None, text: str) -> tuple[str, stream.Stream]:
-    """The chosen model (a decoder, where the role says so) and its run on the text."""
+    """The chosen model, limited to `role` if given, and its run on the text."""
     key = "block_decoder" if role else "block_model"
     name = controls.model(key, role, prefer="gpt2").spec.name
     return name, stream.run(name, text)
 
 
 def position(text_stream: stream.Stream) -> int:
-    """The position of the chosen token, which the visitor counts back from the last one."""
+    """The position of the chosen token; the picker counts back from the last one."""
     n = len(text_stream.labels)
-    back = controls.number("Tokens before the last", "block_back", n, 0, "0 is the last token.")
+    back = controls.number("Tokens back from the end", "block_back", n, 0, "0 is the last token.")
     st.text(f"Position {n - 1 - back}: “{isolated(text_stream.labels[n - 1 - back])}”")
     return n - 1 - back

@@ -1,4 +1,4 @@
-"""One layer step by step: every tensor between its input and its output."""
+"""One layer step by step: every tensor from input to output."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _2017 = "attention_core/model/original_transformer.py"
 _BLOCK, _MODEL = "attention_core/model/block.py", "attention_core/model/transformer.py"
-# The functions with the statements that make a layer's tensors: file and name. All layers share
-# those of attention and of the feed-forward network.
+# The functions (file, name) that compute a layer's tensors. All layers share the functions of
+# attention and the feed-forward network.
 _LAYER = (_BLOCK, "Block.forward")
 _DECODER = (_2017, "DecoderLayer.steps")
 _ATTENTION = ("attention_core/attention.py", "MultiHeadAttention.forward")
@@ -44,8 +44,8 @@ _SHARED = {
     "feed-forward output": _FEED_FORWARD,
 }
 
-# For each tensor of `layers_of_2017.Steps`: the letters of its axes, the anchor of the statement
-# that makes it, and the tensors that it is made of.
+# For each tensor of `layer_steps`: the letters of its axes, the anchor of the statement that
+# computes it, and its inputs.
 _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "normalised for attention": ("TC", "normed input", ("input",)),
     "outputs of the heads": ("HTD", "context", ("input",)),
@@ -77,12 +77,12 @@ _PARTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "normalised output": ("TC", "normed output", ("second residual sum",)),
 }
 AXES = {"H": "head", "T": "token", "D": "column", "C": "width", "J": "head column",
-         "F": "hidden number"}  # fmt: skip
+         "F": "hidden unit"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class TensorStep:
-    """One tensor of a layer: its values without the batch, and the statement that made it."""
+    """One tensor of a layer without its batch axis, and where it was computed."""
 
     name: str
     values: np.ndarray
@@ -92,19 +92,19 @@ class TensorStep:
 
     @property
     def shape(self) -> str:
-        """The sizes in words: "5 tokens × width of 512"."""
+        """The sizes as text, for example "5 tokens × width of 512"."""
         return sizes(self.axes, self.values.shape)
 
     @property
     def norms(self) -> np.ndarray:
-        """The length of every token's vector, over all heads where there are heads."""
+        """The length of every token's vector, over all heads if there are any."""
         squares = np.square(self.values).sum(axis=-1)  # (T,), or (H, T) with heads
         return np.asarray(np.sqrt(squares.sum(axis=0) if squares.ndim == 2 else squares))
 
 
 @dataclass(frozen=True)
 class LayerSteps:
-    """A layer's steps on a text, in the order in which they were computed."""
+    """A layer's steps on a text, in order of computation."""
 
     title: str
     labels: tuple[str, ...]
@@ -112,13 +112,13 @@ class LayerSteps:
     n_heads: int
     head_size: int
     pre_norm: bool
-    bend: Bend  # of the last token
+    bend: Bend  # for the last token
     memory: TensorStep | None = None  # the encoder's output, for a layer with cross-attention
     memory_labels: tuple[str, ...] = ()
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a step."""
+        """One row per step."""
         return pd.DataFrame(
             {
                 "step": range(len(self.steps)),
@@ -130,22 +130,26 @@ class LayerSteps:
 
     @property
     def summary(self) -> str:
-        """One line about the layer."""
+        """A one-line description of the layer."""
         order = "pre" if self.pre_norm else "post"
-        memory = f" Its memory: {len(self.memory_labels)} encoder tokens." if self.memory else ""
+        memory = (
+            f" Cross-attention reads {len(self.memory_labels)} encoder tokens."
+            if self.memory
+            else ""
+        )
         heads = f"{self.n_heads} head{'s' if self.n_heads > 1 else ''} of {self.head_size}"
         return f"{self.title}: {order}-norm, {heads}.{memory}"
 
     def named(self, name: str) -> TensorStep:
-        """The step with this name."""
+        """Find a step by name."""
         return next(step for step in self.steps if step.name == name)
 
 
 def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> LayerSteps:
-    """An untrained layer of the first Transformer on the words of a text.
+    """Run an untrained layer of the 2017 Transformer on the words of a text.
 
     The decoder layer reads the first half of the words; its memory is the encoder layer's output
-    for all of them. Raises OverLimit; ValueError without a word.
+    for all of them. Errors: as in `words_of`.
     """
     import torch
 
@@ -191,7 +195,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> LayerSteps:
 
 
 def layer_of(name: str, text: str, layer: int) -> LayerSteps:
-    """A layer of a loaded model on a text; errors as of `run` and of loading."""
+    """Run a layer of a loaded model on a text. Errors: as in `run` and loading."""
     import torch
 
     from attention_core.model.original_transformer import layer_steps

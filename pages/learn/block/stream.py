@@ -1,4 +1,4 @@
-"""The residual stream: a model's run on a text, and how long its vectors are after each layer."""
+"""The residual stream of a model: vector lengths after each layer."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from serving.runs import Run
 
 @dataclass(frozen=True)
 class Stream:
-    """How long the vectors of a run are.
+    """Vector lengths of one run.
 
-    labels: a label a token. norms: (L + 1, T) of the stream, and (L, T) of what attention and
-    feed-forward add.
+    labels: one per token. norms: (L + 1, T), for the residual stream. attention, feed_forward:
+    (L, T), for what these parts add.
     """
 
     run: Run
@@ -31,7 +31,10 @@ class Stream:
 
 
 def run(name: str, text: str) -> Stream:
-    """Run a model on a text. Raises OverLimit, or ValueError for a text without a token."""
+    """Run a model on a text.
+
+    Raises: OverLimit for a text that is too long, ValueError for one without tokens.
+    """
     from attention_core.analysis.residual_stream import token_norms
 
     model_run = runs.run(name, text, MAX_LESSON_TOKENS, "this page", empty=EMPTY)
@@ -47,7 +50,7 @@ def run(name: str, text: str) -> Stream:
 
 
 def stream_table(stream: Stream) -> pd.DataFrame:
-    """Norms by layer: mean and range over the tokens of the stream, and means of what is added."""
+    """Norms by layer: the stream (mean, range) and what each part adds (mean)."""
     added = {ATTENTION: stream.attention, FEED_FORWARD: stream.feed_forward}
     table = pd.DataFrame(
         {
@@ -63,9 +66,9 @@ def stream_table(stream: Stream) -> pd.DataFrame:
 
 
 def stream_rows(run: Stream, position: int) -> pd.DataFrame:
-    """The rows of the stream's chart: mean and range over the tokens, and the token at `position`.
+    """Chart data: mean and range over the tokens, and the token at `position`.
 
-    What a layer adds stands where it ends up: behind that layer.
+    What a layer adds is listed under the number of layers passed after it.
     """
     tables = []
     for series, norms in (

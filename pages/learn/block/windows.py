@@ -1,4 +1,4 @@
-"""What is drawn of a layer's step: corners of the tensors, and heads side by side."""
+"""Panels for a step of a layer: corners of its tensors, and heads side by side."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import numpy as np
 from pages.learn.block.steps import AXES, LayerSteps, TensorStep
 from ui.canvas.tensors import Panel, Quantity
 
-TOKENS_SHOWN, COLUMNS_SHOWN = 6, 6  # the window of values
-HEADS_SHOWN, HEAD_COLUMNS_SHOWN = 3, 3  # at the concatenation
-# What flows past the parts of a layer, and what they add to it.
+TOKENS_SHOWN, COLUMNS_SHOWN = 6, 6  # size of the drawn corner
+HEADS_SHOWN, HEAD_COLUMNS_SHOWN = 3, 3  # when heads are concatenated
+# Tensors in the residual stream, and tensors added to it.
 QUANTITIES: dict[str, Quantity] = {
     "input": "stream", "residual sum": "stream", "normalised sum": "stream",
     "residual sum with cross-attention": "stream", "normalised cross-attention sum": "stream",
@@ -17,14 +17,14 @@ QUANTITIES: dict[str, Quantity] = {
     "out projection": "attention", "cross-attention out projection": "attention",
     "feed-forward output": "feed-forward",
 }  # fmt: skip
-PALETTE = (HEADS_SHOWN, TOKENS_SHOWN * HEAD_COLUMNS_SHOWN)  # a hue a head
+PALETTE = (HEADS_SHOWN, TOKENS_SHOWN * HEAD_COLUMNS_SHOWN)  # one hue per head
 
 
 def panels(layer: LayerSteps, step: TensorStep) -> tuple[list[Panel], bool]:
-    """Windows into a step's tensor and those it is made of; and whether colours are identities.
+    """Corners of a step's tensor and its inputs, and whether colors are identities.
 
-    At the concatenation the cells of the first heads keep their identity: the window shows, for
-    every word, the head outputs side by side.
+    For the concatenation, cells of the first heads keep their identity, so the panel shows the
+    head outputs of every word side by side.
     """
     tensors = [layer.named(name) for name in step.made_of] + [step]
     if step.axes[-1] == AXES["J"]:

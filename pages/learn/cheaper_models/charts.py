@@ -1,4 +1,4 @@
-"""The charts of the page "Cheaper models"."""
+"""Charts of the page "Cheaper models"."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from ui.charts.bars import pairs_of_bars
 
 
 def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLevelMixin:
-    """The error of the output by the experts kept: columns `kept`, `error`, `units` (of `ways`)."""
+    """Output error by number of experts: columns `kept`, `error`, `units`."""
     lines = (
         alt.Chart(table)
         .mark_line(point=alt.OverlayMarkDef(size=25))
         .encode(
-            alt.X("kept:O", title="experts that a token keeps", axis=alt.Axis(labelAngle=0)),
-            alt.Y("error:Q", title="relative error, mean", axis=alt.Axis(format="%")),
+            alt.X("kept:O", title="experts per token", axis=alt.Axis(labelAngle=0)),
+            alt.Y("error:Q", title="mean relative error", axis=alt.Axis(format="%")),
             alt.Color(
                 "units:N",
-                title="units sorted",
+                title="order of the units",
                 scale=alt.Scale(domain=list(ways), range=[style.GREY, style.FEED_FORWARD]),
                 legend=alt.Legend(
                     orient="top", columns=1, symbolType="stroke", symbolStrokeWidth=3
                 ),
             ),
             tooltip=[
-                alt.Tooltip("kept:O"),
+                alt.Tooltip("kept:O", title="experts"),
                 alt.Tooltip("units:N"),
                 alt.Tooltip("error:Q", format=".1%"),
             ],
@@ -39,7 +39,7 @@ def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLev
 
 
 def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
-    """The rank of the next tokens at every position: `drafts.ranks`."""
+    """Rank of the next tokens at every position; table: see `drafts.ranks`."""
     kinds = list(dict.fromkeys(table["which"]))
     return (
         alt.Chart(table, height=340)
@@ -52,7 +52,7 @@ def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
             ),
             alt.Y(
                 "rank:Q",
-                title="rank (1: likeliest)",
+                title="rank (1 is the most likely)",
                 **style.decades(table["rank"].tolist()),
             ),
             alt.Color(
@@ -72,14 +72,14 @@ def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
 
 
 def expected_chart(table: pd.DataFrame, n_drafted: int) -> alt.Chart:
-    """Tokens that a pass gives by the length of its draft: columns `drafted`, `tokens`."""
+    """Tokens per pass by length of the draft: columns `drafted`, `tokens`."""
     shades = ["chosen" if number == n_drafted else "other" for number in table["drafted"]]
     return (
         alt.Chart(table.assign(shade=shades), height=220)
         .mark_bar()
         .encode(
             alt.X("drafted:O", title="drafted tokens", axis=alt.Axis(labelAngle=0)),
-            alt.Y("tokens:Q", title="tokens that a pass gives", scale=alt.Scale(zero=True)),
+            alt.Y("tokens:Q", title="tokens per pass", scale=alt.Scale(zero=True)),
             alt.Color(
                 "shade:N",
                 scale=alt.Scale(domain=["chosen", "other"], range=[style.BLUE, style.GREY]),
@@ -87,21 +87,21 @@ def expected_chart(table: pd.DataFrame, n_drafted: int) -> alt.Chart:
             ),
             tooltip=[
                 alt.Tooltip("drafted:O", title="drafted tokens"),
-                alt.Tooltip("tokens:Q", title="tokens a pass", format=".3f"),
+                alt.Tooltip("tokens:Q", title="tokens per pass", format=".3f"),
             ],
         )
     )
 
 
 def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.TopLevelMixin:
-    """How far a student is from the teacher by its layers: columns `layers`, `divergence`."""
+    """Divergence from the teacher by depth: columns `layers`, `divergence`."""
     line = (
         alt.Chart(table)
         .mark_line(color=style.BLUE, point=alt.OverlayMarkDef(size=45))
         .encode(
             alt.X(
                 "layers:Q",
-                title="layers of the student",
+                title="student layers",
                 axis=alt.Axis(tickMinStep=1),
                 scale=alt.Scale(nice=False),
             ),
@@ -118,7 +118,7 @@ def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.TopLevelMixin:
 
 
 def tokens_chart(table: pd.DataFrame, kinds: tuple[str, str]) -> alt.Chart:
-    """Bits behind every token: columns `position`, `reads up to`, `right token`, and `kinds`."""
+    """Bits after each token: `position`, `reads up to`, `right token` and `kinds`."""
     return pairs_of_bars(
         table[["position", "reads up to", "right token", *kinds]],
         kinds,

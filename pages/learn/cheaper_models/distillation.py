@@ -1,4 +1,4 @@
-"""The part "Learning from a large model" of the page "Cheaper models"."""
+"""Section "Learning from a large model" of the page "Cheaper models"."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
 NAME = "Learning from a large model"
-N_DEPTHS = 10  # at which the curve is computed: each reads all logits of the text
-N_ROWS = 128  # logits of so many tokens are in memory at once: 78 MB for 152,000 tokens
+N_DEPTHS = 10  # points of the curve; each one computes all logits of the text
+N_ROWS = 128  # logits computed per batch: 78 MB for a vocabulary of 152,000
 ENTROPY, DIVERGENCE = "teacher's entropy", "KL divergence"  # both in bits
-SOFT, HARD = "pushed by the teacher", "pushed by the right token"
+SOFT, HARD = "logits changed by the teacher", "logits changed by the right token"
 CODE = "pages/learn/cheaper_models/experiment/distillation.py"
 
 
 @cached(key=lambda run, temperature: (*run.key, temperature))
 def curve(run: Run, temperature: float) -> pd.DataFrame:
-    """The mean divergence of students of several depths: columns `layers`, `divergence`.
+    """Mean divergence of students by depth: columns `layers`, `divergence`.
 
-    Over the positions that have a next token, as in `student`.
+    The mean is over all positions that have a next token, as in `student`.
     """
     import torch
 
@@ -46,7 +46,7 @@ def curve(run: Run, temperature: float) -> pd.DataFrame:
         with compute.slot():
             teacher = logit_lens(core, run.state(n_layers)).float()
             states = torch.cat([run.state(depth) for depth in depths])
-        # a product reads the whole output matrix, so several depths share one
+        # each product reads the whole output matrix, so handle several depths together
         for some in torch.split(states, max(1, N_ROWS // len(run.tokens))):
             with compute.slot():
                 students = logit_lens(core, some).float()
@@ -57,9 +57,10 @@ def curve(run: Run, temperature: float) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Student:
-    """table: a row for each position that has a next token. mean: the divergence of all of them.
+    """A student compared with its teacher.
 
-    agrees: at how many of them teacher and student name the same token first.
+    table: one row per position that has a next token. mean: mean divergence. agrees: number of
+    positions where teacher and student predict the same token.
     """
 
     table: pd.DataFrame
@@ -69,9 +70,9 @@ class Student:
 
 @cached(key=lambda run, n_layers, temperature: (run.key, n_layers, temperature))
 def student(run: Run, n_layers: int, temperature: float) -> Student:
-    """The model cut after so many layers against the whole one, token by token.
+    """Compare the first `n_layers` layers with the whole model, token by token.
 
-    Raises: ValueError for a text of one token; what loading a model raises.
+    Raises: ValueError for a text of one token. Other errors: as in loading a model.
     """
     import torch
 
@@ -80,7 +81,7 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
 
     labels = run.tokens.labels
     if len(labels) < 2:
-        raise ValueError("One token has no next token: type another word.")
+        raise ValueError("A single token has no next token. Please type another word.")
     core = run.pretrained.core
     with compute.slot(), torch.inference_mode():
         of_teacher, of_student = (
@@ -88,7 +89,7 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
             for depth in (core.config.n_layers, n_layers)
         )
         right = torch.tensor(run.tokens.ids[1:], device=of_student.device)
-        # what a step pushes is compared without a temperature, which the right token does not know
+        # gradients are compared at temperature 1 because the hard one has no temperature
         soft = distillation.soft_gradient(of_teacher, of_student)
         hard = distillation.hard_gradient(right, of_student)
         bits = distillation.divergence_bits(of_teacher, of_student, temperature)
@@ -108,7 +109,7 @@ def student(run: Run, n_layers: int, temperature: float) -> Student:
 
 
 def costs(run: Run, n_layers: int) -> pd.DataFrame:
-    """Parameters and multiplications of teacher and student for the text."""
+    """Parameters and multiplications of the teacher and the student."""
     from pages.learn.cheaper_models.experiment import distillation
 
     config, n_tokens = run.pretrained.core.config, len(run.tokens)
@@ -127,31 +128,34 @@ def costs(run: Run, n_layers: int) -> pd.DataFrame:
 
 
 def notice(of_student: Student, n_layers: int) -> str:
-    """What to see, computed, as plain text."""
+    """Summarize the comparison as plain text."""
     table = of_student.table
     if not table[DIVERGENCE].max() > 0:
-        return f"With all {n_layers} layers the student is the teacher: every divergence is 0."
+        return (
+            f"With all {n_layers} layers the student equals the teacher, so every divergence is 0."
+        )
     farthest = table.loc[table[DIVERGENCE].idxmax()]
     return (
-        f"With {counted(n_layers, 'layer')} it names the teacher's token at {of_student.agrees} of "
-        f"{len(table)} places. It is farthest off after “{isolated(farthest['reads up to'])}”: "
-        f"{written(farthest[DIVERGENCE], '.2g')} bits. There (temperature 1) the teacher pushes "
-        f"{farthest[SOFT]:,} logits by more than 0.001; the right token alone "
-        f"pushes {farthest[HARD]:,}: one up, all others down."
+        f"With {counted(n_layers, 'layer')} the student predicts the teacher's token at "
+        f"{of_student.agrees} of {len(table)} positions. The largest divergence is "
+        f"{written(farthest[DIVERGENCE], '.2g')} bits, after "
+        f"“{isolated(farthest['reads up to'])}”. There a step toward the teacher would change "
+        f"{farthest[SOFT]:,} logits by more than 0.001, and a step toward the right token alone "
+        f"would change {farthest[HARD]:,}."
     )
 
 
 def draw(run: Run) -> None:
-    """The part of the page."""
+    """Draw the section."""
     st.markdown(
-        "A text names **one right token** and is silent on the others. A large **teacher** gives "
-        "each a probability, and a small **student** learns from all of them."
+        "A text shows only **the right token**. A large **teacher** gives every token a "
+        "probability, so a small **student** learns more from each position."
     )
     n_all = models.spec(run.model).n_layers
     left, right = st.columns(2, gap="large")
     with right:
         n_layers = controls.number(
-            "Layers of the student",
+            "Student layers",
             "cheaper_models_student_layers",
             n_all + 1,
             n_all - max(n_all // 10, 1),
@@ -159,23 +163,24 @@ def draw(run: Run) -> None:
         )
         temperature = linked(
             st.slider,
-            "Temperature of both",
+            "Temperature",
             1.0,
             5.0,
             1.0,
             0.5,
             key="cheaper_models_temperature",
-            help="Logits are divided by it. A higher one shows more of the unlikely tokens.",
+            help="Divides the logits of both models. Higher values give unlikely tokens more "
+            "weight.",
         )
     of_student = student(run, n_layers, temperature)
     with left:
         show(charts.curve_chart, curve(run, temperature), n_layers, key="cheaper_models_curve")
     with right:
-        plain_table(costs(run, n_layers), "What a student saves")
+        plain_table(costs(run, n_layers), "Savings of the student")
         st.text(notice(of_student, n_layers))
     st.markdown(
-        "With fewer layers the student is the model, cut; it never learned to stand alone. A "
-        "step pushes each logit by p of the teacher − p of the student, divided by the temperature."
+        "Here the student is the same model, cut off after some layers, and it wasn't trained that "
+        "way. A training step changes each logit by (teacher's p − student's p) ÷ temperature."
     )
     show(
         charts.tokens_chart,
@@ -183,10 +188,9 @@ def draw(run: Run) -> None:
         (ENTROPY, DIVERGENCE),
         key="cheaper_models_tokens",
     )
-    with st.expander("Every token in numbers, the code"):
+    with st.expander("Every token in numbers, and the code"):
         forms = {ENTROPY: "{:.2f}", DIVERGENCE: "{:.2f}"}
         plain_table(of_student.table, "Every token", forms, most=300)
-        st.markdown(":small[Entropy and divergence in bits. The entropy of one right token is 0.]")
         tables.download("Download (CSV)", of_student.table, "student.csv", key="cheaper_models_csv")
         source.show(CODE, "divergence_bits")
         source.show(CODE, "soft_gradient")

@@ -1,4 +1,4 @@
-"""The part "Several tokens at once" of the page "Cheaper models"."""
+"""Section "Several tokens at once" of the page "Cheaper models"."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ CODE = "pages/learn/cheaper_models/experiment/drafts.py"
 
 @cached(key=lambda run: run.key)
 def ranks(run: Run) -> pd.DataFrame:
-    """Where the model puts the tokens that follow each position.
+    """Rank of the tokens that follow each position, by the model's prediction.
 
-    Columns: `position`, `reads up to`, `which` (of AHEAD), `true token`, `rank` (1: the likeliest).
-    Raises: ValueError for a text of one token; what loading a model raises.
+    Columns: `position`, `reads up to`, `which` (of AHEAD), `true token`, `rank` (1: most likely).
+    Raises: ValueError for a text of one token. Other errors: as in loading a model.
     """
     import torch
 
@@ -44,7 +44,7 @@ def ranks(run: Run) -> pd.DataFrame:
 
     labels = run.tokens.labels
     if len(labels) < 2:
-        raise ValueError("One token has no next token: type another word.")
+        raise ValueError("A single token has no next token. Please type another word.")
     core = run.pretrained.core
     with compute.slot(), torch.inference_mode():
         last = run.state(core.config.n_layers)
@@ -61,24 +61,23 @@ def ranks(run: Run) -> pd.DataFrame:
 
 
 def shares(ranked: pd.DataFrame) -> pd.DataFrame:
-    """How many of the true tokens are among the likeliest: a row for each of AHEAD."""
+    """How often the true token is among the most likely, one row per AHEAD."""
     rows = []
     for which in AHEAD.values():
         of_it = ranked.loc[ranked["which"] == which, "rank"]
         if len(of_it):
             counts = [f"{int((of_it <= most).sum())} of {len(of_it)}" for most in WITHIN]
             rows.append([which, *counts])
-    return pd.DataFrame(
-        rows, columns=["true token", "first", "in the first 10", "in the first 100"]
-    )
+    return pd.DataFrame(rows, columns=["true token", "top 1", "in the top 10", "in the top 100"])
 
 
 @dataclass(frozen=True)
 class Drafted:
-    """A checked draft as texts.
+    """A checked draft as text.
 
-    drafted: n tokens. own: n + 1 tokens of the whole model. n_accepted: of the drafted ones.
-    written: the text that the pass gives. same: whether the whole model, token by token, writes it.
+    drafted: n tokens. own: n + 1 tokens of the whole model. n_accepted: accepted drafted tokens.
+    written: the text from this pass. same: whether the whole model writes the same text token by
+    token.
     """
 
     drafted: tuple[str, ...]
@@ -89,17 +88,17 @@ class Drafted:
 
     @property
     def table(self) -> pd.DataFrame:
-        """A row for each drafted token, and one for the token behind them."""
-        fate = ["kept"] * self.n_accepted + ["the model's own is taken"]
-        fate += ["thrown away"] * (len(self.own) - len(fate))
+        """One row per drafted token, and one for the token after them."""
+        fate = ["kept"] * self.n_accepted + ["replaced by the whole model's token"]
+        fate += ["discarded"] * (len(self.own) - len(fate))
         return pd.DataFrame(
-            {"draft": [*self.drafted, "(none)"], "whole model": self.own, "what happens": fate}
+            {"draft": [*self.drafted, "(none)"], "whole model": self.own, "result": fate}
         )
 
 
 @cached(key=lambda run, n_new: (run.key, n_new))
 def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
-    """The likeliest tokens of the whole model behind the text, each from a pass of its own."""
+    """Tokens that the whole model generates one by one after the text."""
     from attention_core import generate
     from pages.learn.cheaper_models.experiment import drafts
 
@@ -111,7 +110,7 @@ def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
 
 @cached(key=lambda run: run.key, size=lambda cache: cache.nbytes)
 def _read(run: Run) -> KVCache:
-    """The text as the whole model keeps it, for every draft behind it."""
+    """The KV cache of the text, shared by all drafts."""
     import torch
 
     from pages.learn.cheaper_models.experiment import drafts
@@ -123,7 +122,10 @@ def _read(run: Run) -> KVCache:
 
 @cached(key=lambda run, n_layers, n: (run.key, n_layers, n))
 def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
-    """Draft tokens behind the text and check them. Raises: ValueError without room for them."""
+    """Draft tokens after the text and check them.
+
+    Raises: ValueError if the context is too short for them.
+    """
     import torch
 
     from pages.learn.cheaper_models.experiment import drafts
@@ -144,36 +146,36 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
 
 
 def notice(drafted: Drafted, n_layers: int, n_all: int) -> str:
-    """What the checking pass gave, as plain text."""
+    """Describe the result of the checking pass as plain text."""
     n_tokens = drafted.n_accepted + 1
-    by_itself = "the same" if drafted.same else "something else"
+    alone = "the same text" if drafted.same else "something else"
     cost = 1 + len(drafted.drafted) * n_layers / n_all
     return (
         f"One pass wrote {n_tokens} token{'s' if n_tokens > 1 else ''}: "
-        f"“{isolated(drafted.written)}”. Token by token the whole model writes {by_itself}. "
-        f"Draft and check cost {cost:.1f} passes: a real draft must be much cheaper."
+        f"“{isolated(drafted.written)}”. Token by token, the whole model writes {alone}. Drafting "
+        f"and checking cost {cost:.1f} passes, so a real draft must be much cheaper."
     )
 
 
 def draw(run: Run) -> None:
-    """The part of the page."""
+    """Draw the section."""
     st.markdown(
-        "A model reads **all its weights to name one token**. Its state says something about "
-        "later tokens too, but it was not trained for that."
+        "A model reads **all its weights to predict one token**. Its hidden state also contains "
+        "information about later tokens."
     )
     ranked = ranks(run)
     left, right = st.columns(2, gap="large")
     with left:
         show(charts.ranks_chart, ranked, run.tokens.labels, key="cheaper_models_ranks")
     with right:
-        plain_table(shares(ranked), "How often the true token is among the likeliest")
+        plain_table(shares(ranked), "How often the true token ranks near the top")
         st.markdown(
-            "**Multi-token prediction** trains layers for it. DeepSeek-V3 drafts one more token, "
-            "and reports that 85 to 90 % are accepted."
+            "**Multi-token prediction** trains extra layers for this. DeepSeek-V3 drafts one extra "
+            "token, and its authors report that 85 to 90% are accepted."
         )
     st.markdown(
-        "A cheap **draft** names several tokens, and **one pass** of the whole model checks all. "
-        "Those before the first wrong one stay, and the pass adds its own."
+        "A cheap **draft** proposes several tokens, and **one pass** of the whole model checks "
+        "them. The tokens before the first mistake are kept, and the pass adds one more."
     )
     left, right = st.columns(2, gap="large")
     n_all = models.spec(run.model).n_layers
@@ -182,7 +184,7 @@ def draw(run: Run) -> None:
             "Drafted tokens", "cheaper_models_drafted", MAX_DRAFTED_TOKENS + 1, 3, least=1
         )
         n_layers = controls.number(
-            "Layers of the draft",
+            "Draft layers",
             "cheaper_models_draft_layers",
             n_all + 1,
             n_all - max(n_all // 15, 1),
@@ -190,12 +192,12 @@ def draw(run: Run) -> None:
         )
     drafted = draft(run, n_layers, n_drafted)
     with left:
-        plain_table(drafted.table, "The draft and what the whole model says")
+        plain_table(drafted.table, "The draft and the whole model's tokens")
         st.text(notice(drafted, n_layers, n_all))
     with right:
         acceptance = linked(
             st.slider,
-            "If a drafted token is right with probability p",
+            "Probability p that a drafted token is right",
             0.0,
             0.95,
             0.85,
@@ -215,7 +217,7 @@ def draw(run: Run) -> None:
 
 
 def expected(acceptance: float) -> pd.DataFrame:
-    """Tokens a pass by the number of drafted ones: columns `drafted`, `tokens`."""
+    """Expected tokens per pass: columns `drafted`, `tokens`."""
     from pages.learn.cheaper_models.experiment.drafts import expected_tokens
 
     numbers = range(MAX_DRAFTED_TOKENS + 1)

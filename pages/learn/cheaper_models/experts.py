@@ -1,4 +1,4 @@
-"""The part "Experts" of the page "Cheaper models": an MLP cut into experts, and a few kept."""
+"""Section "Experts" of the page "Cheaper models": an MLP split into experts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CODE = "pages/learn/cheaper_models/experiment/experts.py"
 
 @dataclass(frozen=True)
 class ExpertSplit:
-    """How an MLP is cut: the layer, the number of experts, and how its units are sorted."""
+    """How an MLP is split: layer, number of experts, and order of its units."""
 
     layer: int
     n_experts: int
@@ -45,16 +45,16 @@ class ExpertSplit:
 
 @dataclass(frozen=True)
 class Lengths:
-    """lengths: of every expert's contribution to every token (T, E). errors: see `errors_by_count`.
+    """Size of every expert's contribution to every token.
 
-    kept: which experts a token keeps (T, E), if it keeps so many.
+    lengths: (T, E). errors: (E,), see `errors_by_count`.
     """
 
     lengths: np.ndarray
     errors: np.ndarray
 
     def kept(self, k: int) -> np.ndarray:
-        """Which cells are among the k largest of their row."""
+        """A mask (T, E) of the k largest contributions in each row."""
         places = np.argsort(-self.lengths, axis=1, kind="stable")[:, :k]
         marks = np.zeros(self.lengths.shape, dtype=bool)
         np.put_along_axis(marks, places, True, axis=1)
@@ -62,7 +62,7 @@ class Lengths:
 
 
 def _added(run: Run, cut: ExpertSplit) -> tuple[Tensor, Tensor | None, LayerRecord]:
-    """What each expert adds to each token (T, E, C), the MLP's bias, and the layer's record."""
+    """Contributions of the experts (T, E, C), the MLP's bias, the layer's record."""
     import torch
 
     from pages.learn.cheaper_models.experiment import experts
@@ -81,7 +81,7 @@ def _added(run: Run, cut: ExpertSplit) -> tuple[Tensor, Tensor | None, LayerReco
 
 @cached(key=lambda run, cut: (run.key, cut))
 def lengths(run: Run, cut: ExpertSplit) -> Lengths:
-    """What the experts of an MLP add to the tokens of a text. Errors as of loading a model."""
+    """Measure what each expert adds to each token. Errors: as in loading a model."""
     import torch
 
     from pages.learn.cheaper_models.experiment.experts import errors_by_count
@@ -95,7 +95,7 @@ def lengths(run: Run, cut: ExpertSplit) -> Lengths:
 
 @cached(key=lambda run, cut, k: (run.key, cut, k))
 def next_tokens(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
-    """The likeliest next tokens: columns `next token`, `whole MLP` and `k experts` (shares)."""
+    """Most likely next tokens, with the whole MLP and with k experts."""
     import torch
 
     from pages.learn.cheaper_models.experiment import experts
@@ -119,7 +119,7 @@ def next_tokens(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
 
 
 def costs(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
-    """What is left of the MLP's multiplications, and how far its output is off."""
+    """Multiplications and error with k experts, compared with the whole MLP."""
     from pages.learn.cheaper_models.experiment.experts import multiplications
 
     config = run.pretrained.core.config
@@ -128,10 +128,10 @@ def costs(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
     return pd.DataFrame(
         {
             f"{k} of {cut.n_experts} experts": [
-                "relative error, mean",
-                "multiplications a token",
-                "with the whole MLP",
-                "a router would add",
+                "mean relative error",
+                "multiplications per token",
+                "same for the whole MLP",
+                "extra for a router",
             ],
             "": [f"{error:.1%}", f"{few:,} ({few / whole:.1%})", f"{whole:,}", f"{router:,}"],
         }
@@ -139,10 +139,10 @@ def costs(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
 
 
 def draw(run: Run) -> None:
-    """The part of the page."""
+    """Draw the section."""
     st.markdown(
-        "**Every token pays for every weight** of an MLP, so a larger one costs more. **Experts** "
-        "are pieces of it, and a token pays for a few."
+        "An ordinary MLP uses **every weight for every token**. If it's split into **experts**, "
+        "each token uses only a few of them."
     )
     left, right = st.columns([3, 2], gap="large")
     with right:
@@ -160,12 +160,10 @@ def draw(run: Run) -> None:
             n_experts = linked(
                 st.select_slider, "Experts", NUMBERS, 16, key="cheaper_models_experts"
             )
-        k = controls.number(
-            "Experts that a token keeps", "cheaper_models_kept", n_experts + 1, 4, least=1
-        )
+        k = controls.number("Experts per token", "cheaper_models_kept", n_experts + 1, 4, least=1)
         way = linked(
             st.radio,
-            "Hidden units are sorted",
+            "Order of the hidden units",
             WAYS,
             key="cheaper_models_sorted",
             horizontal=True,
@@ -176,7 +174,7 @@ def draw(run: Run) -> None:
         picture = Map(
             np.where(measured.kept(k), measured.lengths, np.nan),
             [f"e{number}" for number in range(n_experts)],
-            f"what {n_experts} experts of layer {layer} add",
+            f"contributions of {n_experts} experts in layer {layer}",
             causal=False,
             scale=ColourScale(float(measured.lengths.max()), square_root=True),
             row_labels=run.tokens.labels,
@@ -187,14 +185,14 @@ def draw(run: Run) -> None:
         )
         heatmap(picture, key="cheaper_models_map")
     with right:
-        plain_table(costs(run, cut, k), "What is left")
-        plain_table(next_tokens(run, cut, k), "The next token")
+        plain_table(costs(run, cut, k), "Cost and error")
+        plain_table(next_tokens(run, cut, k), "Next token")
     st.markdown(
-        f"Only layer {layer} is cut; its experts add up to its MLP, the layer's feed-forward "
-        "network. This model was **not trained as experts**: here all are computed, and the "
-        "longest outputs are kept. A trained **router** chooses first."
+        f"Only the MLP of layer {layer} is split, so the prediction often changes little. This "
+        "model **wasn't trained with experts**: we compute them all and keep the largest. In a "
+        "real model a trained **router** picks the experts first."
     )
-    with st.expander("The error for every number of experts, the code"):
+    with st.expander("Error by number of experts, and the code"):
         tables = [
             pd.DataFrame(
                 {
@@ -207,8 +205,8 @@ def draw(run: Run) -> None:
         ]
         show(charts.errors_chart, pd.concat(tables), WAYS, k, key="cheaper_models_errors")
         st.markdown(
-            ":small[If units that serve the same token share an expert, fewer are enough. The "
-            "order is made from this very text.]"
+            ":small[Fewer experts are enough if units that respond to the same token share an "
+            "expert. This order was computed from this text.]"
         )
         source.show(CODE, "contributions")
         source.show(CODE, "kept")

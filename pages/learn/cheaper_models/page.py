@@ -1,4 +1,4 @@
-"""Cheaper models: experts, several tokens at once, rewards by a rule, and distillation."""
+"""Cheaper models: experts, drafted tokens, rule-based rewards and distillation."""
 
 import pandas as pd
 import streamlit as st
@@ -16,30 +16,31 @@ from ui.widgets.quiz import quiz
 IDEAS = (experts, drafts, rewards, distillation)
 ELSEWHERE = {
     "kv_cache/variants": "Latent attention: Variants",
-    "generate/generate": "Weights in 8 bits: Generate",
+    "generate/generate": "8-bit weights: Generate",
 }
 SOURCES = pd.DataFrame(
     {
         "idea": [experts.NAME, drafts.NAME, rewards.NAME, distillation.NAME],
-        "its name": [
+        "technical name": [
             "mixture of experts (MoE)",
             "multi-token prediction (MTP)",
             "reinforcement learning (RL)",
             "distillation",
         ],
-        "a paper": [
-            "Shazeer et al. 2017; a trained MLP cut: Zhang et al. 2022",
-            "Gloeckle et al. 2024; drafts: Leviathan et al. 2023",
+        "papers": [
+            "Shazeer et al. 2017; Zhang et al. 2022 (splitting a trained MLP)",
+            "Gloeckle et al. 2024; Leviathan et al. 2023 (drafts)",
             "Williams 1992 (REINFORCE)",
             "Hinton et al. 2015",
         ],
-        "at DeepSeek": ["DeepSeekMoE 2024", "V3, 2024", "GRPO 2024; R1, 2025", "R1, 2025"],
+        "used by DeepSeek in": ["DeepSeekMoE 2024", "V3, 2024", "GRPO 2024; R1, 2025", "R1, 2025"],
     }
 )
 
 st.title("Cheaper models")
 st.markdown(
-    "Why are **DeepSeek**'s models cheap? Four answers are here, two more are linked below."
+    "**DeepSeek**'s models are cheap because each token uses only a small part of the network. "
+    "This page shows that idea and three others."
 )
 if not models.ready("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -71,6 +72,7 @@ with st.container(horizontal=True, gap="small"):
 with st.expander("How to read this"):
     plain_table(SOURCES, "Where the ideas come from")
     st.markdown(
-        "**KL divergence**: the bits that a student wastes by its wrong probabilities. 0: none."
+        "**KL divergence** measures in bits how wrong the student's probabilities are. It's 0 if "
+        "they match the teacher's."
     )
 quiz("cheaper_models", questions)

@@ -1,4 +1,4 @@
-"""The questions of the page "Cheaper models", answered by the functions of the page."""
+"""Quiz questions of the page "Cheaper models"."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ui.widgets.questions import Question, nearest
 
 @cached(key=lambda: "cheaper_models")
 def questions() -> list[Question]:
-    """Three questions: what experts save, what a draft is worth, and equal rewards."""
+    """Three questions: savings of experts, value of a draft, and equal rewards."""
     return [_experts(), _draft(), _rewards()]
 
 
@@ -28,12 +28,12 @@ def _experts() -> Question:
     whole, few, _ = multiplications(config, 16, 2)
     right, wrong = nearest(few / whole, {"1 of 2": 1 / 2, "1 of 8": 1 / 8, "1 of 16": 1 / 16})
     return Question(
-        ask="An MLP is cut into 16 experts, and each token uses 2. What part of the MLP's "
-        "multiplications is left?",
+        ask="An MLP is split into 16 experts, and each token uses 2 of them. What fraction of the "
+        "MLP's multiplications is left?",
         right=right,
         wrong=wrong,
-        because=f"With the sizes of SmolLM2: {few:,} of {whole:,} for each token. The weights "
-        "that are stored do not get fewer.",
+        because=f"With the sizes of SmolLM2 each token needs {few:,} of {whole:,} multiplications. "
+        "The number of stored weights stays the same.",
     )
 
 
@@ -44,11 +44,11 @@ def _draft() -> Question:
     right, wrong = nearest(value, {"1.5": 1.5, "1.875": 1.875, "2.5": 2.5, "4": 4.0})
     return Question(
         ask="Three tokens are drafted, and each is right with probability 0.5. How many tokens "
-        "does a checking pass give on average?",
+        "does one pass of the whole model produce on average?",
         right=right,
         wrong=wrong,
-        because=f"1 + 0.5 + 0.25 + 0.125 = {value:.3f}: the pass always gives one of its own, and "
-        "a later drafted token counts only if all before it were right.",
+        because=f"1 + 0.5 + 0.25 + 0.125 = {value:.3f}. The pass always adds one token of its own, "
+        "and a drafted token counts only if all drafted tokens before it were right.",
     )
 
 
@@ -57,13 +57,13 @@ def _rewards() -> Question:
 
     first, *_ = advantages([1.0] * 4)
     right, wrong = nearest(
-        first, {"Nothing": 0.0, "It becomes likelier": 1.0, "It becomes less likely": -1.0}
+        first, {"Nothing": 0.0, "It becomes more likely": 1.0, "It becomes less likely": -1.0}
     )
     return Question(
-        ask="All four continuations keep the rule and get reward 1. What does a step do to the "
-        "first of them?",
+        ask="All four continuations follow the rule and get a reward of 1. What does a training "
+        "step do to the first one?",
         right=right,
         wrong=wrong,
-        because=f"Its advantage is {first:.0f}: every reward equals the mean, so the gradient of "
-        "each of its tokens is zero.",
+        because=f"Its advantage is {first:.0f} because every reward equals the mean. So the "
+        "gradient of each of its tokens is zero.",
     )

@@ -1,4 +1,4 @@
-"""The part "Rewards" of the page "Cheaper models": continuations, marked by a rule."""
+"""Section "Rewards" of the page "Cheaper models": continuations scored by a rule."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 NAME = "Rewards"
 RUN, SAMPLE = "cheaper_models_run", "Sample"
-N_PUSHED = 8  # tokens that are pushed most, up or down
+N_PUSHED = 8  # tokens shown: those with the largest push, up or down
 CODE = "pages/learn/cheaper_models/experiment/rewards.py"
 
 
 @dataclass(frozen=True)
 class RewardSettings:
-    """The model, the text, how many continuations are sampled, and from which seed."""
+    """Model, text, number of continuations, and seed."""
 
     model: str
     text: str
@@ -56,8 +56,8 @@ class RewardSettings:
 class Continuation:
     """A sampled continuation.
 
-    line: the text on one line, with what is invisible made visible, except spaces. mean_log_p: of
-    its tokens, by the model, natural logarithm.
+    line: the text on one line, with invisible characters other than spaces made visible.
+    mean_log_p: mean natural log-probability of its tokens.
     """
 
     ids: tuple[int, ...]
@@ -73,11 +73,12 @@ def _key(settings: RewardSettings, report: Report | None = None) -> tuple[object
 
 @cached(key=_key)
 def sample(settings: RewardSettings, report: Report | None = None) -> tuple[Continuation, ...]:
-    """Sample continuations of a text at temperature 1, all at once, kept for all visitors.
+    """Sample continuations of a text in one batch at temperature 1.
 
-    report: gets the number of finished passes; it may abandon the run by raising an error.
-    Raises: OverLimit for too many continuations or a text that is too long, ValueError for one
-    without a token, and what loading a model raises.
+    The result is cached for all visitors. report: receives the number of finished passes, and may
+    cancel the run by raising an error.
+    Raises: OverLimit for too many continuations or a text that is too long, ValueError for a text
+    without tokens. Other errors: as in loading a model.
     """
     from attention_core import Hooks, Sampling, stream_batch
 
@@ -115,7 +116,7 @@ def _continuation(tokenizer: Tokenizer, tokens: list[tuple[int, float]]) -> Cont
 
 
 def twice(continuation: Continuation) -> str:
-    """The first token that stands in a continuation for the second time; a dash if none does."""
+    """The first repeated token of a continuation, or a dash if none is repeated."""
     seen: set[int] = set()
     for token, piece in zip(continuation.ids, continuation.pieces, strict=True):
         if token in seen:
@@ -142,10 +143,10 @@ def rewarded(sampled: tuple[Continuation, ...], rule: str, word: str) -> pd.Data
 
 @dataclass(frozen=True)
 class Push:
-    """What a step would do at one sampled token.
+    """How a training step would change the logits at one sampled token.
 
-    table: the tokens whose logits are pushed most, `label`, `value` (the push) and `colour`.
-    probability: of the sampled token.
+    table: tokens with the largest changes (`label`, `value`, `colour`). probability: of the
+    sampled token.
     """
 
     table: pd.DataFrame
@@ -154,7 +155,7 @@ class Push:
 
 @cached(key=lambda run, ids, place, advantage: (run.key, ids, place, advantage))
 def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
-    """The push on the logits at token `place` of a continuation `ids` of the text of a run."""
+    """The logit changes at token `place` of the continuation `ids` of a run's text."""
     import torch
 
     from pages.learn.cheaper_models.experiment.rewards import gradient
@@ -180,21 +181,21 @@ def push(run: Run, ids: tuple[int, ...], place: int, advantage: float) -> Push:
 
 
 def notice(token: str, probability: float, advantage: float) -> str:
-    """What the push does to the sampled token, as plain text."""
-    # as they are shown, so that the product is right for whoever computes it anew
+    """Describe the change of the sampled token's logit as plain text."""
+    # use the rounded numbers on screen, so that the product can be checked by hand
     advantage = round(advantage, 3)
     moved = advantage * (1 - round(probability, 3))
     chance = written(probability, ".3f")
     return (
-        f"“{isolated(token)}” had a probability of {chance}. A step of rate 1 moves its "
-        f"logit by {written(advantage, '.3f')} × (1 − {chance}) = "
-        f"{written(moved, '+.3f')}, and each other one by {written(-advantage, '.3f')} × its own "
-        "probability."
+        f"“{isolated(token)}” had a probability of {chance}. A step with learning rate 1 changes "
+        f"its logit by {written(advantage, '.3f')} × (1 − {chance}) = "
+        f"{written(moved, '+.3f')}, and each other logit by {written(-advantage, '.3f')} × that "
+        "token's probability."
     )
 
 
 def draw(run: Run) -> None:
-    """The part of the page."""
+    """Draw the section."""
     from pages.learn.cheaper_models.experiment.rewards import (
         HAS_WORD,
         NO_TOKEN_TWICE,
@@ -202,22 +203,22 @@ def draw(run: Run) -> None:
     )
 
     st.markdown(
-        "To learn from texts, somebody must write the right ones. A **rule** needs no writer: the "
-        "model writes, and the rule marks each text 0 or 1."
+        "Examples usually come from people. With a **rule**, the model writes its own "
+        "texts, and each one gets a reward of 0 or 1."
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         rule = linked(
             st.segmented_control,
-            "The rule: a continuation has …",
+            "Rule: the continuation has …",
             RULES,
             default=RULES[0],
             required=True,
             key="cheaper_models_rule",
         )
-        # of use with one rule only, and there with all, so that nothing moves when the rule changes
+        # used by one rule only, but always shown so that the layout stays the same
         word = linked(
             st.text_input,
-            "The word",
+            "Required word",
             "the",
             key="cheaper_models_word",
             max_chars=MAX_RULE_CHARACTERS,
@@ -251,17 +252,18 @@ def draw(run: Run) -> None:
         return
     table = rewarded(sampled, rule, word)
     if rule == NO_TOKEN_TWICE:
-        table.insert(2, "token that comes again", [twice(of) for of in sampled])
+        table.insert(2, "repeated token", [twice(of) for of in sampled])
     forms = {"reward": "{:.0f}", "advantage": "{:+.2f}", "mean log p": "{:.2f}"}
     plain_table(table, "Continuations and their rewards", forms)
     st.markdown(
-        "**Advantage**: the reward less the mean, divided by the group's spread. Above 0 a text "
-        "becomes likelier. No weight is changed here."
+        "The **advantage** is the reward minus the group's mean, divided by its standard "
+        "deviation. Training makes texts with a positive advantage more likely. No weights change "
+        "here."
     )
     if not table["advantage"].any():
         st.info(
-            "All rewards are equal, so every advantage is 0 and nothing is learnt. Choose another "
-            "rule or word, or sample again with another seed."
+            "All rewards are equal, so every advantage is 0 and the model would learn nothing. "
+            "Choose another rule or word, or sample again with another seed."
         )
     else:
         _show_push(run, sampled, table["advantage"].tolist())
@@ -271,13 +273,13 @@ def draw(run: Run) -> None:
 
 
 def _show_push(run: Run, sampled: tuple[Continuation, ...], advantages: list[float]) -> None:
-    """The push at a token of a continuation, both chosen by the visitor."""
+    """Show the logit changes at a chosen token of a chosen continuation."""
     left, right = st.columns([2, 3], gap="large")
     with left:
         number = controls.number("Continuation", "cheaper_models_continuation", len(sampled), 0)
         chosen = sampled[number]
-        place = controls.number("Its token", "cheaper_models_token", len(chosen.ids), 0)
+        place = controls.number("Token", "cheaper_models_token", len(chosen.ids), 0)
         pushed = push(run, chosen.ids, place, advantages[number])
         st.text(notice(chosen.pieces[place], pushed.probability, advantages[number]))
     with right:
-        show(bars, pushed.table, "push on the logit", of="token", key="cheaper_models_push")
+        show(bars, pushed.table, "change of the logit", of="token", key="cheaper_models_push")

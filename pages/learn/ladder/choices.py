@@ -1,4 +1,4 @@
-"""What the visitor chooses on the page "Ladder": the rows, the settings, a pair of tokens."""
+"""Controls of the page "Ladder": input, settings and a pair of tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INPUTS = SIX, NINE, MATRIX, SENTENCE = (
 
 
 def chosen_sentence(kind: str) -> stages.Sentence | None:
-    """The rows that the page works on; None, after a message, where there are none."""
+    """The chosen input, or None after a message if there isn't any."""
     if kind in (SIX, NINE):
         return stages.example("journey" if kind == SIX else "boy")
     if kind == MATRIX:
@@ -36,8 +36,9 @@ def chosen_sentence(kind: str) -> stages.Sentence | None:
     with left:
         text = controls.text("Sentence", "ladder_text", "The cat sleeps on the mat")
     st.markdown(
-        ":small[Rows of the model's token table, every column used, the first 8 drawn. The "
-        "matrices come from the seed, they are not the model's own.]"
+        ":small[The inputs are the model's token embeddings. All columns are used, but only the "
+        "first 8 are drawn. The matrices are random, drawn from the seed; they aren't the model's "
+        "own.]"
     )
     try:
         with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
@@ -50,7 +51,7 @@ def chosen_sentence(kind: str) -> stages.Sentence | None:
 
 
 def options(rung: str) -> dict[str, Any]:
-    """The settings of a rung, as `stages.climb` takes them."""
+    """The settings of a rung, as keyword arguments of `stages.climb`."""
     chosen: dict[str, Any] = {}
     if rung != "simplified":
         seeds = ["lecture", "123", "789", *map(str, range(1, 10))]
@@ -59,10 +60,10 @@ def options(rung: str) -> dict[str, Any]:
             "Seed of the matrices",
             seeds,
             key="ladder_seed",
-            help="The lectures take 123, and 789 for trainable v2.",
+            help="The lectures use 123, except for v2 on six tokens: 789.",
         )
         chosen["seed"] = None if seed == "lecture" else int(seed)
-        chosen["d_out"] = linked(st.slider, "Columns out (d_out)", 1, 8, 2, key="ladder_d_out")
+        chosen["d_out"] = linked(st.slider, "Output size (d_out)", 1, 8, 2, key="ladder_d_out")
     if rung == "dropout":
         chosen["dropout"] = linked(st.slider, "Dropout p", 0.0, 0.9, 0.5, 0.1, key="ladder_p")
         chosen["draw"] = controls.seed("Seed of the dropout", "ladder_draw", 123)
@@ -73,7 +74,7 @@ def options(rung: str) -> dict[str, Any]:
 
 
 def place(n_tokens: int, n_heads: int) -> tuple[int, int, int]:
-    """The head that is followed, and the row i and column j of the framed cell."""
+    """The chosen head, and row i and column j of the framed cell."""
     i = controls.number("Row i (query)", "ladder_i", n_tokens, 1)
     j = controls.number("Row j (key)", "ladder_j", n_tokens, 3)
     head = controls.number("Head to follow", "ladder_head", n_heads, 0) if n_heads > 1 else 0

@@ -1,7 +1,7 @@
-"""A visitor's own small matrix: a table to edit, and the same numbers as text in the address.
+"""An editor for a small matrix: a table, and the same numbers as text in the URL.
 
-A table cannot be bound to the address, a text can: an edit of the table writes the text, and a text
-that was typed, or came with a link, fills the table.
+Streamlit can bind a text to the URL but not a table. So edits of the table update the text, and a
+text that was typed or came with a link fills the table.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ EMPTY = "?"  # a cell without a number, as text
 
 
 def parse(text: str) -> np.ndarray:
-    """Rows of numbers as float32: blanks or commas between them, ; or a new line after a row.
+    """Parse rows of numbers as float32.
 
-    Raises: ValueError that names the row and column at fault, both counted from 0.
+    Numbers are separated by spaces or commas, rows by semicolons or line breaks.
+    Raises: ValueError that names the row and column of the mistake, counted from 0.
     """
     lines = [line for line in re.split(r"[;\n]", text) if line.strip()]
     rows = [re.split(r"[\s,]+", line.strip().strip(",").strip()) for line in lines]
     if not rows:
-        raise ValueError("The matrix is empty: type numbers, and ; after each row.")
+        raise ValueError("The matrix is empty. Type numbers, with ; after each row.")
     if len(rows) > MAX_MATRIX_ROWS or len(rows[0]) > MAX_MATRIX_COLUMNS:
         raise ValueError(
-            f"The matrix has {len(rows)} rows and {len(rows[0])} columns; at most "
-            f"{MAX_MATRIX_ROWS} rows and {MAX_MATRIX_COLUMNS} columns fit."
+            f"The matrix has {len(rows)} rows and {len(rows[0])} columns. The limit is "
+            f"{MAX_MATRIX_ROWS} rows and {MAX_MATRIX_COLUMNS} columns."
         )
     for row, cells in enumerate(rows):
         if len(cells) != len(rows[0]):
             raise ValueError(
-                f"Row {row} has {len(cells)} numbers, row 0 has {len(rows[0])}: give every row "
-                "the same number."
+                f"Row {row} has {len(cells)} numbers, but row 0 has {len(rows[0])}. All rows must "
+                "have the same length."
             )
     values = [
         [_number(cell, row, column) for column, cell in enumerate(cells)]
@@ -52,20 +53,20 @@ def parse(text: str) -> np.ndarray:
 def _number(text: str, row: int, column: int) -> float:
     place = f"Row {row}, column {column}"
     if text in ("", EMPTY):
-        raise ValueError(f"{place} is empty: type a number there.")
+        raise ValueError(f"{place} is empty. Type a number there.")
     try:
         value = float(text)
     except ValueError:
         raise ValueError(f"{place} is not a number: “{text}”.") from None
     if not math.isfinite(value) or abs(value) > MAX_MATRIX_VALUE:
         raise ValueError(
-            f"{place} is {text}: only numbers from −{MAX_MATRIX_VALUE} to {MAX_MATRIX_VALUE} fit."
+            f"{place} is {text}, but must be between −{MAX_MATRIX_VALUE} and {MAX_MATRIX_VALUE}."
         )
     return value
 
 
 def written(frame: pd.DataFrame) -> str:
-    """A table as text: the shortest decimals that mean the same float32; `?` where nothing is."""
+    """Format a table as text, with the shortest exact float32 and `?` if empty."""
     return "; ".join(
         " ".join(
             EMPTY if pd.isna(cell) else str(np.float32(cell)).removesuffix(".0") for cell in row
@@ -75,19 +76,19 @@ def written(frame: pd.DataFrame) -> str:
 
 
 def editor(key: str, default: str) -> np.ndarray | None:
-    """The table and its text. None, after a message, while the text is not a matrix.
+    """Show the table and its text. Returns None, after a message, for invalid text.
 
-    `key` is the text's name in the address; the table is `key_table_<n>` with a new n whenever the
-    text was changed otherwise than in the table.
+    key: the name of the text in the URL. The table's key is `key_table_<n>`, with a new n whenever
+    the text changes without an edit of the table.
     """
     typed: str = linked(
         st.text_area,
-        "My matrix, as text or in the table below",
+        "My matrix (edit the text or the table)",
         default,
         key=key,
         height=80,
         max_chars=MAX_CHARACTERS,
-        help="Blanks between numbers, ; or a new line after each row.",
+        help="Put spaces between numbers, and ; or a line break after each row.",
     )
     state = f"{key}_state"
     values: np.ndarray | None = None
@@ -126,7 +127,7 @@ def editor(key: str, default: str) -> np.ndarray | None:
 
 
 def apply(frame: pd.DataFrame, changes: dict[str, Any]) -> pd.DataFrame:
-    """The table after the changes that Streamlit reports: edited, deleted, then added rows."""
+    """Apply the changes that Streamlit reports: edited, deleted and added rows."""
     rows = frame.astype(object).to_dict("index")
     for row, cells in changes.get("edited_rows", {}).items():
         rows[int(row)].update(cells)

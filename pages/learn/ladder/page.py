@@ -1,4 +1,4 @@
-"""Ladder: self-attention in seven steps, one at a time, each containing the one before."""
+"""Ladder: from the dot product to multi-head attention in seven steps."""
 
 import streamlit as st
 
@@ -16,8 +16,8 @@ from ui.widgets.visit import unused_text_note
 
 st.title("Ladder")
 st.markdown(
-    "Multi-head attention is dot products plus six small steps, each for what the rung before it "
-    "does not do as well."
+    "Start from a dot product. Six small upgrades later you have multi-head attention, and each "
+    "one fixes a weakness of the one before."
 )
 
 SEARCH, BY_HAND = "A query is a search", "One score by hand"
@@ -53,7 +53,7 @@ with input_place, settings():
         place = choices.place(len(sentence.labels), options.get("n_heads", 1))
 
 if kind != choices.SENTENCE:
-    unused_text_note("rows of numbers from the lectures or of your own", "under “my sentence”")
+    unused_text_note("numbers from the lectures or your own matrix", "under “my sentence”")
 rung = None
 if sentence is not None:
     try:
@@ -68,32 +68,32 @@ if rung is not None and sentence is not None and place is not None:
     dropout = options.get("dropout", 0.0)
     drawn = stages.stages(rung, sentence.labels, (head, i, j), dropout)
     places = [st.container()]
-    while len(places) < len(drawn):  # the first in a line of its own, the others in pairs
+    while len(places) < len(drawn):  # the first one is full width, the others come in pairs
         places += st.columns(2, gap="small")
     for number, (stage, stage_place) in enumerate(zip(drawn, places, strict=False)):
         with stage_place:
             tensors(stage.panels, key=f"ladder_stage_{number}", link="ladder")
 
     st.markdown(
-        f"**Check:** equal to {stages.CHECKS[name]}; the largest difference is "
-        f"**{difference(rung.difference)}**."
+        f":small[Check: this gives the same output as {stages.CHECKS[name]}. The largest "
+        f"difference is **{difference(rung.difference)}**.]"
     )
     shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX, CODE))
     if SEARCH in shown:
         heading(SEARCH, shown)
-        asking = isolated(sentence.labels[i])
+        token = isolated(sentence.labels[i])
         st.text(
-            f"“{asking}” asks with its query. The keys that answer, best match first, and the "
-            "values they hand over:"
+            f"The query of “{token}” is compared with every key it may see. The table lists the "
+            "best match first."
         )
         matches = stages.search(rung, head, i, sentence.labels)
         st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
         mixed = written(matches["weight × first number"].sum(), ".4f")
         is_lost = bool((matches["weight"] == 0).all())
-        lost = " Dropout has taken all weights of this row." if is_lost else ""
+        lost = " Dropout has removed all weights in this row." if is_lost else ""
         st.text(
-            f"The column “weight × first number” adds up to {mixed}, the first number of the "
-            f"context vector.{lost}"
+            f"The {len(matches)} numbers under “weight × first number” add up to {mixed}, which is "
+            f"the first number of the context vector.{lost}"
         )
     if BY_HAND in shown:
         st.header(BY_HAND)
@@ -101,27 +101,31 @@ if rung is not None and sentence is not None and place is not None:
         terms, both_ways = st.columns(2, gap="large")
         with terms:
             st.dataframe(table, height="content")
-            st.markdown(f"Sum of the products **{total:.6f}**, cell of the tensor **{cell:.6f}**.")
+            st.markdown(
+                f"The products add up to **{total:.6f}**, which matches the cell of the tensor "
+                f"**{cell:.6f}**."
+            )
         with both_ways:
             pair = stages.asymmetry(rung, head, i, j)
             there, back = (written(way, ".4f") for way in (pair.i_to_j, pair.j_to_i))
             st.markdown(
                 f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
-                f"**{back}**. A score is xᵢ M xⱼ with M = {stages.BETWEEN[name]}. Without two "
-                "matrices both ways give the same score. Here M and its mirror image Mᵀ differ by "
-                f"at most **{pair.largest:.4f}**."
+                f"**{back}**. Every score is xᵢ M xⱼ, where M is {stages.BETWEEN[name]}. Without "
+                "separate matrices for queries and keys, both scores would be the same. Here M and "
+                f"its transpose Mᵀ differ by at most **{pair.largest:.4f}**."
             )
             tensors([pair.matrix], key="ladder_between")
     if SOFTMAX in shown:
         st.header(SOFTMAX)
         times = linked(
-            st.select_slider, "Multiply the chosen row of scores by", TIMES, 100, key="ladder_times"
+            st.select_slider, "Multiply the scores of row i by", TIMES, 100, key="ladder_times"
         )
         weights, verdict = stages.three_ways(rung, head, i, times, sentence.labels)
         st.dataframe(weights, hide_index=True, height=tables.height_of(count))
         st.markdown(
-            f"{verdict} The stable way subtracts the row's maximum first. Dividing by the sum "
-            f"ignores the factor, and fails for negative scores. {stages.before_softmax(rung)}"
+            f"{verdict} The stable softmax subtracts the row's maximum first. Dividing by the sum "
+            "gives the same weights for every factor, and it fails for negative scores. "
+            f"{stages.before_softmax(rung)}"
         )
         way = st.columns(2)
         for column, function in zip(way, ("naive_softmax", "stable_softmax"), strict=True):
@@ -130,20 +134,21 @@ if rung is not None and sentence is not None and place is not None:
 
     with st.expander("How to read this"):
         st.markdown(
-            "- A **query** asks, a **key** says what a token can be found by, a **value** is what "
-            "it hands over, as in a search.\n"
-            "- A score is one dot product, and one matrix product, such as x·xᵀ, makes all scores "
-            "at once: row i and row j make cell (i, j). A Python loop over all pairs gives the "
-            "same numbers and takes much longer.\n"
-            "- A row of weights sums to 1 (not after dropout). The context mixes the values with "
-            "them.\n"
-            "- **Point at a number**: the numbers it was computed from are framed, lines lead to "
-            "them, and the sum stands below in digits.\n"
-            "- The **mask** is a buffer (`register_buffer`): it moves to the GPU with the layer, "
-            "and training does not change it. **No bias** is added to queries, keys and values "
-            "here: a score then comes from the words alone.\n"
-            "- The framed cell is row i, column j. The lines of code that computed these tensors "
-            "are in the part *The code*."
+            "- As in a search, a **query** describes what a token is looking for, a **key** "
+            "describes what it can be found by, and a **value** is the information it passes on.\n"
+            "- A score is one dot product. A single matrix product such as x·xᵀ computes all the "
+            "scores at the same time: cell (i, j) comes from rows i and j. A Python loop gives the "
+            "same numbers but takes much longer.\n- Each row of weights sums to 1 (except after "
+            "dropout). The context is the sum of the values multiplied by these weights.\n"
+            "- **Point at a number** to see which numbers it was computed from. The calculation "
+            "appears below.\n"
+            "- “v1” and “v2” are the lectures' names for the versions with trainable matrices. "
+            "“Wrapper” runs several heads one by one, and “splits” divides one wide matrix into "
+            "heads.\n"
+            "- The **mask** is a buffer (`register_buffer`), so it moves to the GPU with the layer "
+            "but isn't trained. Queries, keys and values have **no bias** here, so a score depends "
+            "only on the words.\n"
+            "- The framed cell is row i, column j."
         )
     if CODE in shown:
         for stage in drawn:

@@ -1,4 +1,4 @@
-"""The pictures and numbers of the page "Ladder" for each rung, taken from the core's tensors."""
+"""Panels and numbers for each rung of the page "Ladder"."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
 
     from pages.learn.ladder.experiment.ladder import Rung
 
-DRAWN = 8  # rows or columns of a wide tensor that are drawn; the computation takes all
+DRAWN = 8  # rows or columns drawn of a wide tensor; the computation uses all of them
 
-# What the address calls the rungs; the names of pages.learn.ladder.experiment.ladder.
+# Names of the rungs in the URL and in pages.learn.ladder.experiment.ladder.
 RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
 NEW = {
-    "simplified": "*Self*-attention: a token finds its like in its own sentence. Nothing is "
-    "learned.",
-    "v1": "Three matrices make what a token asks with, is found by and hands over; training sets "
-    "them. Scores are divided by √D, or long queries and keys let a single token win.",
-    "v2": "The matrices become `nn.Linear` layers: they start small enough for their width, so "
-    "that no token wins before anything is learned. Each is stored transposed.",
-    "causal": "A token may not look ahead, because it is trained to guess what comes: forbidden "
-    "scores become −∞ before the softmax.",
-    "dropout": "While training, weights are dropped at random, so that no token is relied on "
-    "alone; the kept ones are scaled up.",
-    "wrapper": "One head has one map, so several heads run, each with three matrices of its own; "
-    "their outputs lie side by side.",
-    "splits": "One class in place of two: three products instead of three a head, with one wide "
-    "matrix each for queries, keys and values, cut into heads; then `out_proj`.",
+    "simplified": "In *self*-attention each token looks for similar tokens in its own sentence. "
+    "Nothing is learned yet.",
+    "v1": "Three trainable matrices turn each token into a query, a key and a value. Scores are "
+    "divided by √D, because otherwise large scores could give one token all the attention.",
+    "v2": "The matrices become `nn.Linear` layers, which start with small weights, so no token "
+    "wins before anything is learned. PyTorch stores each matrix transposed.",
+    "causal": "A token may not look ahead, because the model is trained to predict what comes "
+    "next. Forbidden scores become −∞ before the softmax.",
+    "dropout": "During training, weights are dropped at random, so that the model doesn't rely on "
+    "a single token. The kept weights are scaled up.",
+    "wrapper": "One head has only one attention map, so we run several heads. Each has its own "
+    "three matrices, and their outputs are placed side by side.",
+    "splits": "Instead of three small products per head, we need just three large ones. Each large "
+    "result is split into heads, and `out_proj` mixes their outputs at the end.",
 }
 CHECKS = {
     "simplified": "plain Python loops",
-    "v1": "simplified, with identity matrices and no scale",
-    "v2": "v1, with its matrices transposed",
-    "causal": "v2, with no mask",
-    "dropout": "causal, with p = 0",
-    "wrapper": "its heads run alone, side by side",
-    "splits": "wrapper, weights stacked, out_proj = identity",
+    "v1": "“simplified” if the matrices are the identity and nothing is scaled",
+    "v2": "“v1” if the same matrices are stored transposed",
+    "causal": "“v2” if the mask is switched off",
+    "dropout": "“causal” if p is 0",
+    "wrapper": "its heads, run one by one and placed side by side",
+    "splits": "“wrapper” if its weights are stacked and out_proj is the identity",
 }
-# The matrix between the two inputs of a score; `nn.Linear` stores its matrix transposed.
+# The matrix M in a score x_i M x_j; `nn.Linear` stores its matrices transposed.
 BETWEEN = {
-    "simplified": "the identity, as there are no matrices yet",
+    "simplified": "the identity, because there are no matrices yet",
     "v1": "W_q W_kᵀ",
     **dict.fromkeys(("v2", "causal", "dropout", "wrapper", "splits"), "W_qᵀ W_k, as stored"),
 }
@@ -72,7 +72,7 @@ LADDER, ATTEND, RUNGS_FILE = (
     "pages/learn/ladder/experiment/ladder.py",
 )  # fmt: skip
 
-# The line that makes queries, keys and values of each rung.
+# The statement that computes queries, keys and values on each rung.
 _PROJECTED = {
     "simplified": (RUNGS_FILE, "climb", "attention"),
     "v1": (LADDER, "SelfAttentionV1.record", "attention"),
@@ -82,7 +82,7 @@ _PROJECTED = {
     "wrapper": (LADDER, "CausalAttention.record", "attention"),
     "splits": (LADDER, "MultiHeadAttention.forward", "queries", "keys", "values"),
 }
-# The line that makes each tensor after them.
+# The statement that computes each later tensor.
 _CODE = {
     "scores": (ATTEND, "attention_scores", "scores"),
     "masked": (ATTEND, "mask_scores", "masked"),
@@ -96,24 +96,24 @@ QUANTITIES: dict[str, Quantity] = {
     "q": "queries", "k": "keys", "v": "values", "scores": "scores", "masked": "scores",
     "scaled": "scores", "attention": "weights", "weights": "weights",
 }  # fmt: skip
-TOKENS = ("head", "token", "query", "key")  # axes that are drawn whole, whatever their size
+TOKENS = ("head", "token", "query", "key")  # axes that are never cropped
 
 
 @dataclass(frozen=True)
 class Sentence:
-    """Tokens and one row of numbers for each: `rows` is (T, d_in) float32."""
+    """Tokens with one row of numbers each: `rows` is (T, d_in) float32."""
 
     labels: tuple[str, ...]
     rows: np.ndarray
 
     def part(self, first: int, most: int) -> Sentence:
-        """At most `most` of its tokens, from `first` on."""
+        """At most `most` of its tokens, starting at `first`."""
         return Sentence(self.labels[first : first + most], self.rows[first : first + most])
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Tensors that are made together, and where: file, function and anchors."""
+    """Tensors computed together, and where: file, function and anchors."""
 
     panels: tuple[Panel, ...]
     code: tuple[str, ...]
@@ -128,15 +128,15 @@ def example(name: str) -> Sentence:
 
 
 def matrix(rows: np.ndarray) -> Sentence:
-    """A visitor's own numbers; the tokens are named by their positions."""
+    """A visitor's own matrix; the tokens are named "row 0", "row 1" and so on."""
     return Sentence(tuple(f"row {row}" for row in range(len(rows))), rows)
 
 
 def embedded(model: str, text: str) -> Sentence:
-    """A text's rows of a model's token table, all columns, before positions are added.
+    """Token embeddings of a text, before positions are added.
 
-    Raises: OverLimit for more than `MAX_LESSON_TOKENS` tokens, ValueError for none, and what
-    loading a model raises.
+    Raises: OverLimit for more than `MAX_LESSON_TOKENS` tokens, ValueError for a text without
+    tokens. Other errors: as in loading a model.
     """
     import torch
 
@@ -160,22 +160,22 @@ def climb(
     seed: int | None = None,
     draw: int = 123,
 ) -> Rung:
-    """One rung on a sentence; see `experiment.ladder.climb`. Takes about a millisecond."""
+    """Run one rung on a sentence; see `experiment.ladder.climb`."""
     import torch
 
     from pages.learn.ladder.experiment import ladder
 
     settings = ladder.RungSettings(d_out, n_heads, dropout, causal, seed, draw)
-    # a copy: torch must not be handed memory that may not be written to
+    # copy because torch needs writable memory
     return ladder.climb(name, torch.tensor(sentence.rows), settings)
 
 
 def stages(
     rung: Rung, labels: Sequence[str], cell: tuple[int, int, int], dropout: float = 0.0
 ) -> list[Stage]:
-    """Every tensor of a rung in the order in which it is made; `cell` (head, i, j) is framed.
+    """All tensors of a rung in order of computation; `cell` (head, i, j) is framed.
 
-    dropout: the probability with which weights were dropped.
+    dropout: the probability of dropping a weight.
     """
     from pages.learn.ladder.experiment.computed_from import computations, moved, tensors
 
@@ -213,7 +213,7 @@ def stages(
 
 
 def _axes(rung: Rung, name: str, n_axes: int) -> tuple[str, ...]:
-    """What the axes of a tensor of a rung count."""
+    """Axis names of a tensor of a rung."""
     if name in ("x", "output"):
         return ("token", "column")
     if name in _CODE or name in ("q", "k", "v"):
@@ -221,12 +221,12 @@ def _axes(rung: Rung, name: str, n_axes: int) -> tuple[str, ...]:
         return (("head", "query", "key") if square else ("head", "token", "column"))[-n_axes:]
     if rung.name == "v1":
         return ("input", "output")
-    # as nn.Linear keeps them; a bias has an axis of outputs alone
+    # as in nn.Linear; a bias has only the output axis
     return ("output",) if n_axes == 1 else ("head", "output", "input")[-n_axes:]
 
 
 def _statement(rung: Rung, name: str) -> tuple[str, ...]:
-    """Where in the code a tensor from the scores on is made."""
+    """The statement that computes a tensor after q, k and v."""
     if name == "weights" and rung.name == "dropout":
         return (ATTEND, "attend", "weights")
     if name == "output" and rung.name == "wrapper":
@@ -238,11 +238,11 @@ def _cut(whole: np.ndarray, corner: np.ndarray) -> str:
     if whole.shape == corner.shape:
         return ""
     sizes = " × ".join(str(size) for size in whole.shape)
-    return f"The first {DRAWN} of {sizes}; all are used."
+    return f"Drawn: the first {DRAWN} of {sizes}. All are used."
 
 
 def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float, float]:
-    """The terms of q[i] · k[j], their sum, and the cell of the scores that it should be."""
+    """The terms of q[i] · k[j], their sum, and the score it should equal."""
     from pages.learn.ladder.experiment.ladder import products
 
     record = rung.record
@@ -254,9 +254,9 @@ def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float,
 
 
 def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame:
-    """What query i finds: every key that it may see, with score, weight and value, best first.
+    """Search results of query i: every visible key, sorted by score.
 
-    In the last column the first number of the value, times the weight, as it goes into the sum.
+    The last column is the first number of the value times the weight, a term of the context.
     """
     weights, scores, values = (
         rung.head(tensor, head)
@@ -283,10 +283,10 @@ def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame
 
 @dataclass(frozen=True)
 class Asymmetry:
-    """The scores of two tokens both ways, and the matrix between them.
+    """The scores of two tokens in both directions, and the matrix M between them.
 
-    i_to_j, j_to_i: scores[i, j] and scores[j, i]. matrix: the first rows and columns of W_q W_k^T,
-    which is (d_in, d_in). largest: the largest |M - M^T| of all of it.
+    i_to_j, j_to_i: scores[i, j] and scores[j, i]. matrix: the first rows and columns of
+    M = W_q W_k^T, which is (d_in, d_in). largest: the largest |M - M^T|.
     """
 
     i_to_j: float
@@ -296,7 +296,7 @@ class Asymmetry:
 
 
 def asymmetry(rung: Rung, head: int, i: int, j: int) -> Asymmetry:
-    """Whether token i finds token j as token j finds token i, and why not."""
+    """Compare the scores of tokens i and j in both directions."""
     from pages.learn.ladder.experiment.ladder import projections, score_matrix
 
     scores = rung.head(rung.record.scores, head)
@@ -311,21 +311,21 @@ def asymmetry(rung: Rung, head: int, i: int, j: int) -> Asymmetry:
 
 
 def before_softmax(rung: Rung) -> str:
-    """What this rung does to its scores before the softmax, where the ways here do not."""
+    """Describe what this rung does to its scores before the softmax, if anything."""
     record = rung.record
     masks = not record.masked_scores.isfinite().all()
     done = ["masks"] * masks + ["scales"] * (record.scale != 1)
     if not done:
         return ""
-    return f"These are the scores of q · k; the rung {' and '.join(done)} them before its softmax."
+    return f"This rung also {' and '.join(done)} its scores q · k before its own softmax."
 
 
 def three_ways(
     rung: Rung, head: int, i: int, times: float, labels: Sequence[str]
 ) -> tuple[pd.DataFrame, str]:
-    """One row of scores, multiplied, and its weights by the sum, naively and safely.
+    """Weights of one row of scores times a factor, computed in three ways.
 
-    Also a sentence about the naive way: how many of its weights are no numbers.
+    Also returns a message that says how many of the naive weights are nan.
     """
     from pages.learn.ladder.experiment.softmaxes import (
         naive_softmax,
@@ -345,24 +345,24 @@ def three_ways(
             "stable softmax": stable_softmax(scores).numpy(),
         }
     )
-    # the table would leave such cells empty
+    # format here because Streamlit leaves nan cells empty
     formatted = table.copy()
     for column in formatted.columns[1:]:
         formatted[column] = [written(value, ".4g") for value in table[column]]
     broken = int(naive.isnan().sum())
     if broken:
         why = (
-            "exp overflowed"
+            "exp overflowed to infinity"
             if bool(scores.exp().isinf().any())
-            else "every exp became 0, and 0 / 0 is no number"
+            else "every exp became 0, and 0 / 0 isn't a number"
         )
-        return formatted, f"{why}: {broken} of {len(table)} naive weights are nan."
+        return formatted, f"{broken} of {len(table)} naive weights are nan because {why}."
     difference = float((naive - stable_softmax(scores)).abs().max())
-    return formatted, f"Naive and stable agree to {written(difference, '.1e')}."
+    return formatted, f"Naive and stable softmax agree to within {written(difference, '.1e')}."
 
 
 def questions() -> list[Question]:
-    """Three questions about the six-token sentence, answered by its tensors."""
+    """Three questions about the six-token sentence, answered from its tensors."""
     import torch
 
     from attention_core import lecture_inputs
@@ -378,41 +378,44 @@ def questions() -> list[Question]:
         bool(torch.allclose(scores, scores.T, atol=1e-6)) for scores in (simple_scores, v1_scores)
     ]
     names = {
-        (True, True): "on simplified and on v1",
-        (True, False): "on simplified only",
-        (False, True): "on v1 only",
-        (False, False): "on neither",
+        (True, True): "On simplified and on v1",
+        (True, False): "Only on simplified",
+        (False, True): "Only on v1",
+        (False, False): "On neither",
     }
     factor = _first_overflow(x)
     broken = bool(naive_softmax(simple_scores[1] * factor).isnan().any())
     return [
         Question(
-            ask="Simplified, six tokens: to which token does “starts” give its largest weight?",
+            ask="On the rung “simplified” with six tokens, which token gets the largest weight "
+            "from “starts”?",
             right=tokens[best],
             wrong=tuple(token for token in tokens if token != tokens[best]),
-            because=f"It gives {weights[best]:.4f} to “{tokens[best]}” and {weights[2]:.4f} to "
-            "itself: a longer vector wins more dot products.",
+            because=f"“starts” gives {weights[best]:.4f} to “{tokens[best]}” and {weights[2]:.4f} "
+            "to itself. The longer vector has the larger dot product.",
         ),
         Question(
-            ask="“journey” gives “with” a score, and “with” gives “journey” one. On which rung are "
-            "both the same number?",
+            ask="Compare the score of “with” for “journey” and the score of “journey” for “with”. "
+            "On which rung are they the same?",
             right=names[equal[0], equal[1]],
             wrong=tuple(name for symmetric, name in names.items() if symmetric != tuple(equal)),
-            because=f"Simplified: {simple_scores[1, 3]:.4f} and {simple_scores[3, 1]:.4f}. "
-            f"v1: {v1_scores[1, 3]:.4f} and {v1_scores[3, 1]:.4f}.",
+            because=f"On simplified they are {simple_scores[1, 3]:.4f} and "
+            f"{simple_scores[3, 1]:.4f}. On v1 they are {v1_scores[1, 3]:.4f} and "
+            f"{v1_scores[3, 1]:.4f}, because queries and keys come from different matrices.",
         ),
         Question(
-            ask=f"The scores of “journey”, times {factor}: what does naive softmax give?",
-            right="some nan" if broken else "numbers that sum to 1",
-            wrong=("numbers that sum to 1" if broken else "some nan", "all zeros"),
-            because=f"The largest score becomes {simple_scores[1].max() * factor:.1f}, and float32 "
-            f"holds exp only up to {np.log(np.finfo(np.float32).max):.1f}.",
+            ask=f"Multiply the scores of “journey” by {factor}. What does the naive softmax "
+            "return?",
+            right="Some nan" if broken else "Numbers that sum to 1",
+            wrong=("Numbers that sum to 1" if broken else "Some nan", "All zeros"),
+            because=f"The largest score becomes {simple_scores[1].max() * factor:.1f}, but in "
+            f"float32 exp overflows above {np.log(np.finfo(np.float32).max):.1f}.",
         ),
     ]
 
 
 def _first_overflow(x: torch.Tensor) -> int:
-    """The first multiple of ten of the second token's scores whose exp is no float32."""
+    """The first multiple of 10 that makes exp of the second token's scores overflow."""
     from pages.learn.ladder.experiment.ladder import climb
 
     scores = climb("simplified", x).record.scores[1]

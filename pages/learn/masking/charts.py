@@ -1,4 +1,4 @@
-"""The chart of the page "Masking": how dropout averages out."""
+"""Chart of the page "Masking": how dropout averages out."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ui.charts.style import BLUE, INK, MARKS, VERMILLION
 
 
 def convergence(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """The deviations against the number of draws, both axes logarithmic and fixed.
+    """Deviations by number of draws, with fixed logarithmic axes.
 
-    table: as `numbers.average` makes it: `draws`, and a column for each kind of deviation.
+    table: result of `numbers.average`, with `draws` and a column for each kind of deviation.
     """
     rows = table.melt("draws", var_name="what", value_name="deviation")
-    rows = rows[rows["deviation"] > 0.0]  # a logarithmic axis has no place for one that is exact
+    rows = rows[rows["deviation"] > 0.0]  # a logarithmic axis can't show zero
     base = alt.Chart().encode(
         alt.X(
             "draws:Q",
@@ -25,14 +25,13 @@ def convergence(table: pd.DataFrame) -> alt.TopLevelMixin:
         ),
         alt.Y(
             "deviation:Q",
-            title="distance (weight)",
+            title="deviation from the original (weight)",
             scale=alt.Scale(type="log", nice=False, domain=[1e-4, 10]),
             axis=alt.Axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1, 10], labelExpr=MARKS),
         ),
         alt.Color(
             "what:N",
             title=None,
-            # the theory in the colour of the text
             scale=alt.Scale(domain=[LARGEST, MEAN, EXPECTED], range=[VERMILLION, BLUE, INK]),
             legend=alt.Legend(orient="top", columns=1, labelLimit=300, symbolType="stroke"),
         ),

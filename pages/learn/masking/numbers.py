@@ -1,4 +1,4 @@
-"""The numbers of the page "Masking and dropout", taken from the core's tensors."""
+"""Data for the page "Masking and dropout"."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ LARGEST, MEAN, EXPECTED = "largest deviation", "mean deviation", "mean expected,
 
 @dataclass(frozen=True)
 class Scores:
-    """Unmasked scores (T, T) of one head, its tokens, and the scale it multiplies them with."""
+    """Unmasked scores (T, T) of one head, its tokens, and its scale."""
 
     labels: tuple[str, ...]
     values: np.ndarray
     scale: float
 
     def part(self, first: int, most: int) -> Scores:
-        """The scores between at most `most` of its tokens, from `first` on."""
+        """The scores of at most `most` tokens, starting at `first`."""
         chosen = slice(first, first + most)
         return Scores(self.labels[chosen], self.values[chosen, chosen], self.scale)
 
 
 def example(name: str) -> Scores:
-    """The dot products of a lecture's rows, "journey" or "boy", not scaled, as the article masks.
+    """Scores of a lecture's example, "journey" or "boy", without scaling.
 
-    They are what `simple_self_attention` calls its scores.
+    They come from `simple_self_attention`. The first six rows of both examples are the same.
     """
     from attention_core import lecture_inputs, simple_self_attention
 
@@ -54,17 +54,17 @@ def example(name: str) -> Scores:
 
 
 def of_head(model: str, layer: int, head: int, text: str) -> Scores:
-    """The scores q . k of one head of a model, before any mask; from the run that all heads share.
+    """Scores q . k of one head of a model, before masking.
 
-    Raises: OverLimit for more than `MAX_LESSON_TOKENS` tokens, ValueError for none, and what
-    loading a model raises.
+    Raises: OverLimit for more than `MAX_LESSON_TOKENS` tokens, ValueError for a text without
+    tokens. Other errors: as in loading a model.
     """
     run = runs.run(model, text, MAX_LESSON_TOKENS, "this page")
     return Scores(run.tokens.labels, run.head(layer, head).scores.numpy(), run.scale)
 
 
 def ways(scores: Scores, fill: float = 0.0) -> MaskWays:
-    """The scores under the causal mask, in every way; see `mask_orders.mask_ways`."""
+    """Apply the causal mask in every way; see `mask_orders.mask_ways`."""
     import torch
 
     from attention_core import causal_mask
@@ -90,21 +90,21 @@ def growing(scores: Scores, n_tokens: int) -> Panel:
 
 
 def square(title: str, values: Any, labels: Sequence[str], **options: Any) -> Panel:
-    """A panel of queries by keys; keys by their positions, so that two panels fit a line."""
+    """A query-by-key panel; columns show positions so that two panels fit in a row."""
     options.setdefault("quantity", "weights")
     options.setdefault("columns", [str(position) for position in range(len(labels))])
     return Panel(title, values.numpy(), ("query", "key"), labels, **options)
 
 
 def positions(so_far: int) -> str:
-    """In words, what the last of so many tokens may see, and what becomes of the rows before."""
+    """Describe what the last of `so_far` tokens may see."""
     if so_far == 1:
         return "only itself, at position 0"
-    return f"positions 0 to {so_far - 1}. Earlier rows keep their numbers"
+    return f"positions 0 to {so_far - 1}. Earlier rows don't change"
 
 
 def sight(labels: Sequence[str]) -> pd.DataFrame:
-    """What each position may see, in words, from the mask itself."""
+    """The tokens that each position may see, according to the mask."""
     from attention_core import causal_mask
 
     mask = causal_mask(len(labels), len(labels)).numpy()
@@ -121,13 +121,13 @@ def sight(labels: Sequence[str]) -> pd.DataFrame:
 
 
 def sums(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
-    """A table: each row's sum under three ways of masking, and where renormalised and −∞ differ."""
+    """Row sums for three ways of masking, and the difference between two of them."""
     difference = (masked.renormalised - masked.before).abs().max(dim=-1).values
     return pd.DataFrame(
         {
             "query": list(labels),
             "sum after zeroing": masked.zeroed.sum(dim=-1).numpy(),
-            "renormalised": masked.renormalised.sum(dim=-1).numpy(),
+            "renormalized": masked.renormalised.sum(dim=-1).numpy(),
             "−∞ before": masked.before.sum(dim=-1).numpy(),
             "largest difference": [written(value, ".1e") for value in difference.tolist()],
         }
@@ -135,7 +135,7 @@ def sums(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def leaks(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
-    """A table: how much weight each query gives to tokens that come after it."""
+    """The weight that each query gives to later tokens."""
     ahead = range(len(labels) - 1, -1, -1)
     return pd.DataFrame(
         {
@@ -147,7 +147,7 @@ def leaks(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def draw(weights: np.ndarray | None, p: float, seed: int) -> Dropped:
-    """One dropout of weights, or, without any, of the article's matrix from the same seed."""
+    """Apply dropout once to the weights, or to a random matrix if None."""
     import torch
 
     from pages.learn.masking.experiment.dropout_draws import drop_seeded, lecture_draw
@@ -158,7 +158,7 @@ def draw(weights: np.ndarray | None, p: float, seed: int) -> Dropped:
 
 
 def average(weights: np.ndarray, p: float, seed: int) -> pd.DataFrame:
-    """How far the average of n draws is from the undropped weights, for each n of `DRAWS`."""
+    """Deviation of the average of n draws from the weights, for each n in `DRAWS`."""
     return _average(weights.astype("f4").tobytes(), p, seed)
 
 
@@ -180,7 +180,7 @@ def _average(weights: bytes, p: float, seed: int) -> pd.DataFrame:
 
 
 def questions() -> list[Question]:
-    """Three questions about the lectures' numbers, answered by their tensors."""
+    """Three questions about the lectures' numbers, answered from their tensors."""
     import torch
 
     from attention_core import attention_weights, causal_mask
@@ -204,37 +204,38 @@ def questions() -> list[Question]:
     before, after = float(dropped.before[0, 0]), float(dropped.after[0, 0])
     n = len(nine.labels)
     n_visible = int(causal_mask(n, n)[0].sum())
-    unchanged, shrink = "nothing: not a bit", "they shrink to make room"
+    unchanged, shrink = "Nothing at all", "They get smaller"
     return [
         Question(
-            ask=f"“Boy” is the first of {n} tokens, and may see {n_visible}. With 0.0 as the "
-            "mask, how much of its weight goes to the future?",
+            ask=f"“Boy” is the first of {n} tokens and may see only {n_visible} of them. If the "
+            "mask writes 0.0 instead of −∞, how much of its weight goes to the future?",
             right=f"{first:.0%}",
             wrong=tuple(
                 dict.fromkeys(
                     guess for guess in ("0%", f"{1 / n:.0%}", "50%") if guess != f"{first:.0%}"
                 )
             ),
-            because=f"{n - n_visible} forbidden keys get exp(0) = 1 each; the allowed one gets "
-            f"exp({nine.values[0, 0]:.4f}). Leaked: {first:.4f}.",
+            because=f"Each of the {n - n_visible} forbidden keys gets exp(0) = 1, and the allowed "
+            f"one gets exp({nine.values[0, 0]:.4f}). So {first:.4f} of the weight leaks.",
         ),
         Question(
-            ask="A ninth token comes after eight others. What happens to the first eight rows of "
-            "causal weights?",
+            ask="A ninth token is added to eight others. What happens to the first eight rows of "
+            "the causal weights?",
             right=unchanged if change == 0.0 else shrink,
-            wrong=(shrink if change == 0.0 else unchanged, "only the last one changes"),
-            because=f"Largest change with the mask: {change:.4f}; without it: "
-            f"{unmasked_change:.4f}.",
+            wrong=(shrink if change == 0.0 else unchanged, "Only the eighth row changes"),
+            because=f"With the mask the largest change is {change:.4f}. Without it, the largest "
+            f"change is {unmasked_change:.4f}.",
         ),
         Question(
-            ask=f"Dropout with p = 0.5 keeps a cell of {before:.4f}. What does it hold then?",
+            ask=f"Dropout with p = 0.5 keeps a cell with value {before:.4f}. What's its new value?",
             right=f"{after:.4f}",
             wrong=tuple(
                 guess
                 for guess in (f"{before:.4f}", f"{before / 2:.4f}", "1.0000")
                 if guess != f"{after:.4f}"
             ),
-            because=f"{before:.4f} / (1 − 0.5) = {after:.4f}: kept cells make up for the dropped.",
+            because=f"{before:.4f} / (1 − 0.5) = {after:.4f}. The kept cells make up for the "
+            "dropped ones.",
         ),
     ]
 

@@ -1,4 +1,4 @@
-"""Masking and dropout: how the future is hidden, and what dropping weights leaves unchanged."""
+"""Masking and dropout: hiding the future, and dropping weights at random."""
 
 import streamlit as st
 
@@ -9,8 +9,9 @@ from ui.widgets.quiz import quiz
 
 st.title("Masking and dropout")
 st.markdown(
-    "A text model learns to guess the next token, so no token may see the ones that come after it. "
-    "Minus infinity hides them completely; a number that is not low enough leaks."
+    "A text model learns to predict the next token, so no token may see the ones that come after "
+    "it. A score of **−∞** hides them completely. With any other number, some of the future can "
+    "leak through."
 )
 
 
@@ -28,12 +29,12 @@ if scores is not None:
     show_all(scores)
     with st.expander("How to read this"):
         st.markdown(
-            "- **Rows** ask, **columns** are asked. exp(−∞) is exactly 0, so a forbidden key gets "
-            "nothing and the rest still sums to 1.\n"
-            "- **Zeroing afterwards** breaks the sums; dividing repairs them, because the common "
-            "denominator cancels.\n"
-            "- **0.0 is a score** like any other: exp(0) = 1. It hides nothing.\n"
-            "- **Dropout** acts only in training. A single row no longer sums to 1, but the "
-            "average of n draws nears the undropped weights as 1/√n."
+            "- **Rows** are queries and **columns** are keys. exp(−∞) is exactly 0, so a forbidden "
+            "key gets no weight, and the other weights still sum to 1.\n"
+            "- If you set weights to 0 **after the softmax**, a row no longer sums to 1. Dividing "
+            "the row by its sum fixes that, because the common denominator cancels.\n"
+            "- **0.0 is a score** like any other. Since exp(0) = 1, it doesn't hide anything.\n"
+            "- **Dropout** is used only in training. Afterwards a row no longer sums to 1. But the "
+            "average of n draws approaches the original weights, and the error shrinks like 1/√n."
         )
 quiz("masking", numbers.questions)

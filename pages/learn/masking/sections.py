@@ -1,4 +1,4 @@
-"""The sections of the page "Masking and dropout"."""
+"""Sections of the page "Masking and dropout"."""
 
 from collections.abc import Sequence
 
@@ -31,9 +31,15 @@ MASKING, ATTEND = (
 
 
 def chosen_scores(kind: str) -> numbers.Scores | None:
-    """The scores that the page masks; None, after a message, where there are none."""
+    """The chosen scores, or None after a message if there aren't any."""
     if kind in (SIX, NINE):
         unused_text_note("a lecture's own tokens", "under “my sentence”")
+        if kind == NINE:
+            st.markdown(
+                ":small[The lectures made up these vectors. The first six tokens reuse the vectors "
+                "of the six-token example “Your journey starts with one step”, so their scores are "
+                "the same.]"
+            )
         return numbers.example("journey" if kind == SIX else "boy")
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -47,23 +53,23 @@ def chosen_scores(kind: str) -> numbers.Scores | None:
         messages.problem(error)
         return None
     first = controls.window(
-        "masking_first", len(scores.labels), MAX_SMALL_TOKENS, "as if they were the whole text"
+        "masking_first", len(scores.labels), MAX_SMALL_TOKENS, "treated as the whole text"
     )
     return scores.part(first, MAX_SMALL_TOKENS)
 
 
 def next_token(count: int) -> None:
-    """Show one token more; after the last token, begin with the first again."""
+    """Show one more token; after the last one, start over."""
     st.session_state["masking_tokens"] = st.session_state["masking_tokens"] % count + 1
 
 
 def redraw() -> None:
-    """Draw again, with the next seed."""
+    """Draw again with the next seed."""
     st.session_state["masking_seed"] = (st.session_state["masking_seed"] + 1.0) % (MAX_SEED + 1)
 
 
 def show_all(scores: numbers.Scores) -> None:
-    """Show the growing triangle, and the chosen part of the page below it."""
+    """Show the growing triangle and the chosen section below it."""
     labels, count = scores.labels, len(scores.labels)
     if st.session_state.get("masking_tokens", 1) > count:
         st.session_state["masking_tokens"] = count
@@ -76,14 +82,15 @@ def show_all(scores: numbers.Scores) -> None:
             key="masking_tokens",
             disabled=count == 1,
         )
-        st.button("Next token", on_click=next_token, args=(count,), key="masking_next")
+        st.button("Add next token", on_click=next_token, args=(count,), key="masking_next")
     triangle, words = st.columns(2, gap="large")
     with triangle, st.container(height=24 * count + 130, border=False):
         tensors([numbers.growing(scores, so_far)], key="masking_triangle")
     with words:
-        plain_table(numbers.sight(labels), "Who may see what", most=tables.height_of(count))
+        plain_table(numbers.sight(labels), "Visible tokens", most=tables.height_of(count))
         st.text(
-            f"“{isolated(labels[so_far - 1])}” arrives and may see {numbers.positions(so_far)}."
+            f"“{isolated(labels[so_far - 1])}” is the newest token and may see "
+            f"{numbers.positions(so_far)}."
         )
 
     shown = parts("masking_part", (ORDERS, LEAK, DROPOUT))
@@ -96,11 +103,12 @@ def show_all(scores: numbers.Scores) -> None:
 
 
 def two_orders(scores: numbers.Scores) -> None:
-    """Show that hiding after the softmax and dividing equals hiding before it."""
+    """Show that masking before or after the softmax gives the same weights."""
     st.subheader(ORDERS)
     st.markdown(
-        "Softmax first, then hide and divide; or hide first, then softmax. Models hide first: the "
-        "softmax divides once, and no row has to be mended."
+        "You can apply the softmax first, set the future to 0 and divide each row by its sum. Or "
+        "you can set the future to −∞ first and then apply the softmax. Models mask first, because "
+        "then every row already sums to 1."
     )
     labels, masked = scores.labels, numbers.ways(scores)
     panels = (
@@ -110,28 +118,28 @@ def two_orders(scores: numbers.Scores) -> None:
         numbers.square("−∞ before the softmax", masked.before, labels),
     )
     tensors(panels, key="masking_orders")
-    st.metric("Largest difference of the last two", written(masked.difference, ".1e"))
-    with st.expander("The sums of the rows, and the code"):
+    st.metric("Largest difference between the last two", written(masked.difference, ".1e"))
+    with st.expander("Row sums and the code"):
         st.dataframe(numbers.sums(masked, labels), hide_index=True)
         source.step(MASKING, "renormalise", "normalized")
         source.step(ATTEND, "mask_scores", "masked")
 
 
 def another_number(scores: numbers.Scores) -> None:
-    """Show what forbidden keys get where another number than minus infinity is written."""
+    """Show the weights of forbidden keys if their scores are finite."""
     st.subheader(LEAK)
     st.markdown(
-        "On paper only exp(−∞) is zero: with a number instead, every forbidden key gets a share. "
-        "Of a very low number, such as the −10⁹ in much code, the share is so small that float32 "
-        "rounds it to zero."
+        "Only exp(−∞) is exactly zero. With any other number, each forbidden key still gets a "
+        "share of the attention. Much code uses a very low number such as −10⁹ instead, which "
+        "works because float32 rounds the tiny share to zero."
     )
-    fill = linked(
-        st.select_slider, "Write this into forbidden scores", FILLS, "0", key="masking_fill"
-    )
+    fill = linked(st.select_slider, "Value of forbidden scores", FILLS, "0", key="masking_fill")
     labels, masked = scores.labels, numbers.ways(scores, float(fill))
     tensors(
         [
-            numbers.square("scores, filled", masked.filled_scores, labels, quantity="scores"),
+            numbers.square(
+                "scores with this value", masked.filled_scores, labels, quantity="scores"
+            ),
             numbers.square("weights", masked.filled, labels),
             Panel(
                 "leaked",
@@ -144,33 +152,34 @@ def another_number(scores: numbers.Scores) -> None:
         ],
         key="masking_leak",
     )
-    st.metric("Weight given to the future, all rows", written(float(masked.leaked.sum()), ".4g"))
+    st.metric("Weight on future tokens, all rows", written(float(masked.leaked.sum()), ".4g"))
     table = numbers.leaks(masked, labels)
-    with st.expander("The leak as a table"):
+    with st.expander("Leaked weight by query"):
         st.dataframe(table, hide_index=True)
         tables.download("Download (CSV)", table, "leak.csv", key="masking_csv")
 
 
 def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
-    """Show dropout on the masked weights, or on the article's matrix of random numbers."""
+    """Show dropout on the masked weights or on a random matrix."""
     st.subheader(DROPOUT)
     st.markdown(
-        "A network in training comes to rely on a few strong weights, as a team relies on its one "
-        "expert. Dropout sends some home at every step, at random, so that the others learn too. "
-        "By chance a row may lose all its weights: its token then takes nothing from any other."
+        "A network in training tends to rely on a few strong weights, like a team that relies on "
+        "its one star player. Dropout benches a few random players at every step, so the rest of "
+        "the team learns to play. A row can even lose all its weights by chance, and then its "
+        "token gets no information from the others."
     )
     left, middle, right, button = st.columns([3, 2, 1, 1], vertical_alignment="bottom")
     with left:
         matrix = linked(
             st.segmented_control,
-            "Drop from",
+            "Apply dropout to",
             [WEIGHTS, MATRIX],
             default=MATRIX,
             required=True,
             key="masking_what",
         )
     with middle:
-        p = linked(st.slider, "Probability p", 0.1, 0.9, 0.5, 0.1, key="masking_p")
+        p = linked(st.slider, "Dropout probability p", 0.1, 0.9, 0.5, 0.1, key="masking_p")
     with right:
         seed = controls.seed("Seed", "masking_seed", 123)
     button.button("Draw again", on_click=redraw, key="masking_redraw")
@@ -184,25 +193,27 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
             Panel("before", dropped.before.numpy(), axes, names, keys, quantity=quantity),
             Panel("kept (1) or dropped (0)", dropped.kept.numpy(), axes, names, keys),
             Panel("after", dropped.after.numpy(), axes, names, keys, quantity=quantity),
-            Panel("sums of the rows", dropped.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
+            Panel("row sums", dropped.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
         ],
         key="masking_dropped",
     )
-    there = dropped.before != 0  # what the mask forbids was 0 before
+    there = dropped.before != 0  # masked weights were already 0
     kept = int(dropped.kept[there].sum())
     what = "weights" if matrix == WEIGHTS else "numbers"
     st.markdown(
-        f"Kept **{kept}** of {int(there.sum())} {what}, times **{written(1 / (1 - p), '.4g')}**."
+        f"Dropout kept **{kept}** of {int(there.sum())} {what} and multiplied them by "
+        f"**{written(1 / (1 - p), '.4g')}**."
     )
     source.step("pages/learn/masking/experiment/dropout_draws.py", "drop", "after dropout")
 
-    st.subheader("Many draws average out")
+    st.subheader("The average of many draws")
     st.markdown(
-        "Each draw keeps other cells. Scaled by 1/(1 − p), the average of many draws is the matrix "
-        "without dropout, so nothing is scaled when the trained model runs."
+        "Each draw keeps different cells. Because the kept cells are multiplied by 1/(1 − p), the "
+        "average of many draws equals the matrix without dropout. So the trained model can simply "
+        "run without dropout, and nothing has to be rescaled."
     )
     table = numbers.average(dropped.before.numpy(), p, seed)
     show(charts.convergence, table, key="masking_chart")
-    with st.expander("The numbers of the chart"):
+    with st.expander("Chart data"):
         st.dataframe(table, hide_index=True)
         tables.download("Download (CSV)", table, "dropout.csv", key="masking_draws_csv")

@@ -1,4 +1,4 @@
-"""The charts of the page "Position"."""
+"""Charts of the page "Position"."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import pandas as pd
 from pages.learn.position.turned import CIRCLE, KEY, MAX_DISTANCE, QUERY
 from ui.charts.style import GREY, INK, KEYS, POSITIONS, QUERIES, SERIES
 
-# A dash for each line, where lines lie on each other.
+# Dash patterns, because lines may overlap.
 _DASHES = [[1, 0], [7, 4], [2, 4], [10, 3, 2, 3], [4, 2]]
 
 
 def products_chart(table: pd.DataFrame, distance: int) -> alt.TopLevelMixin:
-    """Dot products of three positions with all others, over the distance; one distance is marked.
+    """Dot products of three positions with all others, by distance.
 
-    table: columns `from`, `distance`, `product`.
+    table: columns `from`, `distance`, `product`. distance: the one to mark.
     """
     base = alt.Chart().encode(
         alt.X(
             "distance:Q",
-            title="distance from it to the other position",
+            title="distance to the other position",
             scale=alt.Scale(nice=False),
         ),
         *_lines("from", list(table["from"].unique())),
@@ -31,7 +31,7 @@ def products_chart(table: pd.DataFrame, distance: int) -> alt.TopLevelMixin:
         ],
     )
     return alt.layer(
-        _rule("distance", distance, "distance from it to the other position"),
+        _rule("distance", distance, "distance to the other position"),
         base.mark_line().encode(alt.Y("product:Q", title="dot product of the two vectors")),
         data=table,
         height=340,
@@ -39,15 +39,15 @@ def products_chart(table: pd.DataFrame, distance: int) -> alt.TopLevelMixin:
 
 
 def cosines_chart(table: pd.DataFrame, title: str) -> alt.TopLevelMixin:
-    """Cosines by distance: the mean of all pairs, and a band from the least to the largest.
+    """Cosines by distance: the mean of all pairs, and their range as a band.
 
-    table: columns `table`, `distance`, `mean`, `low`, `high`. title: that of the learned table.
+    table: columns `table`, `distance`, `mean`, `low`, `high`. title: of the learned table.
     """
     names = [title, *(name for name in table["table"].unique() if name != title)]
     base = alt.Chart().encode(
         alt.X(
             "distance:Q",
-            title="distance of the two positions",
+            title="distance between the two positions",
             axis=alt.Axis(tickMinStep=1),
             scale=alt.Scale(nice=False),
         ),
@@ -78,7 +78,7 @@ def _cosine(field: str) -> alt.Y:
 
 
 def arrows_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """Some pairs of numbers as arrows in circles: the query's and the key's, where they are turned.
+    """Pairs of numbers as arrows in circles, one arrow for the query, one for the key.
 
     table: columns `pair`, `what`, `x`, `y`, `order`, `length`, `angle`.
     """
@@ -94,7 +94,7 @@ def arrows_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         legend=alt.Legend(orient="top", symbolType="square", symbolOpacity=1),
     )
     told = [
-        alt.Tooltip("what:N", title="of the"),
+        alt.Tooltip("what:N", title="vector"),
         alt.Tooltip("length:Q", title="length", format=".3f"),
         alt.Tooltip("angle:Q", title="degrees", format=".1f"),
     ]
@@ -116,9 +116,9 @@ def arrows_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
 
 
 def score_chart(table: pd.DataFrame, distance: int) -> alt.TopLevelMixin:
-    """The score over the distance, the key at the start and at another place; one is marked.
+    """The score by distance, with the key at two positions.
 
-    table: columns `key at`, `distance`, `score`.
+    table: columns `key at`, `distance`, `score`. distance: the one to mark.
     """
     title = "distance: tokens from the key to the query"
     base = alt.Chart().encode(
@@ -139,10 +139,10 @@ def score_chart(table: pd.DataFrame, distance: int) -> alt.TopLevelMixin:
 
 
 def reach_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """The last angle of each pair, in last angles of the training, a line for each scaling.
+    """Largest angle of each pair relative to training, one line per scaling.
 
-    table: columns `scaling`, `pair`, `times`, `turns`. The dashed line stands where pairs begin
-    that have not gone round once in the training.
+    table: columns `scaling`, `pair`, `times`, `turns`. Pairs to the right of the dashed line don't
+    complete a full turn in training.
     """
     title = "pair of numbers, from fast to slow"
     base = alt.Chart().encode(
@@ -153,15 +153,15 @@ def reach_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
         tooltip=[
             alt.Tooltip("scaling:N"),
             alt.Tooltip("pair:Q"),
-            alt.Tooltip("times:Q", title="times the largest of the training", format=".3f"),
-            alt.Tooltip("turns:Q", title="turns in the training", format=".3~r"),
+            alt.Tooltip("times:Q", title="× largest angle in training", format=".3f"),
+            alt.Tooltip("turns:Q", title="full turns in training", format=".3~r"),
         ],
     )
     n_fast = int((table.drop_duplicates("pair")["turns"] >= 1).sum())
     return alt.layer(
         _rule("pair", n_fast - 0.5, title),
         base.mark_line().encode(
-            alt.Y("times:Q", title="largest angle (1: of the training)"),
+            alt.Y("times:Q", title="largest angle (× largest in training)"),
         ),
         data=table,
         height=340,
@@ -171,7 +171,7 @@ def reach_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
 def slow_chart(
     table: pd.DataFrame, trained_length: int, low: float, high: float
 ) -> alt.TopLevelMixin:
-    """What slow pairs add to a score over the distance; the band is what the training showed.
+    """Contribution of slow pairs by distance; the band is the range in training.
 
     table: columns `scaling`, `distance`, `score`.
     """
@@ -193,9 +193,9 @@ def slow_chart(
     shown = alt.Chart(pd.DataFrame({"low": [low], "high": [high]})).mark_rect(
         color=POSITIONS, opacity=0.2
     )
-    y = alt.Y("score:Q", title="what the slow pairs add to the score")
+    y = alt.Y("score:Q", title="contribution of the slow pairs")
     return alt.layer(
-        shown.encode(alt.Y("low:Q", title="what the slow pairs add to the score"), alt.Y2("high")),
+        shown.encode(alt.Y("low:Q", title="contribution of the slow pairs"), alt.Y2("high")),
         _rule("distance", trained_length, title),
         base.mark_line(strokeWidth=2).encode(y),
         data=table,
@@ -204,7 +204,7 @@ def slow_chart(
 
 
 def _rule(field: str, value: float, title: str) -> alt.Chart:
-    """A dashed line across, at a chosen value."""
+    """A dashed vertical line at a chosen value."""
     rule = alt.Chart(pd.DataFrame({field: [value]}))
     return rule.mark_rule(strokeDash=[3, 3], color=INK, size=1.5).encode(
         alt.X(field, type="quantitative", title=title)
@@ -212,7 +212,7 @@ def _rule(field: str, value: float, title: str) -> alt.Chart:
 
 
 def _lines(field: str, names: list[str], columns: int = 3) -> tuple[alt.Color, alt.StrokeDash]:
-    """A colour and a dash for each of some lines, which may lie on each other."""
+    """A color and a dash pattern for each line, because lines may overlap."""
     legend = alt.Legend(
         orient="top", columns=columns, symbolType="stroke", symbolStrokeWidth=3, symbolSize=300
     )

@@ -1,4 +1,4 @@
-"""Tables of positions, of 2017 and of a model: how alike two of their rows are, by distance."""
+"""Sinusoidal and learned position tables, with similarity by distance."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from serving.cache import cached
 
 SINUSOIDS = "sinusoids"
 WIDTHS = (8, 16, 32, 64, 128)
-N_SINUSOIDS = 32  # positions that are drawn
-COUNTS = (16, 32, 64, 128)  # positions of a learned table that are compared
+N_SINUSOIDS = 32  # positions drawn
+COUNTS = (16, 32, 64, 128)  # positions compared in a learned table
 
 
 @dataclass(frozen=True)
 class Sinusoids:
-    """The table (N, C), the dot products of its rows (N, N), and one row a distance.
+    """The sinusoidal table (N, C) and the dot products of its rows (N, N).
 
     by_distance: columns `distance`, `mean`, `low`, `high` over all pairs of positions.
     """
@@ -29,16 +29,16 @@ class Sinusoids:
 
     @property
     def spread(self) -> float:
-        """How far two pairs of positions at one distance differ at most."""
+        """The largest difference between pairs at the same distance."""
         return _spread(self.by_distance)
 
 
 @dataclass(frozen=True)
 class LearnedPositions:
-    """A model's own table: the cosines of its first rows (N, N), and one row a distance.
+    """Cosines (N, N) of the first rows of a model's position table.
 
-    by_distance: columns `table` (its title, or `SINUSOIDS` of the same width), `distance`, `mean`,
-    `low`, `high`. shape: of the whole table, (positions, C).
+    by_distance: columns `table` (the model's title, or `SINUSOIDS` of the same width), `distance`,
+    `mean`, `low`, `high`. shape: of the whole table, (positions, C).
     """
 
     cosines: np.ndarray
@@ -47,20 +47,20 @@ class LearnedPositions:
 
     @property
     def means(self) -> list[float]:
-        """The mean cosines of the learned rows at all distances from 0 on."""
+        """Mean cosines of the learned rows, by distance starting at 0."""
         own = self.by_distance[self.by_distance["table"] != SINUSOIDS]
         means: list[float] = own["mean"].tolist()
         return means
 
     @property
     def spread(self) -> float:
-        """How far two pairs of positions at one distance differ at most."""
+        """The largest difference between pairs at the same distance."""
         return _spread(self.by_distance[self.by_distance["table"] != SINUSOIDS])
 
 
 @cached(key=lambda width: width)
 def sinusoids(width: int) -> Sinusoids:
-    """The position vectors of 2017 with so many columns."""
+    """The sinusoidal position vectors of 2017 with `width` columns."""
     from attention_core.model.original_transformer import sinusoids as of_2017
     from pages.learn.position.experiment.distances import dot_products
 
@@ -70,7 +70,10 @@ def sinusoids(width: int) -> Sinusoids:
 
 
 def seen_from(found: Sinusoids, position: int) -> pd.DataFrame:
-    """Dot products of three positions with all others: `from`, `distance` (signed), `product`."""
+    """Dot products of three positions with all others.
+
+    Columns: `from`, `distance` (signed) and `product`.
+    """
     rows = []
     for start in sorted({0, position, N_SINUSOIDS - 1}):
         for other in range(N_SINUSOIDS):
@@ -86,9 +89,9 @@ def _key(name: str, count: int) -> tuple[object, ...]:
 
 @cached(key=_key)
 def learned(name: str, count: int) -> LearnedPositions:
-    """The first `count` rows of the table of positions that a model has learned.
+    """The first `count` rows of a model's learned position table.
 
-    Raises: ValueError for a model without such a table, and what loading a model raises.
+    Raises: ValueError for a model without such a table. Other errors: as in loading a model.
     """
     from attention_core.model.original_transformer import sinusoids as of_2017
     from pages.learn.position.experiment.distances import cosines
@@ -96,7 +99,9 @@ def learned(name: str, count: int) -> LearnedPositions:
     model = models.get(name)
     table = model.core.positions
     if table is None:
-        raise ValueError(f"{model.spec.title} has no table of positions: it has turned ones.")
+        raise ValueError(
+            f"{model.spec.title} has no position table because it uses rotary positions."
+        )
     rows = table[:count].detach().float().cpu()
     own = cosines(rows)
     of_sinusoids = cosines(of_2017(len(rows), rows.shape[1] // 2 * 2))

@@ -1,4 +1,4 @@
-"""Beyond the trained length: how far the pairs turn, what the slow ones add, every scaling."""
+"""Data for texts beyond the trained length, with and without scaling."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FACTORS = (2, 4, 8, 16)
-N_DISTANCES = 120  # points of a curve
-MOST_TRAINED_DISTANCES = 8192  # at which the range within the trained length is looked for
-# Of the random core that decodes with a cache: tokens, trained and in all.
+N_DISTANCES = 120  # points per curve
+MOST_TRAINED_DISTANCES = 8192  # sampled to find the range within the trained length
+# Sizes for the test of the KV cache: trained length, and text length as a multiple of it.
 SMALL_TRAINED, SMALL_FACTOR = 8, 3
 
 
 @dataclass(frozen=True)
 class SlowPairs:
-    """What the slow pairs of a query and a key add to their score, in and beyond the training.
+    """Contribution of the slow pairs to a score, within and beyond the trained length.
 
-    curves: columns `scaling`, `distance`, `score`. low, high: the range without a scaling within
-    the trained length. plain_outside, scaled_outside: how far the curve leaves that range without a
-    scaling and with it.
+    curves: columns `scaling`, `distance`, `score`. low, high: range within the trained length,
+    without scaling. plain_outside, scaled_outside: how far the curve leaves that range, without
+    and with scaling.
     """
 
     curves: pd.DataFrame
@@ -39,7 +39,7 @@ class SlowPairs:
 
 
 def classes() -> dict[str, str]:
-    """The class of the core for every scaling, by the name on the page."""
+    """Class names of all scalings, by their names on the page."""
     from pages.learn.position.experiment.longer import scalings
 
     found = scalings(2.0, 1).items()
@@ -47,7 +47,10 @@ def classes() -> dict[str, str]:
 
 
 def reach(found: Vectors, factor: int) -> pd.DataFrame:
-    """Each pair's last angle over the last of the training: `scaling`, `pair`, `times`, `turns`."""
+    """Largest angle of each pair, relative to training, for every scaling.
+
+    Columns: `scaling`, `pair`, `times` (relative angle) and `turns` (full turns in training).
+    """
     from pages.learn.position.experiment import longer
 
     length, theta, size = found.trained_length, found.theta, found.head_size
@@ -64,7 +67,7 @@ def reach(found: Vectors, factor: int) -> pd.DataFrame:
 
 
 def slow_pairs(found: Vectors, factor: int, chosen: str) -> SlowPairs:
-    """The curves without a scaling and with the chosen one, up to `factor` trained lengths."""
+    """Curves without and with the chosen scaling, up to `factor` trained lengths."""
     import torch
 
     from pages.learn.position.experiment import longer
@@ -79,7 +82,7 @@ def slow_pairs(found: Vectors, factor: int, chosen: str) -> SlowPairs:
         return added * found.scale
 
     plain, scaled = (scores(distances, name) for name in (longer.PLAIN, chosen))
-    # on distances of its own, so that the range does not depend on how far the curves go
+    # separate distances, so that the range doesn't depend on the length of the curves
     within = torch.linspace(0, length - 1, min(length, MOST_TRAINED_DISTANCES)).long()
     trained = scores(within, longer.PLAIN)
     low, high = float(trained.min()), float(trained.max())
@@ -97,7 +100,7 @@ def slow_pairs(found: Vectors, factor: int, chosen: str) -> SlowPairs:
 
 @cached(key=lambda size, theta, length, factor: (size, theta, length, factor))
 def every_scaling(size: int, theta: float, length: int, factor: int) -> pd.DataFrame:
-    """One row a scaling: its fastest and slowest pair, transformers beside it, and a cache."""
+    """One row per scaling: pair speeds, transformers' values, and a cache test."""
     from pages.learn.position.experiment import longer
     from pretrained.rotary_reference import reference_frequencies
 
@@ -113,8 +116,8 @@ def every_scaling(size: int, theta: float, length: int, factor: int) -> pd.DataF
                 "fastest pair ÷": float(plain[0] / ours[0]),
                 "slowest pair ÷": float(plain[-1] / ours[-1]),
                 "cosines ×": cosine_factor,
-                "from transformers": float((ours / theirs - 1).abs().max()),
-                "with a cache": _cache_difference(name),
+                "difference from transformers": float((ours / theirs - 1).abs().max()),
+                "difference with a cache": _cache_difference(name),
             }
         )
     return pd.DataFrame(rows)
@@ -122,7 +125,7 @@ def every_scaling(size: int, theta: float, length: int, factor: int) -> pd.DataF
 
 @cached(key=lambda name: name)
 def _cache_difference(name: str) -> float:
-    """How far steps with a cache are from one pass, with a scaling of a small random core."""
+    """Logit difference between cached steps and one pass of a small random model."""
     import torch
 
     from pages.learn.position.experiment import longer

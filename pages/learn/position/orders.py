@@ -1,4 +1,4 @@
-"""The same tokens in two orders: what attention makes of them without positions and with them."""
+"""Attention on the same tokens in two orders, with and without positions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 REVERSED, ROTATED, SHUFFLED = "reversed", "rotated", "shuffled"
 ORDERS = (REVERSED, ROTATED, SHUFFLED)
 WITHOUT, WITH = "without positions", "with positions"
-NUMBERS = 8  # of each output that are drawn
+NUMBERS = 8  # numbers drawn per output vector
 
 
 @dataclass(frozen=True)
 class TwoOrders:
-    """The outputs of a layer's attention for the tokens as they stand and in a new order.
+    """Attention outputs for the tokens in the original order and in a new one.
 
-    By `WITHOUT` and `WITH`: the two panels, the largest change of a number of a token's output, and
-    the largest number, to compare it with.
+    Keys are `WITHOUT` and `WITH`. panels: both outputs. changes: the largest change in a token's
+    output. largest: the largest number, for comparison.
     """
 
     panels: dict[str, tuple[Panel, Panel]]
@@ -37,15 +37,15 @@ class TwoOrders:
 
 
 def n_tokens(name: str, text: str) -> int:
-    """How many tokens the model makes of the text.
+    """Count the model's tokens of a text.
 
-    Raises: OverLimit for too many tokens, InvalidInput for fewer than two, and whatever loading a
-    model raises.
+    Raises: OverLimit for too many tokens, InvalidInput for fewer than two. Other errors: as in
+    loading a model.
     """
     tokens = prepare(models.get(name), text, MAX_LESSON_TOKENS, "this page").tokens
     if len(tokens) - sum(tokens.special) < 2:
         raise InvalidInput(
-            "These are fewer than two tokens, which have no other order: type more words."
+            "This text has fewer than two tokens, so it can't be reordered. Please type more words."
         )
     return len(tokens)
 
@@ -56,9 +56,11 @@ def _key(name: str, text: str, first: int, how: str) -> tuple[object, ...]:
 
 @cached(key=_key)
 def two_orders(name: str, text: str, first: int, how: str) -> TwoOrders:
-    """The first layer's attention on at most `MAX_SMALL_TOKENS` of the tokens, from `first` on.
+    """Run the first layer's attention on a window of the text in two orders.
 
-    A token that the tokenizer added ([CLS], [SEP]) keeps its place. Errors as of `n_tokens`.
+    The window has up to `MAX_SMALL_TOKENS` tokens, starting at `first`.
+
+    Tokens that the tokenizer added ([CLS], [SEP]) keep their positions. Errors: as in `n_tokens`.
     """
     import torch
 
@@ -79,19 +81,19 @@ def two_orders(name: str, text: str, first: int, how: str) -> TwoOrders:
         for how_given, given in ((WITHOUT, False), (WITH, True)):
             found = in_two_orders(model.core, ids, order, positions=given)
             as_typed = torch.empty_like(found.function_first)
-            as_typed[order] = found.function_first  # back to the order of the text
+            as_typed[order] = found.function_first  # back to the original order
             panels[how_given] = (
-                _panel("in your order", as_typed, labels, range(len(labels))),
-                _panel("in the new order", found.order_first, labels, order),
+                _panel("original order", as_typed, labels, range(len(labels))),
+                _panel("new order", found.order_first, labels, order),
             )
             changes[how_given], largest[how_given] = found.difference, found.largest
     return TwoOrders(panels, changes, largest)
 
 
 def _panel(name: str, outputs: Tensor, labels: Sequence[str], order: Sequence[int]) -> Panel:
-    """The first numbers of outputs (T, C), a column a token.
+    """The first numbers of outputs (T, C), with one column per token.
 
-    A number lights up in both orders.
+    Cells have identities, so the page can highlight the same number in both panels.
     """
     values = outputs[:, :NUMBERS].float().cpu().numpy().T  # (numbers, T)
     cells = np.arange(len(values), dtype="<i4")[:, None] + np.array(order, "<i4") * NUMBERS

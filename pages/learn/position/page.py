@@ -1,4 +1,4 @@
-"""Position: attention does not see the order of its tokens; three ways to tell it."""
+"""Position: attention ignores word order, and three ways to fix that."""
 
 import streamlit as st
 
@@ -21,8 +21,8 @@ DOG = "dog bites man"
 
 st.title("Position")
 st.markdown(
-    "Attention compares every two tokens and does not ask where they stand: “dog bites man” and "
-    "“man bites dog” are the same to it. A model has to be **told the positions**."
+    "Attention doesn't know the order of the words: “dog bites man” and “man bites dog” are the "
+    "same to it. So a model needs **position information**."
 )
 
 entry, text = None, DOG
@@ -37,13 +37,13 @@ else:
     with right:
         entry = controls.model("position_model", None, prefer="encoder")
     with right, settings():
-        how = linked(st.radio, "The new order of the tokens", orders.ORDERS, key="position_order")
+        how = linked(st.radio, "New order of the tokens", orders.ORDERS, key="position_order")
         of_window = st.container()
     try:
         with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
             n_tokens = orders.n_tokens(entry.spec.name, text)
         with of_window:
-            as_what = "the first of them at position 0"
+            as_what = "with the first of them at position 0"
             first = controls.window("position_first", n_tokens, MAX_SMALL_TOKENS, as_what)
         found = orders.two_orders(entry.spec.name, text, first, how)
     except models.LOAD_ERRORS as error:
@@ -63,10 +63,11 @@ else:
             tensors(found.panels[given], key="position_orders")
         with right:
             st.markdown(
-                "This is what attention in layer 0 hands each token; every token sees all others. "
-                "**Without positions** a token gets the same in both orders, but for rounding: the "
-                f"largest change is {written(found.changes[orders.WITHOUT], '.1e')}. **With "
-                f"positions** it is {written(found.changes[orders.WITH], '.2g')}, of numbers up to "
+                "Each column shows one token's attention output in layer 0. **Without positions** "
+                "the new order changes it by at most "
+                f"{written(found.changes[orders.WITHOUT], '.1e')}, which is rounding. **With "
+                f"positions** it changes by up to {written(found.changes[orders.WITH], '.2g')}, "
+                "and the largest number in the whole output is "
                 f"{written(found.largest[orders.WITH], '.2g')}."
             )
             with st.expander("The code"):

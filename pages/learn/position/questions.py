@@ -1,4 +1,4 @@
-"""The questions of the page "Position", answered by the core."""
+"""Quiz questions of the page "Position"."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ui.widgets.questions import Question, nearest
 
 @cached(key=lambda: "questions")
 def questions() -> list[Question]:
-    """Three questions; what is right is computed by the functions of the page."""
+    """Three questions whose answers are computed by the functions of the page."""
     return [_order(), _same_product(), _fast_pair()]
 
 
@@ -24,16 +24,16 @@ def _order() -> Question:
     changed = in_two_orders(model, torch.arange(3), [2, 1, 0], positions=False)
     share = changed.difference / changed.largest
     right, wrong = nearest(
-        share, {"the same vector": 0.0, "about half of it": 0.5, "quite another vector": 1.0}
+        share, {"The same vector": 0.0, "About half of it": 0.5, "A very different vector": 1.0}
     )
     return Question(
-        ask="A layer without a mask and without positions reads “dog bites man”, then “man bites "
-        "dog”. What does it hand to “dog” the second time?",
+        ask="A layer without a mask and without positions reads “dog bites man” and then “man "
+        "bites dog”. What's its output for “dog” the second time?",
         right=right,
         wrong=wrong,
-        because="Of a random core the largest change is "
-        f"{written(changed.difference, '.1e')}, of numbers up to {changed.largest:.2f}: the same "
-        "keys and values, added up in another order.",
+        because="The layer adds up the same keys and values, just in a different order. In a small "
+        f"random model the largest change is {written(changed.difference, '.1e')}, while the "
+        f"numbers go up to {changed.largest:.2f}.",
     )
 
 
@@ -43,13 +43,12 @@ def _same_product() -> Question:
     pairs = {"20 and 25": (20, 25), "3 and 9": (3, 9), "6 and 16": (6, 16)}
     right, wrong = nearest(asked, {name: float(products[pair]) for name, pair in pairs.items()})
     return Question(
-        ask="Take the sinusoids of 64 columns at positions 3 and 8, and their dot product. Which "
-        "two other positions have the same one?",
+        ask="Take the dot product of the sinusoidal vectors (64 columns) at positions 3 and 8. "
+        "Which two other positions have the same dot product?",
         right=right,
         wrong=wrong,
-        because=f"{asked:.4f}, and "
-        + ", ".join(f"{name}: {products[pair]:.4f}" for name, pair in pairs.items())
-        + ". Only the distance counts.",
+        because=f"Only the distance matters. Positions 3 and 8 give {asked:.4f}. "
+        + " ".join(f"Positions {name} give {products[pair]:.4f}." for name, pair in pairs.items()),
     )
 
 
@@ -67,13 +66,15 @@ def _fast_pair() -> Question:
         for scaling in (None, all_scalings[YARN], all_scalings[LINEAR])
     )
     fast, slow = (float(plain[pair] / yarn[pair]) for pair in (0, -1))
-    right, wrong = nearest(fast, {"not at all": 1.0, "2 times": 2.0, "4 times": 4.0})
+    right, wrong = nearest(
+        fast, {"Not at all": 1.0, "By a factor of 2": 2.0, "By a factor of 4": 4.0}
+    )
     return Question(
-        ask="YaRN makes room for texts of 4 trained lengths. By how much does it slow the "
-        "fastest pair down?",
+        ask="YaRN extends a model to texts 4 times as long as in training. By how much does it "
+        "slow down the fastest pair?",
         right=right,
         wrong=wrong,
-        because=f"It is divided by {fast:.2f}, the slowest by {slow:.2f}; linear scaling divides "
-        f"both by {float(plain[0] / linear[0]):.2f}. The fastest pair tells neighbours apart, and "
-        "has shown training all of its angles.",
+        because=f"YaRN divides the speed of the fastest pair by {fast:.2f} and that of the slowest "
+        f"by {slow:.2f}. Linear scaling divides both by {float(plain[0] / linear[0]):.2f}. The "
+        "fastest pair distinguishes neighbors, and the model has seen all its angles in training.",
     )

@@ -1,4 +1,4 @@
-"""The parts of the page "Position": sinusoids, learned tables, rotations, longer texts."""
+"""Sections of the page "Position": sinusoids, learned, rotary, longer texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ui.widgets.settings import settings
 
 SINUSOIDS, LEARNED, ROTARY = "Sinusoids", "Learned", "Rotary"
 LONGER = "Beyond the trained length"
-MAP_HEIGHT = 384  # pixels of all rows of a map together
+MAP_HEIGHT = 384  # height of a map, in pixels
 LEARNED_KINDS, ROTARY_KINDS = ("gpt2", "bert"), ("llama",)
 TABLE_OF_2017 = "attention_core/model/original_transformer.py"
 DISTANCES = "pages/learn/position/experiment/distances.py"
@@ -31,10 +31,10 @@ ROTATION, SCALING = "attention_core/positions/rotary.py", "attention_core/positi
 
 
 def show_sinusoids() -> None:
-    """The table of 2017 as a picture, and dot products of its rows."""
+    """Show the sinusoidal table of 2017 and the dot products of its rows."""
     st.markdown(
-        "The first Transformer (2017) adds sines and cosines of the position to each token's "
-        "vector: fast waves in the left columns, slow ones in the right."
+        "The original Transformer (2017) adds sines and cosines of the position to each token's "
+        "vector, with fast waves on the left and slow ones on the right."
     )
     with st.container(horizontal=True, gap="medium"):
         width = linked(
@@ -50,7 +50,7 @@ def show_sinusoids() -> None:
         picture = Map(
             found.table,
             [str(column) for column in range(width)],
-            "the vectors of the positions",
+            "position vectors",
             causal=False,
             scale=DivergingScale(1.0),
             row_labels=[str(row) for row in range(len(found.table))],
@@ -68,10 +68,10 @@ def show_sinusoids() -> None:
         )
         means = found.by_distance["mean"]
         st.markdown(
-            f"Positions that are {distance} apart have the dot product "
-            f"**{means[distance]:.4f}**, wherever they stand: pairs at one distance differ by at "
-            f"most {written(found.spread, '.1e')}. Over all distances it goes from "
-            f"{written(means.min(), '.2f')} to {written(means.max(), '.2f')}."
+            f"Any two positions that are {distance} apart have the dot product "
+            f"**{means[distance]:.4f}**, to within {written(found.spread, '.1e')}. Over all "
+            f"distances it ranges from {written(means.min(), '.2f')} to "
+            f"{written(means.max(), '.2f')}."
         )
         with st.expander("The code"):
             source.step(TABLE_OF_2017, "sinusoids", "angles", "sines and cosines")
@@ -79,18 +79,18 @@ def show_sinusoids() -> None:
 
 
 def show_learned(chosen: CatalogEntry | None) -> None:
-    """The table of positions that a model has learned, its rows compared by distance."""
+    """Show the position table that a model has learned, compared by distance."""
     entry = _fitting(chosen, LEARNED_KINDS, "encoder")
     if entry is None:
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return
     st.markdown(
-        f"GPT-2 and BERT learn a vector for each position. **{entry.spec.title}** does so too; "
-        "nothing tells it that position 5 stands beside position 6."
+        "GPT-2 and BERT learn a vector for each position, and so does "
+        f"**{entry.spec.title}**. Nobody told it that positions 5 and 6 are neighbors."
     )
     count = linked(
         st.select_slider,
-        "Positions compared",
+        "Number of positions",
         distances.COUNTS,
         64,
         key="position_count",
@@ -107,7 +107,7 @@ def show_learned(chosen: CatalogEntry | None) -> None:
         picture = Map(
             found.cosines,
             names,
-            "cosines of the learned vectors",
+            "cosines of learned position vectors",
             causal=False,
             scale=DivergingScale(1.0),
             value_name="cosine",
@@ -121,27 +121,27 @@ def show_learned(chosen: CatalogEntry | None) -> None:
         n_rows, width = found.shape
         means = found.means[1 : far + 1]
         steady = all(nearer >= farther for nearer, farther in pairwise(means))
-        bumps = "" if steady else ", with ups and downs between"
+        bumps = "" if steady else ", with ups and downs in between"
         st.markdown(
-            f"Neighbours have a mean cosine of **{written(means[0], '.2f')}** (1: the same "
-            f"direction), positions {far} apart **{written(means[-1], '.2f')}**{bumps}: "
-            "the order was learned. But pairs at one distance differ by up to "
-            f"{found.spread:.2f} (the band). "
-            f"The table has {n_rows} rows of {width} numbers: position {n_rows} has none."
+            f"Neighbors have a mean cosine of **{written(means[0], '.2f')}**, where 1 means the "
+            f"same direction. Positions {far} apart have **{written(means[-1], '.2f')}**{bumps}, "
+            "so the model learned the order. But pairs at the same distance differ by up to "
+            f"{found.spread:.2f} (the band). The table has {n_rows} rows of {width} numbers, so "
+            f"there's no vector for position {n_rows}."
         )
         with st.expander("The code"):
             source.step(DISTANCES, "cosines", "directions", "cosines")
 
 
 def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | None:
-    """A query and a key of a model with rotary positions; None, after a message, without any."""
+    """A query and a key of a model with rotary positions, or None after a message."""
     entry = _fitting(chosen, ROTARY_KINDS, "decoder")
     if entry is None:
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return None
     spec = entry.spec
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        said = st.container()
+        caption = st.container()
         with settings():
             choice = controls.head_of_text(entry, "position", text)
             of_pair = st.container()
@@ -151,7 +151,7 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
         with of_pair:
             query, key = choose_pair(run, choice, "position", ("Query token", "Key token"))
         of_query, of_key = (isolated(run.tokens.labels[place]) for place in (query, key))
-        said.text(f"The query of “{of_query}” and the key of “{of_key}” in {choice.title}:")
+        caption.text(f"The query of “{of_query}” and the key of “{of_key}” in {choice.title}:")
         return turned.vectors(run, choice.layer, choice.head, query, key)
     except models.LOAD_ERRORS as error:
         messages.problem(error)
@@ -159,16 +159,16 @@ def chosen_vectors(chosen: CatalogEntry | None, text: str) -> turned.Vectors | N
 
 
 def show_rotary(found: turned.Vectors) -> None:
-    """The query and the key turned to any place, and their score at any distance."""
+    """Show the rotated query and key, and their score at any distance."""
     st.markdown(
-        "Rotary positions (RoFormer, 2021) **turn** each pair of numbers of a query and a key (a "
-        "circle each) by an angle that grows with the position. Query and key turn alike, so only "
-        "their distance counts."
+        "Rotary positions (RoFormer, 2021) **rotate** each pair of numbers in a query or key (one "
+        "circle each) by an angle that grows with the position. Queries and keys rotate at the "
+        "same speed, so the score depends only on their distance."
     )
     left, right = st.columns([2, 3], gap="large")
     with left:
         place = linked(
-            st.select_slider, "Place of the key", turned.PLACES, 20, key="position_place"
+            st.select_slider, "Position of the key", turned.PLACES, 20, key="position_place"
         )
         distance = linked(st.slider, "Distance", 0, turned.MAX_DISTANCE, 1, key="position_distance")
         here = turned.at(found, place, distance)
@@ -178,13 +178,13 @@ def show_rotary(found: turned.Vectors) -> None:
         show(charts.score_chart, table, distance, key="position_scores")
         at_start = table[table["key at"] == "position 0"]["score"]
         st.markdown(
-            f"The score is **{written(here.score, '.3f')}** with the key at {place:,} and the "
-            f"query at {place + distance:,}. Move the place: the arrows turn, the score changes by "
-            f"at most {written(here.change, '.1e')} up to position {here.farthest:,} (rounding). "
-            f"Move the distance: it goes from {written(at_start.min(), '.1f')} to "
-            f"{written(at_start.max(), '.1f')}."
+            f"The score is **{written(here.score, '.3f')}** with the key at position {place:,} and "
+            f"the query at {place + distance:,}. If you move both, the arrows rotate, but the "
+            f"score changes by at most {written(here.change, '.1e')} up to position "
+            f"{here.farthest:,} (rounding). If you change the distance, it ranges from "
+            f"{written(at_start.min(), '.1f')} to {written(at_start.max(), '.1f')}."
         )
-    with st.expander("Every pair of numbers, and the code"):
+    with st.expander("Every pair of numbers and the code"):
         forms = {name: "{:.6g}" for name in here.pairs.columns if name != "pair"}
         plain_table(here.pairs, "Every pair of numbers", forms, most=320)
         tables.download("Download (CSV)", here.pairs, "rotary_pairs.csv", key="position_pairs_csv")
@@ -193,12 +193,12 @@ def show_rotary(found: turned.Vectors) -> None:
 
 
 def show_longer(found: turned.Vectors) -> None:
-    """What slow pairs do in a text longer than any of the training, plain and scaled."""
+    """Show the slow pairs in texts beyond the trained length, with scaling."""
     length, scalings = found.trained_length, longer.classes()
     with st.container(horizontal=True, gap="medium"):
         factor = linked(
             st.select_slider,
-            "Trained lengths in the text",
+            "Text length (× trained length)",
             longer.FACTORS,
             4,
             key="position_factor",
@@ -209,10 +209,10 @@ def show_longer(found: turned.Vectors) -> None:
         )
     slow = longer.slow_pairs(found, factor, chosen)
     st.markdown(
-        f"The model was trained on texts of up to {length:,} tokens. By then {slow.n_slow} of its "
-        f"{found.head_size // 2} pairs have not gone round once (right of the dashed line). "
-        "Longer texts turn them to angles that training never showed; a **scaling** slows them "
-        "down."
+        f"The model was trained on texts of up to {length:,} tokens. Within that length "
+        f"{slow.n_slow} of its {found.head_size // 2} pairs don't complete a full turn (right of "
+        "the dashed line). Longer texts bring angles that it never saw, so a **scaling** method "
+        "slows these pairs down."
     )
     left, right = st.columns(2, gap="large")
     with left:
@@ -220,30 +220,31 @@ def show_longer(found: turned.Vectors) -> None:
     with right:
         show(charts.slow_chart, slow.curves, length, slow.low, slow.high, key="position_slow")
     st.markdown(
-        f"In the trained length the slow pairs add {written(slow.low, '.1f')} to "
+        f"Within the trained length the slow pairs add {written(slow.low, '.1f')} to "
         f"{written(slow.high, '.1f')} to this score (the band). In a text {factor} times as long "
-        "they leave that range by up to "
-        f"**{slow.plain_outside:.1f}** without a scaling, by **{slow.scaled_outside:.1f}** "
-        f"with {chosen}."
+        f"they leave that range by up to **{slow.plain_outside:.1f}** without scaling and "
+        f"**{slow.scaled_outside:.1f}** with {chosen}."
     )
-    with st.expander("Every scaling in numbers: transformers, a KV cache, the code"):
+    with st.expander("All scaling methods in numbers, and the code"):
         table = longer.every_scaling(found.head_size, found.theta, length, factor)
         forms = dict.fromkeys(("fastest pair ÷", "slowest pair ÷", "cosines ×"), "{:.3f}")
-        forms |= dict.fromkeys(("from transformers", "with a cache"), "{:.1e}")
-        plain_table(table, "Every scaling in numbers", forms)
+        forms |= dict.fromkeys(
+            ("difference from transformers", "difference with a cache"), "{:.1e}"
+        )
+        plain_table(table, "Scaling methods in numbers", forms)
         st.markdown(
-            ":small[**From transformers**: the largest relative difference of a frequency from "
-            "its function. **With a cache**: the largest change of a small random core's logits "
-            f"when {longer.SMALL_FACTOR * longer.SMALL_TRAINED} tokens (trained length "
-            f"{longer.SMALL_TRAINED}) are read one by one. Dynamic NTK slows down as a text grows; "
-            "cached keys stay as they were turned.]"
+            ":small[**Difference from transformers** is the relative difference of the "
+            "frequencies. **Difference with a cache** is the largest change of the logits when a "
+            f"small random model reads {longer.SMALL_FACTOR * longer.SMALL_TRAINED} tokens "
+            f"(trained length {longer.SMALL_TRAINED}) one by one. Dynamic NTK slows the pairs down "
+            "as the text grows, but cached keys keep their old rotation.]"
         )
         tables.download("Download (CSV)", table, "scalings.csv", key="position_scalings_csv")
         source.show(SCALING, f"{scalings[chosen]}.frequencies")
 
 
 def _fitting(chosen: CatalogEntry | None, kinds: tuple[str, ...], role: str) -> CatalogEntry | None:
-    """The chosen model if it has such positions; else the preferred one that has, if any."""
+    """The chosen model if its architecture is in `kinds`, else another one, or None."""
     entries = [entry for entry in models.ready() if entry.spec.architecture in kinds]
     named = {entry.spec.name: entry for entry in entries}
     for name in (chosen.spec.name if chosen else "", models.preferred(role) or "", *named):

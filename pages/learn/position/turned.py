@@ -1,4 +1,4 @@
-"""A query and a key of a real head, turned to any place and any distance."""
+"""A query and a key of a real head, rotated to any position and distance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CIRCLE_POINTS = 48
 
 @dataclass(frozen=True)
 class Vectors:
-    """A query and a key (D,) before any position, and what their model does with them."""
+    """A query and a key (D,) before rotation, with the model's rotary settings."""
 
     query: Tensor
     key: Tensor
@@ -34,22 +34,22 @@ class Vectors:
 
     @property
     def head_size(self) -> int:
-        """D."""
+        """The head size D."""
         return len(self.query)
 
     @property
     def scale(self) -> float:
-        """What the model multiplies q . k with."""
+        """The model's scale for q . k."""
         return 1.0 / math.sqrt(self.head_size)
 
 
 @dataclass(frozen=True)
 class Turned:
-    """The vectors at one place and distance.
+    """The rotated vectors at one position and distance.
 
-    score: q . k / sqrt(D). change: its largest change at this distance over those of the `PLACES`
-    that are within the trained length, the last of which is `farthest`. pairs: one row a pair of
-    numbers. arrows: the rows of the drawing of some pairs.
+    score: q . k / sqrt(D). change: its largest change at this distance over all `PLACES` within the
+    trained length, of which `farthest` is the last. pairs: one row per pair of numbers.
+    arrows: data for drawing some of the pairs.
     """
 
     score: float
@@ -60,7 +60,7 @@ class Turned:
 
 
 def vectors(run: Run, layer: int, head: int, query: int, key: int) -> Vectors:
-    """The query and the key of two tokens of a run, from the layer's own projections."""
+    """The query and the key of two tokens of a run, before rotation."""
     from pages.learn.position.experiment.longer import trained_length
     from pages.learn.position.experiment.turned import before_turning
 
@@ -71,7 +71,7 @@ def vectors(run: Run, layer: int, head: int, query: int, key: int) -> Vectors:
 
 
 def at(found: Vectors, place: int, distance: int) -> Turned:
-    """The key at a place, the query so many tokens behind it."""
+    """Rotate the key to a position and the query to `distance` tokens after it."""
     import torch
 
     from pages.learn.position.experiment.turned import pair_scores, scores, turned
@@ -93,7 +93,7 @@ def at(found: Vectors, place: int, distance: int) -> Turned:
 
 
 def by_distance(found: Vectors, place: int) -> pd.DataFrame:
-    """The scores at every distance, the key at the start and at a place: `key at`, `score`."""
+    """Scores by distance, with the key at position 0 and at `place`."""
     import torch
 
     from pages.learn.position.experiment.turned import scores
@@ -120,18 +120,18 @@ def _pairs(
     return pd.DataFrame(
         {
             "pair": range(len(frequencies)),
-            "radians a token": frequencies,
-            "tokens once round": 2 * math.pi / frequencies,
-            "key turned by": place * frequencies,
-            "query turned by": (place + distance) * frequencies,
-            "between them": distance * frequencies,
+            "radians per token": frequencies,
+            "tokens per full turn": 2 * math.pi / frequencies,
+            "rotation of the key": place * frequencies,
+            "rotation of the query": (place + distance) * frequencies,
+            "angle between them": distance * frequencies,
             "adds to the score": parts.numpy(),
         }
     )
 
 
 def _arrows(q: np.ndarray, k: np.ndarray) -> pd.DataFrame:
-    """Four pairs from the fastest on, each in a circle whose radius is its longer arrow."""
+    """Four pairs, each scaled so that its longer arrow has length 1."""
     n_pairs = len(q) // 2
     rows: list[dict[str, object]] = []
     for pair in dict.fromkeys((0, n_pairs // 8, n_pairs // 4, n_pairs // 2)):

@@ -1,4 +1,4 @@
-"""The charts of the page "Scaling"."""
+"""Charts of the page "Scaling"."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import pandas as pd
 from pages.learn.scaling.variances import D_KS, ENTROPY, GRADIENT, LARGEST, N_TOKENS
 from ui.charts.style import INK, MARKS, SERIES, decades
 
-# A dash for each colour where lines lie on each other.
+# Dash patterns, because lines may overlap.
 _DASHES = [[1, 0], [1, 0], [7, 4], [2, 4]]
 _LIMITS = {
     ENTROPY: {"scale": alt.Scale(domain=[0, math.log(N_TOKENS)], nice=False)},
     LARGEST: {"scale": alt.Scale(domain=[0, 1])},
     GRADIENT: {"scale": alt.Scale(domain=[0, 1.5])},
 }
-_TITLES = {ENTROPY: f"entropy in nats (log {N_TOKENS} is the top)", LARGEST: "largest weight"}
+_TITLES = {ENTROPY: f"entropy in nats (maximum: log {N_TOKENS})", LARGEST: "largest weight"}
 
 
 def softmax_chart(table: pd.DataFrame) -> alt.Chart:
-    """Bars: one group a logit, one bar a softmax; table: columns `logit`, `scores`, `weight`."""
+    """One group of bars per logit, with one bar per softmax.
+
+    table: columns `logit`, `scores`, `weight`.
+    """
     names = list(table["scores"].unique())
-    places = list(table["logit"].unique())  # in the order that was typed, whatever it was before
+    places = list(table["logit"].unique())  # in the order that was typed
     return (
         alt.Chart(table, height=340)
         .mark_bar()
@@ -31,14 +34,14 @@ def softmax_chart(table: pd.DataFrame) -> alt.Chart:
             alt.X(
                 "logit:N",
                 sort=places,
-                title="place: logit",
+                title="position: logit",
                 axis=alt.Axis(labelAngle=0 if len(places) < 6 else -60),
             ),
             alt.XOffset("scores:N", sort=names),
             alt.Y("weight:Q", title="weight", scale=alt.Scale(domain=[0, 1])),
             _colour("scores", names, "square"),
             tooltip=[
-                alt.Tooltip("scores:N"),
+                alt.Tooltip("scores:N", title="softmax"),
                 alt.Tooltip("logit:N"),
                 alt.Tooltip("weight:Q", format=".6f"),
             ],
@@ -47,7 +50,7 @@ def softmax_chart(table: pd.DataFrame) -> alt.Chart:
 
 
 def variance_chart(table: pd.DataFrame, d_k: int) -> alt.TopLevelMixin:
-    """Measured variances as points with their spread, theory as lines, both axes logarithmic.
+    """Measured variances as points with spread, theory as lines, on log-log axes.
 
     table: columns `d_k`, `divided by`, `measured`, `low`, `high`, `theory`. d_k: the chosen one.
     """
@@ -67,7 +70,7 @@ def variance_chart(table: pd.DataFrame, d_k: int) -> alt.TopLevelMixin:
 
 
 def measure_chart(table: pd.DataFrame, measure: str, d_k: int) -> alt.TopLevelMixin:
-    """One measure of the softmax's rows over d_k, a line for each divisor.
+    """One measure of the softmax by d_k, with a line for each divisor.
 
     table: columns `d_k`, `divided by`, `value`. d_k: the chosen one.
     """
@@ -80,7 +83,7 @@ def measure_chart(table: pd.DataFrame, measure: str, d_k: int) -> alt.TopLevelMi
         line.encode(
             alt.Y(
                 "value:Q",
-                title=_TITLES.get(measure, "gradient, × uniform row"),
+                title=_TITLES.get(measure, "gradient (uniform row = 1)"),
                 **(_LIMITS.get(measure) or decades(table["value"])),
             ),
             alt.StrokeDash(
@@ -96,7 +99,7 @@ def measure_chart(table: pd.DataFrame, measure: str, d_k: int) -> alt.TopLevelMi
 
 
 def _base(table: pd.DataFrame, *measured: alt.Tooltip) -> alt.Chart:
-    """What all marks share that are drawn over d_k; a tooltip ends with what is `measured`."""
+    """Encodings shared by all marks; tooltips end with `measured`."""
     return alt.Chart().encode(
         _over_d_k(),
         _colour("divided by", _divisors(table), "stroke"),
@@ -105,7 +108,7 @@ def _base(table: pd.DataFrame, *measured: alt.Tooltip) -> alt.Chart:
 
 
 def _chosen(d_k: int) -> alt.Chart:
-    """A dashed line across, at the chosen d_k."""
+    """A dashed vertical line at the chosen d_k."""
     rule = alt.Chart(pd.DataFrame({"d_k": [d_k]}))
     return rule.mark_rule(strokeDash=[3, 3], color=INK, size=1.5).encode(_over_d_k())
 
@@ -113,7 +116,7 @@ def _chosen(d_k: int) -> alt.Chart:
 def _over_d_k() -> alt.X:
     return alt.X(
         "d_k:Q",
-        title="d_k, the size of a query and a key",
+        title="d_k, the length of queries and keys",
         scale=alt.Scale(type="log", base=2, domain=[D_KS[0], D_KS[-1]]),
         axis=alt.Axis(values=[1, 4, 16, 64, 256, 1024], format="d"),
     )
@@ -144,5 +147,5 @@ def _colour(field: str, names: list[str], symbol: str) -> alt.Color:
 
 
 def _legend(symbol: str) -> alt.Legend:
-    # the same for colours and dashes, so that both become one legend
+    # identical legends for colors and dashes are merged into one
     return alt.Legend(orient="top", columns=4, symbolType=symbol, symbolStrokeWidth=3)

@@ -1,4 +1,4 @@
-"""Scaling: what the size of its input does to a softmax, and why q·k is divided by √d_k."""
+"""Scaling: how the size of the scores affects softmax, and why we divide by √d_k."""
 
 from functools import partial
 
@@ -19,14 +19,15 @@ CORE = "pages/learn/scaling/experiment.py"
 
 
 def use_example(name: str) -> None:
-    """Put the article's logits into the box."""
+    """Fill in one of the article's examples."""
     st.session_state["scaling_logits"] = softmax.ARTICLE[name]
 
 
 st.title("Scaling")
 st.markdown(
-    "A softmax listens to **differences** between scores: large ones let a single key win, tiny "
-    "ones choose nothing. Dividing q·k by √d_k keeps them at one size for heads of any size."
+    "Softmax only sees **differences** between scores. If they're large, one key takes all the "
+    "attention; if they're tiny, every key gets about the same. Longer queries and keys make q·k "
+    "larger, and dividing by √d_k cancels exactly that growth."
 )
 
 st.header("1. One row of scores")
@@ -43,7 +44,7 @@ with left, st.container(horizontal=True, vertical_alignment="bottom"):
 with right:
     temperature = linked(
         st.select_slider,
-        "Temperature: what the scores are divided by",
+        "Temperature (divides the scores)",
         softmax.TEMPERATURES,
         4.0,
         key="scaling_temperature",
@@ -62,21 +63,26 @@ else:
             border="horizontal",
         )
         if result.by_sum is None:
-            st.info("These scores add up to 0: nothing can be divided by that.")
+            st.info("These scores add up to 0, so they can't be divided by their sum.")
         elif result.logits.sum() < 0:
-            st.info("Their sum is negative: divided by it, the smallest score wins.")
+            st.info("If you divide by a negative sum, the smallest score wins.")
         source.step(CORE, "softmax_at", "weights")
     with left:
         show(charts.softmax_chart, result.rows, key="scaling_softmax_chart")
         st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
         st.markdown(
-            ":small[Gradient: how much the weights change when the scores do. 1 is that of a row "
-            "of equal scores.]"
+            ":small[The gradient shows how strongly the weights react to the scores. It's 1 for a "
+            "row of equal scores and close to 0 if one key takes all the attention.]"
         )
 
 shown = parts("scaling_part", (SIZE, REAL_HEAD))
 if SIZE in shown:
     st.header(SIZE)
+    st.markdown(
+        "q·k is a sum of d_k products. If q and k are random with variance 1, each product adds "
+        "1 to the variance of the sum, so the variance is d_k and the standard deviation is √d_k. "
+        "Dividing by √d_k brings the variance back to 1 for every head size."
+    )
     columns = st.columns([3, 1, 2], gap="medium")
     with columns[0]:
         d_k = linked(st.select_slider, "d_k", variances.D_KS, 64, key="scaling_d_k")
@@ -90,18 +96,17 @@ if SIZE in shown:
     with right:
         values = variances.values(seed, measure)
         show(charts.measure_chart, values, measure, d_k, key="scaling_measure_chart")
-    with st.expander("The numbers, the course's experiment, the code"):
+    with st.expander("The numbers, the course's experiment and the code"):
         results = variances.at(seed, d_k)
         st.dataframe(variances.numbers(results), hide_index=True)
         st.markdown(variances.most_reaches(seed, d_k))
         st.markdown(
-            f":small[{variances.N_DRAWS} draws of standard-normal Q and K with "
-            f"{variances.N_TOKENS} rows each, read to their first d_k columns. Variance: mean "
-            "over the draws; spread: its standard deviation from draw to draw, the bars in the "
-            "chart. Gradient: all derivatives of the weights by the scores (the Jacobian of the "
-            "softmax), squared and summed, and the root of the sum (its Frobenius norm), divided "
-            "by that of a row of equal scores. Reaching q·k: the median gradient divided once more "
-            "by the divisor, as the chain rule does on the way back to q·k.]"
+            f":small[Each number comes from {variances.N_DRAWS} random draws of Q and K (standard "
+            f"normal, {variances.N_TOKENS} rows, first d_k columns). **Variance** is the mean over "
+            "the draws. **Spread** is its standard deviation between draws, shown as bars in the "
+            "chart. **Gradient** is the Frobenius norm of the softmax's Jacobian, divided by that "
+            "of a row of equal scores. **Reaching q·k** is the median gradient divided by the "
+            "divisor, following the chain rule back to q·k.]"
         )
         left, right = st.columns(2, gap="large")
         with left:
@@ -117,7 +122,7 @@ if SIZE in shown:
                     f"{written(scores.standard_error, '.2g')}"
                     for name, scores in variances.course(seed).items()
                 )
-                + ". Behind ± stands the standard error of the mean."
+                + ". The number after ± is the standard error of the mean."
             )
             tables.download(
                 "Download all sizes (CSV)",
@@ -130,14 +135,13 @@ if REAL_HEAD in shown:
 
 with st.expander("How to read this"):
     st.markdown(
-        "- Softmax looks at differences: 20, 21.5, 22 and 0, 1.5, 2 give the same weights. "
-        "Dividing the scores by their sum is a temperature too.\n"
-        "- Each of the d_k products adds a variance of 1, so q·k has variance d_k, and its "
-        "standard deviation is √d_k. That is the one divisor whose line stays level.\n"
-        "- A **saturated** row (one weight near 1) has almost no gradient: training cannot move "
-        "it. A **uniform** row has one, but then d_k or d_k² divides it again on its way to q·k.\n"
-        "- Trained q and k are not independent normal numbers. A model was trained *with* its "
-        "scale; taking that away breaks it, and shows what the scale held back."
+        "- Softmax depends only on differences: 20, 21.5, 22 and 0, 1.5, 2 give the same weights. "
+        "Dividing the scores by their sum works like a temperature, too.\n"
+        "- A row is **saturated** if one weight is close to 1. It has almost no gradient, so "
+        "training can hardly change it. A **uniform** row has a gradient. But if you divided by "
+        "d_k or d_k², the gradient is divided by the same number on its way back to q·k.\n"
+        "- In a trained model, q and k aren't independent random numbers. The model was trained "
+        "*with* its scale, so removing the scale breaks it. Section 3 shows what happens."
     )
 
 quiz("scaling", questions)

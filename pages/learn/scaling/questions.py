@@ -1,4 +1,4 @@
-"""The questions of the page "Scaling", answered by its own functions."""
+"""Quiz questions of the page "Scaling"."""
 
 from __future__ import annotations
 
@@ -11,47 +11,48 @@ from ui.widgets.questions import Question, nearest
 
 
 def questions() -> list[Question]:
-    """Three questions; what is right is computed from the same functions as the page."""
+    """Three questions whose answers are computed by the functions of the page."""
     logits = parse(ARTICLE["20, 21.5, 22"])
     before = softmaxes(logits, 1.0).plain
     after = softmaxes([logit + 100 for logit in logits], 1.0).plain
     move = float(after.max() - before.max())
-    moves = ["it grows", "it stays the same", "it shrinks"]
+    moves = ["It grows", "It stays the same", "It shrinks"]
     moved = moves[1] if abs(move) < 1e-6 else moves[0 if move > 0 else 2]
 
     wide = at(0, 256)
     most = math.log(N_TOKENS)
     flat = nearest(
         wide["d_k"].entropy,
-        {"near 0": 0.0, "near half of log 32": most / 2, "near log 32": most},
+        {"Close to 0": 0.0, "Close to half of log 32": most / 2, "Close to log 32": most},
     )
-    sizes = {"about the same": 1.0, "about a third": 1 / 3, "less than a hundredth": 1e-3}
+    sizes = {"About the same": 1.0, "About a third": 1 / 3, "Less than a hundredth": 1e-3}
     large = at(0, 1024)["nothing"]
     left = nearest(math.log(measured(large, MEDIAN)), {k: math.log(v) for k, v in sizes.items()})
     return [
         Question(
-            ask="100 is added to all three logits 20, 21.5 and 22. What happens to the largest "
+            ask="You add 100 to each of the logits 20, 21.5 and 22. What happens to the largest "
             f"weight, {before.max():.4f}?",
             right=moved,
             wrong=tuple(name for name in moves if name != moved),
-            because=f"It is {after.max():.4f} afterwards: only differences between logits count. "
-            "What saturates a softmax is their spread, not their size.",
+            because=f"Afterwards it's {after.max():.4f}, because only differences between logits "
+            "matter. A softmax saturates if the logits are far apart, not if they're large.",
         ),
         Question(
-            ask="q·k over 256 numbers is divided by 256 instead of √256 = 16. Where does the "
-            f"entropy of a row over {N_TOKENS} keys end up?",
+            ask="With d_k = 256, you divide q·k by 256 instead of √256 = 16. What's the entropy of "
+            f"a row of weights over {N_TOKENS} keys?",
             right=flat[0],
             wrong=flat[1],
-            because=f"{wide['d_k'].entropy:.3f} of log {N_TOKENS} = {most:.3f} nats; "
-            f"√d_k gives {wide['√d_k'].entropy:.3f}. The scores became too small to choose with.",
+            because=f"It's {wide['d_k'].entropy:.3f} nats, and the maximum is log {N_TOKENS} = "
+            f"{most:.3f}. With √d_k it's {wide['√d_k'].entropy:.3f}. The scores became so small "
+            "that all keys get about the same weight.",
         ),
         Question(
-            ask="d_k is 1024 and nothing divides q·k. How much of a uniform row's softmax "
-            "gradient does the median row have?",
+            ask="With d_k = 1024, q·k isn't divided by anything. How large is the softmax gradient "
+            "of the median row, compared with a uniform row?",
             right=left[0],
             wrong=left[1],
-            because=f"{percent(measured(large, MEDIAN))} of it; the mean row has "
-            f"{percent(measured(large, GRADIENT))}. The largest weight is {percent(large.largest)} "
-            "on average: the rows are saturated.",
+            because=f"It's {percent(measured(large, MEDIAN))} of that of a uniform row, and the "
+            f"mean over all rows is {percent(measured(large, GRADIENT))}. The rows are saturated: "
+            f"their largest weight is {percent(large.largest)} on average.",
         ),
     ]

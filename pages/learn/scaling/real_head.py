@@ -1,4 +1,4 @@
-"""A head of a model on a visitor's text, at its own scale and at another one."""
+"""A head of a model on a text, with its own scale and with another one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALES = [KEPT, REMOVED, FACTOR]
 
 @dataclass(frozen=True)
 class RescaledHead:
-    """A head's weights (T, T) at its own scale and at another one; `rows` holds the numbers."""
+    """A head's weights (T, T) with its own scale and with another one."""
 
     labels: tuple[str, ...]
     causal: bool
@@ -34,9 +34,9 @@ class RescaledHead:
 
 
 def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> RescaledHead:
-    """The head of the model on the text, its scale removed, multiplied, or as it was.
+    """Run the head with its scale kept, removed or multiplied by a factor.
 
-    Raises: what `serving.runs.run` raises.
+    Errors: as in `serving.runs.run`.
     """
     from pages.learn.scaling.experiment import weights_at_scale
 
@@ -61,7 +61,7 @@ def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> Resca
 
 
 def _rows(run: Run, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:
-    """One row a query: how many keys it sees, and entropy, largest weight, gradient of both."""
+    """One row per query: visible keys, entropy, largest weight and gradient."""
     import torch
 
     from pages.learn.scaling.experiment import entropy, jacobian_norm
@@ -82,7 +82,7 @@ def _rows(run: Run, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:
         columns[f"{name}: largest"] = values.max(axis=-1)
         columns[f"{name}: at key"] = [labels[place] for place in values.argmax(axis=-1)]
         gradient = jacobian_norm(weights).numpy()
-        # a single key gets all the weight whatever its score: there is no gradient to compare with
+        # with a single key the weight is always 1, so there is no gradient
         columns[f"{name}: gradient"] = np.divide(
             gradient, uniform, out=np.full(len(gradient), np.nan), where=uniform > 0
         )

@@ -1,4 +1,4 @@
-"""The sections of the page "Scaling"."""
+"""Sections of the page "Scaling"."""
 
 import streamlit as st
 
@@ -16,7 +16,7 @@ SIZE, REAL_HEAD = "2. How large is q·k?", "3. A real head without its scale"
 
 
 def rescaled_head() -> None:
-    """A head of a real model whose scores are scaled in another way."""
+    """Show a head of a real model with a different scale."""
     st.header(REAL_HEAD)
     if not models.ready():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
@@ -52,9 +52,9 @@ def rescaled_head() -> None:
                 heatmap(weights, key=f"scaling_{map_name}_map")
         st.table(head.summary, border="horizontal", hide_index=True)
         st.markdown(
-            ":small[Means over the rows of two keys or more. Entropy: 0 if one key has all, log "
-            "keys if all have equal weights. Gradient: two keys that share a row have more than a "
-            "row of equal weights.]"
+            ":small[Means over all rows with at least two keys. The entropy is 0 if one key has "
+            "all the attention, and log keys if all are equal. The gradient is 1 for equal weights "
+            "and can be larger if two keys share the attention.]"
         )
         with st.expander("Every row"):
             st.dataframe(head.rows.round(4), hide_index=True, height=tables.height(head.rows, 320))

@@ -1,4 +1,4 @@
-"""One row of logits that a visitor types, through three softmaxes."""
+"""A row of logits under three softmaxes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEMPERATURES = [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0]
 
 @dataclass(frozen=True)
 class Softmaxes:
-    """Logits and their weights under three softmaxes, all (n,); `by_sum` is None for a sum of 0."""
+    """Logits and weights under three softmaxes, (n,); no `by_sum` for a sum of 0."""
 
     logits: np.ndarray
     temperature: float
@@ -29,18 +29,18 @@ class Softmaxes:
 
     @property
     def columns(self) -> dict[str, np.ndarray]:
-        """The softmaxes by the names they have on screen."""
+        """The weights of each softmax by its name on the page."""
         named = {"as they are": self.plain, f"÷ {self.temperature:g}": self.tempered}
-        return named if self.by_sum is None else named | {"over their sum": self.by_sum}
+        return named if self.by_sum is None else named | {"÷ their sum": self.by_sum}
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a logit."""
+        """One row per logit."""
         return pd.DataFrame({"logit": self.logits, **self.columns})
 
     @property
     def rows(self) -> pd.DataFrame:
-        """One row a logit and softmax: `logit` with its place, `scores` (the name), `weight`."""
+        """Chart data: `logit` with its position, `scores` (the softmax), `weight`."""
         return pd.DataFrame(
             [
                 {"logit": f"{place}: {logit:g}", "scores": name, "weight": float(weights[place])}
@@ -51,15 +51,14 @@ class Softmaxes:
 
 
 def parse(text: str) -> list[float]:
-    """The logits that a visitor typed, between blanks, commas or semicolons.
+    """Parse logits separated by spaces, commas or semicolons.
 
-    Raises: ValueError for fewer than 2 or more than `MAX_LOGITS`, and for what is no number.
+    Raises: ValueError for fewer than 2 or more than `MAX_LOGITS` logits, or an invalid number.
     """
     words = [word for word in re.split(r"[\s,;]+", text.strip(" \t\n,;[]")) if word]
     numbers = [_number(word) for word in words[:MAX_LOGITS]]
     if len(words) < 2 or len(words) > MAX_LOGITS:
-        given = "Here is 1" if len(words) == 1 else f"Here are {len(words)}"
-        raise ValueError(f"Type 2 to {MAX_LOGITS} numbers, like “20 21.5 22”. {given}.")
+        raise ValueError(f"Type 2 to {MAX_LOGITS} numbers, like “20 21.5 22”, not {len(words)}.")
     return numbers
 
 
@@ -72,13 +71,14 @@ def _number(word: str) -> float:
         raise ValueError(f"“{word[:20]}” is not a number. Type numbers like “20 21.5 22”.")
     if abs(number) > LARGEST_LOGIT:
         raise ValueError(
-            f"“{word[:20]}” is out of range: use -{LARGEST_LOGIT:.0f} to {LARGEST_LOGIT:.0f}."
+            f"“{word[:20]}” is out of range. Use numbers from −{LARGEST_LOGIT:,.0f} to "
+            f"{LARGEST_LOGIT:,.0f}."
         )
     return number
 
 
 def softmaxes(logits: list[float], temperature: float) -> Softmaxes:
-    """Three softmaxes of the same logits: plain, at a temperature, and of logits over their sum."""
+    """Softmax of the logits, of logits / temperature, and of logits / their sum."""
     import torch
 
     from pages.learn.scaling.experiment import (
@@ -99,7 +99,7 @@ def softmaxes(logits: list[float], temperature: float) -> Softmaxes:
 
 
 def row_numbers(result: Softmaxes) -> pd.DataFrame:
-    """Entropy, largest weight and gradient of each softmax, one row each."""
+    """One row per softmax: entropy, largest weight and gradient."""
     import torch
 
     from pages.learn.scaling.experiment import (
@@ -112,7 +112,7 @@ def row_numbers(result: Softmaxes) -> pd.DataFrame:
     for name, values in result.columns.items():
         weights = torch.from_numpy(values)
         left = float(jacobian_norm(weights)) / uniform_jacobian_norm(len(values))
-        nats = max(0.0, float(entropy(weights)))  # rounding can make it a little less
+        nats = max(0.0, float(entropy(weights)))  # rounding can make it slightly negative
         rows.append(
             {
                 "": name,

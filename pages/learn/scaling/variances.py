@@ -1,4 +1,4 @@
-"""The size of q·k under four divisors: variances and what the softmax makes of them, over d_k."""
+"""Size of q·k and its softmax under four divisors, by d_k."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 D_KS = [1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 256, 512, 1024]
 N_DRAWS, N_TOKENS = 100, 32
-# The course's own experiment: d_k, draws, tokens of each draw.
+# The course's experiment: d_k, draws, tokens per draw.
 COURSE = (64, 1000, 10)
 
 ENTROPY, LARGEST = "entropy of a row", "largest weight of a row"
@@ -25,7 +25,7 @@ MEASURES = [LARGEST, ENTROPY, GRADIENT, MEDIAN, REACHES]
 
 @cached(key=lambda seed: seed)
 def sweep(seed: int) -> dict[str, list[ScaledScores]]:
-    """All divisors at every d_k, from one draw of `N_DRAWS` Q and K; kept for all visitors."""
+    """Measure all divisors at every d_k; the result is cached for all visitors."""
     from pages.learn.scaling.experiment import scaling_sweep
 
     return scaling_sweep(D_KS, n_draws=N_DRAWS, n_tokens=N_TOKENS, seed=seed)
@@ -33,7 +33,7 @@ def sweep(seed: int) -> dict[str, list[ScaledScores]]:
 
 @cached(key=lambda seed: seed)
 def course(seed: int) -> dict[str, ScaledScores]:
-    """The course's experiment with a seed: its d_k, its number and size of draws."""
+    """Run the course's experiment with a seed."""
     from pages.learn.scaling.experiment import scaling_sweep
 
     d_k, n_draws, n_tokens = COURSE
@@ -42,12 +42,12 @@ def course(seed: int) -> dict[str, ScaledScores]:
 
 
 def at(seed: int, d_k: int) -> dict[str, ScaledScores]:
-    """What the sweep measured at one d_k, for each divisor."""
+    """Results of the sweep at one d_k, by divisor."""
     return {name: sizes[D_KS.index(d_k)] for name, sizes in sweep(seed).items()}
 
 
 def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
-    """One row a divisor: the variance against theory, and what the softmax makes of it."""
+    """One row per divisor: variance, theory and measures of the softmax."""
     return pd.DataFrame(
         [
             {
@@ -67,7 +67,7 @@ def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
 
 
 def most_reaches(seed: int, d_k: int) -> str:
-    """Sentences: with which divisor most of the gradient reaches q·k, here and in a large head."""
+    """Say which divisor gives the largest gradient, here and in a large head."""
 
     def best(size: int) -> str:
         reaching = {name: measured(scores, REACHES) for name, scores in at(seed, size).items()}
@@ -75,19 +75,19 @@ def most_reaches(seed: int, d_k: int) -> str:
 
     here, in_a_large_head = best(d_k), best(D_KS[-1])
     sentence = (
-        f"At d_k {d_k} the median row has the largest gradient at q·k where the scores are divided "
-        f"by **{here}**"
+        f"With d_k = {d_k} the median row has the largest gradient at q·k if the scores are "
+        f"divided by **{here}**"
     )
     if here == in_a_large_head:
         return f"{sentence}."
     return (
-        f"{sentence}, at d_k {D_KS[-1]:,} by **{in_a_large_head}**: in larger heads more rows are "
-        "saturated. Move the slider to see it."
+        f"{sentence}. With d_k = {D_KS[-1]:,} it's **{in_a_large_head}**, because in larger heads "
+        "more rows are saturated. Move the slider to see it."
     )
 
 
 def variances(seed: int) -> pd.DataFrame:
-    """The rows of the chart of variances: `measured`, its spread from `low` to `high`, `theory`."""
+    """Data of the variance chart: `measured`, `low`, `high` and `theory`."""
     return pd.DataFrame(
         [
             {
@@ -105,7 +105,7 @@ def variances(seed: int) -> pd.DataFrame:
 
 
 def values(seed: int, measure: str) -> pd.DataFrame:
-    """The rows of the chart of a measure: its `value` at every d_k, for every divisor."""
+    """Data of the second chart: the `value` of a measure by d_k and divisor."""
     return pd.DataFrame(
         [
             {"d_k": scores.d_k, "divided by": name, "value": measured(scores, measure)}
@@ -116,7 +116,7 @@ def values(seed: int, measure: str) -> pd.DataFrame:
 
 
 def everything(seed: int) -> pd.DataFrame:
-    """The whole sweep as a table, unrounded: the numbers behind both charts."""
+    """The whole sweep as a table with unrounded numbers, for the download."""
     return pd.DataFrame(
         [
             {
@@ -136,7 +136,7 @@ def everything(seed: int) -> pd.DataFrame:
 
 
 def measured(scores: ScaledScores, measure: str) -> float:
-    """A measure of the softmax's rows; gradients relative to the one of a uniform row."""
+    """One measure of the softmax; gradients are relative to a uniform row."""
     from pages.learn.scaling.experiment import uniform_jacobian_norm
 
     uniform = uniform_jacobian_norm(N_TOKENS)

@@ -100,7 +100,7 @@ def test_products_and_memory_are_counted(site: AppTest):
     assert products["kernel calls"].tolist() == [0, 0, 0, 1, 1]
     square = 3 * 12 * 20 * 20 * 4
     assert any(f"**{square:,}** bytes" in text.value for text in site.markdown)
-    kept = [int(text.replace(",", "")) for text in memory["of it (T, T), bytes"]]
+    kept = [int(text.replace(",", "")) for text in memory["of these in (T, T) tensors"]]
     assert kept[3:] == [0, 0]
     assert all(count >= square for count in kept[:3])
 

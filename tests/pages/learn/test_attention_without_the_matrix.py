@@ -85,7 +85,7 @@ def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int)
         cells = drawn_charts(site)[0].layers[1]
         in_tile = terms[:, column:]
         np.testing.assert_allclose(cells["term"], in_tile[scores[:, column:].isfinite()], atol=1e-5)
-        assert f"Queries {row} to {min(row + 4, size) - 1}, keys {column} to" in says(site)
+        assert f"queries {row} to {min(row + 4, size) - 1} and keys {column} to" in says(site)
 
 
 @pytest.mark.parametrize("order", [walked.ORDERS[0], walked.ORDERS[-1]])

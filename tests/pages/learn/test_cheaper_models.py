@@ -129,7 +129,7 @@ def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
     table = plain_tables(site)[1]
     names = [model.tokenizer.decode_bytes([int(i)]).decode() for i in text[len(ids) :]]
     assert table["draft"].tolist() == [*(name.strip() for name in names), "(none)"]
-    n_written = table["what happens"].tolist().count("kept") + 1
+    n_written = table["result"].tolist().count("kept") + 1
     greedy = generate(model.core, ids, max_new_tokens=n_written)
     written = model.tokenizer.decode_bytes(greedy).decode().strip()
     sentence = said(site, f"One pass wrote {n_written} token")
@@ -141,8 +141,8 @@ def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
 
 def test_a_draft_by_all_layers_is_kept(site: AppTest):
     open_part(site, drafts.NAME, cheaper_models_draft_layers="6")
-    happens = plain_tables(site)[1]["what happens"].tolist()
-    assert happens == ["kept"] * 3 + ["the model's own is taken"]
+    happens = plain_tables(site)[1]["result"].tolist()
+    assert happens == ["kept"] * 3 + ["replaced by the whole model's token"]
 
 
 # ---- rewards

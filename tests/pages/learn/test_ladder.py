@@ -230,5 +230,5 @@ def test_why_a_naive_softmax_is_no_number(sign: int, said: str):
     rung = climb("simplified", torch.ones(3, 4))
     signed = replace(rung, record=replace(rung.record, scores=sign * rung.record.scores))
     _, sentence = stages.three_ways(signed, 0, 1, 500.0, list("abc"))
-    assert sentence.startswith(said)
-    assert sentence.endswith("3 of 3 naive weights are nan.")
+    assert said in sentence
+    assert "3 of 3 naive weights are nan" in sentence

@@ -34,7 +34,7 @@ def test_the_article_s_masks_and_dropout(site: AppTest):
     shown, block = panels(site), NUMBERS["001_masking"]
     scores = np.array(block["scores"])
     np.testing.assert_allclose(
-        shown["scores, filled"], np.where(triangle(9), scores, 0), **FOUR_DECIMALS
+        shown["scores with this value"], np.where(triangle(9), scores, 0), **FOUR_DECIMALS
     )
     np.testing.assert_allclose(shown["weights"], block["softmax_masked_with_zero"], **FOUR_DECIMALS)
     for name in ("−∞ before the softmax", "divided by the row's sum"):
@@ -56,7 +56,7 @@ def test_the_article_s_masks_and_dropout(site: AppTest):
     sums = shown["future set to 0"].sum(1)
     assert (sums[:-1] < 0.99).all()
     np.testing.assert_allclose(table["sum after zeroing"], sums, atol=1e-6)
-    for name in ("renormalised", "−∞ before"):
+    for name in ("renormalized", "−∞ before"):
         np.testing.assert_allclose(table[name], 1, atol=1e-6)
     block = NUMBERS["001_dropout_seed123"]
     np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
@@ -160,7 +160,7 @@ def test_scores_of_a_real_head(site: AppTest):
     )
     n = len(tokens.ids)
     filled = np.where(triangle(n), record.scores[0, 8].numpy(), 0)
-    np.testing.assert_allclose(shown["scores, filled"], filled, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(shown["scores with this value"], filled, rtol=1e-5, atol=1e-5)
     assert described(site)["weights"]["rows"] == list(tokens.labels)
     assert number_of(site.metric[0].value) < 1e-6
     site.selectbox("masking_model").set_value(ENCODER).run()

@@ -60,8 +60,8 @@ def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
     shown, other = panels(site), [ids[0], ids[3], ids[2], ids[1], ids[4]]
     first, second = minilm_outputs(ids, places), minilm_outputs(other, places)
     close = {"atol": 1e-5, "rtol": 0}
-    np.testing.assert_allclose(shown["in your order"], first.T[:8], **close)
-    np.testing.assert_allclose(shown["in the new order"], second.T[:8], **close)
+    np.testing.assert_allclose(shown["original order"], first.T[:8], **close)
+    np.testing.assert_allclose(shown["new order"], second.T[:8], **close)
     (pair,) = pictures(site)
     assert [p.panel["columns"] for p in pair] == [
         ["[CLS]", "dog", "bites", "man", "[SEP]"],
@@ -69,7 +69,7 @@ def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
     ]
     assert (pair[0].cells[:, 1] == pair[1].cells[:, 3]).all()  # “dog” lights up in both
     change = float((first[[0, 3, 2, 1, 4]] - second).abs().max())
-    _, without, with_positions, largest = numbers(said(site, "This is what attention in layer 0"))
+    _, without, with_positions, largest = numbers(said(site, "Each column shows"))
     assert without < 1e-5
     if given == orders.WITH:
         assert with_positions == pytest.approx(change, rel=0.05)
@@ -114,13 +114,13 @@ def test_sinusoids(site: AppTest, width: int, position: int, distance: int):
     table = np.where(column % 2 == 0, np.sin(angles), np.cos(angles))
     header, values = heatmaps(site)[0]
     np.testing.assert_allclose(values, table, atol=1e-5)
-    assert header["title"] == "the vectors of the positions"
+    assert header["title"] == "position vectors"
     rows = chart(site, "from", "product").rows
     assert set(rows["from"]) == {f"position {n}" for n in (0, position, 31)}
     for row in rows.sample(20, random_state=0).itertuples():
         start = int(row[1].split()[1])
         assert row.product == pytest.approx(table[start] @ table[start + row.distance], abs=1e-4)
-    apart, product, spread, low, high = numbers(said(site, "Positions that are"))
+    apart, product, spread, low, high = numbers(said(site, "Any two positions"))
     products = [float(table[i] @ table[i + distance]) for i in range(32 - distance)]
     assert apart == distance
     assert product == pytest.approx(products[0], abs=1e-4)
@@ -157,7 +157,7 @@ def test_a_learned_table(site: AppTest, model: str, count: int):
     for name, measure in (("mean", torch.mean), ("low", torch.min), ("high", torch.max)):
         diagonals = [float(measure(expected.diagonal(d))) for d in range(count)]
         np.testing.assert_allclose(own[name], diagonals, atol=1e-5)
-    text = said(site, "Neighbours have a mean cosine")
+    text = said(site, "Neighbors have a mean cosine")
     near, _, far, at_far, spread, n_rows, width, beyond = numbers(text)
     assert near == pytest.approx(float(expected.diagonal(1).mean()), abs=0.0051)
     assert far == count // 2
@@ -204,9 +204,9 @@ def test_a_score_depends_on_the_distance_only(
         assert change < 2e-3
         pairs = plain_tables(site)[0]
         assert pairs["adds to the score"].sum() == pytest.approx(score, abs=2e-3)
-        between = pairs["query turned by"] - pairs["key turned by"]
-        np.testing.assert_allclose(between, pairs["between them"], rtol=1e-3, atol=0.02)
-        seen.append(pairs["key turned by"].iloc[0])
+        between = pairs["rotation of the query"] - pairs["rotation of the key"]
+        np.testing.assert_allclose(between, pairs["angle between them"], rtol=1e-3, atol=0.02)
+        seen.append(pairs["rotation of the key"].iloc[0])
     assert seen == [0, 20, 4000]
     scores = chart(site, "key at", "score").rows
     assert set(scores["key at"]) == {"position 0", "position 4000"}
@@ -273,15 +273,15 @@ def test_beyond_the_trained_length(site: AppTest):
         )
         theirs, cosines = ROPE_INIT_FUNCTIONS[kind](config, seq_len=factor * length)
         np.testing.assert_allclose(reach[name], factor * theirs / plain, rtol=1e-4)
-        assert table["from transformers"][name] < 1e-5
+        assert table["difference from transformers"][name] < 1e-5
         assert table["cosines ×"][name] == pytest.approx(cosines, abs=6e-4)
         assert table["slowest pair ÷"][name] == pytest.approx(
             float(plain[-1] / theirs[-1]), rel=1e-3
         )
-        assert (table["with a cache"][name] > 0.1) == (name == "dynamic NTK")
+        assert (table["difference with a cache"][name] > 0.1) == (name == "dynamic NTK")
     np.testing.assert_allclose(reach["none"], factor, rtol=1e-5)
     curves = chart(site, "scaling", "score").rows
-    low, high, times, without, with_scaling = numbers(said(site, "In the trained length"))[:5]
+    low, high, times, without, with_scaling = numbers(said(site, "Within the trained length"))[:5]
     trained = curves[(curves["scaling"] == "none") & (curves["distance"] < length)]["score"]
     assert (low, high, times) == pytest.approx((trained.min(), trained.max(), factor), abs=0.051)
     for name, outside in (("none", without), (scaling, with_scaling)):
@@ -302,5 +302,6 @@ def test_with_a_gpt2_alone_there_is_nothing_to_turn(site: AppTest):
     open_whole_page(site, VIEW, position_text="Nine bells")
     assert not site.exception
     assert len(messages(site)) == 1  # in the place of the rotary positions
-    assert [header["title"] for header, _ in heatmaps(site)][1] == "cosines of the learned vectors"
+    titles = [header["title"] for header, _ in heatmaps(site)]
+    assert titles[1] == "cosines of learned position vectors"
     assert pictures(site)

@@ -51,7 +51,7 @@ def test_the_first_section_shows_the_softmaxes(site: AppTest):
     table = tables(site)[1]
     np.testing.assert_allclose(table["as they are"], torch.softmax(logits, -1), rtol=1e-5)
     np.testing.assert_allclose(table["÷ 0.5"], torch.softmax(logits / 0.5, -1), rtol=1e-5)
-    np.testing.assert_allclose(table["over their sum"], torch.softmax(logits / 2.5, -1), rtol=1e-5)
+    np.testing.assert_allclose(table["÷ their sum"], torch.softmax(logits / 2.5, -1), rtol=1e-5)
     numbers = tables(site)[0]
     assert numbers["largest weight"].iloc[0] == f"{torch.softmax(logits, -1).max():.4f}"
 

@@ -1,7 +1,7 @@
-"""The way back through attention without its weights: they are computed again, tile by tile.
+"""Backward pass of tiled attention, which recomputes the weights tile by tile.
 
 FlashAttention (Dao et al. 2022, https://arxiv.org/abs/2205.14135, algorithm 4): the forward pass
-keeps the output and two numbers a row, m and l, from which every weight is exp(score - m) / l.
+keeps the output and two numbers per row, m and l. Every weight is exp(score - m) / l.
 Dimension letters: T queries, S keys, D head size.
 """
 
@@ -21,7 +21,7 @@ from pages.learn.attention_without_the_matrix.experiment.tiles import Rows, tile
 class Gradients:
     """Gradients of one head's queries (T, D), keys (S, D) and values (S, D).
 
-    n_weights: how many weights were computed again. n_at_once: how many of them were there at once.
+    n_weights: number of recomputed weights. n_at_once: the most that were in memory together.
     """
 
     q: Tensor
@@ -32,9 +32,9 @@ class Gradients:
 
 
 def weights_again(q: Tensor, k: Tensor, rows: Rows, scale: float, mask: Tensor | None) -> Tensor:
-    """The attention weights of some queries (t, D) and keys (s, D) from their m and l, (t, s).
+    """Recompute the weights (t, s) of queries (t, D) and keys (s, D) from m and l.
 
-    A query that saw no key has weights of 0.
+    A query that sees no key gets weights of 0.
     """
     scores = attention_scores(q, k) * scale  # [scores]
     if mask is not None:
@@ -55,18 +55,17 @@ def gradients(
     scale: float,
     mask: Tensor | None = None,
 ) -> Gradients:
-    """The gradients of q, k and v of one head, given that of its output (T, D).
+    """Gradients of q, k and v of one head, given the output's gradient (T, D).
 
-    rows: what `attend_in_tiles` kept of the forward pass. mask: (T, S), as in `attend`.
-    Raises: ValueError if the gradient does not have the shape of the output, or for a tile size
-    below 1.
+    rows: result of `attend_in_tiles` in the forward pass. mask: (T, S), as in `attend`.
+    Raises: ValueError if the gradient and the output differ in shape, or for a tile size below 1.
     """
     if of_output.shape != rows.o.shape:
         raise ValueError(
             f"the gradient is {tuple(of_output.shape)}, the output {tuple(rows.o.shape)}"
         )
     of_q, of_k, of_v = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
-    # what the softmax takes off every score of a row, sum over keys of weight times its gradient
+    # sum over keys of weight * its gradient, which the backward pass of the softmax subtracts
     shared = (of_output * rows.output).sum(dim=-1, keepdim=True)
     n_weights = n_at_once = 0
     for queries, keys in tiles(len(q), len(k), tile):

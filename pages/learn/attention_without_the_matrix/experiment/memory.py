@@ -1,9 +1,9 @@
-"""Bytes that one head reads from large memory and writes there, by formula.
+"""Memory traffic of one head, by formula.
 
-The model of the memory: a graphics processor has a large memory (tens of gigabytes) and a small,
-fast one beside its arithmetic. Every matrix that one step hands to the next is written to the large
-memory and read there again; what fits into the fast memory costs nothing. This is the count of Dao
-et al. (2022, https://arxiv.org/abs/2205.14135, section 3), with every factor kept.
+A GPU has a large memory (tens of gigabytes) and a small, fast one next to its arithmetic units.
+Every matrix that one step passes to the next is written to the large memory and read back; access
+to the fast memory is free. This follows Dao et al. (2022, https://arxiv.org/abs/2205.14135,
+section 3), but with all constant factors.
 Dimension letters: T queries, S keys (here T = S), D head size.
 """
 
@@ -19,11 +19,11 @@ READ, WRITTEN = "read", "written"
 
 @dataclass(frozen=True)
 class Traffic:
-    """Numbers (not bytes) that one head moves: one entry a step, what it is, and which way.
+    """Numbers (not bytes) that one head reads and writes.
 
-    moved: (step, tensor, READ or WRITTEN, how many numbers). n_kept: numbers that are kept for the
-    way back beside q, k, v and the output. n_operations: multiplications and
-    additions of both products.
+    moved: (step, tensor, READ or WRITTEN, count). n_kept: numbers kept for the backward pass in
+    addition to q, k, v and the output. n_operations: multiplications and additions in both
+    products.
     """
 
     moved: tuple[tuple[str, str, str, int], ...]
@@ -32,14 +32,14 @@ class Traffic:
 
     @property
     def n_moved(self) -> int:
-        """All numbers that are read or written."""
+        """The total count of numbers read or written."""
         return sum(count for *_, count in self.moved)
 
 
 def whole_matrix(n_tokens: int, head_size: int) -> Traffic:
-    """Three steps that hand (T, T) matrices to each other through the large memory.
+    """Three steps that pass (T, T) matrices through the large memory.
 
-    A causal mask saves nothing: the forbidden half of the matrix is made and moved too.
+    A causal mask saves nothing because the forbidden half of the matrix is computed as well.
     Raises: ValueError for sizes below 1.
     """
     require_int("n_tokens", n_tokens)
@@ -59,9 +59,9 @@ def whole_matrix(n_tokens: int, head_size: int) -> Traffic:
 
 
 def in_tiles(n_tokens: int, head_size: int, tile: tuple[int, int], *, causal: bool) -> Traffic:
-    """One step: a tile of queries stays, and the keys and values pass by it, tile by tile.
+    """One step that loads a tile of queries and streams keys and values past it.
 
-    tile: how many queries and keys. A causal mask saves the tiles in which no query may look.
+    tile: queries and keys per tile. With a causal mask, fully masked tiles are skipped.
     Raises: ValueError for sizes below 1.
     """
     require_int("n_tokens", n_tokens)
@@ -71,7 +71,7 @@ def in_tiles(n_tokens: int, head_size: int, tile: tuple[int, int], *, causal: bo
     passing = n_cells = 0
     for start in range(0, n_tokens, tile[0]):
         stop = min(start + tile[0], n_tokens)
-        # the last query of the tile sees `stop` keys: so many tiles of keys, the last one whole
+        # the last query of the tile sees `stop` keys, rounded up to whole tiles
         seen = min(-(-stop // tile[1]) * tile[1], n_tokens) if causal else n_tokens  # [keys seen]
         passing += seen  # [total keys]
         n_cells += (stop - start) * seen
@@ -88,6 +88,6 @@ def in_tiles(n_tokens: int, head_size: int, tile: tuple[int, int], *, causal: bo
 
 
 def fast_numbers(head_size: int, tile: tuple[int, int]) -> int:
-    """Numbers that the fast memory must hold: a tile of q, k, v, scores and output, m and l."""
+    """Numbers per tile in fast memory: q, k, v, scores, output, m and l."""
     n_queries, n_keys = tile
     return 2 * n_queries * head_size + 2 * n_keys * head_size + n_queries * n_keys + 2 * n_queries

@@ -1,8 +1,8 @@
-"""Attention tile by tile with an online softmax: the matrix of weights is never there as a whole.
+"""Tiled attention with an online softmax, which never builds the whole matrix.
 
-The online softmax is that of Milakov and Gimelshein (2018, https://arxiv.org/abs/1805.02867), the
-tiles are those of FlashAttention (Dao et al. 2022, https://arxiv.org/abs/2205.14135); as in its
-second version (https://arxiv.org/abs/2307.08691) the output is divided once, at the end.
+Sources: online softmax (Milakov and Gimelshein 2018, https://arxiv.org/abs/1805.02867) and
+FlashAttention (Dao et al. 2022, https://arxiv.org/abs/2205.14135). As in FlashAttention-2
+(https://arxiv.org/abs/2307.08691), the output is divided only once, at the end.
 
 Dimension letters: B batch, H query heads, H_kv key/value heads, T queries, S keys, D head size.
 """
@@ -22,27 +22,27 @@ from attention_core.checks import require_int, require_positive
 
 @dataclass(frozen=True)
 class Rows:
-    """What is kept of each row of the matrix while its tiles come and go.
+    """Running values of each row of the matrix.
 
-    m: the largest score so far, minus infinity before the first, (..., T). l: the sum of
-    exp(score - m) so far, (..., T). o: the same sum with every term times its value, (..., T, D).
+    m: (..., T), the largest score so far, initially minus infinity. l: (..., T), the sum of
+    exp(score - m) so far. o: (..., T, D), the same sum with each term multiplied by its value.
     """
 
     m: Tensor
-    l: Tensor  # noqa: E741  the letter of both papers
+    l: Tensor  # noqa: E741  named as in both papers
     o: Tensor
 
     @property
     def output(self) -> Tensor:
-        """The weighted sum of the values so far, o / l, (..., T, D); 0 where no key was seen."""
+        """Weighted mean of the values so far, o / l, (..., T, D); 0 without keys."""
         return self.o / self.l.masked_fill(self.l == 0, 1.0)[..., None]
 
     def of(self, queries: slice) -> Rows:
-        """The rows of some of the queries."""
+        """The rows of the given queries."""
         return Rows(self.m[..., queries], self.l[..., queries], self.o[..., queries, :])
 
     def replaced(self, queries: slice, new: Rows) -> Rows:
-        """A copy with new rows for some of the queries."""
+        """A copy with new rows for the given queries."""
         copy = Rows(self.m.clone(), self.l.clone(), self.o.clone())
         copy.m[..., queries], copy.l[..., queries] = new.m, new.l
         copy.o[..., queries, :] = new.o
@@ -51,11 +51,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class TileStep:
-    """A tile that was computed: its queries, its keys, its scores, and what it did to the rows.
+    """One computed tile and its effect on the rows.
 
-    scores: scaled, minus infinity where the query may not look, (..., t, s). before: the rows of
-    its queries as they were, (..., t). factor: what their sums were multiplied with,
-    exp(old m - new m), (..., t). rows: all rows with the tile in them, (..., T).
+    scores: (..., t, s), scaled, minus infinity where masked. before: (..., t), the rows of its
+    queries before the tile. factor: (..., t), exp(old m - new m), which rescaled their sums.
+    rows: (..., T), all rows after the tile.
     """
 
     queries: slice
@@ -67,18 +67,18 @@ class TileStep:
 
 
 def empty_rows(q: Tensor, v: Tensor) -> Rows:
-    """The rows of queries (..., T, D) before any tile."""
+    """Initial rows for queries (..., T, D)."""
     m = q.new_full(q.shape[:-1], -math.inf)
     return Rows(m, torch.zeros_like(m), q.new_zeros(*q.shape[:-1], v.shape[-1]))
 
 
 def add_tile(rows: Rows, scores: Tensor, v: Tensor) -> tuple[Rows, Tensor]:
-    """Take a tile of scores (..., t, s) and its values (..., s, D) into the sums of its rows.
+    """Add a tile of scores (..., t, s) and its values (..., s, D) to the rows.
 
-    A larger maximum makes all earlier terms smaller by the same factor, exp(old m - new m): the
-    sums are multiplied with it, and no earlier score is needed. Returns the new rows and the
-    factors. A row that has seen no key has m = -inf; 0 stands in for it in the exponents, since
-    -inf minus -inf is no number.
+    A larger maximum shrinks all earlier terms by the same factor, exp(old m - new m), so the sums
+    are multiplied by it, and earlier scores aren't needed. Returns the new rows and the factors.
+    A row that has seen no key has m = -inf; the exponents use 0 instead because -inf - (-inf) is
+    nan.
     """
     m = torch.maximum(rows.m, scores.amax(dim=-1))  # [new maximum]
     origin = m.masked_fill(m == -math.inf, 0.0)
@@ -91,9 +91,9 @@ def add_tile(rows: Rows, scores: Tensor, v: Tensor) -> tuple[Rows, Tensor]:
 
 
 def tiles(n_queries: int, n_keys: int, tile: tuple[int, int]) -> list[tuple[slice, slice]]:
-    """The tiles of a matrix (T, S), each as its queries and its keys, row of tiles by row of tiles.
+    """Tiles of a matrix (T, S) as slices of queries and keys, row by row.
 
-    tile: at most so many queries and keys. Raises: ValueError for a size below 1.
+    tile: queries and keys per tile, fewer at the edges. Raises: ValueError for a size below 1.
     """
     for name, size in zip(
         ("n_queries", "n_keys", "queries of a tile", "keys of a tile"),
@@ -118,12 +118,12 @@ def steps(
     scale: float | None = None,
     order: Sequence[int] | None = None,
 ) -> Iterator[TileStep]:
-    """Attention one tile after another; a tile in which no query may look is left out.
+    """Compute attention tile by tile, skipping tiles that are fully masked.
 
-    Shapes, mask and scale as in `attend`; the mask is read tile by tile. tile: how many queries and
-    keys. order: the numbers of `tiles` in the order in which they are computed.
-    Raises: ValueError for keys or values that do not fit, a `scale` that is not positive, a tile
-    size below 1, or an order that does not hold every tile once.
+    Shapes, mask and scale: as in `attend`. tile: queries and keys per tile. order: indices into
+    `tiles` in the order of computation.
+    Raises: ValueError for keys or values that don't match, a `scale` that isn't positive, a tile
+    size below 1, or an order that doesn't contain every tile exactly once.
     """
     if q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
         shapes = [tuple(of.shape) for of in (q, k, v)]
@@ -133,7 +133,9 @@ def steps(
     places = tiles(q.shape[-2], k.shape[-2], tile)
     order = range(len(places)) if order is None else order
     if sorted(order) != list(range(len(places))):
-        raise ValueError(f"an order of {len(order)} numbers does not hold {len(places)} tiles once")
+        raise ValueError(
+            f"the order must contain each of {len(places)} tiles once, got {list(order)}"
+        )
     allowed = None if mask is None else mask.expand(*q.shape[:-1], k.shape[-2])
 
     rows = empty_rows(q, v)
@@ -143,7 +145,7 @@ def steps(
         if may_look is not None and not may_look.any():
             continue
         part = q[..., queries, :]
-        reads = fold_groups(part, k)  # the queries of the heads that share keys, below each other
+        reads = fold_groups(part, k)  # stack the queries of heads that share keys
         scores = unfold_groups(attention_scores(reads, k[..., keys, :]), part) * scale
         if may_look is not None:
             scores = mask_scores(scores, may_look)
@@ -163,10 +165,10 @@ def attend_in_tiles(
     scale: float | None = None,
     order: Sequence[int] | None = None,
 ) -> Rows:
-    """The rows once all tiles are through: `output` is the context of `attend`, (..., T, D).
+    """Run all tiles and return the final rows.
 
-    Arguments and errors: those of `steps`. What is kept beside the output is two numbers a row, m
-    and l; every weight is exp(score - m) / l.
+    `output` is the context of `attend`, (..., T, D). Arguments and errors: as in `steps`. Besides
+    the output, two numbers per row are kept; every weight is exp(score - m) / l.
     """
     rows = empty_rows(q, v)
     for step in steps(q, k, v, tile, mask=mask, scale=scale, order=order):

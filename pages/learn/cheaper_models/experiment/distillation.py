@@ -1,7 +1,7 @@
-"""A small model learns from a large one: what a whole distribution says, and its gradient.
+"""Distillation: a student learns from the whole distribution of a teacher.
 
-The teacher is a whole model. The student is the same model cut after some of its layers, with the
-last norm and the output matrix behind them (`logit_lens`).
+The teacher is a whole model. The student is the same model cut off after some of its layers,
+followed by the final norm and the output matrix (`logit_lens`).
 Dimension letters: L layers, T tokens, C width, V vocabulary.
 Source: Hinton et al. 2015, https://arxiv.org/abs/1503.02531.
 """
@@ -22,16 +22,16 @@ from attention_core.model.transformer import Transformer
 
 
 def entropy_bits(logits: Tensor) -> Tensor:
-    """The entropy of each row's distribution in bits: (..., V) -> (...)."""
+    """Entropy of each row's distribution in bits: (..., V) -> (...)."""
     logs = logits.log_softmax(dim=-1)
     return -(logs.exp() * logs).sum(dim=-1) / math.log(2)
 
 
 def divergence_bits(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
-    """Kullback-Leibler divergence of student from teacher, KL(teacher || student), in bits.
+    """Kullback-Leibler divergence KL(teacher || student) in bits.
 
     Logits (..., V) and (..., V) -> (...). Both are divided by the temperature first.
-    Raises: ValueError for a temperature that is not above 0.
+    Raises: ValueError for a temperature that isn't positive.
     """
     require_positive("temperature", temperature)
     right = (teacher / temperature).log_softmax(dim=-1)
@@ -40,10 +40,11 @@ def divergence_bits(teacher: Tensor, student: Tensor, temperature: float = 1.0) 
 
 
 def soft_gradient(teacher: Tensor, student: Tensor, temperature: float = 1.0) -> Tensor:
-    """The gradient of the divergence (in nats) by the student's logits: (..., V) -> (..., V).
+    """Gradient of the divergence (in nats) with respect to the student's logits.
 
-    It is (p_student - p_teacher) / temperature, both distributions at that temperature.
-    Raises: ValueError for a temperature that is not above 0.
+    (..., V) -> (..., V). It's (p_student - p_teacher) / temperature, with both distributions at
+    that temperature.
+    Raises: ValueError for a temperature that isn't positive.
     """
     require_positive("temperature", temperature)
     guessed = (student / temperature).softmax(dim=-1)
@@ -51,24 +52,24 @@ def soft_gradient(teacher: Tensor, student: Tensor, temperature: float = 1.0) ->
 
 
 def hard_gradient(token_ids: Tensor, student: Tensor) -> Tensor:
-    """The gradient of the usual loss by the student's logits: p_student - one-hot.
+    """Gradient of the cross-entropy loss with respect to the student's logits.
 
-    token_ids: the right next tokens (T,). Logits (T, V) -> (T, V).
+    It's p_student - one-hot. token_ids: the right next tokens (T,). Logits (T, V) -> (T, V).
     """
     right = torch.nn.functional.one_hot(token_ids, student.shape[-1])
     return student.softmax(dim=-1) - right
 
 
 def n_pushed(gradient: Tensor, least: float = 1e-3) -> Tensor:
-    """How many logits of each row are pushed by more than `least`: (..., V) -> (...)."""
+    """Count the logits that change by more than `least`: (..., V) -> (...)."""
     return (gradient.abs() > least).sum(dim=-1)
 
 
 def costs(config: TransformerConfig, n_layers: int, n_tokens: int) -> tuple[int, int]:
-    """Parameters of the model cut after so many layers, and multiplications of a pass over a text.
+    """Parameters of the first `n_layers` layers, and multiplications per pass.
 
-    Counted for n_tokens (T) in one pass, with the logits of the last one alone.
-    Raises: ValueError for fewer layers than 1 or more than the model has, or fewer tokens than 1.
+    The pass reads n_tokens tokens and computes the logits of the last one only.
+    Raises: ValueError for a number of layers that the model doesn't have, or fewer than 1 token.
     """
     require_int("n_layers", n_layers, most=config.n_layers)
     smaller = replace(config, n_layers=n_layers)

@@ -1,10 +1,10 @@
-"""Several tokens at once: what a state says of later tokens, and drafts that one pass checks.
+"""Predictions of later tokens, and drafts that are checked in one pass.
 
 Dimension letters: T tokens, C width, V vocabulary.
 Sources: Gloeckle et al. 2024 (multi-token prediction), https://arxiv.org/abs/2404.19737;
-DeepSeek-V3 2024, https://arxiv.org/abs/2412.19437; Leviathan et al. 2023 (checking a draft in one
-pass), https://arxiv.org/abs/2211.17192; a draft by the first layers: Elhoushi et al. 2024
-(LayerSkip), https://arxiv.org/abs/2404.16710.
+DeepSeek-V3 2024, https://arxiv.org/abs/2412.19437; Leviathan et al. 2023 (speculative decoding),
+https://arxiv.org/abs/2211.17192; Elhoushi et al. 2024 (LayerSkip: drafts from the first layers),
+https://arxiv.org/abs/2404.16710.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from attention_core.model.transformer import Transformer
 
 
 def ranks(logits: Tensor, ids: Tensor, ahead: int) -> Tensor:
-    """The rank of the token that stands `ahead` places later, 1 for the likeliest: (T - ahead,).
+    """Rank of the token `ahead` positions later, 1 for the most likely: (T - ahead,).
 
-    logits: (T, V) of every position. ids: (T,) of the text itself.
+    logits: (T, V), for every position. ids: (T,), the text.
     Raises: ValueError for `ahead` below 1, or logits and ids of different lengths.
     """
     require_int("ahead", ahead)
@@ -36,10 +36,10 @@ def ranks(logits: Tensor, ids: Tensor, ahead: int) -> Tensor:
 
 
 def expected_tokens(acceptance: float, n_drafted: int) -> float:
-    """Tokens that one checking pass gives on average: 1 + p + p² + … + p^n.
+    """Expected tokens per checking pass: 1 + p + p² + … + p^n.
 
-    acceptance: the probability p that a drafted token is accepted where all before it were.
-    Raises: ValueError for p outside 0 to 1, or fewer than 0 drafted tokens.
+    acceptance: the probability p that a drafted token is accepted if all before it were.
+    Raises: ValueError for p outside 0 to 1, or a negative number of drafted tokens.
     """
     if not 0 <= acceptance <= 1:
         raise ValueError(f"acceptance must be 0 to 1, got {acceptance}")
@@ -51,10 +51,10 @@ def expected_tokens(acceptance: float, n_drafted: int) -> float:
 
 @dataclass(frozen=True)
 class Checked:
-    """A draft of n tokens, and what the whole model says at each of its places and behind it.
+    """A draft of n tokens and the whole model's own predictions.
 
-    drafted: n ids. own: n + 1 ids, the whole model's likeliest token behind the text and behind
-    each drafted token, all from one pass. n_accepted: drafted tokens up to the first that differs.
+    drafted: n ids. own: n + 1 ids, the whole model's most likely token after the text and after
+    each drafted token, all from one pass.
     """
 
     drafted: tuple[int, ...]
@@ -62,23 +62,23 @@ class Checked:
 
     @property
     def n_accepted(self) -> int:
-        """How many drafted tokens are kept."""
+        """The number of drafted tokens before the first that differs."""
         agree = [drafted == own for drafted, own in zip(self.drafted, self.own, strict=False)]
         return agree.index(False) if False in agree else len(agree)
 
     @property
     def written(self) -> tuple[int, ...]:
-        """The tokens that the pass gives: those accepted, and one of the whole model's own."""
+        """The accepted tokens plus one of the whole model's own."""
         return self.own[: self.n_accepted + 1]
 
 
 def early_logits(
     model: Transformer, ids: Tensor, n_layers: int, cache: KVCache | None = None
 ) -> Tensor:
-    """The next token's logits (V,) from the first layers alone, behind ids (T,).
+    """Next-token logits (V,) after ids (T,), from the first `n_layers` layers only.
 
-    cache: holds the tokens before these, in as many layers; these are added to it.
-    Raises: ValueError for fewer layers than 0 or more than the model has.
+    cache: contains the tokens before `ids` for the same number of layers; `ids` are added to it.
+    Raises: ValueError for a negative number of layers or more than the model has.
     """
     require_int("n_layers", n_layers, least=0, most=model.config.n_layers)
     n_before = 0 if cache is None else cache.length
@@ -91,9 +91,9 @@ def early_logits(
 
 
 def read_text(model: Transformer, ids: Tensor) -> KVCache:
-    """Keys and values of a text ids (T,) in every layer, but for its last token.
+    """Cache the keys and values of a text ids (T,), except for its last token.
 
-    A draft and the pass that checks it both begin with these, so the text is read once.
+    A draft and its checking pass both start from this cache, so the text is read only once.
     """
     cache = model.new_cache(1, len(ids), keep_all=True)
     if len(ids) > 1:
@@ -102,9 +102,9 @@ def read_text(model: Transformer, ids: Tensor) -> KVCache:
 
 
 def first_layers(model: Transformer, read: KVCache, n_layers: int, max_length: int) -> KVCache:
-    """A cache of the first layers of a model that begins with a copy of `read`.
+    """A cache for the first `n_layers` layers, initialized with a copy of `read`.
 
-    max_length: tokens that it has room for.
+    max_length: its capacity in tokens.
     """
     cache = model.new_cache(1, max_length, n_layers=n_layers)
     for layer in range(n_layers):
@@ -115,11 +115,11 @@ def first_layers(model: Transformer, read: KVCache, n_layers: int, max_length: i
 def draft(
     model: Transformer, ids: Tensor, n_layers: int, n_drafted: int, read: KVCache | None = None
 ) -> Checked:
-    """Draft tokens behind a text ids (T,) with the first layers, and check them in one pass.
+    """Draft tokens after a text ids (T,) with the first layers, then check them.
 
-    read: what `read_text` gives for this text; it is not changed. None: it is computed here.
-    Raises: ValueError for fewer than 1 drafted token, a number of layers that the model does not
-    have, or more tokens than its context holds.
+    read: the result of `read_text` for this text, which isn't changed; computed here if None.
+    Raises: ValueError for fewer than 1 drafted token, a number of layers that the model doesn't
+    have, or more tokens than fit into its context.
     """
     require_int("n_drafted", n_drafted)
     check_room(model.config, len(ids), n_drafted + 1)
@@ -132,6 +132,6 @@ def draft(
         likeliest = early_logits(model, text[n_seen:], n_layers, cache).argmax()
         text = torch.cat([text, likeliest[None]])
     checking = first_layers(model, read, n_all, room)
-    # one pass of the whole model over the text's last token and the draft
+    # one pass of the whole model over the last token of the text and the draft
     own = model(text[None, checking.length :], cache=checking).logits[0].argmax(dim=-1)
     return Checked(tuple(text[len(ids) :].tolist()), tuple(own.tolist()))

@@ -1,10 +1,10 @@
-"""A trained feed-forward network (MLP) cut into experts, of which a token keeps a few.
+"""A trained feed-forward network (MLP) split into experts.
 
-The MLP's output is a sum over its hidden units, so units that are cut into groups add up to exactly
-the same output. A mixture of experts computes only some of the groups for each token.
+The MLP's output is a sum over its hidden units, so groups of units add up to exactly the same
+output. A mixture of experts computes only some of the groups for each token.
 Dimension letters: T tokens, F hidden units, C width, E experts, V vocabulary.
 Sources: Shazeer et al. 2017, https://arxiv.org/abs/1701.06538; DeepSeekMoE 2024,
-https://arxiv.org/abs/2401.06066; a trained MLP cut into experts: Zhang et al. 2022 (MoEfication),
+https://arxiv.org/abs/2401.06066; splitting a trained MLP: Zhang et al. 2022 (MoEfication),
 https://arxiv.org/abs/2110.01786.
 """
 
@@ -22,33 +22,34 @@ from attention_core.model.transformer import Transformer
 
 
 def units_by_token(hidden: Tensor) -> Tensor:
-    """The numbers of the units, sorted by the token for which each writes most: (F,).
+    """Unit indices (F,), sorted by the token for which each unit is most active.
 
-    Units that serve the same token then lie side by side. hidden: (T, F) behind the activation.
-    What a unit writes is its number times a row of the matrix behind it, the same for all tokens.
+    Units that respond to the same token end up next to each other. hidden: (T, F), after the
+    activation. Comparing activations is enough because a unit's output is its activation times a
+    fixed row of the second matrix.
     """
     return hidden.abs().argmax(dim=0).argsort(stable=True)
 
 
 def cut(units: Tensor, n_experts: int) -> tuple[Tensor, ...]:
-    """Cut the units (F,) in their order into experts, whose sizes differ by 1 at most.
+    """Split the units (F,) into consecutive experts whose sizes differ by at most 1.
 
-    Raises: ValueError for fewer experts than 1 or more than there are units.
+    Raises: ValueError for fewer than 1 expert or more experts than units.
     """
     require_int("n_experts", n_experts, most=len(units))
     return units.tensor_split(n_experts)
 
 
 def contributions(hidden: Tensor, down: Tensor, experts: tuple[Tensor, ...]) -> Tensor:
-    """What every expert adds to every token's output: (T, E, C), whose sum over E is the output.
+    """Contribution of each expert to each token: (T, E, C), which sums to the output.
 
-    hidden: (T, F) behind the activation. down: (F, C). A bias of `down` belongs to no expert.
+    hidden: (T, F), after the activation. down: (F, C). The bias of `down` isn't included.
     """
     return torch.stack([hidden[:, units] @ down[units] for units in experts], dim=1)
 
 
 def kept(added: Tensor, k: int) -> Tensor:
-    """Which experts a token keeps, the k whose contributions are longest: (T, E, C) -> (T, E).
+    """Mask of the k experts with the longest contributions: (T, E, C) -> (T, E).
 
     Raises: ValueError for k below 1 or above the number of experts.
     """
@@ -59,30 +60,30 @@ def kept(added: Tensor, k: int) -> Tensor:
 
 
 def output_of(added: Tensor, keep: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The output of the kept experts alone: (T, E, C) and (T, E) -> (T, C)."""
+    """Output of the kept experts: (T, E, C) and (T, E) -> (T, C)."""
     total = (added * keep[..., None]).sum(dim=1)
     return total if bias is None else total + bias
 
 
 def relative_error(output: Tensor, whole: Tensor) -> Tensor:
-    """How far an output is from the whole one, for the length of the whole: (T, C) -> (T,)."""
+    """Length of the difference divided by the length of `whole`: (T, C) -> (T,)."""
     difference = torch.linalg.vector_norm(output - whole, dim=-1)
     return difference / torch.linalg.vector_norm(whole, dim=-1)
 
 
 def errors_by_count(added: Tensor, whole: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The mean relative error over all tokens if each keeps 1, 2, … E experts: (E,).
+    """Mean relative error over all tokens with 1, 2, …, E experts per token: (E,).
 
-    added: (T, E, C). whole: the MLP's own output (T, C), with its bias if it has one.
+    added: (T, E, C). whole: (T, C), the MLP's output including its bias.
     """
     outputs = (output_of(added, kept(added, k), bias) for k in range(1, added.shape[1] + 1))
     return torch.stack([relative_error(output, whole).mean() for output in outputs])
 
 
 def multiplications(config: TransformerConfig, n_experts: int, k: int) -> tuple[int, int, int]:
-    """Multiplications with weights for one token: the whole MLP, k of its experts, a router.
+    """Multiplications per token: the whole MLP, k of its experts, and a router.
 
-    The experts count as equally large. A router is one matrix, from the width to a number for each.
+    The experts are assumed to be equally large. A router is one (C, E) matrix.
     Raises: ValueError for k below 1 or above the number of experts.
     """
     require_int("n_experts", n_experts, most=config.d_ff)
@@ -92,13 +93,13 @@ def multiplications(config: TransformerConfig, n_experts: int, k: int) -> tuple[
 
 
 def logits_behind(model: Transformer, layer: int, record: LayerRecord, output: Tensor) -> Tensor:
-    """The next token's logits (V,) if the MLP of `layer` had put out this (T, C) instead.
+    """Next-token logits (V,) if the MLP of `layer` had returned `output` (T, C).
 
-    record: of that layer, in a pass over the text. The layers behind it run again.
-    Raises: ValueError for a model that norms the sum (there the MLP's output is not just added).
+    record: that layer's record from a pass over the text. The later layers run again.
+    Raises: ValueError for post-norm models, where the MLP's output isn't simply added.
     """
     if not model.blocks[layer].pre_norm:
-        raise ValueError("a model with post-norm layers cannot go on from a changed MLP here")
+        raise ValueError("a model with post-norm layers can't resume from a changed MLP")
     changed = record.attention_sum + output
     places = torch.arange(changed.shape[1], device=changed.device)
     hidden, _ = model.run_layers(changed, model.new_pass(changed, places), first=layer + 1)

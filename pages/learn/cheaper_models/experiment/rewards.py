@@ -1,4 +1,4 @@
-"""Rewards by a rule: what reinforcement learning would do to the tokens that a model sampled.
+"""Rule-based rewards, and the resulting gradient on sampled tokens.
 
 Dimension letters: G continuations of one text, V vocabulary.
 Sources: Williams 1992 (REINFORCE), https://doi.org/10.1007/BF00992696; the advantage within a group
@@ -19,11 +19,11 @@ RULES = (NO_TOKEN_TWICE, FULL_STOP, HAS_WORD)
 
 
 def reward(rule: str, ids: Sequence[int], text: str, word: str = "") -> float:
-    """1 for a continuation that keeps the rule, 0 for one that does not.
+    """Return 1 for a continuation that follows the rule, otherwise 0.
 
-    ids, text: of the continuation. word: for the rule HAS_WORD, looked for as a whole word and
-    without regard to capitals; an empty one is in no text.
-    Raises: ValueError for a rule that there is not.
+    ids, text: of the continuation. word: for the rule HAS_WORD, matched as a whole word and
+    ignoring case; an empty word never matches.
+    Raises: ValueError for an unknown rule.
     """
     if rule == NO_TOKEN_TWICE:
         kept = len(set(ids)) == len(ids)
@@ -38,10 +38,10 @@ def reward(rule: str, ids: Sequence[int], text: str, word: str = "") -> float:
 
 
 def advantages(rewards: Sequence[float]) -> list[float]:
-    """Each reward less the mean, divided by the standard deviation of the group: G -> G.
+    """Rewards minus their mean, divided by their standard deviation: G -> G.
 
-    All are 0 where all rewards are equal. The deviation is that of the group itself (divided by G).
-    Raises: ValueError for no rewards.
+    All are 0 if all rewards are equal. The standard deviation divides by G, not by G - 1.
+    Raises: ValueError for an empty list.
     """
     if not rewards:
         raise ValueError("a group needs at least 1 reward, got 0")
@@ -53,14 +53,14 @@ def advantages(rewards: Sequence[float]) -> list[float]:
 
 
 def token_loss(logits: Tensor, token_id: int, advantage: float) -> Tensor:
-    """The loss of one sampled token: -advantage x its log-probability, a scalar. logits: (V,)."""
+    """Loss of one sampled token, -advantage * log-probability. logits: (V,)."""
     return -advantage * torch.log_softmax(logits, dim=-1)[token_id]
 
 
 def gradient(logits: Tensor, token_id: int, advantage: float) -> Tensor:
-    """The gradient of `token_loss` by the logits: -advantage x (one-hot - p), (V,) -> (V,).
+    """Gradient of `token_loss`, -advantage * (one-hot - p): (V,) -> (V,).
 
-    A step of training goes the other way: it pushes the logits by -gradient.
+    A training step goes in the opposite direction and changes the logits by -gradient.
     """
     one_hot = torch.nn.functional.one_hot(torch.tensor(token_id), len(logits)).to(logits)
     return -advantage * (one_hot - logits.softmax(dim=-1))

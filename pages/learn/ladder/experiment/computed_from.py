@@ -1,4 +1,4 @@
-"""What each number of a rung was computed from; tensors bear the names of `tensors`."""
+"""The inputs of each number of a rung; tensor names are those of `tensors`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from pages.learn.ladder.experiment.ladder import (
 )
 
 MATRICES = {"q": "W_query", "k": "W_key", "v": "W_value"}
-# Token t with the columns c, times a matrix; nn.Linear stores it transposed, from v2 on.
+# Tokens t with columns c, times a matrix, which nn.Linear stores transposed (from v2 on).
 PROJECTIONS = {
     **dict.fromkeys(RUNGS, "tc,dc->td"),
     V1: "tc,cd->td",
-    WRAPPER: "tc,hdc->htd",  # every head has a matrix of its own
-    SPLITS: "tc,(hd)c->htd",  # the heads' rows lie below each other
+    WRAPPER: "tc,hdc->htd",  # every head has its own matrix
+    SPLITS: "tc,(hd)c->htd",  # the heads' rows are stacked
 }
 
 
 def matrices(rung: Rung) -> dict[str, Tensor]:
-    """The rung's parameters; those of the wrapper's heads stacked, (H, D, d_in) each."""
+    """The rung's parameters; the wrapper's heads are stacked as (H, D, d_in)."""
     if rung.name != WRAPPER:
         return rung.matrices
     heads = range(rung.n_heads)
@@ -38,10 +38,10 @@ def matrices(rung: Rung) -> dict[str, Tensor]:
 
 
 def tensors(rung: Rung) -> dict[str, Tensor]:
-    """Every tensor of a rung by name, in the order in which they are made.
+    """Every tensor of a rung by name, in order of computation.
 
-    Where there is no mask or no scale the tensor after it is left out; `attention`, the weights
-    before some are dropped, is there on the rung with dropout only.
+    Without a mask or scale, the corresponding tensor is left out. `attention`, the weights before
+    dropout, is included only on the dropout rung.
     """
     record = rung.record
     made = {"x": rung.x, **matrices(rung), "q": record.q, "k": record.k, "v": record.v}
@@ -59,9 +59,9 @@ def tensors(rung: Rung) -> dict[str, Tensor]:
 
 
 def computations(rung: Rung, dropout: float = 0.0) -> dict[str, Computation]:
-    """How the tensors of a rung were computed; those that were given or only moved are left out.
+    """How the tensors of a rung were computed, except inputs and rearrangements.
 
-    dropout: the probability with which weights were dropped.
+    dropout: the probability of dropping a weight.
     """
     h = "h" if rung.record.q.dim() == 3 else ""
     shown = tensors(rung)
@@ -86,7 +86,7 @@ def computations(rung: Rung, dropout: float = 0.0) -> dict[str, Computation]:
     else:
         found["weights"] = softmax
     found["context"] = Computation("product", f"{h}qk,{h}kd->{h}qd", ("weights", "v"))
-    if rung.name == SPLITS:  # the contexts of all heads side by side, times a row of out_proj
+    if rung.name == SPLITS:  # concatenated contexts of all heads, times a row of out_proj
         bias = rung.matrices["out_proj.bias"]
         sources = "context", "out_proj.weight"
         found["output"] = Computation("product", "htd,c(hd)->tc", sources, bias=bias)
@@ -94,10 +94,10 @@ def computations(rung: Rung, dropout: float = 0.0) -> dict[str, Computation]:
 
 
 def moved(rung: Rung) -> dict[str, Tensor]:
-    """An identity for each number of the tensors that hold the same numbers, each its shape.
+    """Identities of numbers that appear in several tensors, by tensor.
 
-    On the first rung every token is its own query, key and value; the wrapper lays the contexts of
-    its heads side by side.
+    On the first rung every token is its own query, key and value. The wrapper places the contexts
+    of its heads side by side.
     """
     if rung.name == SIMPLIFIED:
         cells = torch.arange(rung.x.numel()).view(rung.x.shape)

@@ -1,7 +1,7 @@
-"""One rung of the ladder at a time: its matrices, every tensor, and the rung below it inside it.
+"""Run one rung of the ladder and compares it with the rung below.
 
-The classes are those of `ladder.py`; here they get their weights from a seed, run on one sentence,
-and are compared with the simpler class that they contain.
+The classes are those of `ladder.py`. Here they get random weights from a seed, run on one sentence
+and are compared with the simpler class that they generalize.
 Dimension letters: T tokens, H heads, D head size.
 """
 
@@ -33,11 +33,11 @@ RUNGS = (SIMPLIFIED, V1, V2, CAUSAL, DROPOUT, WRAPPER, SPLITS)
 
 @dataclass(frozen=True)
 class RungSettings:
-    """What a rung is built with; each rung uses what it has.
+    """Settings of a rung; each rung uses only some of them.
 
-    d_out: columns of the output; of each head for the wrapper, of all heads for the weight splits.
-    causal: for the wrapper and the weight splits, whether they mask the future.
-    seed: of the matrices; None takes the lecture's (`lecture_seed`). draw: seed of the dropout.
+    d_out: output size, per head for the wrapper and in total for the weight splits.
+    causal: whether the wrapper and the weight splits mask the future.
+    seed: for the matrices; None means the lecture's (`lecture_seed`). draw: seed for dropout.
     """
 
     d_out: int = 2
@@ -52,11 +52,11 @@ class RungSettings:
 class Rung:
     """One rung on one sentence.
 
-    Shapes: x (T, d_in). `matrices` holds the parameters by the names they have in the class, in
-    their own layout: (d_in, d_out) for v1, (d_out, d_in) from v2 on, where `nn.Linear` keeps them.
-    `record` is without a batch: (T, ...) on the rungs with one head, (H, T, ...) on the last two.
-    `output` (T, C) is what the class returns.
-    `difference` is the largest absolute difference to the rung below when both should be equal.
+    x: (T, d_in). matrices: parameters by name, in the layout of the class, which is (d_in, d_out)
+    for v1 and (d_out, d_in) for `nn.Linear` from v2 on. record: without a batch, so (T, ...) on
+    rungs with one head and (H, T, ...) on the last two. output: (T, C), the result of the class.
+    difference: the largest absolute difference from the rung below, with settings that make both
+    equal.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Rung:
 
     @property
     def n_heads(self) -> int:
-        """Heads of the record; 1 where it has no axis for them."""
+        """Number of heads; 1 if the record has no head axis."""
         return self.record.q.shape[0] if self.record.q.dim() == 3 else 1
 
     def head(self, tensor: Tensor, head: int) -> Tensor:
@@ -78,9 +78,9 @@ class Rung:
 
 
 def lecture_seed(name: str, x: Tensor) -> int:
-    """The seed the lectures draw this rung's matrices with: 789 for v2 on six tokens, else 123.
+    """The lectures' seed for this rung: 789 for v2 on six tokens, otherwise 123.
 
-    On the rungs with mask and dropout it is the one of v2, so that they can be compared.
+    The rungs with mask and dropout use the seed of v2, so they can be compared.
     """
     if name == V1:
         return SEED_V1
@@ -90,16 +90,16 @@ def lecture_seed(name: str, x: Tensor) -> int:
 
 
 def climb(name: str, x: Tensor, settings: RungSettings = RungSettings()) -> Rung:  # noqa: B008
-    """Run one rung on x (T, d_in), and compare it with the rung below.
+    """Run one rung on x (T, d_in) and compare it with the rung below.
 
-    Raises: ValueError for an unknown rung, x that is not (T, d_in), or sizes the class refuses.
+    Raises: ValueError for an unknown rung, an x that isn't (T, d_in), or invalid sizes.
     """
     if name not in RUNGS:
         raise ValueError(f"{name!r} is not one of the rungs {', '.join(RUNGS)}")
     if x.dim() != 2 or 0 in x.shape:
         raise ValueError(f"a sentence has the shape (T, d_in), got {tuple(x.shape)}")
     seed = lecture_seed(name, x) if settings.seed is None else settings.seed
-    # all of it inside: what is built only to be overwritten leaves the global stream alone
+    # keep the global RNG state unchanged, even by modules whose weights are overwritten
     with seeded(seed), torch.no_grad():
         if name == SIMPLIFIED:
             record = attend(x, x, x, scale=1.0)  # [attention]
@@ -112,7 +112,7 @@ def climb(name: str, x: Tensor, settings: RungSettings = RungSettings()) -> Rung
 
 
 def in_plain_loops(x: Tensor) -> Tensor:
-    """Simplified attention one number at a time: (T, d_in) -> (T, d_in), in Python's floats."""
+    """Simplified attention with Python floats: (T, d_in) -> (T, d_in)."""
     rows: list[list[float]] = x.tolist()
     contexts = []
     for query in rows:
@@ -129,22 +129,22 @@ def in_plain_loops(x: Tensor) -> Tensor:
 
 
 def products(query: Tensor, key: Tensor) -> Tensor:
-    """The terms of a dot product: (D,) and (D,) -> (D,); their sum is the score."""
+    """Terms of a dot product: (D,) and (D,) -> (D,); their sum is the score."""
     return query * key
 
 
 def score_matrix(w_query: Tensor, w_key: Tensor) -> Tensor:
-    """The one matrix between two tokens: (d_in, D) and (d_in, D) -> (d_in, d_in).
+    """M = W_q W_k^T: (d_in, D) and (d_in, D) -> (d_in, d_in).
 
-    The score of tokens i and j is `x[i] @ M @ x[j]` with this M = W_q W_k^T.
+    The score of tokens i and j is `x[i] @ M @ x[j]`.
     """
     return attention_scores(w_query, w_key)
 
 
 def projections(rung: Rung, head: int = 0) -> tuple[Tensor, Tensor]:
-    """W_query and W_key of one head as (d_in, D), whatever layout the class keeps them in.
+    """W_query and W_key of one head as (d_in, D), for every rung.
 
-    On the first rung, which has none, both are the identity.
+    On the first rung, which has no matrices, both are the identity.
     """
     if rung.name == SIMPLIFIED:
         identity = torch.eye(rung.x.shape[1])
@@ -162,10 +162,11 @@ def projections(rung: Rung, head: int = 0) -> tuple[Tensor, Tensor]:
 def draw_fused(
     d_in: int, d_out: int, n_tokens: int, n_heads: int, *, causal: bool
 ) -> MultiHeadAttention:
-    """Weight splits as the article draws them: one matrix, cut in the order key, query, value.
+    """Weight splits from one fused matrix, split in the order key, query, value.
 
-    It cuts `nn.Linear(d_in, 3 * d_out)` so; cut in another order the same seed gives other numbers.
-    Raises: ValueError if n_heads does not divide d_out.
+    The article splits `nn.Linear(d_in, 3 * d_out)` in this order; another order would give
+    different numbers for the same seed.
+    Raises: ValueError if n_heads doesn't divide d_out.
     """
     fused = nn.Linear(d_in, 3 * d_out, bias=False)
     out_proj = nn.Linear(d_out, d_out)
@@ -274,13 +275,13 @@ _TENSORS = (
 
 
 def _stacked(records: list[AttentionRecord]) -> AttentionRecord:
-    """One record (H, T, ...) from those of H single heads (T, ...)."""
+    """Stack the records of H single heads (T, ...) into one (H, T, ...)."""
     parts = {name: torch.stack([getattr(r, name) for r in records]) for name in _TENSORS}
     return AttentionRecord(**parts, scale=records[0].scale)
 
 
 def _without_batch(record: AttentionRecord) -> AttentionRecord:
-    """The first of a batch: (B, H, T, ...) -> (H, T, ...)."""
+    """The first batch element: (B, H, T, ...) -> (H, T, ...)."""
     output = None if record.output is None else record.output[0]
     parts = {name: getattr(record, name)[0] for name in _TENSORS}
     return AttentionRecord(**parts, scale=record.scale, output=output)

@@ -1,7 +1,7 @@
-"""Three ways to turn scores into weights: over their sum, by the bare formula, and safely.
+"""Three ways to turn scores into weights: by their sum, and two softmaxes.
 
-Each maps (..., S) to (..., S). They are written out here to be compared; `attend` calls torch's own
-softmax, which is the safe one.
+Each maps (..., S) to (..., S). They are written out only for comparison; `attend` uses PyTorch's
+softmax, which is numerically stable.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from torch import Tensor
 
 
 def weights_by_sum(scores: Tensor) -> Tensor:
-    """Scores divided by their sum: adds up to 1, but a negative score stays negative.
+    """Scores divided by their sum, which leaves negative scores negative.
 
-    A sum of zero gives infinities or nan. Source: notebook, section 3.3.1.
+    A sum of zero gives infinity or nan. Source: notebook, section 3.3.1.
     """
     return scores / scores.sum(dim=-1, keepdim=True)
 
 
 def naive_softmax(scores: Tensor) -> Tensor:
-    """exp(x) / sum(exp(x)), as the formula is written.
+    """Softmax exactly as in the formula, exp(x) / sum(exp(x)).
 
     In float32 exp overflows to infinity above 88.72, and infinity / infinity is nan.
     Source: notebook, section 3.3.1.
@@ -29,7 +29,7 @@ def naive_softmax(scores: Tensor) -> Tensor:
 
 
 def stable_softmax(scores: Tensor) -> Tensor:
-    """The same weights after subtracting each row's maximum: no power is above exp(0) = 1."""
+    """Softmax after subtracting each row's maximum, so no exp is above 1."""
     shifted = scores - scores.max(dim=-1, keepdim=True).values
     powers = torch.exp(shifted)
     return powers / powers.sum(dim=-1, keepdim=True)

@@ -1,9 +1,9 @@
-"""Dropout with its draws in view: which cells stay, and what many draws average to.
+"""Dropout with visible draws, and the average of many draws.
 
-The draws are those of `nn.functional.dropout` on the CPU with the same stream; here they come from
-a generator of their own, so that nobody else's draws can disturb them.
-Source: Srivastava et al. 2014, https://jmlr.org/papers/v15/srivastava14a.html ("inverted": the kept
-cells are scaled while training, and nothing is scaled afterwards).
+The draws equal those of `nn.functional.dropout` on the CPU for the same RNG state. Here they come
+from a separate generator, so other random draws can't affect them.
+Source: Srivastava et al. 2014, https://jmlr.org/papers/v15/srivastava14a.html. This is inverted
+dropout: kept cells are scaled during training, and nothing is scaled afterwards.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Dropped:
 
     @property
     def row_sums(self) -> Tensor:
-        """What each row sums to after the draw: (..., T, 1)."""
+        """Row sums after the draw: (..., T, 1)."""
         return self.after.sum(dim=-1, keepdim=True)
 
 
 def drop(weights: Tensor, p: float, generator: torch.Generator) -> Dropped:
-    """Keep every cell with probability 1 - p, and scale what is kept by 1 / (1 - p).
+    """Keep every cell with probability 1 - p and scale kept cells by 1 / (1 - p).
 
     Raises: ValueError for p outside [0, 1).
     """
@@ -44,23 +44,23 @@ def drop(weights: Tensor, p: float, generator: torch.Generator) -> Dropped:
 
 
 def drop_seeded(weights: Tensor, p: float, seed: int) -> Dropped:
-    """One draw from a seed of its own."""
+    """Draw once from a seed."""
     return drop(weights, p, torch.Generator().manual_seed(seed))
 
 
 def lecture_draw(p: float, seed: int = SEED_DROPOUT) -> Dropped:
-    """The article's example: a matrix drawn from [0, 1), then the dropout, from one stream."""
+    """The article's example: a random matrix in [0, 1), then dropout, from one seed."""
     generator = torch.Generator().manual_seed(seed)
     return drop(torch.rand(DROPOUT_SHAPE, generator=generator), p, generator)
 
 
 @dataclass(frozen=True)
 class Deviations:
-    """How far the average of n draws is from the undropped weights, for several n.
+    """Deviation of the average of n draws from the original weights, for several n.
 
-    Over the cells with a weight above zero: `largest` and `mean` absolute deviation, both (N,), and
-    `expected`, the mean absolute deviation that the normal approximation predicts, with the
-    variance w^2 p / (1 - p) of one draw: sqrt(2 / pi) * mean(w) * sqrt(p / (1 - p) / n).
+    Computed over all cells with a weight above zero. largest, mean: absolute deviations, (N,).
+    expected: mean absolute deviation predicted by the normal approximation. One draw has variance
+    w^2 p / (1 - p), so it's sqrt(2 / pi) * mean(w) * sqrt(p / (1 - p) / n).
     """
 
     draws: tuple[int, ...]
@@ -70,10 +70,10 @@ class Deviations:
 
 
 def deviations(weights: Tensor, p: float, seed: int, draws: Sequence[int]) -> Deviations:
-    """Average the first n of max(draws) draws, for every n in `draws`, in one pass.
+    """Average the first n draws for every n in `draws`, in one pass.
 
     Memory: max(draws) * cells * 5 bytes.
-    Raises: ValueError for p outside [0, 1), draws below 1, or weights without one above zero.
+    Raises: ValueError for p outside [0, 1), draws below 1, or no weight above zero.
     """
     _check(p)
     if not draws or min(draws) < 1:

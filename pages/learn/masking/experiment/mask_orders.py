@@ -1,4 +1,4 @@
-"""Ways to hide the future, side by side: after the softmax, before it, and with a finite number.
+"""Ways to mask the future: after the softmax, before it, or with a finite number.
 
 Dimension letters: T queries, S keys.
 """
@@ -14,14 +14,14 @@ from attention_core.attend import attention_weights, mask_scores
 
 
 def cut(weights: Tensor, mask: Tensor) -> Tensor:
-    """Set forbidden weights to zero after the softmax; rows then sum to less than 1."""
+    """Set forbidden weights to zero after the softmax, so rows sum to less than 1."""
     return weights * mask
 
 
 def renormalise(weights: Tensor) -> Tensor:
-    """Divide every row (..., T, S) by its sum, so that it sums to 1 again; a row of zeros is nan.
+    """Divide every row (..., T, S) by its sum; a row of zeros becomes nan.
 
-    After `cut` this is softmax over the allowed keys alone: the common denominator cancels.
+    After `cut` this equals a softmax over the allowed keys, because the common denominator cancels.
     Source: notebook and course on causal attention.
     """
     return weights / weights.sum(dim=-1, keepdim=True)  # [normalized]
@@ -36,10 +36,10 @@ def leaked(weights: Tensor, mask: Tensor) -> Tensor:
 class MaskWays:
     """One head's scores masked in several ways; every tensor is (..., T, S).
 
-    unmasked: softmax over all keys. zeroed: that with the future set to zero. renormalised: its
-    rows divided by their sums. before: minus infinity before the softmax. filled_scores, filled:
-    the finite fill before the softmax, and its weights. leaked: (..., T), what each query of
-    `filled` gives to the future. difference: the largest between `renormalised` and `before`.
+    unmasked: softmax over all keys. zeroed: the same with the future set to zero. renormalised:
+    `zeroed` with rows divided by their sums. before: minus infinity before the softmax.
+    filled_scores, filled: scores with the finite fill, and their weights. leaked: (..., T), the
+    weight on the future in `filled`. difference: the largest between `renormalised` and `before`.
     """
 
     unmasked: Tensor
@@ -54,12 +54,12 @@ class MaskWays:
 
 
 def mask_ways(scores: Tensor, mask: Tensor, *, scale: float = 1.0, fill: float = 0.0) -> MaskWays:
-    """Mask scores (..., T, S) in every way; `mask` is True where a query may look.
+    """Mask scores (..., T, S) in every way; `mask` is True where attention is allowed.
 
-    As in `attend` the scores are masked, then scaled. `fill` is the article's mistake: its 0.0 is a
-    score like any other, and the softmax gives it exp(0) / sum.
-    Raises: ValueError for a fill that is nan or plus infinity, a scale that is not positive, or a
-    mask with a query that may see no key.
+    As in `attend`, scores are masked first and then scaled. `fill` reproduces the article's
+    mistake: 0.0 is a score like any other, so the softmax gives it exp(0) / sum.
+    Raises: ValueError for a fill that is nan or plus infinity, a scale that isn't positive, or a
+    query without any visible key.
     """
     if math.isnan(fill) or fill == math.inf:
         raise ValueError(f"fill must be a number or minus infinity, got {fill}")

@@ -1,4 +1,4 @@
-"""How alike the vectors of two positions are, and whether their distance alone decides it.
+"""Similarity of position vectors, and whether it depends only on the distance.
 
 Dimension letters: N positions, C width.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class ByDistance:
-    """Of all pairs at each distance from 0 to N - 1: mean, least and largest value, (N,) each."""
+    """Mean, smallest and largest value of all pairs at each distance, (N,) each."""
 
     mean: Tensor
     low: Tensor
@@ -21,32 +21,32 @@ class ByDistance:
 
     @property
     def spread(self) -> Tensor:
-        """How far the pairs at one distance differ, (N,): 0 where the distance decides."""
+        """Range of the values at each distance, (N,); 0 if only the distance matters."""
         return self.high - self.low
 
 
 def dot_products(table: Tensor) -> Tensor:
-    """Of every two rows: (N, C) -> (N, N)."""
+    """Dot products of all pairs of rows: (N, C) -> (N, N)."""
     return table @ table.T  # [products]
 
 
 def cosines(table: Tensor) -> Tensor:
-    """The cosine of the angle between every two rows: (N, C) -> (N, N).
+    """Cosines of all pairs of rows: (N, C) -> (N, N).
 
     Raises: ValueError for a row of zeros, which has no direction.
     """
     lengths = table.norm(dim=-1, keepdim=True)
     if not lengths.all():
         row = int((lengths == 0).flatten().nonzero()[0])
-        raise ValueError(f"row {row} of the table is all zeros, and so has no direction to compare")
+        raise ValueError(f"row {row} of the table is all zeros, so it has no direction")
     directions = table / lengths  # [directions]
     return directions @ directions.T  # [cosines]
 
 
 def by_distance(values: Tensor) -> ByDistance:
-    """Values (N, N) of pairs of positions, gathered by the distance of the two.
+    """Group the values (N, N) of pairs of positions by distance.
 
-    Raises: ValueError for values that are not square.
+    Raises: ValueError for values that aren't square.
     """
     if values.dim() != 2 or values.shape[0] != values.shape[1]:
         raise ValueError(f"values of pairs must be (N, N), got {tuple(values.shape)}")

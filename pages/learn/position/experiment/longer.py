@@ -1,4 +1,4 @@
-"""Texts beyond the trained length: how far each pair turns, plain and scaled; cached keys.
+"""Rotary positions beyond the trained length, with and without scaling.
 
 Dimension letters: B batch, T tokens, N distances, D head size, L trained length.
 """
@@ -28,7 +28,7 @@ PLAIN, LINEAR, DYNAMIC, YARN, LLAMA3 = "none", "linear", "dynamic NTK", "YaRN", 
 
 
 def scalings(factor: float, trained_length: int) -> Scalings:
-    """Every scaling for texts of `factor` times the trained length, by the names on the page."""
+    """Scalings for `factor` times the trained length, by their names on the page."""
     return {
         PLAIN: None,
         LINEAR: LinearScaling(factor),
@@ -39,7 +39,7 @@ def scalings(factor: float, trained_length: int) -> Scalings:
 
 
 def trained_length(config: TransformerConfig) -> int:
-    """The longest text that a model with rotary positions was trained on, in tokens."""
+    """The longest text in a rotary model's training, in tokens."""
     scaling = config.rope_scaling
     if isinstance(scaling, LinearScaling):  # its context is `factor` times as long
         return round(config.context_length / scaling.factor)
@@ -48,7 +48,7 @@ def trained_length(config: TransformerConfig) -> int:
 
 
 def frequencies(head_size: int, theta: float, n_tokens: int, scaling: RopeScaling | None) -> Tensor:
-    """Radians a token of every pair in a text of so many tokens: (D/2,)."""
+    """Radians per token of every pair, in a text of `n_tokens` tokens: (D/2,)."""
     plain = plain_frequencies(head_size, theta)
     if scaling is None:
         return plain
@@ -56,16 +56,16 @@ def frequencies(head_size: int, theta: float, n_tokens: int, scaling: RopeScalin
 
 
 def turns(head_size: int, theta: float, n_tokens: int) -> Tensor:
-    """How often each pair goes round within so many tokens, unscaled: (D/2,)."""
+    """Full turns of each pair within `n_tokens` tokens, without scaling: (D/2,)."""
     return plain_frequencies(head_size, theta) * n_tokens / (2 * math.pi)
 
 
 def reach(
     head_size: int, theta: float, trained_length: int, n_tokens: int, scaling: RopeScaling | None
 ) -> Tensor:
-    """The angle of each pair after so many tokens, over the one after the trained length: (D/2,).
+    """Angle after `n_tokens` tokens divided by that after the trained length: (D/2,).
 
-    At most 1: an angle that the training has shown.
+    Values up to 1 are angles that occurred in training.
     """
     scaled = frequencies(head_size, theta, n_tokens, scaling)
     return scaled * n_tokens / (plain_frequencies(head_size, theta) * trained_length)
@@ -79,10 +79,10 @@ def slow_scores(
     trained_length: int,
     scaling: RopeScaling | None,
 ) -> Tensor:
-    """What the slow pairs add to q . k at each distance: (D,) and (D,), (N,) -> (N,).
+    """Contribution of the slow pairs to q . k by distance: (D,), (D,), (N,) -> (N,).
 
-    Slow is a pair that has not gone round once within the trained length: of the others training
-    has shown every angle.
+    A pair is slow if it doesn't complete a full turn within the trained length. For the other
+    pairs, every angle occurs in training.
     """
     slow = turns(len(query), theta, trained_length) < 1
     at_start = torch.zeros_like(distances)
@@ -91,7 +91,7 @@ def slow_scores(
 
 
 def small_model(scaling: RopeScaling | None, trained_length: int, factor: int) -> Transformer:
-    """A random Llama-like core with so long a context; the same weights for every scaling."""
+    """A small random Llama-like model, with the same weights for every scaling."""
     config: TransformerConfig = llama_config(
         vocab_size=61,
         context_length=trained_length * factor,
@@ -111,10 +111,10 @@ def small_model(scaling: RopeScaling | None, trained_length: int, factor: int) -
 
 
 def cache_difference(scaling: RopeScaling | None, trained_length: int, factor: int) -> float:
-    """How far the logits of steps with a KV cache are from those of one pass over the whole text.
+    """Largest logit difference between steps with a KV cache and a single pass.
 
-    The largest absolute difference in a text of `factor` times the trained length, of a random
-    core (`small_model`): a prompt of half the trained length, then token after token.
+    A random `small_model` reads a text of `factor` times the trained length: first a prompt of half
+    the trained length, then token by token.
     """
     model = small_model(scaling, trained_length, factor)
     n_tokens, n_prompt = model.config.context_length, max(1, trained_length // 2)

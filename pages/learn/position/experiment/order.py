@@ -1,4 +1,4 @@
-"""What attention makes of the same tokens in another order, without positions and with them.
+"""Attention on the same tokens in two orders, with and without positions.
 
 Dimension letters: B batch, T tokens, C width.
 """
@@ -17,13 +17,13 @@ from attention_core.model.transformer import Transformer
 def in_two_orders(
     model: Transformer, token_ids: Tensor, order: Sequence[int], *, positions: bool
 ) -> Exchange:
-    """The outputs (T, C) of the first layer's attention for tokens (T,), in both orders.
+    """Outputs (T, C) of the first layer's attention for tokens (T,), in both orders.
 
-    Every token sees every other one: a causal mask would tell the order by itself. With `positions`
-    the layer is given those of its model, learned or rotary.
-    `function_first` holds the outputs of the tokens as they stand, then put into the new order;
-    `order_first` those of the reordered tokens.
-    Raises: ValueError if `order` does not hold every place once.
+    There is no causal mask, because a mask would reveal the order. With `positions` the layer uses
+    the model's own positions, learned or rotary.
+    `function_first` contains the outputs in the original order, rearranged into the new one;
+    `order_first` contains the outputs for the reordered tokens.
+    Raises: ValueError if `order` isn't a permutation.
     """
     block = model.block(0)
     places = torch.arange(len(token_ids), device=token_ids.device)

@@ -1,6 +1,6 @@
-"""A query and a key that rotary positions turn, at any place and any distance.
+"""A query and a key under rotary positions, at any position and distance.
 
-Dimension letters: B batch, T tokens, N pairs of places, D head size.
+Dimension letters: B batch, T tokens, N pairs of positions, D head size.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from attention_core.positions.scaling import RopeScaling
 def before_turning(
     layer: LayerRecord, config: TransformerConfig, head: int
 ) -> tuple[Tensor, Tensor]:
-    """The queries and keys of a query head, (T, D) each, as they are before any position.
+    """Queries and keys of a query head before rotation, (T, D) each.
 
-    Raises: ValueError for a head that the model does not have, or a layer with latent attention.
+    Raises: ValueError for a head that the model doesn't have, or a layer with latent attention.
     """
     if not 0 <= head < config.n_heads:
         raise ValueError(f"head must be 0 to {config.n_heads - 1}, got {head}")
     projected = layer.attention.projected  # (B, T, (H + 2 H_kv) * D)
     if projected is None:
-        raise ValueError("latent attention has no queries and keys without a position to show")
+        raise ValueError("latent attention has no queries and keys without positions")
     query, key, _ = columns_of_head(projected[0], head, config.n_heads, config.kv_heads)
     return query, key
 
@@ -39,10 +39,10 @@ def turned(
     theta: float,
     scaling: RopeScaling | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """A query and a key, each (D,), turned as the model turns them at N pairs of places.
+    """Rotate a query and a key (D,) to N pairs of positions.
 
-    The key stands at its place (N,), the query at its distance (N,) behind it, and each pair is the
-    end of a text of its own. Both results are (N, D).
+    key_places: (N,), positions of the key. distances: (N,), how many tokens later the query comes.
+    Each pair counts as the end of a separate text. Both results are (N, D).
     """
     places = torch.stack((key_places, key_places + distances), dim=-1)  # (N, 2)
     rotation = rotary_angles(places, len(query), theta, query.dtype, scaling)  # (N, 1, 2, D)
@@ -51,7 +51,7 @@ def turned(
 
 
 def pair_scores(turned_query: Tensor, turned_key: Tensor) -> Tensor:
-    """What each pair of numbers adds to q . k: (N, D) and (N, D) -> (N, D/2)."""
+    """Contribution of each pair to q . k: (N, D) and (N, D) -> (N, D/2)."""
     first, second = (turned_query * turned_key).chunk(2, dim=-1)  # pair i: numbers i and i + D/2
     return first + second
 
@@ -64,6 +64,6 @@ def scores(
     theta: float,
     scaling: RopeScaling | None = None,
 ) -> Tensor:
-    """The score q . k at N pairs of places, arguments as of `turned`: (N,)."""
+    """Scores q . k at N pairs of positions, (N,). Arguments: as in `turned`."""
     turned_query, turned_key = turned(query, key, key_places, distances, theta, scaling)
     return (turned_query * turned_key).sum(dim=-1)
