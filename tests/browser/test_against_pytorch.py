@@ -15,6 +15,6 @@ def test_the_main_path(page: Page, site: Site):
     set_slider(page, "Heads H", 0, 4)  # 4 -> 8
     expect(page.get_by_text("3 × 8 = 24", exact=False)).to_be_visible()
     expect(page).to_have_url(re.compile("against_pytorch_heads=8"))
-    click(page.get_by_role("button", name="Measure", exact=True))
+    click(page.get_by_role("button", name="Measure times"))
     expect(page.get_by_text(re.compile(r"Measured at .* width 192, 16 tokens"))).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart")).to_contain_text("wrapper")

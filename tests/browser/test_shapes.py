@@ -63,7 +63,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
     expect(lines).to_have_count(0)
 
     # where a number is moved: token 2, column 4 of six is column 1 of head 1
-    unfold(page, "One number's way")
+    unfold(page, "Follow one number")
     shapes = {"5 queries": (1, 3, 2, 3), "6 queries": heads, "7 scores": heads}
     for name in ("4 queries", *shapes):
         expect(panel(page, name).locator("canvas")).to_be_visible()

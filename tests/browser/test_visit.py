@@ -60,7 +60,9 @@ def model(page: Page, label: str = "Model") -> Locator:
 def find_the_visit(page: Page, title: str) -> None:
     """Sentence, model, layer and head, where the page has them."""
     expect(sentence(page, SENTENCES[title])).to_have_value(TEXT)
-    expect(model(page, "Steps of" if title == "Shapes" else "Model")).to_have_value("SmolLM2 135M")
+    expect(model(page, "Model or example" if title == "Shapes" else "Model")).to_have_value(
+        "SmolLM2 135M"
+    )
     if title in ("Heads", "Side by side", "Scaling"):
         expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", str(LAYER))
         expect(shown(page, "Head")).to_have_attribute("aria-valuetext", str(HEAD))

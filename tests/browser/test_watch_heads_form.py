@@ -31,7 +31,7 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
 
     click(main.get_by_role("button", name="Play", exact=True))
     pause = main.get_by_role("button", name="Pause")
-    play_on = main.get_by_role("button", name="Play on")
+    play_on = main.get_by_role("button", name="Resume")
     expect(figure).to_contain_text("Your run, after step")
     expect(pause).to_be_enabled()
     pause.click()

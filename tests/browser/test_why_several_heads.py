@@ -28,7 +28,7 @@ def test_the_main_path(page: Page, site: Site):
     open_page(page, site, path, "Why several heads")
     type_text(page, "Text", TEXT)
     # the first key shows the framed row
-    average = heatmap(page, "average of both")
+    average = heatmap(page, "average of both heads")
     press(average.locator(".scroll canvas"), *["ArrowUp"] * 3, "ArrowRight")
     # a cell that is read is framed and read in the maps of both heads too
     read_by_keyboard(average, "“ships” → “seven”")
@@ -50,4 +50,4 @@ def test_the_main_path(page: Page, site: Site):
     page.reload()
     expect(heatmap(page, "L3H10")).to_be_visible()
     expect(compared).to_be_visible()
-    expect(page.get_by_text(re.compile("ships.* looks most at"))).to_be_visible()
+    expect(page.get_by_text(re.compile("ships.* attends most to"))).to_be_visible()

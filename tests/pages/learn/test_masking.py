@@ -62,7 +62,7 @@ def test_the_article_s_masks_and_dropout(site: AppTest):
     np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
     np.testing.assert_allclose(shown["after"], block["dropped"], **FOUR_DECIMALS)
     np.testing.assert_array_equal(shown["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0)
-    np.testing.assert_allclose(shown["sums of the rows"][:, 0], shown["after"].sum(1), atol=1e-6)
+    np.testing.assert_allclose(shown["row sums"][:, 0], shown["after"].sum(1), atol=1e-6)
     kept = int((np.array(block["dropped"]) > 0).sum())
     assert any(f"**{kept}** of 15" in e.value for e in site.markdown)
 

@@ -80,7 +80,7 @@ def test_sums_that_turn_round_or_vanish(site: AppTest):
     open_whole_page(site, VIEW, scaling_logits="-1 1")
     assert not site.exception
     assert len(site.info) == 1
-    assert "over their sum" not in tables(site)[1]
+    assert "÷ their sum" not in tables(site)[1]
     site.text_input("scaling_logits").set_value("-3 1 1").run()
     assert len(site.info) == 1
     assert "over their sum" in tables(site)[1]
