@@ -195,7 +195,7 @@ def check_room(
     if cache is not None:
         check_cache(config, cache)
         if cache.batch_size != 1:
-            raise ValueError(f"generation needs a cache for 1 sequence, got one for {cache.batch_size}")
+            raise ValueError(f"one prompt needs a cache for 1 row, got {cache.batch_size} rows")
     start = 0 if cache is None else cache.length
     needed = start + n_prompt + max_new_tokens - 1  # the last new token is never an input
     room = config.context_length if cache is None else cache.max_length

@@ -1,4 +1,4 @@
-"""The ladder of the lectures: from dot products to multi-head attention, step by step.
+"""The ladder of the lectures, from dot products to multi-head attention.
 
 Every class maps (B, T, d_in) to (B, T, d_out), except the wrapper, which returns
 (B, T, H * d_out). The first three rungs also work without B. `record(x)` of a class, and of each

@@ -1,4 +1,4 @@
-"""Rotary positions: rotate queries and keys by an angle proportional to the position.
+"""Rotary positions: rotate queries and keys by an angle that grows with position.
 
 Dimension letters: B batch, H heads, T tokens, D head size.
 """

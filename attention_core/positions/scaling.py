@@ -111,7 +111,7 @@ class DynamicScaling(RopeScaling):
 
 @dataclass(frozen=True)
 class YarnScaling(RopeScaling):
-    """YaRN: slow pairs are slowed down by `factor`, fast ones not, with a ramp between.
+    """YaRN: slow down slow pairs by `factor`, fast ones not at all, with a ramp between.
 
     A pair is fast if it completes at least `beta_fast` rotations within the trained length, and
     slow if it completes at most `beta_slow`. Cosines and sines are multiplied by
