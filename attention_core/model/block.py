@@ -21,7 +21,7 @@ from attention_core.model.layers import FeedForward, make_norm
 
 @dataclass(frozen=True, repr=False)
 class LayerRecord(ShowsShapes):
-    """All tensors from the input of a layer to its output, in the order they're computed.
+    """All tensors of one layer, from input to output, in the order they're computed.
 
     In a pre-norm layer, attention reads the normalized input, the feed-forward network (MLP) reads
     the normalized `attention_sum`, and `output` is `mlp_sum`. In a post-norm layer, attention reads

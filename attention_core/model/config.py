@@ -26,7 +26,7 @@ class LatentConfig:
     nope_head_size: int  # d_h, part of a query or key without position
     rope_head_size: int  # d_h^R, rotary part; all heads share its key
     v_head_size: int  # size of a value
-    q_rank: int | None = None  # d_c', width of the query latent; None: queries are projected directly from C
+    q_rank: int | None = None  # d_c', width of the query latent; None: no query latent
     absorbed: bool = False  # attend to the latents directly, without computing keys and values
     interleaved: bool = True  # rotary pairs are adjacent dimensions, as in DeepSeek's checkpoints
     norm_eps: float = 1e-6  # for the norms of the latents
@@ -68,7 +68,7 @@ class TransformerConfig:
     head_size: int | None = None  # D; None: d_model / n_heads
     latent: LatentConfig | None = None  # use latent attention, with these sizes
     causal: bool = True
-    window: int | None = None  # how many of the last keys a query sees, including its own; None: all
+    window: int | None = None  # how many keys a query sees, counting its own; None: all earlier
     positions: Literal["learned", "rotary"] = "learned"
     rope_theta: float = 10_000.0
     rope_scaling: RopeScaling | None = None  # slows down the rotation for longer texts

@@ -116,7 +116,7 @@ class Transformer(nn.Module):
         return TransformerOutput(logits, hidden, embedding if record else None, layers)
 
     def resume(self, x: Tensor, layer: int, *, hooks: Hooks = NO_HOOKS) -> Tensor:
-        """Run the layers from `layer` to the last, and the last norm: (B, T, C) -> (B, T, C).
+        """Run the model from layer `layer` to the last norm: (B, T, C) -> (B, T, C).
 
         x: `hidden_states[layer]` of a text without padding, or a batch of such states. The result
         equals `hidden` of a whole pass.
@@ -285,7 +285,7 @@ class Transformer(nn.Module):
             mask = causal_mask(n_new, n_keys, window=window, device=device)
         if attention_mask is None:
             return mask
-        padding = padding_mask(attention_mask[:, -n_keys:])  # a sliding cache has dropped the first columns
+        padding = padding_mask(attention_mask[:, -n_keys:])  # a sliding cache drops old columns
         return padding if mask is None else mask & padding
 
 
