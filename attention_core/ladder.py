@@ -115,7 +115,7 @@ class CausalAttention(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
+        """Context vectors: (B, T, d_in) -> (B, T, d_out), T <= context_length."""
         return self.record(x).context
 
 
@@ -190,7 +190,7 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(d_out, d_out)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
+        """Context vectors: (B, T, d_in) -> (B, T, d_out), T <= context_length."""
         q = split_heads(self.W_query(x), self.num_heads)  # [queries] (B, T, d_in) -> (B, H, T, D)
         k = split_heads(self.W_key(x), self.num_heads)  # [keys]
         v = split_heads(self.W_value(x), self.num_heads)  # [values]

@@ -33,7 +33,7 @@ def value_norms(v: Tensor, out_weight: Tensor) -> Tensor:
 
 
 def contributions(weights: Tensor, norms: Tensor) -> Tensor:
-    """||alpha_ij v_j W_O|| for each pair: (..., T, S) and norms (..., S) -> (..., T, S).
+    """||alpha_ij v_j W_O|| of each pair: (..., T, S), (..., S) -> (..., T, S).
 
     Weights are never negative, so scaling a vector by its weight scales the length as well.
     """

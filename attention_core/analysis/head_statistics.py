@@ -178,7 +178,7 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "distance",
         "Mean distance",
-        "How far a head attends: the sum over keys of weight times |query position - key position|, "
+        "How far a head attends: sum over keys of weight times |query position - key position|, "
         "mean over queries.",
         mean_distance,
         unit="tokens",
@@ -187,8 +187,8 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "first",
         "On the first token",
-        "Weight on position 0, mean over queries. It's [CLS] in an encoder and the first token of the "
-        "text in a decoder.",
+        "Weight on position 0, mean over queries. It's [CLS] in an encoder and the first token of "
+        "the text in a decoder.",
         on_first,
     ),
     Statistic(
@@ -298,7 +298,7 @@ def _row_entropies(weights: Tensor) -> Tensor:
 
 
 def _mean_over(queries: Tensor, rows: Tensor) -> Tensor:
-    """Mean over the selected queries, or NaN if there are none: (..., T), (T) -> (...)."""
+    """Mean over the selected queries, NaN if there are none: (..., T), (T) -> (...)."""
     return rows[..., queries].mean(-1)
 
 

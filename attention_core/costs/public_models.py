@@ -59,7 +59,7 @@ class PublicModel:
                 raise ValueError(f"{name} must be at least 1, got {size}")
         if self.n_heads % self.n_kv_heads:
             raise ValueError(
-                f"{self.n_heads} query heads can't be divided among {self.n_kv_heads} key/value heads:"
+                f"{self.n_heads} query heads can't share {self.n_kv_heads} key/value heads evenly:"
                 f" choose a number that divides {self.n_heads}"
             )
         if not 0 <= self.n_global_layers <= self.n_layers:

@@ -142,11 +142,11 @@ def token_cost(
 ) -> TokenCost:
     """Operations and bytes read per generated token and sequence.
 
-    `batch_size` sequences share the weights. Each head computes the dot products of its query with the cached keys and the weighted sum of
-    the cached values. Latent attention is counted in its absorbed form, which reads the latents
-    directly: the query is multiplied with latent and rotary key, and the weights with the latent.
-    For a mixture of experts, tokens of a batch are assumed to use different experts, up to all of
-    them.
+    `batch_size` sequences share the weights. Each head computes the dot products of its query with
+    the cached keys and the weighted sum of the cached values. Latent attention is counted in its
+    absorbed form, which reads the latents directly: the query is multiplied with latent and rotary
+    key, and the weights with the latent. For a mixture of experts, the tokens of a batch are
+    assumed to use different experts, up to all of them.
     Source: 2 operations per parameter and token, https://arxiv.org/abs/2001.08361, section 2.1.
     Raises: ValueError with the number for an argument below 1.
     """
@@ -175,7 +175,7 @@ def growth_exponent(sizes: Sequence[float], amounts: Sequence[float]) -> float:
     """
     if len(sizes) != len(amounts) or min(*sizes, *amounts, 1.0) <= 0 or len(set(sizes)) < 2:
         raise ValueError(
-            f"a fit needs different, positive sizes: got {len(sizes)} sizes and {len(amounts)} amounts"
+            f"can't fit {len(sizes)} sizes to {len(amounts)} amounts: use different, positive ones"
         )
     x, y = ([math.log(value) for value in values] for values in (sizes, amounts))
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)

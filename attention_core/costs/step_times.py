@@ -44,7 +44,7 @@ def in_turns(
     """
     if not contenders or repeats < 1 or warmup_steps < 0:
         raise ValueError(
-            f"got {len(contenders)} contenders, {repeats} repeats, {warmup_steps} warm-up steps: at "
+            f"{len(contenders)} contenders, {repeats} repeats, {warmup_steps} warm-up steps: at "
             "least 1, 1 and 0 are needed"
         )
     return _turns(contenders, repeats, warmup_steps)
@@ -106,7 +106,7 @@ def fit_step_times(n_tokens: Sequence[float], seconds: Sequence[float]) -> Fit:
     """
     if len(n_tokens) != len(seconds) or len(set(n_tokens)) < 5:
         raise ValueError(
-            f"got {len(set(n_tokens))} different positions and {len(seconds)} times: a fit of three "
+            f"{len(set(n_tokens))} different positions and {len(seconds)} times: a fit of three "
             "terms needs 5 positions with one time each"
         )
     n = torch.tensor(n_tokens, dtype=torch.float64)

@@ -173,7 +173,7 @@ def gpt2_config(
     norm_eps: float = 1e-5,
     tied: bool = True,
 ) -> TransformerConfig:
-    """GPT-2: learned positions, LayerNorm before each part, tanh GELU, tied output matrix.
+    """GPT-2: learned positions, LayerNorm before each part, tanh GELU, tied output.
 
     Source: Radford et al. 2019.
     """
@@ -238,7 +238,7 @@ def llama_config(
     mlp_bias: bool = False,
     tied: bool = True,
 ) -> TransformerConfig:
-    """Llama: rotary positions, RMSNorm before each part, SwiGLU, grouped key/value heads.
+    """Llama: rotary positions, RMSNorm before each part, SwiGLU, grouped-query heads.
 
     Source: Touvron et al. 2023, https://arxiv.org/abs/2302.13971 and
     https://arxiv.org/abs/2307.09288.

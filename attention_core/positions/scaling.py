@@ -111,12 +111,12 @@ class DynamicScaling(RopeScaling):
 
 @dataclass(frozen=True)
 class YarnScaling(RopeScaling):
-    """YaRN: slow down slow pairs by `factor`, fast ones not at all, with a ramp between.
+    """YaRN: slow pairs are slowed down by `factor`, fast pairs aren't.
 
     A pair is fast if it completes at least `beta_fast` rotations within the trained length, and
-    slow if it completes at most `beta_slow`. Cosines and sines are multiplied by
-    `attention_factor`, by default 0.1 ln(factor) + 1, which sharpens the softmax for long texts.
-    `truncate` makes the ramp start and end at whole pairs.
+    slow if it completes at most `beta_slow`. A ramp connects the two. Cosines and sines are
+    multiplied by `attention_factor`, by default 0.1 ln(factor) + 1, which sharpens the softmax for
+    long texts. `truncate` makes the ramp start and end at whole pairs.
     Source: Peng et al. 2023, https://arxiv.org/abs/2309.00071.
     Raises: ValueError if beta_fast is below beta_slow.
     """

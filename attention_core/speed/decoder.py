@@ -74,9 +74,7 @@ class Decoder(FixedPass):
         ids = self._checked(token_ids, max_new_tokens)
         require_hooks(hooks)
         if hooks.edit_heads is not None or hooks.edit is not None:
-            raise ValueError(
-                "a recorded step can't be edited: use attention_core.stream for hooks that edit"
-            )
+            raise ValueError("a recorded step can't be edited: use attention_core.stream instead")
         return self._steps(ids, max_new_tokens, stop_set(stop_ids), hooks)
 
     def generate(

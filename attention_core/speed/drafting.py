@@ -1,13 +1,13 @@
 """Speculative decoding: a cheaper model drafts tokens, the model checks them.
 
 A decode step takes as long as reading the weights. A pass over k + 1 tokens also reads them just
-once, so if you know the next k tokens, checking them all costs little more than one step. A cheaper model guesses
-them, for example the same model in 8 bits. Every token is the model's own choice, and the first
-guess that differs ends the round, so the result is what the model writes alone, for any guesses.
+once, so if you can guess the next k tokens, checking them costs little more than one step. A
+cheaper model guesses them, for example the same model in 8 bits. Every token is the model's own
+choice, and the first wrong guess ends the round, so the guesses never change the result.
 
 Source: Leviathan et al. 2022, "Fast Inference from Transformers via Speculative Decoding",
 https://arxiv.org/abs/2211.17192. The paper accepts guesses at random. Here, the draft uses the same
-random numbers as the model, so all draws are those of `attention_core.stream`.
+random numbers as the model, so the result equals that of `attention_core.stream`.
 
 Dimension letters: T rows of a pass, V vocabulary.
 """
@@ -78,7 +78,7 @@ class DraftedDecoder:
         vocabularies = model.config.vocab_size, draft.config.vocab_size
         if vocabularies[0] != vocabularies[1]:
             raise ValueError(
-                f"the draft must have the model's vocabulary: {vocabularies[0]} tokens in the model, "
+                f"the draft needs the model's vocabulary: {vocabularies[0]} tokens in the model, "
                 f"{vocabularies[1]} in the draft"
             )
         self.max_length, self.n_drafted = max_length, n_drafted
