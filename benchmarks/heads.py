@@ -186,7 +186,7 @@ def attention_of(name: str, text: str) -> tuple[Tokens, list[Any]]:
 
 
 class HeadsPage:
-    """This site's Heads page in a browser, with one model."""
+    """The site's Heads page in a browser, with one model."""
 
     def __init__(self, browser: Browser, url: str, model: str) -> None:
         self.page = browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
