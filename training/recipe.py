@@ -22,9 +22,9 @@ Kind = Literal["gpt2", "bert"]
 class Recipe:
     """Sizes, lengths and rates of one training run.
 
-    A step uses `tokens_per_step` tokens, processed in parts that fit in memory. `lengths` has the number of tokens per text, and the share of the steps from which it applies.
-    Short texts are cheaper, and it's easier to find neighbors in them. BERT's paper also starts
-    with them.
+    A step uses `tokens_per_step` tokens, processed in parts that fit in memory. `lengths` has the
+    number of tokens per text, and the share of the steps from which it applies. Short texts are
+    cheaper, and it's easier to find neighbors in them. BERT's paper also starts with them.
     Raises: ValueError for texts longer than the model's context, or if the parts don't fit evenly.
     """
 

@@ -56,7 +56,8 @@ def the_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
 def smoke(run: PretrainingRun, seconds: float) -> int:
     """Train for some seconds; return 0 if the loss gets below the unigram entropy.
 
-    Returns 1 otherwise."""
+    Returns 1 otherwise.
+    """
     from training.run import read_curve
 
     run.train(seconds=seconds)
