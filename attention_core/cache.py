@@ -30,9 +30,8 @@ class KVCache:
     `max_length`. `dtype` and `device` must match the model; `Transformer.new_cache` takes care of
     that. A cache created in inference mode also works outside it.
 
-    Use a cache for one generation at a time; `state` detects changes from elsewhere. Use it with
-    one
-    model: a model with other sizes raises an error, but a different model with the same sizes would
+    Use a cache for one generation at a time; `state` detects changes from elsewhere. Don't share it
+    between models: a model with other sizes raises an error, but one with the same sizes would
     silently use the wrong keys and values.
 
     The cache stores detached tensors. During training, `update` returns copies in which the new
@@ -289,8 +288,8 @@ class SlidingCache(KVCache):
     def crop(self, n_tokens: int) -> None:
         """Keep the first `n_tokens` and drop the rest.
 
-        Once the ring has wrapped around, it can only go back by one token, whose successor needs
-        window - 1 earlier ones, or to 0.
+        Once the ring has wrapped around, you can only go back by one token, because the next one
+        needs window - 1 earlier tokens, or to 0.
         Raises: ValueError as in `KVCache`, and if the next token would need a row that was
         overwritten.
         """

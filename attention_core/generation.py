@@ -202,5 +202,5 @@ def check_room(
     if needed > room:
         raise ValueError(
             f"{start + n_prompt} prompt + {max_new_tokens} new tokens need {needed} "
-            f"positions, but the {'context' if cache is None else 'cache'} holds {room}"
+            f"positions, but the {'context' if cache is None else 'cache'} has {room}"
         )

@@ -20,9 +20,8 @@ def causal_mask(
     The queries are the last `n_queries` of the `n_keys` positions. So the same rule works for a
     whole sequence (`n_queries == n_keys`) and for new tokens after cached ones.
 
-    With a `window` of w, a query sees only the last w of those keys, including its own
-    (sliding-window
-    attention: Beltagy et al. 2020, https://arxiv.org/abs/2004.05150; Mistral,
+    With a `window` of w, a query sees only the last w of those keys, including its own. That's
+    sliding-window attention (Beltagy et al. 2020, https://arxiv.org/abs/2004.05150; Mistral,
     https://arxiv.org/abs/2310.06825).
 
     Shape: (T, S), bool, `True` where the query may see the key.

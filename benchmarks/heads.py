@@ -82,7 +82,7 @@ _WATCH = (
     }
     return [];
   };
-  // where a change lies is looked up later, once a node and not once a line drawn
+  // the figures of a change are looked up later, once per node instead of once per draw call
   const pending = new Map();
   const frames = () => {
     const asked = performance.now();

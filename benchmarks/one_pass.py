@@ -88,7 +88,7 @@ _WATCH = """
   for (const event of ["keydown", "pointerdown"]) document.addEventListener(event, press, true);
   window.__onePass = {
     state,
-    // called before a press: counts the frames of the flight that it begins
+    // call before a press: counts the frames of the movement that it starts
     countFrames: (canvas) => {
       let flew = false;
       const count = (now) => {
@@ -102,7 +102,7 @@ _WATCH = """
     idle: () => {
       const app = document.querySelector("[data-testid=stApp]");
       const last = Math.max(state.press, ...[...state.painted, ...state.arrived].map((a) => a.now));
-      // a step that opens nothing is told to the server 600 ms after it
+      // a step that opens nothing is sent to the server after 600 ms
       return app?.dataset.testScriptState === "notRunning" && !state.waiting
         && performance.now() - Math.max(last, state.ran) > 900
         && !document.querySelector("[data-testid=stMain] [data-testid=stSkeleton]");

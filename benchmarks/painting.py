@@ -66,7 +66,7 @@ _WATCH = (
     const now = performance.now();
     for (const record of records) {
       if (record.attributeName === "data-test-script-state") state.ran = now;
-      // children of a canvas (a table read aloud) are never painted
+      // children of a canvas (a table for screen readers) are never painted
       else if (record.target.nodeName !== "CANVAS" && main(record.target)) state.last = now;
     }
   };

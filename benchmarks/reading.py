@@ -50,10 +50,9 @@ def measure_reading(
 ) -> ReadRates:
     """Measure decode steps for each way to generate, and plain reads of the same size.
 
-    They alternate; a round has `n_reads` plain reads. The limit of a round is the faster of two
-    ways to
-    read: summing all numbers, and multiplying one row by a matrix. The hardware may be faster
-    still, but this is what PyTorch reaches.
+    They alternate; a round has `n_reads` plain reads. A round's limit is the faster of two ways to
+    read memory, a sum of all numbers or one row times a matrix. The hardware may be faster still,
+    but this is what PyTorch reaches.
     """
     n_bytes = step_bytes(core)
     width = core.config.d_model

@@ -111,7 +111,7 @@ def check_changes(config: TransformerConfig, changes: Collection[HeadChange]) ->
     for change in changes:
         if change.layer >= config.n_layers or change.head >= config.n_heads:
             raise ValueError(
-                f"there is no head {change.head} in layer {change.layer} of a model with "
+                f"head {change.head} of layer {change.layer} doesn't exist in a model of "
                 f"{config.n_layers} layers of {config.n_heads} heads"
             )
 

@@ -1,8 +1,8 @@
 """Explain a number: which cells it's computed from, and the terms of its sum.
 
 An einsum equation describes both. For example, the scores are "hqd,hkd->hqk". A score with indices
-h, q and k reads row (h, q) of the queries and row (h, k) of the keys, and it sums over d, which is
-missing in the output. As in einops, letters in parentheses share an axis: "tc,(hd)c->htd" reads row
+h, q and k reads row (h, q) of the queries and row (h, k) of the keys, and it sums over d, which
+isn't in the output. As in einops, letters in parentheses share an axis: "tc,(hd)c->htd" reads row
 h·D + d of a matrix whose heads are stacked.
 """
 

@@ -27,7 +27,7 @@ from attention_core.seeding import seeded
 
 @dataclass(frozen=True)
 class TextWeights:
-    """Attention weights on one text, with the facts about it that statistics need.
+    """Attention weights on one text, and what the statistics need to know about it.
 
     weights: (..., T, T), rows sum to 1, hidden keys are 0. ids: (T) of whole numbers. special: (T)
     of bool, true for tokens that aren't text, such as [CLS]. causal: whether row i sees only keys 0

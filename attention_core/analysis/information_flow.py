@@ -65,7 +65,7 @@ def information_flow(
 
 
 def _attention_shares(record: LayerRecord, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Importance of every key (T, S) and of the own stream (T), for each token."""
+    """Importance of every key (T, S) and of the token's own stream (T)."""
     weights = record.attention.weights[0].float().permute(2, 1, 0)  # (H, T, S) -> (S, T, H)
     y, x = record.attention_sum[0].float(), record.input[0].float()  # (T, C)
     edges = y.new_zeros(len(y), len(values))

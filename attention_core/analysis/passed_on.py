@@ -20,8 +20,8 @@ def projected_values(
 ) -> Tensor:
     """v_j W_O,h for every key and head of a layer: (S, H, C), float32.
 
-    Times its attention weight, this is the vector that a head passes from token j to a query. Zero
-    for heads in `off`.
+    A head passes this vector, times its attention weight, from token j to a query. It's zero for
+    heads in `off`.
     record: for a single text, without cached tokens.
     Raises: ValueError for a record of several texts, or with cached tokens.
     """

@@ -133,7 +133,7 @@ def _attend_edited(
     dropout_p: float = 0.0,
 ) -> AttentionRecord:
     """Run `attend`, then the edit. shared: k and v may be memory of a cache."""
-    # tensors count in-place writes, but not those created in inference mode
+    # torch counts in-place writes, except for tensors created in inference mode
     with torch.inference_mode(False):
         record = attend(q, k, v, mask=mask, scale=scale, dropout_p=dropout_p)
         if q.is_inference() or shared:

@@ -1,9 +1,10 @@
 """Multi-head latent attention: keys and values from one small vector per token.
 
-A usual cache grows with heads x head size. Here each token stores a latent vector of r numbers,
-from which every head computes its own key and value, and one rotary key that all heads share. The
-rotary key has to be separate: a rotation between the two projection matrices would depend on the
-distance between query and key, so the matrices couldn't be multiplied into one (the absorbed form).
+A normal cache stores a key and a value of every head. Here each token stores a latent vector of r
+numbers, from which every head computes its own key and value, and one rotary key that all heads
+share. The rotary key has to be separate: a rotation between the two projection matrices would
+depend on the distance between query and key, so the matrices couldn't be multiplied into one (the
+absorbed form).
 
 Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1 and appendix C; also
 DeepSeek-V3, https://arxiv.org/abs/2412.19437, section 2.1.1.
@@ -40,7 +41,7 @@ from attention_core.positions.rotary import Rotation, rotate, rotate_neighbours
 
 
 class LatentAttention(nn.Module):
-    """Latent attention in two forms with equal results; same calls as multi-head.
+    """Latent attention in two equivalent forms, called like `MultiHeadAttention`.
 
     Expanded: the keys (N + R) and values (E) of every head are computed from the latents of all S
     tokens, and attention runs as usual. The record has them per head.

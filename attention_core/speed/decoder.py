@@ -100,7 +100,7 @@ class Decoder(FixedPass):
 
     def _checked(self, token_ids: Sequence[int] | Tensor, max_new_tokens: int) -> list[int]:
         """The ids of a prompt that fits the cache."""
-        room, holder = self.cache.max_length, "the cache holds"
+        room, holder = self.cache.max_length, "the cache has"
         return prompt_in_room(self.model.config, token_ids, max_new_tokens, room, holder)
 
     def _steps(

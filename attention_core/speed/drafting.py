@@ -103,7 +103,7 @@ class DraftedDecoder:
         ValueError later if the largest logit isn't finite, or if another generation used this
         decoder since the last round.
         """
-        config, holder = self._check.model.config, "there is room for"
+        config, holder = self._check.model.config, "the limit is"
         ids = prompt_in_room(config, token_ids, max_new_tokens, self.max_length, holder)
         return self._rounds(ids, max_new_tokens, stop_set(stop_ids))
 

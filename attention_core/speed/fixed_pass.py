@@ -41,7 +41,7 @@ def prompt_in_room(
 ) -> list[int]:
     """The ids of a prompt that fits, with its new tokens, into `room` positions.
 
-    holder: the start of the error message after "but", such as "the cache holds".
+    holder: the start of the error message after "but", such as "the cache has".
     Raises: ValueError for an invalid prompt, or if it doesn't fit.
     """
     ids = prompt_ids(token_ids, config.vocab_size)
