@@ -171,8 +171,8 @@ class KVCache:
         require_int("layer", layer, least=0, most=self.n_layers - 1)
         if self._length + k.shape[-2] > self.max_length:
             raise ValueError(
-                f"the cache has {self._length} of at most {self.max_length} tokens: "
-                f"{k.shape[-2]} more don't fit"
+                f"the cache has {self._length} of at most {self.max_length} tokens, "
+                f"so it can't store {k.shape[-2]} more"
             )
         named = ("keys", k, self._keys[layer]), ("values", v, self._values[layer])
         for name, new, buffer in named:

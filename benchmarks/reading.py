@@ -90,7 +90,7 @@ def reading_lines(reading: ReadRates) -> str:
         ratio = paired_ratio(rates, reading.limit)
         verdict = "reached" if ratio.median >= TARGET_OF_LIMIT else "not reached"
         lines.append(
-            f"{name} reads {steps:.1f} GB/s of weights in decode steps, at most {limit:.1f} here: "
+            f"{name}: decode steps read weights at {steps:.1f} GB/s, limit {limit:.1f} GB/s, "
             f"ratio {ratio:.2f}; target {TARGET_OF_LIMIT}: {verdict}"
         )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Cached generation for several prompts at once, with the same results as alone.
+"""Generate from several prompts together, with the same results as one by one.
 
 Most of a decode step's time goes into reading the weights, and a batch reads them once for all
 rows. Prompts of different lengths are padded on the left, so that the last column has the last

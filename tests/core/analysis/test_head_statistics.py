@@ -201,7 +201,7 @@ def test_scores_of_a_16_bit_model_are_means_in_float32():
         ("n=6.*0", lambda: induction_score(torch.zeros(3, 10, 10), 6)),
         ("n=3.*-1", lambda: induction_score(torch.zeros(3, 10, 10), 3, start=-1)),
         ("n=4", lambda: repeated_sequence(4, [7, 7, 8, 9], seed=0)),
-        ("twice", lambda: repeated_scores(build("gpt2"), torch.tensor([1, 2, 2, 1]))),
+        ("repeated", lambda: repeated_scores(build("gpt2"), torch.tensor([1, 2, 2, 1]))),
     ],
 )
 def test_what_does_not_fit(numbers: str, call):

@@ -35,7 +35,7 @@ def test_the_last_row_alone(decoder: Transformer):
 def test_a_model_without_an_output_matrix_has_no_lens():
     model = build("bert")
     output = model(IDS[None], record=True)
-    with pytest.raises(ValueError, match="without an output matrix"):
+    with pytest.raises(ValueError, match="output matrix"):
         logit_lens(model, torch.cat(output.hidden_states))
 
 

@@ -198,7 +198,7 @@ def test_the_gpt3_family_s_cache_grows_more_slowly_than_its_weights():
     assert growth_exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
     assert math.isclose(caches[-1], 96 * 2 * 12288 * 2048 * 2)
     for sizes, others in (([1], [1]), ([1, 1], [1, 2]), ([1, 2], [0, 1]), ([1, 2], [1])):
-        with pytest.raises(ValueError, match="no line fits"):
+        with pytest.raises(ValueError, match="sizes"):
             growth_exponent(sizes, others)
 
 
@@ -207,7 +207,7 @@ def test_the_gpt3_family_s_cache_grows_more_slowly_than_its_weights():
     [
         ({"n_layers": 0}, "n_layers.*0"),
         ({"n_kv_heads": 4}, "6.*4"),
-        ({"n_global_layers": 6}, "6 of 5"),
+        ({"n_global_layers": 6}, "n_global_layers.*5.*6"),
         ({"latent_size": 3}, "latent_size"),
         ({"latent_size": 3, "rope_size": 2}, "window"),
     ],

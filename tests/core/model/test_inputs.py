@@ -41,7 +41,7 @@ def test_a_prompt_may_be_a_tensor(device: str, dtype: torch.dtype):
         (np.ones((2, 5), dtype=np.int64), r"\(2, 5\)"),
         ("words", "str"),
         (None, "NoneType"),
-        ([], "no tokens"),
+        ([], "empty"),
         ([3, True], "True"),
         ([3, -1], "-1"),
         ([3, VOCABULARY], "82.*83"),
