@@ -66,9 +66,10 @@ def check_compiler(device: torch.device) -> None:
 def compiled(step: Callable[[], None], *, one_row: bool) -> Callable[[], None]:
     """Compile `step`, running it once for that, and return the fast version.
 
-    Compiling takes from a few seconds to two minutes. It needs additional memory of the size of the
-    weights, because the compiled products use copies. Tensors that `step` reads or writes, other than the weights,
-    may change in value but not in shape or address. Compile and call in inference mode.
+    Compiling takes from a few seconds to two minutes. It also needs additional memory of the size
+    of the weights, because the compiled products use copies. Tensors that `step` reads or writes,
+    other than the weights, may change in value but not in shape or address. Compile and call in
+    inference mode.
 
     one_row: whether the step runs one token. For more rows, PyTorch's own products are tried too,
     except on Intel CPUs, where they're always fastest; skipping the trial halves the compile time.
