@@ -136,7 +136,7 @@ def test_steps_with_a_cache_are_near_the_whole_pass(kind: str):
 
 
 def test_what_is_not_quantised():
-    with pytest.raises(ValueError, match=r"not \(3,\)"):
+    with pytest.raises(ValueError, match=r"\(3,\)"):
         Int8Matrix(torch.ones(3))
     with pytest.raises(ValueError, match="int32"):
         Int8Matrix(torch.ones(3, 4, dtype=torch.int32))
@@ -168,5 +168,5 @@ def test_a_model_of_another_type_is_refused(kind: str, dtype: torch.dtype):
 
 
 def test_a_model_in_8_bits_is_refused():
-    with pytest.raises(ValueError, match="in 8 bits already"):
+    with pytest.raises(ValueError, match="8 bits"):
         Int8Transformer(Int8Transformer(random_model("gpt2")))
