@@ -1,6 +1,6 @@
-"""Attention from scratch: the ladder, masks, caches, a transformer, generation, and its costs.
+"""Attention from scratch: the ladder, KV caches, a transformer and its costs.
 
-Pure PyTorch; no user interface and no pretrained models in here.
+Pure PyTorch. The user interface and the pretrained models are in other packages.
 """
 
 from attention_core.attend import (

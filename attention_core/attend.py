@@ -1,6 +1,6 @@
-"""Attention itself, as all models use it: scores, masking, scaling, softmax, the weighted sum.
+"""Scaled dot-product attention, the one function that every model here uses.
 
-The steps are small pure functions, in the order of the lectures: scores, mask, scale, softmax,
+Each step is a small pure function, in the order of the lectures: scores, mask, scale, softmax,
 dropout, weighted sum (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, equation 1).
 """
 
@@ -20,60 +20,60 @@ from attention_core.display import ShowsShapes
 
 @dataclass(frozen=True, repr=False)
 class AttentionRecord(ShowsShapes):
-    """Every intermediate of one attention call, in the order in which they were computed.
+    """All intermediate tensors of one attention call, in the order they're computed.
 
-    Shapes: B batch, H query heads, H_kv key/value heads, T queries, S keys, D head size.
-    Where there are no heads (the first rungs of the ladder) H and H_kv are missing.
+    Dimension letters: B batch, H query heads, H_kv key/value heads, T queries, S keys, D head size.
+    The first rungs of the ladder have no heads, so their tensors lack H and H_kv.
 
-    Invariants: every row of `attention` sums to 1 (to 0 where a query may see no key);
-    `weights` is `attention` unless dropout was active; `context == weights @ v`. A step that a
-    caller replaced (`Hooks.edit_heads`) is what the later steps were computed from, and may differ.
+    Invariants: every row of `attention` sums to 1, or to 0 if the query can't see any key.
+    `weights` equals `attention` unless dropout is active, and `context == weights @ v`.
+    `Hooks.edit_heads` can break these invariants, because it may replace any step.
     """
 
     q: Tensor  # (B, H, T, D)
     k: Tensor  # (B, H_kv, S, D)
     v: Tensor  # (B, H_kv, S, D)
-    scores: Tensor  # (B, H, T, S)  q . k
-    masked_scores: Tensor  # (B, H, T, S)  -inf where the query may not look
-    scaled_scores: Tensor  # (B, H, T, S)  masked scores times scale
+    scores: Tensor  # (B, H, T, S)  q @ k^T
+    masked_scores: Tensor  # (B, H, T, S)  -inf where a key is hidden
+    scaled_scores: Tensor  # (B, H, T, S)  masked_scores * scale
     attention: Tensor  # (B, H, T, S)  softmax over the keys
-    weights: Tensor  # (B, H, T, S)  after dropout: what the values are mixed with
+    weights: Tensor  # (B, H, T, S)  attention after dropout
     context: Tensor  # (B, H, T, D)
     scale: float
-    output: Tensor | None = None  # (B, T, C)  heads merged and projected, where a layer does so
-    # (B, T, (H + 2 H_kv) * D)  what q, k and v are split from, before rotary positions, where a
-    # model's layer has made them with one product
+    output: Tensor | None = None  # (B, T, C)  merged and projected heads, if the layer projects
+    # (B, T, (H + 2 H_kv) * D)  q, k and v before the split and before rotary positions; None unless
+    # one matrix product computed all three
     projected: Tensor | None = None
 
     @property
     def added(self) -> Tensor:
-        """What a layer adds to the residual stream: its `output` (B, T, C).
+        """The layer's `output` (B, T, C), which is added to the residual stream.
 
-        Raises: ValueError for heads that were not merged and projected.
+        Raises: ValueError if the heads weren't merged and projected.
         """
         if self.output is None:
-            raise ValueError("this record is of heads alone: nothing was projected")
+            raise ValueError("this record has no output: its heads weren't merged and projected")
         return self.output
 
 
-# A change to the heads of a layer before they are merged and projected: the number of the layer and
-# its record go in, the record to continue with comes out. None changes nothing.
+# Edits the heads of a layer before they're merged and projected. Takes the layer's index and its
+# record, and returns the record to continue with, or None to leave it unchanged.
 Edit = Callable[[int, AttentionRecord], AttentionRecord | None]
 
 
 def attention_scores(q: Tensor, k: Tensor) -> Tensor:
-    """Dot products of queries and keys, q @ k^T: (..., T, D) and (..., S, D) -> (..., T, S).
+    """Dot products of queries and keys: (..., T, D) and (..., S, D) -> (..., T, S).
 
-    With fewer key heads than query heads: (B, H, T, D) and (B, H_kv, S, D) -> (B, H, T, S).
+    Grouped-query attention: (B, H, T, D) and (B, H_kv, S, D) -> (B, H, T, S).
     """
     return unfold_groups(fold_groups(q, k) @ k.transpose(-2, -1), q)  # [scores]
 
 
 def mask_scores(scores: Tensor, mask: Tensor, fill: float = -math.inf) -> Tensor:
-    """Overwrite the scores that `mask` forbids (`False`) with `fill`; shapes broadcast.
+    """Replace the scores that `mask` hides (`False`) with `fill`; shapes broadcast.
 
-    Minus infinity becomes an exact zero in the softmax. Any other fill (the article's 0.0) leaks:
-    the softmax gives a forbidden key exp(fill) of the weight.
+    Minus infinity gives a weight of exactly 0 after the softmax. Any other fill, such as the
+    article's 0.0, leaks: the hidden key keeps a share of the weight proportional to exp(fill).
     """
     return scores.masked_fill(~mask, fill)  # [masked]
 
@@ -81,8 +81,8 @@ def mask_scores(scores: Tensor, mask: Tensor, fill: float = -math.inf) -> Tensor
 def attention_weights(scaled_scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax over the keys: (..., T, S) -> (..., T, S).
 
-    Computed in float32 for the 16-bit types. A query that may see no key at all gets a row of
-    zeros instead of 0/0.
+    16-bit scores are computed in float32 and converted back. If `mask` hides every key from a
+    query, its row is all zeros instead of NaN.
     """
     # [softmax]
     weights = torch.softmax(scaled_scores, dim=-1, dtype=_softmax_dtype(scaled_scores.dtype))
@@ -92,9 +92,9 @@ def attention_weights(scaled_scores: Tensor, mask: Tensor | None = None) -> Tens
 
 
 def mix_values(weights: Tensor, v: Tensor) -> Tensor:
-    """The weighted sums of the values, weights @ v: (..., T, S) and (..., S, D) -> (..., T, D).
+    """Weighted sums of the values: (..., T, S) and (..., S, D) -> (..., T, D).
 
-    With fewer value heads than query heads: (B, H, T, S) and (B, H_kv, S, D) -> (B, H, T, D).
+    Grouped-query attention: (B, H, T, S) and (B, H_kv, S, D) -> (B, H, T, D).
     """
     return unfold_groups(fold_groups(weights, v) @ v, weights)  # [context]
 
@@ -108,17 +108,21 @@ def attend(
     scale: float | None = None,
     dropout_p: float = 0.0,
 ) -> AttentionRecord:
-    """Scaled dot-product attention with every intermediate kept.
+    """Scaled dot-product attention that returns every intermediate tensor.
 
-    Fewer key/value heads than query heads are allowed (grouped-query attention): query head `h`
-    reads key/value head `h // (H // H_kv)`, the order of Llama. Keys and values are not repeated.
+    Supports grouped-query attention: query head `h` reads key/value head `h // (H // H_kv)`, as in
+    Llama. Keys and values aren't copied for it.
 
-    Shapes: q (B, H, T, D); k (B, H_kv, S, D); v (B, H_kv, S, D_v); mask broadcasts to
-    (B, H, T, S), `True` where a query may look. All also work without B and H.
-    Arguments: `scale` multiplies the scores, 1/sqrt(D) by default; `dropout_p` drops weights with
-    this probability and scales the kept ones by 1/(1-p).
-    Raises: ValueError for head counts or sizes that do not fit or are 0, a mask that is not bool or
-    does not broadcast, a `scale` that is not positive and finite, or `dropout_p` outside [0, 1].
+    Args:
+        q: queries (B, H, T, D). B and H can be left out of all tensors.
+        k: keys (B, H_kv, S, D).
+        v: values (B, H_kv, S, D_v).
+        mask: bool, `True` where a query may see a key; broadcasts to (B, H, T, S).
+        scale: factor for the scores, 1/sqrt(D) by default.
+        dropout_p: probability of dropping a weight. The others are scaled by 1/(1 - dropout_p).
+
+    Raises: ValueError if head counts or sizes don't match or are 0, if `mask` isn't bool or doesn't
+    broadcast, if `scale` isn't positive and finite, or if `dropout_p` isn't in [0, 1].
     """
     _check(q, k, v, mask, scale, dropout_p)
     scale = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
@@ -134,11 +138,12 @@ def attend(
 def fused_context(
     q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, scale: float | None = None
 ) -> Tensor:
-    """The context of `attend` alone, with torch's fused function: no (T, S) tensor is kept.
+    """The context of `attend`, computed by PyTorch's fused attention.
 
-    Shapes and errors as of `attend`; (B, H, T, D_v).
+    Faster, and no (T, S) tensor is stored. Arguments and errors as in `attend`.
+    Returns (B, H, T, D_v).
     """
-    if mask is not None and mask.dim() > 2:  # padding may leave a query without any key
+    if mask is not None and mask.dim() > 2:  # padding may hide every key from a query
         return attend(q, k, v, mask=mask, scale=scale).context
     _check(q, k, v, mask, scale, dropout_p=0.0)
     grouped = q.dim() >= 3 and q.shape[-3] != k.shape[-3]
@@ -147,8 +152,8 @@ def fused_context(
     )
 
 
-# The steps of `attend` after q, k and v, in order: what each one reads, and how it is computed
-# from a record and the mask. Dropout is missing: an edited pass has none.
+# The steps of `attend` after q, k and v, in order: the fields a step reads, and a function that
+# computes it from a record and the mask. Edited passes don't use dropout.
 _STEPS: dict[str, tuple[set[str], Callable[[AttentionRecord, Tensor | None], Tensor]]] = {
     "scores": ({"q", "k"}, lambda r, mask: attention_scores(r.q, r.k)),
     "masked_scores": (
@@ -165,12 +170,11 @@ _STEPS: dict[str, tuple[set[str], Callable[[AttentionRecord, Tensor | None], Ten
 def recompute_after(
     edited: AttentionRecord, original: AttentionRecord, mask: Tensor | None = None
 ) -> AttentionRecord:
-    """Compute again the steps of an edited record that follow from what the edit replaced.
+    """Recompute every step that depends on something an edit replaced.
 
-    A field counts as replaced if it's another object than in `original`. A step that was replaced
-    itself stays as it is, so that a record whose later steps are all replaced comes back unchanged.
-    `mask` is the one that `original` was computed with; it's applied again. Weights are computed
-    without dropout.
+    A field counts as replaced if it's a different object than in `original`. Replaced fields are
+    kept, so a record in which every later step is replaced comes back unchanged. `mask` must be the
+    mask that `original` was computed with. Weights are recomputed without dropout.
     """
     fields = ("q", "k", "v", "scale", *_STEPS)
     new = {name for name in fields if getattr(edited, name) is not getattr(original, name)}
@@ -183,10 +187,11 @@ def recompute_after(
 
 
 def fold_groups(rows: Tensor, shared: Tensor) -> Tensor:
-    """Stack the rows of the G query heads that share a key/value head: one product for all of them.
+    """Stack the G query heads that share a key/value head, so one product handles all.
 
-    No key is copied: (B, H, T, X) for `shared` (B, H_kv, ...) -> (B, H_kv, G*T, X), G = H // H_kv.
-    Where no head shares, or there are no heads, the rows come back as they are.
+    Shapes: rows (B, H, T, X), shared (B, H_kv, ...) -> (B, H_kv, G*T, X) with G = H // H_kv. Keys
+    aren't copied. If every head has its own keys, or there are no heads, `rows` is returned
+    unchanged.
     """
     if rows.dim() < 3 or rows.shape[-3] == shared.shape[-3]:
         return rows
@@ -194,7 +199,7 @@ def fold_groups(rows: Tensor, shared: Tensor) -> Tensor:
 
 
 def unfold_groups(product: Tensor, q: Tensor) -> Tensor:
-    """Undo `fold_groups` on a product of its rows: (B, H_kv, G*T, Y) -> (B, H, T, Y)."""
+    """Undo `fold_groups` on a product: (B, H_kv, G*T, Y) -> (B, H, T, Y)."""
     if product.shape[-2] == q.shape[-2]:
         return product
     return product.view(*q.shape[:-1], product.shape[-1])

@@ -1,8 +1,8 @@
-"""Multi-head attention as a module: the one to import.
+"""Multi-head attention as a PyTorch module; import this one.
 
-It works alone, as self-attention or with a `memory` as cross-attention, and in every model of this
-project. The lectures build the same thing step by step: their classes, under their own names, are
-in `attention_core.ladder`.
+It does self-attention, or cross-attention if you pass a `memory`, and every model in this project
+uses it. The classes that the lectures build step by step are in `attention_core.ladder`, with the
+lectures' names.
 
 Dimension letters: B batch, T new tokens, S all keys (cached and new), H query heads,
 H_kv key/value heads, D head size, C width.
@@ -30,9 +30,9 @@ Attend = Callable[..., AttentionRecord]
 
 @dataclass
 class Watch:
-    """What somebody wants of one call of an attention module besides its output.
+    """Observer of one attention call: computes the heads and receives the record.
 
-    attend: computes the heads in place of `attention_core.attend`, for example to edit them.
+    attend: used instead of `attention_core.attend`, for example to edit the heads.
     record: set by the call.
     """
 
@@ -43,15 +43,22 @@ class Watch:
 class MultiHeadAttention(nn.Module):
     """Attention with H query heads: (B, T, C) -> (B, T, C).
 
-    With fewer key/value heads (`n_kv_heads`) it is grouped-query attention, with one multi-query
-    attention; query head h reads key/value head h // (H / H_kv).
+    Fewer key/value heads make it grouped-query attention, and a single one multi-query attention:
+    query head h reads key/value head h // (H // H_kv).
 
-    causal: a query sees its own and earlier positions only. bias: of both projections.
-    head_size: D, by default C / H. rope_theta: the base of rotary positions; None for attention
-    without positions. dropout: of the weights, while training. scale: of the scores, by default
-    1/sqrt(D). layer: the number of this layer in a cache that several layers share.
+    Args:
+        d_model: width C of the input and the output.
+        n_heads: number of query heads H.
+        n_kv_heads: number of key/value heads H_kv, by default H.
+        head_size: D, by default C / H.
+        causal: whether a position can see only itself and earlier positions.
+        bias: whether the projections have a bias.
+        rope_theta: base of the rotary positions, or None for no positions.
+        dropout: dropout probability of the weights during training.
+        scale: factor for the scores, 1/sqrt(D) by default.
+        layer: index of this layer in a cache that several layers share.
 
-    Raises: ValueError, with the numbers, for sizes that do not fit together.
+    Raises: ValueError with the numbers if the sizes don't fit together.
 
     >>> attention = MultiHeadAttention(64, 8, n_kv_heads=2, causal=True, rope_theta=10_000.0)
     >>> cache = attention.new_cache(batch_size=1, max_length=16)
@@ -83,13 +90,13 @@ class MultiHeadAttention(nn.Module):
         self.head_size = d_model // n_heads if head_size is None else head_size
         self.causal, self.rope_theta = causal, rope_theta
         self.dropout, self.scale, self.layer = dropout, scale, layer
-        # queries, keys and values side by side: one matrix product instead of three
+        # queries, keys and values in one matrix: one product instead of three
         self.qkv = Projection(d_model, sum(self.widths), bias)
         self.out = Projection(n_heads * self.head_size, d_model, bias)
 
     @property
     def widths(self) -> tuple[int, int, int]:
-        """Columns of queries, keys and values in `qkv`: H*D, H_kv*D, H_kv*D."""
+        """Column counts of queries, keys and values in `qkv`: H*D, H_kv*D, H_kv*D."""
         kv_width = self.n_kv_heads * self.head_size
         return self.n_heads * self.head_size, kv_width, kv_width
 
@@ -105,14 +112,18 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Attend to x itself, or to `memory`: (B, T, C) -> (B, T, C).
 
-        memory: (B, S, C), what keys and values are made from instead of x (cross-attention).
-        mask: bool, broadcasts to (B, H, T, S), `True` where a query may look; a causal module
-        applies its own rule as well. positions: (T) or (B, T), of the new tokens, by default those
-        after the cache's; or their rotation, if `rotary_angles` was called for several layers at
-        once. cache: gets the new keys and values, and gives back all of them.
-        watch: gets the record of this call. Without one, torch's fused function computes the heads,
-        and no scores are kept.
-        Raises: ValueError for shapes that do not fit, or a memory together with a cache.
+        Args:
+            x: input (B, T, C).
+            memory: (B, S, C), the source of keys and values in cross-attention.
+            mask: bool, `True` where a query may see a key; broadcasts to (B, H, T, S). A causal
+                module applies its causal mask as well.
+            positions: (T) or (B, T), positions of the new tokens; by default they follow the cached
+                ones. Several layers can share one `rotary_angles` result, passed here instead.
+            cache: stores the new keys and values and returns all of them.
+            watch: receives the record of this call. Without it, PyTorch's fused attention is used
+                and the scores aren't stored.
+
+        Raises: ValueError if shapes don't match, or if both a memory and a cache are given.
         """
         check_inputs(self, x, memory, cache)
         projected, (q, k, v) = self._project(x, memory)
@@ -134,24 +145,25 @@ class MultiHeadAttention(nn.Module):
         return output
 
     def record(self, x: Tensor, **options: Any) -> AttentionRecord:
-        """The same call with every intermediate; `output` is what `forward` returns."""
+        """Run `forward` and return every intermediate; `output` is the return value."""
         return recorded(self, x, **options)
 
     def new_cache(self, batch_size: int, max_length: int) -> KVCache:
-        """An empty cache for this layer alone, with its sizes, dtype and device."""
+        """An empty cache for this one layer, with its sizes, dtype and device."""
         shape = (self.n_kv_heads, self.head_size)
         return cache_for(self, batch_size, max_length, shape, shape)
 
     def out_weight(self) -> Tensor:
-        """The matrix W_O that projects the merged heads: (H*D, C)."""
+        """The output matrix W_O that projects the merged heads: (H*D, C)."""
         return self.out.matrix
 
     def _project(
         self, x: Tensor, memory: Tensor | None
     ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
-        """Queries (B, T, H*D), keys and values (B, S, H_kv*D); first the one tensor that has them.
+        """The shared projection, if there is one, and q, k, v before the head split.
 
-        With a memory there is no such tensor.
+        Shapes: queries (B, T, H*D), keys and values (B, S, H_kv*D). With a memory, queries come
+        from a different input, so the shared projection is None.
         """
         if memory is None:
             projected = self.qkv(x)  # [projection]
@@ -164,7 +176,7 @@ class MultiHeadAttention(nn.Module):
         return None, (nn.functional.linear(x, weight[:q_width], of_q), k, v)
 
 
-# What this module and `LatentAttention` have in common.
+# Shared with `LatentAttention`.
 
 
 def heads_of(
@@ -176,7 +188,7 @@ def heads_of(
     dropout_p: float,
     watch: Watch | None,
 ) -> tuple[Tensor, AttentionRecord | None]:
-    """The context of every head (B, H, T, D), and its record if the call is watched."""
+    """The context of every head (B, H, T, D), and the record if there is a watch."""
     if watch is None and not dropout_p:
         return fused_context(q, k, v, mask=mask, scale=scale), None
     compute = attend if watch is None else watch.attend
@@ -191,7 +203,7 @@ def rotation_of(
     cache: KVCache | None,
     head_size: int,
 ) -> Rotation | None:
-    """The rotation of the new tokens; None for a module without rotary positions."""
+    """The rotation of the new tokens, or None for a module without rotary positions."""
     if isinstance(positions, tuple):
         return positions
     if module.rope_theta is None:
@@ -205,18 +217,18 @@ def rotation_of(
 def mask_of(
     module: Any, n_new: int, n_keys: int, mask: Tensor | None, device: torch.device
 ) -> Tensor | None:
-    """The caller's mask together with the module's own causal rule."""
-    if not module.causal or n_new == 1:  # a single new token is the last: it sees every key
+    """Combine the caller's mask with the module's causal mask."""
+    if not module.causal or n_new == 1:  # the last position sees every key
         return mask
     rule = causal_mask(n_new, n_keys, device=device)
     return rule if mask is None else mask & rule
 
 
 def recorded(module: Any, x: Tensor, **options: Any) -> AttentionRecord:
-    """The record of a call of the module, its output as hooks on the module left it."""
+    """Call the module and return its record, with forward hooks applied to `output`."""
     watch = Watch()
     output = module(x, **options, watch=watch)
-    assert watch.record is not None  # set by every call with a watch
+    assert watch.record is not None  # every call with a watch sets it
     return replace(watch.record, output=output)
 
 
@@ -227,7 +239,7 @@ def cache_for(
     key_shape: tuple[int, int],
     value_shape: tuple[int, int],
 ) -> KVCache:
-    """An empty cache of one layer with the dtype and device of the module's weights."""
+    """An empty one-layer cache with the dtype and device of the module's weights."""
     weight = next(module.parameters())
     return KVCache(
         1,
@@ -241,7 +253,7 @@ def cache_for(
 
 
 def check_inputs(module: Any, x: Tensor, memory: Tensor | None, cache: KVCache | None) -> None:
-    """Raise ValueError for states of another width, or a memory where none can be."""
+    """Raise ValueError for inputs of the wrong width, or a memory that isn't allowed."""
     for name, states in (("x", x), ("memory", memory)):
         if states is not None and (states.dim() != 3 or states.shape[2] != module.d_model):
             raise ValueError(
@@ -250,10 +262,10 @@ def check_inputs(module: Any, x: Tensor, memory: Tensor | None, cache: KVCache |
     if memory is None:
         return
     if cache is not None:
-        raise ValueError("a cache holds keys and values of x: it can't be used with a memory")
+        raise ValueError("a cache stores keys and values of x: it can't be used with a memory")
     if module.causal or module.rope_theta is not None:
         raise ValueError(
-            "attention to a memory can be neither causal nor rotary, "
+            "attention to a memory can't be causal or use rotary positions, "
             f"got causal={module.causal} and rope_theta={module.rope_theta}"
         )
 
@@ -271,7 +283,7 @@ def _check_sizes(
         require_int(name, size)
     if head_size is None and d_model % n_heads:
         raise ValueError(
-            f"d_model ({d_model}) must be divisible by n_heads ({n_heads}), or head_size given"
+            f"d_model ({d_model}) must be divisible by n_heads ({n_heads}), or pass head_size"
         )
     if n_heads % n_kv_heads:
         raise ValueError(f"n_heads ({n_heads}) must be divisible by n_kv_heads ({n_kv_heads})")

@@ -1,7 +1,7 @@
-"""The key/value cache: memory that the caller owns, never a module.
+"""The key/value cache: plain memory that belongs to the caller, not an nn.Module.
 
-Source: the preallocated buffers of gpt-fast, the update protocol of transformers. Course notes,
-section on the KV cache.
+Source: the preallocated buffers of gpt-fast, the update protocol of transformers, and the section
+on the KV cache in the course notes.
 """
 
 from __future__ import annotations
@@ -17,27 +17,30 @@ from attention_core.checks import require_int
 
 
 class KVCache:
-    """Keys and values of all earlier tokens, one pair of preallocated buffers a layer.
+    """Keys and values of all earlier tokens, in two preallocated buffers per layer.
 
-    A forward pass calls `update` once for each layer, in order; the new rows count as stored when
-    the last layer has written its own, or at the end of `whole_pass`, which a model's pass runs in.
-    A pass that fails anywhere therefore changes nothing.
+    A forward pass calls `update` once per layer, in order. The new rows count as stored once the
+    last layer has written its rows, or at the end of `whole_pass` if the pass runs inside it, as a
+    model's does. So a pass that fails leaves the cache unchanged.
 
-    The size of a key and of a value may differ, so the same class holds the keys and values of
-    multi-head, grouped-query and multi-query attention, or a latent and a rotary key.
+    Keys and values may have different sizes. The same class therefore works for multi-head,
+    grouped-query and multi-query attention, and for the latent and rotary key of latent attention.
 
-    Shapes: `key_shape` and `value_shape` are (H_kv, D); the buffers are (B, H_kv, N, D), where N is
-    `max_length`. `dtype` and `device` should be those of the model (`Transformer.new_cache` sees to
-    it). A cache made in inference mode works outside it too.
-    A cache belongs to one generation at a time, which finds out if something else changes it
-    (`state`), and to one model. A model of another shape refuses it; another model of the same
-    shape would go on with the wrong keys and values, so don't hand it one.
-    No gradient: what is stored is detached. While training, `update` returns copies in which the
-    new rows have their gradients and the earlier ones are constants.
-    Raises: ValueError if a size is not a whole number of at least 1.
+    Shapes: `key_shape` and `value_shape` are (H_kv, D); buffers are (B, H_kv, N, D), where N is
+    `max_length`. `dtype` and `device` must match the model; `Transformer.new_cache` takes care of
+    that. A cache created in inference mode also works outside it.
+
+    Use a cache for one generation at a time; `state` detects changes from elsewhere. Don't share it
+    between models: a model with other sizes raises an error, but one with the same sizes would
+    silently use the wrong keys and values.
+
+    The cache stores detached tensors. During training, `update` returns copies in which the new
+    rows have gradients and the earlier ones are constants.
+
+    Raises: ValueError if a size isn't a whole number of at least 1.
     """
 
-    window: int | None = None  # a `SlidingCache` has one
+    window: int | None = None  # set by `SlidingCache`
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class KVCache:
         self.max_length = max_length
         self._length = self._n_changes = 0
         self._is_in_pass = False
-        self._written: int | None = None  # the length, once the rows of all layers count
+        self._written: int | None = None  # the length once the pass is done
         self._keys, self._values = (
             [_buffer(batch_size, heads, self.n_rows, size, dtype, device) for _ in range(n_layers)]
             for heads, size in (key_shape, value_shape)
@@ -68,61 +71,61 @@ class KVCache:
 
     @property
     def n_rows(self) -> int:
-        """N, the rows of every buffer."""
+        """N, the number of rows in each buffer."""
         return self.max_length
 
     @property
     def buffers(self) -> tuple[list[Tensor], list[Tensor]]:
-        """The memory itself, keys and values of each layer: (B, H_kv, N, D), stored or not."""
+        """The allocated keys and values of each layer, (B, H_kv, N, D), used rows or not."""
         return self._keys, self._values
 
     @property
     def length(self) -> int:
-        """How many tokens have been stored: the position of the next one."""
+        """Number of tokens seen so far, which is also the position of the next one."""
         return self._length
 
     @property
     def state(self) -> tuple[int, int]:
-        """The length, and how often it was set: equal states hold the same tokens."""
+        """The length and the number of changes. Equal states mean the same tokens."""
         return self._length, self._n_changes
 
     def check_state(self, state: tuple[int, int]) -> None:
-        """Raise ValueError, with both lengths, if tokens were stored or removed since `state`."""
+        """Raise ValueError if tokens were stored or removed since `state`."""
         if state != self.state:
             raise ValueError(
                 f"the cache was changed between two steps of a generation: it had {state[0]} "
-                f"tokens and now has {self._length}. Each generation needs a cache or a decoder of "
-                "its own"
+                f"tokens and now has {self._length}. Use a separate cache or decoder for each "
+                "generation"
             )
 
     @property
     def n_stored(self) -> int:
-        """How many tokens lie in memory."""
+        """Number of tokens in memory."""
         return self._length
 
     @property
     def nbytes(self) -> int:
-        """Bytes allocated, whether rows are stored or not."""
+        """Allocated bytes, including rows that aren't used yet."""
         return sum(t.numel() * t.element_size() for t in self._keys + self._values)
 
     @property
     def nbytes_used(self) -> int:
-        """Bytes that hold stored tokens."""
+        """Bytes of the stored tokens."""
         return self.nbytes // self.n_rows * self.n_stored
 
     def layer(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Stored keys and values of one layer as views, (B, H_kv, n_stored, D)."""
+        """Views of one layer's stored keys and values, (B, H_kv, n_stored, D)."""
         return self._keys[layer][:, :, : self._length], self._values[layer][:, :, : self._length]
 
     def n_keys(self, n_new: int) -> int:
-        """How many rows `update` will return for so many new tokens."""
+        """Number of rows that `update` returns for `n_new` new tokens."""
         return self._length + n_new
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Write the rows of T new tokens and return all S = length + T of them, as views.
+        """Write the rows of T new tokens, and return all S = length + T rows as views.
 
         Shapes: k and v (B, H_kv, T, D) -> (B, H_kv, S, D).
-        Raises: ValueError if there is no such layer, or the new rows do not fit the buffer.
+        Raises: ValueError if the layer doesn't exist or the new rows don't fit the buffer.
         """
         self._check_rows(layer, k, v)
         start, end = self._length, self._length + k.shape[-2]
@@ -131,15 +134,15 @@ class KVCache:
         values[:, :, start:end] = v.detach()  # [new values]
         self._finish_layer(layer, end)
         if k.requires_grad or v.requires_grad:
-            # no views: a later step writes to the buffers, and backward needs them as they are now
+            # not views: later steps write to the buffers, but backward needs the present values
             return torch.cat((keys[:, :, :start], k), 2), torch.cat((values[:, :, :start], v), 2)
         return keys[:, :, :end], values[:, :, :end]  # [all so far]
 
     @contextmanager
     def whole_pass(self) -> Iterator[None]:
-        """Count the rows that are written inside as stored at its end, unless an error is raised.
+        """Store the rows written inside the `with` block when it ends without an error.
 
-        A hook or a layer may still fail after the last `update`.
+        A layer or hook can still fail after the last `update`, so the rows count only at the end.
         """
         self._is_in_pass = True
         try:
@@ -149,9 +152,9 @@ class KVCache:
             self._is_in_pass, self._written = False, None
 
     def crop(self, n_tokens: int) -> None:
-        """Forget all but the first `n_tokens`.
+        """Keep the first `n_tokens` and drop the rest.
 
-        Raises: ValueError for no whole number, or if fewer tokens are stored.
+        Raises: ValueError if `n_tokens` isn't a whole number or fewer tokens are stored.
         """
         require_int("n_tokens", n_tokens, least=0)
         if n_tokens > self._length:
@@ -160,7 +163,7 @@ class KVCache:
         self._n_changes += 1
 
     def reset(self) -> None:
-        """Forget everything; the memory stays allocated."""
+        """Drop all tokens; the memory stays allocated."""
         self._length = 0
         self._n_changes += 1
 
@@ -168,8 +171,8 @@ class KVCache:
         require_int("layer", layer, least=0, most=self.n_layers - 1)
         if self._length + k.shape[-2] > self.max_length:
             raise ValueError(
-                f"the cache holds {self._length} of at most {self.max_length} tokens: "
-                f"no room for {k.shape[-2]} more"
+                f"the cache has {self._length} of at most {self.max_length} tokens, "
+                f"so it can't store {k.shape[-2]} more"
             )
         named = ("keys", k, self._keys[layer]), ("values", v, self._values[layer])
         for name, new, buffer in named:
@@ -188,22 +191,22 @@ class KVCache:
                 self._count()
 
     def _count(self) -> None:
-        """Count the rows that all layers have written."""
+        """Count the rows that every layer has written."""
         if self._written is not None:
             self._length, self._written = self._written, None
             self._n_changes += 1
 
 
 class SlidingCache(KVCache):
-    """A cache that keeps the last `window` tokens only: a ring of rows.
+    """A ring buffer that keeps only the last `window` tokens.
 
-    The row of position p is p modulo the window. Rows come out in the order of their positions all
-    the same; once the ring has been round, that takes a copy. `length` goes on counting every
-    token. What has been written over is lost, which limits `crop`. Without a window nothing is ever
-    written over. N, the rows of a buffer, is the window or `max_length` if that is less.
+    Position p is stored in row p % window. Rows are always returned in order of position, which
+    needs a copy once the ring has wrapped around. `length` still counts every token. Overwritten
+    rows are lost, which limits `crop`. With `window=None` nothing is overwritten. N, the number of
+    rows per buffer, is `min(window, max_length)`.
 
-    Source: Mistral, https://arxiv.org/abs/2310.06825, the rolling buffer cache.
-    Raises: ValueError as of `KVCache`, and for a window that is not a whole number of at least 1.
+    Source: the rolling buffer cache of Mistral, https://arxiv.org/abs/2310.06825.
+    Raises: ValueError as in `KVCache`, and if `window` isn't a whole number of at least 1.
     """
 
     def __init__(
@@ -218,47 +221,47 @@ class SlidingCache(KVCache):
         if window is not None:
             require_int("window", window)
         self.window = window
-        self._first = 0  # the first position still stored
-        self._pending: list[tuple[Tensor, Tensor]] = []  # rows that are yet to be stored
+        self._first = 0  # first position still in memory
+        self._pending: list[tuple[Tensor, Tensor]] = []  # rows waiting for the end of the pass
         super().__init__(n_layers, batch_size, max_length, **options)
 
     @property
     def n_rows(self) -> int:
-        """N, the rows of every buffer: the window, or `max_length` if that is less."""
+        """N, the number of rows in each buffer: `min(window, max_length)`."""
         return self.max_length if self.window is None else min(self.window, self.max_length)
 
     @property
     def n_stored(self) -> int:
-        """How many tokens lie in memory: `length`, or fewer where the window has passed them."""
+        """Number of tokens in memory: `length` minus the overwritten ones."""
         return self._length - self._first
 
     def layer(self, layer: int) -> tuple[Tensor, Tensor]:
-        """Stored keys and values of one layer, (B, H_kv, n_stored, D) in the order of positions.
+        """One layer's stored keys and values in order, (B, H_kv, n_stored, D).
 
-        Views of the buffers, or copies once the ring has been round.
+        Views of the buffers, or copies once the ring has wrapped around.
         """
         keys, values = self._keys[layer], self._values[layer]
         return self._rows(keys, self._first), self._rows(values, self._first)
 
     def n_keys(self, n_new: int) -> int:
-        """How many rows `update` will return for so many new tokens."""
+        """Number of rows that `update` returns for `n_new` new tokens."""
         end = self._length + n_new
         fits = self.window is None or end <= self.n_rows
         return end if fits else end - self._first_seen()
 
     def update(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Write the rows of T new tokens and return those that they may see.
+        """Write the rows of T new tokens, and return the rows that they can see.
 
-        Where they do not fit the ring any more, the rows that the first of the new tokens may see
-        and all the new ones are returned, as copies; S is then at most window - 1 + T. They are
-        stored only when the last layer has its rows: a pass that fails half-way may be run again,
-        and then needs the rows it would write over.
+        If the new rows don't fit the ring, the result is a copy: the rows that the first new token
+        can see, followed by all new ones, so S <= window - 1 + T. They're stored only when the last
+        layer is done, because a pass that fails halfway and is run again needs the rows they would
+        overwrite.
 
-        Shapes and errors as of `KVCache.update`.
+        Shapes and errors as in `KVCache.update`.
         """
         end = self._length + k.shape[-2]
         if end <= self.n_rows:
-            self._pending = []  # of a longer pass that failed
+            self._pending = []  # left over from a pass that failed
             return super().update(layer, k, v)
         self._check_rows(layer, k, v)
         first, n_kept = self._first_seen(), min(k.shape[2], self.n_rows)
@@ -266,7 +269,7 @@ class SlidingCache(KVCache):
             torch.cat((self._rows(buffer, first), new), dim=2)
             for buffer, new in ((self._keys[layer], k), (self._values[layer], v))
         )
-        # copies: a view of a long prompt's rows would keep all of them until the last layer
+        # copies: a view would keep all rows of a long prompt in memory until the last layer
         self._pending[layer:] = [
             (k.detach()[:, :, -n_kept:].clone(), v.detach()[:, :, -n_kept:].clone())
         ]
@@ -275,7 +278,7 @@ class SlidingCache(KVCache):
 
     @contextmanager
     def whole_pass(self) -> Iterator[None]:
-        """As of `KVCache`; rows that are not counted are let go."""
+        """Same as in `KVCache`; also drops rows that weren't stored."""
         try:
             with super().whole_pass():
                 yield
@@ -283,11 +286,12 @@ class SlidingCache(KVCache):
             self._pending = []
 
     def crop(self, n_tokens: int) -> None:
-        """Forget all but the first `n_tokens`.
+        """Keep the first `n_tokens` and drop the rest.
 
-        A ring that has been round holds no more than the window: it can go back by one token, whose
-        successor needs only window - 1 earlier ones, or to 0.
-        Raises: ValueError as of `KVCache`, and if the next token would need one that is lost.
+        Once the ring has wrapped around, you can only go back by one token, because the next one
+        needs window - 1 earlier tokens, or to 0.
+        Raises: ValueError as in `KVCache`, and if the next token would need a row that was
+        overwritten.
         """
         require_int("n_tokens", n_tokens, least=0)
         if self.window is not None and 0 < n_tokens <= self._length:
@@ -295,19 +299,19 @@ class SlidingCache(KVCache):
             if needed < self._first:
                 raise ValueError(
                     f"cannot crop to {n_tokens} tokens: the next one needs those from position "
-                    f"{needed} on, but a window of {self.window} has kept only positions "
+                    f"{needed} on, but a window of {self.window} keeps only positions "
                     f"{self._first} to {self._length - 1}"
                 )
         super().crop(n_tokens)
         self._first = self._first if n_tokens else 0
 
     def reset(self) -> None:
-        """Forget everything; the memory stays allocated."""
+        """Drop all tokens; the memory stays allocated."""
         super().reset()
         self._first, self._pending = 0, []
 
     def _count(self) -> None:
-        """Store the rows that are pending, and count what all layers have written."""
+        """Store the pending rows, and count the rows that every layer has written."""
         end = self._written
         super()._count()
         if end is None:
@@ -316,18 +320,18 @@ class SlidingCache(KVCache):
             for new, buffer in zip(pending, (keys, values), strict=True):
                 n_kept = new.shape[2]
                 start = (end - n_kept) % self.n_rows  # [oldest row]
-                n_before = min(n_kept, self.n_rows - start)  # rows before the ring starts again
+                n_before = min(n_kept, self.n_rows - start)  # rows before the ring wraps around
                 buffer[:, :, start : start + n_before] = new[:, :, :n_before]
                 buffer[:, :, : n_kept - n_before] = new[:, :, n_before:]
         self._pending = []
         self._first = max(self._first, end - self.n_rows)
 
     def _first_seen(self) -> int:
-        """The first stored position that the next token may see, where the ring is full."""
+        """First stored position that the next token can see when the ring is full."""
         return max(self._first, self._length - self.n_rows + 1)
 
     def _rows(self, buffer: Tensor, first: int) -> Tensor:
-        """The rows of the positions from `first` to `length`, in their order."""
+        """The rows of positions `first` to `length` - 1, in order."""
         start = first % self.n_rows
         end = start + self._length - first
         if end <= self.n_rows:
@@ -335,7 +339,7 @@ class SlidingCache(KVCache):
         return torch.cat((buffer[:, :, start:], buffer[:, :, : end - self.n_rows]), dim=2)
 
 
-@torch.inference_mode(False)  # a buffer made in inference mode could not be written outside it
+@torch.inference_mode(False)  # a buffer created in inference mode can't be written outside it
 def _buffer(
     batch_size: int,
     n_heads: int,

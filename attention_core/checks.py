@@ -1,4 +1,4 @@
-"""Checks of arguments: each raises a ValueError that names the argument and what was given."""
+"""Argument checks that raise ValueError with the argument's name and its value."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch import Tensor
 
 
 class NotFiniteError(ValueError):
-    """Numbers of a forward pass that are infinite or not a number (NaN)."""
+    """A forward pass produced infinity or NaN."""
 
 
-_hints = cache(get_type_hints)  # by class: to resolve annotations takes longer than to check them
+_hints = cache(get_type_hints)  # by class: resolving annotations takes longer than checking them
 
 
 def require_int(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
-    """A whole number (True is none) from `least` on, to `most` if there is such a bound."""
+    """Check for a whole number from `least` to `most`; booleans don't count."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     if int(value) < least:
@@ -31,7 +31,7 @@ def require_int(name: str, value: object, *, least: int = 1, most: int | None = 
 
 
 def require_positive(name: str, value: object, *, zero: bool = False) -> None:
-    """A finite number (True is none) above 0; with `zero`, at least 0."""
+    """Check for a finite number above 0, or at least 0 with `zero`; no booleans."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)
@@ -41,20 +41,20 @@ def require_positive(name: str, value: object, *, zero: bool = False) -> None:
 
 
 def require_choice(name: str, value: object, choices: Collection[object]) -> None:
-    """One of the choices, of the very type that it has there."""
+    """Check that the value is one of `choices`, with the same type."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         expected = ", ".join(map(repr, choices))
         raise ValueError(f"{name} must be one of {expected}, got {value!r}")
 
 
 def require_finite(name: str, numbers: Tensor, *, first: int | None = 0) -> None:
-    """Check that the numbers (..., T, N) of T positions are finite; `name` says what they are.
+    """Check that the tensor `name` (..., T, N) is finite at all T positions.
 
-    first: the first position, or None for rows that aren't positions.
+    first: position of the first row, or None if rows aren't positions.
 
-    On a GPU this waits for the device. On the meta device and while a pass is compiled, numbers
-    have no values, so nothing is checked.
-    Raises: NotFiniteError, with the first position that holds infinity or NaN.
+    Waits for the device on a GPU. Does nothing on the meta device or during compilation, where
+    tensors have no values.
+    Raises: NotFiniteError with the first position that has infinity or NaN.
     """
     if numbers.is_meta or torch.compiler.is_compiling():
         return
@@ -72,14 +72,14 @@ def require_finite(name: str, numbers: Tensor, *, first: int | None = 0) -> None
 
 
 def require_fields(configuration: Any, *, zero_allowed: Collection[str] = ()) -> None:
-    """Every field of a dataclass is what its annotation says.
+    """Check every field of a dataclass against its type annotation.
 
-    Whole numbers are at least 1 (0 for a name in `zero_allowed`), other numbers positive and
-    finite, a Literal one of its choices. A None that the annotation allows is right.
+    Whole numbers must be at least 1 (0 for names in `zero_allowed`), floats positive and finite,
+    and literals one of their choices. None is allowed where the annotation allows it.
     """
     for name, hint in _hints(configuration.__class__).items():
         value = getattr(configuration, name)
-        if get_origin(hint) is UnionType:  # int | None, or another dataclass
+        if get_origin(hint) is UnionType:  # int | None, for example
             if value is None:
                 continue
             hint = next(part for part in get_args(hint) if part is not type(None))

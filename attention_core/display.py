@@ -1,6 +1,6 @@
-"""How records are shown: their shapes in a line of text, or in a notebook a table and a small map.
+"""Short representations of records: shapes as text, table and map in notebooks.
 
-They hold tensors of thousands of numbers, and printing those would bury everything else.
+Records contain large tensors, and printing all their values would hide everything else.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from html import escape
 import torch
 from torch import Tensor
 
-MAP_TOKENS = 32  # rows and columns of the small map at most
+MAP_TOKENS = 32  # at most this many rows and columns in the map
 MAP_PIXELS = 160
 
 
 class ShowsShapes:
-    """A dataclass of tensors that prints their shapes. Derive from it with `repr=False`."""
+    """Base class for dataclasses of tensors that print shapes; use `repr=False`."""
 
     def __repr__(self) -> str:
         parts = [f"{name}={text}" for name, text in _described(self)]
@@ -33,9 +33,9 @@ class ShowsShapes:
 
 
 def map_svg(weights: Tensor) -> str:
-    """Attention weights as an SVG, the mean of all heads of the first row of a batch.
+    """An SVG of attention weights, averaged over the heads of the first batch row.
 
-    Shapes: (..., T, S), of which the first MAP_TOKENS are drawn; darker is larger.
+    Shapes: (..., T, S), cropped to MAP_TOKENS rows and columns. Darker means larger.
     """
     matrix = weights.detach().float().cpu()
     while matrix.dim() > 3:
@@ -60,7 +60,7 @@ def map_svg(weights: Tensor) -> str:
 
 
 def _described(record: object) -> list[tuple[str, str]]:
-    """Each field that holds something, and its shape or its value."""
+    """Each field that isn't empty, with its shape or value."""
     found = []
     for field in fields(record):  # type: ignore[arg-type]
         value = getattr(record, field.name)

@@ -1,7 +1,7 @@
-"""Generation: one token a step, with a cache or without, timed where the model runs.
+"""Token-by-token generation, with or without a cache, timed around the model call.
 
-Prefill (the prompt's pass) and decode (one pass a token) are steps of different kinds, as in
-gpt-fast; the time of neither is dropped.
+Prefill (the pass over the prompt) and decode (one pass per token) are separate kinds of steps, as
+in gpt-fast, and both are timed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,16 @@ from attention_core.sampling import Sampling, sample
 
 @dataclass(frozen=True)
 class Step:
-    """One generated token and what it took.
+    """One generated token, with its probability, time and cost.
 
-    `logprob` is the natural logarithm of the model's own probability of the token, before
-    temperature and filters. `seconds` is the time of the model call alone, the device synchronised.
-    `n_new` tokens were run against `n_keys` keys (with those that a window hides); `cache_length`
-    tokens have been stored afterwards (0 without a cache). `flops` counts the matrix products.
-    `logits` is (V,), float32, on the CPU.
-    `records` are those of the pass that chose the token, one a layer, where they were asked for.
+    logprob: natural logarithm of the model's probability of the token, before temperature and
+    filters.
+    seconds: time of the model call alone, with the device synchronized. n_new, n_keys: the pass ran
+    `n_new` tokens against `n_keys` keys, including those outside a window.
+    cache_length: tokens in the cache afterwards, 0 without a cache.
+    flops: operations of the matrix products.
+    logits: (V,), float32, on the CPU.
+    records: one per layer of the pass that chose the token, if requested.
     """
 
     kind: Literal["prefill", "decode"]
@@ -61,19 +63,27 @@ def stream(
     hooks: Hooks = NO_HOOKS,
     record: bool = False,
 ) -> Iterator[Step]:
-    """Yield one `Step` a new token; the first is the prefill.
+    """Yield one `Step` per new token; the first one is the prefill.
 
-    `token_ids` is the prompt: a list, a tuple, a numpy array, or a tensor (T) or (1, T) on any
-    device.
-    Without a cache every step runs the whole sequence again. With one, the prompt runs once and
-    each later step runs one token. A cache that already holds tokens is continued; they must be of
-    the same model. Generation ends after `max_new_tokens`, or after a token in `stop_ids`, a
-    collection of ids. The `hooks` go to every forward pass. With `record` every step carries the
-    records of its pass.
-    Raises: ValueError, before anything runs, for a prompt that is empty or no row of ids of the
-    vocabulary, stop ids that are not whole numbers, a model without logits, a cache of another
-    shape or device than the model's, or more tokens than the context or the cache can hold. Later,
-    if something else has changed the cache since the last step.
+    Without a cache, every step runs the whole sequence. With a cache, the prompt runs once and each
+    later step runs a single token. A cache that already has tokens is continued; they must come
+    from the same model.
+
+    Args:
+        model: a model with an output matrix.
+        token_ids: the prompt as a list, a tuple, a NumPy array, or a tensor (T) or (1, T) on any
+            device.
+        max_new_tokens: generation ends after this many tokens.
+        cache: a cache for one sequence, from `model.new_cache`.
+        sampling: how tokens are chosen, greedy by default.
+        stop_ids: generation also ends after any of these ids.
+        hooks: passed to every forward pass.
+        record: whether each step carries the records of its pass.
+
+    Raises: ValueError before anything runs if the prompt is empty or isn't one row of valid ids, if
+    stop ids aren't whole numbers, if the model has no logits, if the cache has a different shape or
+    device than the model, or if the tokens exceed the context or the cache. ValueError later if
+    something else changed the cache between two steps.
     """
     prompt = prompt_ids(token_ids, model.config.vocab_size)
     check_room(model.config, len(prompt), max_new_tokens, cache)
@@ -93,7 +103,7 @@ def generate(
     stop_ids: Collection[int] = (),
     hooks: Hooks = NO_HOOKS,
 ) -> list[int]:
-    """The new token ids, by draining `stream` (same arguments and errors)."""
+    """Generate and return the new token ids; arguments and errors as in `stream`."""
     steps = stream(
         model,
         token_ids,
@@ -108,9 +118,9 @@ def generate(
 
 @dataclass(frozen=True)
 class _Run:
-    """What all steps of one generation share; the meanings are those of `stream`.
+    """The state shared by all steps of a generation; fields as in `stream`.
 
-    `state` is that of the cache before the first step.
+    `state` is the state of the cache before the first step.
     """
 
     model: Transformer
@@ -122,7 +132,7 @@ class _Run:
     record: bool
 
     def steps(self, prompt: list[int], max_new_tokens: int) -> Iterator[Step]:
-        """Run the prompt, then one token a step, or the whole sequence without a cache."""
+        """Run the prompt, then one token per step, or the whole sequence without a cache."""
         cache, state = self.cache, self.state
         n_prompt, start = len(prompt), state[0]
         device = next(self.model.parameters()).device
@@ -159,11 +169,13 @@ class _Run:
 def timed_pass(
     model: Transformer, new: Tensor, **options: Any
 ) -> tuple[Tensor, float, tuple[AttentionRecord, ...]]:
-    """Run new tokens (B, T), with the options of a forward pass, in inference mode.
+    """Run new tokens (B, T) in inference mode, and time the model call.
 
-    Returns the last position's logits (B, V), float32 on the CPU, the model's seconds, the records.
+    `options` are passed to the model. Returns the logits of the last position (B, V) as float32 on
+    the CPU, the seconds, and the records.
     """
-    # not around the loop that yields steps: between two of them it would be on in the reader's code
+    # not around the loop that yields: inference mode would stay on in the caller's code between
+    # steps
     with torch.inference_mode():
         synchronize(new.device)
         begin = time.perf_counter()  # [start time]
@@ -176,19 +188,19 @@ def timed_pass(
 def check_room(
     config: TransformerConfig, n_prompt: int, max_new_tokens: int, cache: KVCache | None = None
 ) -> None:
-    """Raises: ValueError, with the numbers, where a prompt and its new tokens have no room."""
+    """Raise ValueError with the numbers if a prompt and its new tokens don't fit."""
     if config.output == "none":
-        raise ValueError("this model has no output matrix: it cannot generate")
+        raise ValueError("this model has no output matrix, so it can't generate text")
     require_int("max_new_tokens", max_new_tokens)
     if cache is not None:
         check_cache(config, cache)
         if cache.batch_size != 1:
-            raise ValueError(f"one prompt does not fit a cache for {cache.batch_size}")
+            raise ValueError(f"one prompt needs a cache for 1 row, got {cache.batch_size} rows")
     start = 0 if cache is None else cache.length
-    needed = start + n_prompt + max_new_tokens - 1  # the last new token is never run itself
+    needed = start + n_prompt + max_new_tokens - 1  # the last new token is never an input
     room = config.context_length if cache is None else cache.max_length
     if needed > room:
         raise ValueError(
             f"{start + n_prompt} prompt + {max_new_tokens} new tokens need {needed} "
-            f"positions, but the {'context' if cache is None else 'cache'} holds {room}"
+            f"positions, but the {'context' if cache is None else 'cache'} has {room}"
         )

@@ -1,7 +1,8 @@
-"""The ladder of the lectures: from plain dot products to multi-head attention by weight splits.
+"""The ladder of the lectures, from dot products to multi-head attention.
 
-Every class maps (B, T, d_in) to (B, T, d_out), the wrapper to (B, T, H * d_out); B may be left out
-on the first three rungs. `record(x)` of a class, and of each head of the wrapper, keeps all steps.
+Every class maps (B, T, d_in) to (B, T, d_out), except the wrapper, which returns
+(B, T, H * d_out). The first three rungs also work without B. `record(x)` of a class, and of each
+head in the wrapper, returns all intermediate tensors.
 Dimension letters: B batch, T tokens, H heads, D head size.
 """
 
@@ -18,8 +19,9 @@ from attention_core.masks import causal_mask
 
 
 def simple_self_attention(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Attention without weights: every token is query, key and value, and nothing is scaled.
+    """Attention without trainable weights: each token is query, key and value.
 
+    The scores aren't scaled.
     Shapes: x (..., T, d_in) -> scores (..., T, T), weights (..., T, T), context (..., T, d_in).
     Source: notebook, section 3.3.
     """
@@ -28,7 +30,7 @@ def simple_self_attention(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class SelfAttentionV1(nn.Module):
-    """One head whose three matrices are plain parameters drawn from [0, 1).
+    """One head with three plain parameter matrices, drawn uniformly from [0, 1).
 
     Shapes: `W_query`, `W_key`, `W_value` are (d_in, d_out); x (..., T, d_in) -> (..., T, d_out).
     Source: notebook, section 3.4.
@@ -41,7 +43,7 @@ class SelfAttentionV1(nn.Module):
         self.W_value = nn.Parameter(torch.rand(d_in, d_out))
 
     def record(self, x: Tensor, *, scale: float | None = None) -> AttentionRecord:
-        """The forward pass with every intermediate; `scale` as in `attend`."""
+        """Run the forward pass and return every intermediate; `scale` as in `attend`."""
         # [attention]
         return attend(x @ self.W_query, x @ self.W_key, x @ self.W_value, scale=scale)
 
@@ -51,10 +53,10 @@ class SelfAttentionV1(nn.Module):
 
 
 class SelfAttentionV2(nn.Module):
-    """One head whose three matrices are `nn.Linear` layers: better initial values, same maths.
+    """One head with three `nn.Linear` layers: same math, better initialization.
 
-    Shapes: x (..., T, d_in) -> (..., T, d_out). Source: notebook, section 3.4; the article's
-    `SimpleAttention`.
+    Shapes: x (..., T, d_in) -> (..., T, d_out).
+    Source: notebook, section 3.4; `SimpleAttention` in the article.
     """
 
     def __init__(self, d_in: int, d_out: int, qkv_bias: bool = False) -> None:
@@ -64,7 +66,7 @@ class SelfAttentionV2(nn.Module):
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
     def record(self, x: Tensor) -> AttentionRecord:
-        """The forward pass with every intermediate."""
+        """Run the forward pass and return every intermediate."""
         return attend(self.W_query(x), self.W_key(x), self.W_value(x))  # [attention]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -75,9 +77,10 @@ class SelfAttentionV2(nn.Module):
 class CausalAttention(nn.Module):
     """One head that sees only the past, with dropout on its attention weights.
 
-    With `causal=False` and no dropout it is `SelfAttentionV2`.
+    With `causal=False` and no dropout it's the same as `SelfAttentionV2`.
 
     Shapes: x (B, T, d_in) -> (B, T, d_out), T <= context_length.
+    Raises: ValueError for a size below 1 or a dropout outside [0, 1).
     Source: lecture on weight splits; the article's section on masking and dropout.
     """
 
@@ -101,7 +104,7 @@ class CausalAttention(nn.Module):
         self.W_value = nn.Linear(d_in, d_out, bias=qkv_bias)
 
     def record(self, x: Tensor) -> AttentionRecord:
-        """The forward pass with every intermediate. Dropout acts in training mode only."""
+        """Run the forward pass and return every intermediate; dropout only in training."""
         # [attention]
         return attend(
             self.W_query(x),
@@ -112,16 +115,18 @@ class CausalAttention(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
+        """Context vectors: (B, T, d_in) -> (B, T, d_out), T <= context_length."""
         return self.record(x).context
 
 
 class MultiHeadAttentionWrapper(nn.Module):
-    """Several heads, each its own `CausalAttention`, their outputs laid side by side.
+    """Several independent `CausalAttention` heads with concatenated outputs.
 
-    Shapes: x (B, T, d_in) -> (B, T, num_heads * d_out). Each head does its own three matrix
-    products, 3 * num_heads in all; `MultiHeadAttention` does three.
-    Source: lecture on weight splits; the article's `MHA_Simple` (there without a mask).
+    Each head does its own three matrix products, 3 * num_heads altogether. `MultiHeadAttention`
+    needs only three.
+    Shapes: x (B, T, d_in) -> (B, T, num_heads * d_out).
+    Raises: ValueError as in `CausalAttention`, and if num_heads is below 1.
+    Source: lecture on weight splits; the article's `MHA_Simple` (which has no mask).
     """
 
     def __init__(
@@ -149,13 +154,14 @@ class MultiHeadAttentionWrapper(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """Several heads from one wide projection each for queries, keys and values, then split.
+    """Multi-head attention: one wide projection each for q, k and v, then a split.
 
-    `d_out` is the width of all heads together; each head gets `head_dim = d_out / num_heads`.
+    `d_out` is the width of all heads together; each head has `head_dim = d_out / num_heads`.
 
     Shapes: x (B, T, d_in) -> (B, T, d_out), T <= context_length.
-    Raises: ValueError if num_heads does not divide d_out.
-    Source: lecture on weight splits, its steps 1 to 11.
+    Raises: ValueError if num_heads doesn't divide d_out, a size is below 1, or dropout is outside
+    [0, 1).
+    Source: lecture on weight splits, steps 1 to 11.
     """
 
     def __init__(
@@ -184,7 +190,7 @@ class MultiHeadAttention(nn.Module):
         self.out_proj = nn.Linear(d_out, d_out)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Context vectors: (B, T, d_in) -> (B, T, d_out). ValueError if T > context_length."""
+        """Context vectors: (B, T, d_in) -> (B, T, d_out), T <= context_length."""
         q = split_heads(self.W_query(x), self.num_heads)  # [queries] (B, T, d_in) -> (B, H, T, D)
         k = split_heads(self.W_key(x), self.num_heads)  # [keys]
         v = split_heads(self.W_value(x), self.num_heads)  # [values]
@@ -192,14 +198,14 @@ class MultiHeadAttention(nn.Module):
         return self.out_proj(merge_heads(context))  # [output] (B, H, T, D) -> (B, T, d_out)
 
     def record(self, x: Tensor) -> AttentionRecord:
-        """The same with every intermediate; `output` is what `forward` returns."""
+        """Run the forward pass and return every intermediate, with `output`."""
         projections = (self.W_query, self.W_key, self.W_value)
         q, k, v = (split_heads(projection(x), self.num_heads) for projection in projections)
         record = attend(q, k, v, mask=self.mask(x), dropout_p=self._dropout_p)
         return replace(record, output=self.out_proj(merge_heads(record.context)))
 
     def mask(self, x: Tensor) -> Tensor | None:
-        """(T, T), True where a query may look; None if it may look everywhere.
+        """The causal mask (T, T), True where a query may see a key; None if not causal.
 
         Raises: ValueError if T exceeds the context length.
         """
@@ -213,7 +219,7 @@ class MultiHeadAttention(nn.Module):
 def _mask(x: Tensor, context_length: int, causal: bool) -> Tensor | None:
     n_tokens = x.shape[-2]
     if n_tokens > context_length:
-        raise ValueError(f"{n_tokens} tokens do not fit the context length of {context_length}")
+        raise ValueError(f"{n_tokens} tokens exceed the context length of {context_length}")
     return causal_mask(n_tokens, n_tokens, device=x.device) if causal else None
 
 

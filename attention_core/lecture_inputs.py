@@ -1,6 +1,6 @@
-"""The lectures' own inputs: small embedded sentences and the seeds their numbers come from.
+"""Inputs of the lectures: small embedded sentences and random seeds.
 
-The embeddings are made up by the lectures, three numbers a token; they teach, they mean nothing.
+The lectures made up these embeddings, three numbers per token, for teaching. They carry no meaning.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence with one embedding a token: `embeddings` is (T, d_in), float32."""
+    """A sentence with one embedding per token: `embeddings` is (T, d_in), float32."""
 
     tokens: tuple[str, ...]
     rows: tuple[tuple[float, ...], ...]
 
     @property
     def embeddings(self) -> Tensor:
-        """(T, d_in), a new tensor each time."""
+        """The embeddings (T, d_in), a new tensor each time."""
         return torch.tensor(self.rows)
 
 
@@ -32,15 +32,15 @@ _JOURNEY_ROWS = (
     (0.77, 0.25, 0.10),
     (0.05, 0.80, 0.55),
 )
-# Six tokens: notebook, section 3.3.
+# Six tokens, from section 3.3 of the notebook.
 JOURNEY = Example(("Your", "journey", "starts", "with", "one", "step"), _JOURNEY_ROWS)
-# Nine tokens: the article; its first six rows are the notebook's.
+# Nine tokens, from the article. The first six rows are the same as the notebook's.
 BOY = Example(
     ("Boy", "is", "crying", "because", "he", "wants", "an", "ice", "cream"),
     (*_JOURNEY_ROWS, (0.02, 0.30, 0.47), (0.47, 0.67, 0.64), (0.77, 0.33, 0.70)),
 )
 
-# Seeds that the lectures set before they draw their matrices.
+# The seeds that the lectures set before drawing their matrices.
 SEED_V1, SEED_V2, SEED_ARTICLE = 123, 789, 123
-# The article's matrix for dropout: drawn with this seed, dropped by the same stream.
+# The article's dropout example: this seed draws the matrix and then the dropped entries.
 SEED_DROPOUT, DROPOUT_SHAPE = 123, (5, 3)

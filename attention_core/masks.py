@@ -1,4 +1,4 @@
-"""Masks: which query may see which key. `True` always means "may look"."""
+"""Attention masks: which query may see which key. `True` always means visible."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def causal_mask(
     window: int | None = None,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """The causal rule `key position <= query position`, with or without a cache.
+    """Causal mask: a query sees the keys at its own and at earlier positions.
 
-    The queries are the last `n_queries` of the `n_keys` positions, so the same rule holds for a
-    whole sequence (`n_queries == n_keys`) and for new tokens behind a cache.
+    The queries are the last `n_queries` of the `n_keys` positions. So the same rule works for a
+    whole sequence (`n_queries == n_keys`) and for new tokens after cached ones.
 
-    With a `window` of w, a query sees the last w of those keys, its own included (sliding-window
-    attention, Beltagy et al. 2020, https://arxiv.org/abs/2004.05150; Mistral,
+    With a `window` of w, a query sees only the last w of those keys, including its own. That's
+    sliding-window attention (Beltagy et al. 2020, https://arxiv.org/abs/2004.05150; Mistral,
     https://arxiv.org/abs/2310.06825).
 
-    Shape: (T, S) of bool, `True` where the query may see the key.
-    Raises: ValueError if a size is no whole number of at least 1, or there are more queries than
-    keys.
+    Shape: (T, S), bool, `True` where the query may see the key.
+    Raises: ValueError if a size isn't a whole number of at least 1, or if there are more queries
+    than keys.
     """
     for name, size in (("n_queries", n_queries), ("n_keys", n_keys), ("window", window)):
         if size is not None:
@@ -34,7 +34,7 @@ def causal_mask(
     if n_keys < n_queries:
         raise ValueError(
             f"causal_mask needs n_queries <= n_keys, got n_queries={n_queries} and "
-            f"n_keys={n_keys}: queries are the last positions of the keys"
+            f"n_keys={n_keys}: the queries are the last of the key positions"
         )
     key_positions = torch.arange(n_keys, device=device)
     query_positions = torch.arange(n_keys - n_queries, n_keys, device=device)[:, None]

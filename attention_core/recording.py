@@ -1,10 +1,10 @@
-"""Record chosen tensors of chosen layers, which fits in memory where `record=True` doesn't.
+"""Record selected tensors of selected layers, to save memory over `record=True`.
 
     with recording(model, layers=[3], tensors=["weights"]) as kept:
         model(token_ids)
     kept[3, "weights"]  # (B, H, T, S)
 
-The names of all tensors are in `TENSORS`.
+`TENSORS` lists the names of all tensors.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from attention_core.model.block import LayerRecord
 
 _OF_HEADS = {field.name for field in fields(AttentionRecord)} - {"scale", "output"}
 _OF_LAYER = {field.name for field in fields(LayerRecord)} - {"attention"}
-# `attention` is that of the heads, the softmax; what attention adds to the stream has its own name
+# "attention" is the softmax of the heads, so the output that's added to the residual stream is
+# called "attention_output"
 TENSORS = frozenset(_OF_HEADS | _OF_LAYER | {"attention_output"})
 
 _active: ContextVar[tuple[Recording, ...]] = ContextVar("recordings", default=())
 
 
 class Recording(Mapping[tuple[int, str], Tensor]):
-    """Tensors of a `Transformer`'s last pass by (layer, name); the names are in `TENSORS`."""
+    """Tensors of a `Transformer`'s last pass by (layer, name), named as in `TENSORS`."""
 
     def __init__(self, model: Any, layers: Collection[int], tensors: Collection[str]) -> None:
         self.model = model
@@ -37,7 +38,7 @@ class Recording(Mapping[tuple[int, str], Tensor]):
         self._kept: dict[tuple[int, str], Tensor] = {}
 
     def keep(self, layer: int, record: LayerRecord) -> None:
-        """Keep the chosen tensors of a layer and let the others go."""
+        """Store the selected tensors of a layer."""
         heads = record.attention
         for name in self.tensors:
             if name == "attention_output":
@@ -48,15 +49,15 @@ class Recording(Mapping[tuple[int, str], Tensor]):
                 self._kept[layer, name] = value
 
     def __getitem__(self, key: tuple[int, str]) -> Tensor:
-        """The tensor (B, ...) of a layer by its name."""
+        """The tensor (B, ...) with this name in this layer."""
         return self._kept[key]
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
-        """The (layer, name) of everything that was kept."""
+        """Iterate over the (layer, name) pairs that were recorded."""
         return iter(self._kept)
 
     def __len__(self) -> int:
-        """How many tensors were kept."""
+        """The number of recorded tensors."""
         return len(self._kept)
 
     def __repr__(self) -> str:
@@ -71,10 +72,12 @@ def recording(
     layers: Collection[int] | None = None,
     tensors: Collection[str] | None = None,
 ) -> Iterator[Recording]:
-    """Record every pass of the model inside `with`, in this thread; a new pass replaces the last.
+    """Record the model's passes inside the `with` block, in this thread.
 
-    layers: None for all. tensors: names in `TENSORS`, None for all.
-    Raises: ValueError for a layer that the model doesn't have, or another name.
+    Each pass replaces the tensors of the one before.
+
+    layers: layers to record, None for all. tensors: names from `TENSORS`, None for all.
+    Raises: ValueError for a layer that the model doesn't have, or a name that isn't in `TENSORS`.
     """
     n_layers = model.config.n_layers
     chosen = range(n_layers) if layers is None else layers
@@ -83,7 +86,7 @@ def recording(
     names = TENSORS if tensors is None else tensors
     if unknown := sorted(set(names) - TENSORS):
         there = ", ".join(sorted(TENSORS))
-        raise ValueError(f"no tensor is called {unknown[0]!r}; there are {there}")
+        raise ValueError(f"unknown tensor {unknown[0]!r}: choose from {there}")
     kept = Recording(model, chosen, names)
     token = _active.set((*_active.get(), kept))
     try:
@@ -93,5 +96,5 @@ def recording(
 
 
 def recordings_of(model: Any) -> tuple[Recording, ...]:
-    """The recordings of this model that are open in this thread."""
+    """The active recordings of this model in this thread."""
     return tuple(kept for kept in _active.get() if kept.model is model)

@@ -1,4 +1,4 @@
-"""From the logits of one position to the next token."""
+"""Choose the next token from the logits of one position."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ from torch import Tensor
 from attention_core.checks import require_int, require_positive
 
 _LARGEST_FLOAT32 = torch.finfo(torch.float32).max
-_SUM_TOLERANCE = 1e-6  # a sum of probabilities in float32 is off by a few units of 2**-24
+_SUM_TOLERANCE = 1e-6  # float32 sums of probabilities are off by a few multiples of 2**-24
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How the next token is chosen. The default is greedy: the likeliest token.
+    """How to choose the next token; greedy by default.
 
-    `temperature` divides the logits (0 is greedy, and so is one so small that the division
-    overflows); `top_k` keeps the k likeliest tokens, and with them every token whose logit equals
-    that of the k-th; `top_p` keeps the smallest set of likeliest tokens whose probabilities reach p
-    (nucleus sampling, Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), at 1 all of them. A
-    sum less than 1e-6 short of p counts as p, because float32 rounds sums: 0.5 and 0.3 reach 0.8.
-    `seed` makes the draws repeatable.
+    temperature: divides the logits. 0 is greedy, and so is a value so small that the division
+        overflows.
+    top_k: keep the k most likely tokens, and any token whose logit equals the k-th one.
+    top_p: keep the smallest set of most likely tokens whose probabilities add up to p (nucleus
+        sampling, Holtzman et al. 2019, https://arxiv.org/abs/1904.09751). 1 keeps all tokens. A sum
+        less than 1e-6 below p counts as p, because float32 rounds sums: 0.5 + 0.3 reaches 0.8.
+    seed: makes the draws reproducible.
+
     Raises: ValueError for a negative or infinite temperature, `top_k` below 1, `top_p` outside
-    (0, 1], or a seed that is not a whole number from 0 to 2**63 - 1.
+    (0, 1], or a seed that isn't a whole number from 0 to 2**63 - 1.
+
+    >>> sampling = Sampling(temperature=0.8, top_k=2)
+    >>> probabilities(torch.tensor([2.0, 1.0, 0.0]), sampling)
+    tensor([0.7773, 0.2227, 0.0000])
     """
 
     temperature: float = 0.0
@@ -46,16 +52,16 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Whether no random number is used, whatever the logits."""
+        """Whether the temperature is 0, so that no random numbers are used."""
         return self.temperature == 0
 
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """The distribution that a token is drawn from: logits (V,) -> (V,) of float32, summing to 1.
+    """The distribution to draw the token from: logits (V,) -> (V,), float32, sum 1.
 
-    Temperature first, then top-k, then top-p on what is left, all in float32 whatever the logits
-    are. Greedy puts everything on one token.
-    Raises: ValueError for logits that are not (V), or whose largest is not a finite number.
+    Applies the temperature, then top-k, then top-p to what remains, all in float32. Greedy sampling
+    gives one token a probability of 1.
+    Raises: ValueError if the logits aren't (V,), or the largest isn't a finite number.
     """
     logits = logits.float()
     if _is_greedy(logits, sampling):
@@ -64,11 +70,11 @@ def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
-    """`probabilities` of finite float32 logits (V,) at a temperature above 0.
+    """`probabilities` for finite float32 logits (V,) and a temperature above 0.
 
-    Nothing is checked, so that nothing waits for a GPU.
+    It has no checks, so it never waits for a GPU.
     """
-    # relative to the largest logit, which changes no probability and keeps the numbers small
+    # subtracting the largest logit changes no probability and avoids overflow
     logits = (logits - logits.max()) / sampling.temperature
     if sampling.top_k is not None:
         kth = logits.topk(min(sampling.top_k, logits.shape[-1])).values[-1]
@@ -79,28 +85,31 @@ def distribution(logits: Tensor, sampling: Sampling) -> Tensor:
 
 
 def sample(logits: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
-    """Draw one token id: logits (V,), on the generator's device; errors as in `probabilities`."""
+    """Draw one token id from logits (V,) on the generator's device.
+
+    Raises: ValueError as in `probabilities`.
+    """
     if _is_greedy(logits, sampling):
         return int(logits.argmax())
     return int(torch.multinomial(probabilities(logits, sampling), 1, generator=generator))
 
 
 def _is_greedy(logits: Tensor, sampling: Sampling) -> bool:
-    """Whether the temperature is 0, or so small that logits divided by it overflow float32."""
+    """Whether the temperature is 0, or so small that dividing overflows float32."""
     if logits.dim() != 1 or not logits.numel():
         raise ValueError(f"logits must be (vocabulary,), got shape {tuple(logits.shape)}")
     largest = float(logits.max())
     if not math.isfinite(largest):
-        raise ValueError(f"no token can be chosen: the largest of the logits is {largest}")
-    # below a magnitude of 1 nothing overflows, but the other logits do
+        raise ValueError(f"can't choose a token: the largest logit is {largest}")
+    # even if the largest logit is below 1, the others may overflow
     return sampling.greedy or max(abs(largest), 1.0) / sampling.temperature > _LARGEST_FLOAT32
 
 
 def _keep_nucleus(logits: Tensor, top_p: float) -> Tensor:
-    """Forbid every token that is not needed to reach the cumulative probability `top_p`."""
+    """Mask every token that isn't needed to reach the cumulative probability top_p."""
     ordered, order = logits.sort(descending=True)
     is_reached = torch.softmax(ordered, dim=-1).cumsum(dim=-1) >= top_p - _SUM_TOLERANCE
-    # a token is forbidden where those before it reach p; the first always stays
+    # a token is masked if the ones before it reach top_p; the first always stays
     is_forbidden = torch.nn.functional.pad(is_reached[:-1], (1, 0), value=False)
     forbidden = torch.empty_like(is_forbidden).scatter_(0, order, is_forbidden)
     return logits.masked_fill(forbidden, -math.inf)

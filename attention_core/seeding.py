@@ -1,4 +1,4 @@
-"""Draws that can be repeated, whatever other threads draw at the same time."""
+"""Reproducible random numbers, regardless of what other threads draw."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from attention_core.checks import require_int
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Everything this thread draws on the CPU inside is as after `torch.manual_seed(seed)`.
+    """Seed the CPU random numbers of this thread inside a `with` block.
 
-    torch has one global generator for all threads, and constructors such as that of `nn.Linear`
-    draw from it. Inside, every draw of this thread is handed a generator of its own; the global one
-    is neither read nor changed, so no other thread can disturb the numbers. Nested in itself, the
-    outer stream goes on where it was once the inner one ends.
-    Raises: ValueError if `seed` is negative or does not fit 63 bits.
+    They're the same as after `torch.manual_seed(seed)`. PyTorch has one global generator for all
+    threads, and constructors such as `nn.Linear` draw from it. Here this thread gets its own
+    generator, and the global one is neither read nor changed, so other threads can't interfere.
+    When an inner block ends, the outer one's stream continues where it stopped.
+    Raises: ValueError if `seed` is negative or needs more than 63 bits.
     """
     require_int("a seed", seed, least=0, most=2**63 - 1)
     with _OwnGenerator(torch.Generator().manual_seed(seed)):
@@ -29,7 +29,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 class _OwnGenerator(TorchDispatchMode):
-    """Hands one generator to every random operator of the thread that entered it."""
+    """Passes one generator to every random operator of the thread that entered it."""
 
     def __init__(self, generator: torch.Generator) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _OwnGenerator(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and the mark would import the compiler: a second
+        return False  # nothing is compiled here, and importing the compiler would take a second
 
     def __torch_dispatch__(
         self,
@@ -54,10 +54,10 @@ class _OwnGenerator(TorchDispatchMode):
 
 
 def _with_generator(func: Any) -> Any:
-    """The form of an operator that takes a generator; None for one that draws nothing.
+    """The overload of an operator that takes a generator, or None if it isn't random.
 
-    `uniform_` takes one itself; beside `rand` ("default") there is `rand.generator`, and beside
-    `randint.low` there is `randint.low_generator`.
+    `uniform_` takes one directly. `rand` ("default") has `rand.generator` instead, and
+    `randint.low` has `randint.low_generator`.
     """
     if any(argument.name == "generator" for argument in func._schema.arguments):
         return func

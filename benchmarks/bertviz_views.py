@@ -1,9 +1,9 @@
-"""BertViz's two views of a model's attention in a browser: the peer of `benchmarks.heads`.
+"""BertViz's two views of a model's attention in a browser, for `benchmarks.heads`.
 
-BertViz and what it imports are in requirements-bench.txt. Its pages ask a CDN for require.js,
-d3 and jQuery: these requests are answered from packages of the npm registry (`npm pack`, checked
-against the checksums below, kept in a temporary folder). npm has no jQuery 2.0.0; 2.1.0 is used,
-with which BertViz only looks up and fills elements.
+requirements-bench.txt lists BertViz and its dependencies. Its pages load require.js, d3 and jQuery
+from a CDN. Here those requests are answered with files from npm packages (`npm pack`, checked
+against the checksums below, in a temporary folder). npm doesn't have jQuery 2.0.0, so we use 2.1.0;
+BertViz only uses it to find and fill elements.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pretrained.tokenization.tokens import Tokens
 
 WINDOW = {"width": 1440, "height": 1000}
-_PATIENCE_MS = 300_000  # BertViz takes most of a minute at 128 tokens
+_PATIENCE_MS = 300_000  # BertViz needs most of a minute at 128 tokens
 
-# Address that BertViz asks for -> npm package, the file in it, and its checksum (SHA-256).
+# URL that BertViz loads -> npm package, the file in it, and its SHA-256 checksum.
 LIBRARIES = {
     "https://cdnjs.cloudflare.com/ajax/libs/require.js/2.3.6/require.min.js": (
         "requirejs@2.3.6",
@@ -47,8 +47,8 @@ LIBRARIES = {
     ),
 }
 
-# Seconds until BertViz's picture, which its script draws in one piece, is painted: from the start
-# of the navigation, or from the choice of another layer.
+# Seconds until BertViz's picture, which its script draws in one go, is painted, measured from the
+# start of the navigation or from selecting another layer.
 _OPENED = """
 () => new Promise((resolve) => {
   const look = () => {
@@ -72,7 +72,7 @@ _OTHER_LAYER = """
 
 @dataclass
 class Peer:
-    """The same of BertViz: model view opened, head view opened, another layer chosen."""
+    """BertViz's times: opening model view and head view, and switching layers."""
 
     model_view: list[float] = field(default_factory=list)
     head_view: list[float] = field(default_factory=list)
@@ -81,9 +81,9 @@ class Peer:
 
 
 def libraries(folder: Path) -> dict[str, Path]:
-    """What BertViz asks a CDN for, by address, as files of npm packages.
+    """The libraries that BertViz loads from a CDN, by URL, as files from npm packages.
 
-    Raises: RuntimeError without npm, or for a file with another checksum.
+    Raises: RuntimeError without npm, or for a wrong checksum.
     """
     npm = shutil.which("npm")
     if npm is None:
@@ -100,7 +100,7 @@ def libraries(folder: Path) -> dict[str, Path]:
             member = archive.extractfile(name)
             content = member.read() if member else b""
         if hashlib.sha256(content).hexdigest() != checksum:
-            raise RuntimeError(f"{name} of {package} has another checksum")
+            raise RuntimeError(f"{name} of {package} has the wrong checksum")
         files[address] = folder / f"{package.partition('@')[0]}.js"
         files[address].write_bytes(content)
     return files
@@ -132,7 +132,7 @@ class BertViz:
         page.close()
 
     def measure(self, tokens: Tokens, attention: list[Any], into: Peer) -> None:
-        """Open model view, then head view and another of its layers."""
+        """Open the model view, then the head view, and switch to another layer there."""
         from bertviz import head_view, model_view
 
         html = model_view(attention, list(tokens.labels), html_action="return").data

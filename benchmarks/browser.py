@@ -1,4 +1,4 @@
-"""A server of the site and a Chromium, for the benchmarks and the tests that look at pages."""
+"""A server of the site and a Chromium, for benchmarks and browser tests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 START_SECONDS = 60
 
 
-# Chromium as root in a container; nothing of its own goes to the network
+# for Chromium as root in a container, without network requests of its own
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -39,9 +39,9 @@ CHROMIUM_ARGUMENTS = [
 
 
 def chromium_path() -> str | None:
-    """A Chromium on the PATH; None leaves the choice to Playwright's own download.
+    """Path of an installed Chromium, or None to use Playwright's download.
 
-    The headless shell first: it has no window to draw, and opens a page with a quarter less work.
+    Prefers the headless shell, which opens a page with a quarter less work.
     """
     names = (
         "chromium-headless-shell",
@@ -54,14 +54,14 @@ def chromium_path() -> str | None:
 
 
 def free_port() -> int:
-    """A port of the loopback address that nothing listens on."""
+    """A free port on the loopback address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class Site:
-    """Where a server of the site answers: an address without a slash at its end."""
+    """A running site; `url` has no trailing slash."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -69,10 +69,10 @@ class Site:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes of a site that are in memory, and how many of them it keeps on purpose.
+    """Memory of a site: resident bytes, and bytes cached on purpose.
 
-    What is kept are models and what was computed for visitors (`serving.cache`), within bounds. The
-    rest is what would grow without an end if the site lost memory.
+    The cached part consists of models and results computed for visitors (`serving.cache`), and it's
+    limited. The rest would grow without bound if the site leaked memory.
     """
 
     resident: int
@@ -80,7 +80,7 @@ class Memory:
 
     @property
     def rest(self) -> int:
-        """Bytes that nothing is kept in."""
+        """Resident bytes that aren't in a cache."""
         return self.resident - self.kept
 
 
@@ -104,7 +104,7 @@ class Server(Site):
         return [sys.executable, "-m", "streamlit", "run", script, *options]
 
     def wait_until_it_listens(self) -> None:
-        """Return when the health route answers; fail if the process has ended."""
+        """Wait until the health route responds; raise RuntimeError if the process ends."""
         for _ in range(START_SECONDS * 10):
             try:
                 with urllib.request.urlopen(f"{self.url}/_stcore/health", timeout=5):
@@ -116,10 +116,10 @@ class Server(Site):
                     continue
                 text = Path(self._log.name).read_text()
                 raise RuntimeError(f"the server ended with {code}: {text}") from None
-        raise RuntimeError(f"no answer in {START_SECONDS} s: {Path(self._log.name).read_text()}")
+        raise RuntimeError(f"no response in {START_SECONDS} s: {Path(self._log.name).read_text()}")
 
     def memory(self) -> Memory:
-        """Of all processes that serve the site; what two of them share counts twice."""
+        """Memory of all processes that serve the site; shared pages count several times."""
         program = psutil.Process(self._process.pid)
         processes = [program, *program.children(recursive=True)]
         return Memory(
@@ -128,14 +128,14 @@ class Server(Site):
         )
 
     def stop(self) -> None:
-        """End the process."""
+        """Kill the process."""
         self._process.kill()
         self._process.wait(10)
         self._log.close()
 
 
 def _kept_bytes(command: Sequence[str]) -> int:
-    """Bytes that a site keeps, by its own numbers; 0 for another program than a site."""
+    """Bytes in the caches of a site, from its metrics; 0 for other programs."""
     ports = [word.partition("=")[2] for word in command if word.startswith("--server.port=")]
     if not ports:
         return 0
@@ -143,7 +143,7 @@ def _kept_bytes(command: Sequence[str]) -> int:
 
 
 def metric(url: str, name: str) -> float:
-    """The sum of all values of a number that a site tells of itself."""
+    """The sum of all samples of one of the site's metrics."""
     with urllib.request.urlopen(f"{url}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
@@ -151,13 +151,13 @@ def metric(url: str, name: str) -> float:
 
 
 class Hosted(Server):
-    """A site as it is hosted: as many processes as the machine is good for, and a proxy."""
+    """A site as it's hosted: up to one process per core, and a proxy."""
 
     def _command(self, script: str, port: int) -> list[str]:
         return [sys.executable, "-m", "deploy.sites", f"--port={port}"]
 
     def stop(self) -> None:
-        """End the processes; the program waits for those that it started."""
+        """Stop the processes; the program waits for the ones it started."""
         self._process.terminate()
         self._process.wait(60)
         self._log.close()
@@ -165,7 +165,7 @@ class Hosted(Server):
 
 @contextmanager
 def site(**environment: str) -> Iterator[str]:
-    """The address of a server of one's own, with these variables in its environment."""
+    """Start a server with these environment variables; yields its URL."""
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder) / "log.txt", **environment)
         try:
@@ -176,7 +176,7 @@ def site(**environment: str) -> Iterator[str]:
 
 
 def rasterised(page: Page, svg: str, size: int) -> bytes:
-    """An SVG without a size of its own as a PNG, `size` pixels wide and high, no background."""
+    """Render an SVG without a size as a transparent PNG of `size` pixels, square."""
     page.set_viewport_size({"width": size, "height": size})
     page.set_content(f"<style>body {{ margin: 0 }} svg {{ display: block }}</style>{svg}")
     return page.screenshot(omit_background=True)
@@ -184,7 +184,7 @@ def rasterised(page: Page, svg: str, size: int) -> bytes:
 
 @contextmanager
 def chromium(*arguments: str) -> Iterator[Browser]:
-    """A browser without windows; arguments: more of Chromium's switches."""
+    """A headless browser. arguments: additional Chromium switches."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=chromium_path(), args=[*CHROMIUM_ARGUMENTS, *arguments]

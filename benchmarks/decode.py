@@ -1,25 +1,27 @@
-"""Decode speed at the GPT-2 124M shape, float32 on the CPU: `python -m benchmarks.decode`.
+"""Decoding speed for the sizes of GPT-2 124M, float32 on the CPU.
 
-Greedy, 100 new tokens after a prompt of 5, everything in one process and in turns:
+`python -m benchmarks.decode` generates 100 tokens greedily after a prompt of 5, with all runs
+interleaved in one process:
 
     core cached            this core with a KVCache
-    core compiled          so with its decode step compiled by torch before the clock starts
-    core batch 8           so for 8 prompts of unequal length at once, this one and 7 shorter
-    core int8              with the cache, all matrices in 8 bits: a quarter of the bytes to read
-    core int8 compiled     so with the step compiled as well
-    core uncached          without a cache: every step runs the whole sequence again
-    transformers sdpa      `generate` of transformers with its cache, its default attention
-    transformers eager     the same with its plain attention
+    core compiled          also with its decode step compiled, before the clock starts
+    core batch 8           with a cache for 8 prompts at once, this one and 7 shorter ones
+    core int8              with a cache and 8-bit matrices: a quarter of the bytes to read
+    core int8 compiled     also with the step compiled
+    core uncached          without a cache: every step runs the whole sequence
+    transformers sdpa      `generate` of transformers with its cache, default attention
+    transformers eager     the same with eager attention
 
-All hold the same random weights and must produce the same token ids after this prompt, but for
-int8, whose weights are rounded; otherwise the benchmark fails with a message. The clock goes
-around the whole call, with the prompt's pass and making the cache in it; only the cache of the
-compiled step is made before, as that step is compiled for it. The faster of the two transformers
-runs is the peer. Speed is new tokens a second, those of all prompts of a batch. Last comes how near
-the core's decode steps are to the speed at which this machine reads memory
-(`benchmarks/reading.py`), and a trained model whose tokens are drafted (`benchmarks/drafted.py`).
-To compile takes three to ten minutes in all and needs a C++ compiler; `--no-compile` leaves out
-whatever is compiled.
+All have the same random weights and must produce the same token ids, except int8, whose weights
+are rounded. Otherwise the benchmark fails with a message. Times cover the whole call, including the
+prompt's pass and creating the cache; only the cache of a compiled step is created earlier, because
+the step is compiled for it. The faster of the two transformers runs is the peer. Speed is new
+tokens per second, for a batch over all its prompts.
+
+At the end, the benchmark compares decode steps with the speed at which this machine reads memory
+(`benchmarks/reading.py`), and measures a trained model with speculative decoding
+(`benchmarks/drafted.py`). Compiling takes three to ten minutes and needs a C++ compiler;
+`--no-compile` skips everything that's compiled.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ from pretrained.weights import core_from_reference
 
 PROMPT_IDS = (464, 1306, 1110, 318, 6016)  # "The next day is bright"
 TARGET_OVER_TRANSFORMERS = 1.8
-TARGET_OF_INT8 = 2.5  # over transformers
+TARGET_OF_INT8 = 2.5  # speedup over transformers
 TARGET_OF_BATCH = 3.0
 BATCH_SIZE = 8
 _CACHED, _UNCACHED, _BATCH = "core cached", "core uncached", f"core batch {BATCH_SIZE}"
@@ -69,9 +71,9 @@ _INT8, _INT8_COMPILED = "core int8", "core int8 compiled"
 
 @dataclass(frozen=True)
 class Models:
-    """The same random weights in transformers, in this core, and in it with 8 bits.
+    """The same random weights in transformers, in this core, and in its 8-bit form.
 
-    `compiled` has decoders of the core's two, or none of them if nothing is to be compiled.
+    `compiled` has decoders for the two core models, or is empty if nothing is compiled.
     """
 
     reference: Any
@@ -81,7 +83,7 @@ class Models:
 
     @classmethod
     def random(cls, config: GPT2Config, max_length: int, *, compile_step: bool) -> Models:
-        """Raises: NoCompilerError where a step is to be compiled and nothing can compile it."""
+        """Build all models. Raises: NoCompilerError if compiling isn't possible."""
         reference = random_gpt2(config)
         core = core_from_reference(reference)
         int8 = Int8Transformer(core)
@@ -95,7 +97,7 @@ class Models:
 def core_batch_run(
     core: Transformer, prompt_ids: Sequence[int], max_new_tokens: int
 ) -> GenerationRun:
-    """Generate with the core for `BATCH_SIZE` prompts at once: `prompt_ids` and shorter ones."""
+    """Generate with the core for `BATCH_SIZE` prompts: `prompt_ids` and shorter ones."""
     begin = time.perf_counter()
     prompts = [prompt_ids[row % len(prompt_ids) :] for row in range(BATCH_SIZE)]
     passes = list(stream_batch(core, prompts, max_new_tokens=max_new_tokens))
@@ -113,9 +115,9 @@ def core_batch_run(
 def measure(
     models: Models, prompt_ids: Sequence[int], *, max_new_tokens: int, repeats: int
 ) -> dict[str, list[GenerationRun]]:
-    """The runs of all, by name, after one warm-up each.
+    """Run everything after one warm-up each; returns the runs by name.
 
-    Raises: RuntimeError when they do not all produce the same tokens, or too plain ones to compare.
+    Raises: RuntimeError if the tokens differ, or are too repetitive to compare.
     """
     reference, core, int8 = models.reference, models.core, models.int8
     calls: dict[str, Callable[[], GenerationRun]] = {
@@ -134,15 +136,15 @@ def measure(
 
 
 def check_tokens(runs: dict[str, list[GenerationRun]], max_new_tokens: int) -> None:
-    """Raise RuntimeError unless all runs have the same `max_new_tokens` tokens, not all equal.
+    """Raise RuntimeError unless all runs have the same varied tokens.
 
-    Those in 8 bits have rounded weights and may write another text of that length.
+    8-bit runs may have other tokens, because their weights are rounded.
     """
     expected = runs[_CACHED][0].token_ids
     if len(expected) != max_new_tokens:
-        raise RuntimeError(f"{len(expected)} new tokens instead of {max_new_tokens}")
+        raise RuntimeError(f"got {len(expected)} new tokens instead of {max_new_tokens}")
     if len(set(expected)) < max_new_tokens // 4:
-        raise RuntimeError(f"only {len(set(expected))} different tokens: nothing is compared")
+        raise RuntimeError(f"only {len(set(expected))} different tokens: too few to compare")
     for name, repeats in runs.items():
         for run in repeats:
             if name in (_INT8, _INT8_COMPILED) and len(run.token_ids) == max_new_tokens:
@@ -150,11 +152,11 @@ def check_tokens(runs: dict[str, list[GenerationRun]], max_new_tokens: int) -> N
             if run.token_ids != expected:
                 pairs = zip(run.token_ids, expected, strict=False)
                 first = next((i for i, (a, b) in enumerate(pairs) if a != b), "the end")
-                raise RuntimeError(f"{name} and {_CACHED} differ from new token {first} on")
+                raise RuntimeError(f"{name} and {_CACHED} differ starting at new token {first}")
 
 
 def report(runs: dict[str, list[GenerationRun]]) -> str:
-    """The table and the ratios, as text."""
+    """The table and the ratios as text."""
     peer, rates = faster_peer(runs), speeds(runs)
     n_different = len(set(runs[_CACHED][0].token_ids))
     targets = {
@@ -167,7 +169,7 @@ def report(runs: dict[str, list[GenerationRun]]) -> str:
         [
             speed_table(runs),
             "",
-            f"token ids identical in all float32 runs, {n_different} different ones",
+            f"all float32 runs have the same token ids, {n_different} of them different",
             *(
                 ratio_line(rates, name, peer, target)
                 for name, target in targets.items()
@@ -187,13 +189,15 @@ def main(
     max_new_tokens: int = 100,
     trained: TrainedModel | None = None,
 ) -> int:
-    """Measure, print, and return the exit status: 1 when the tokens differ.
+    """Measure, print, and return the exit status: 1 if the tokens differ.
 
-    trained: the model that is drafted, for the tests; SmolLM2 if it is not given.
+    trained: the model for speculative decoding, SmolLM2 by default.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decode")
-    parser.add_argument("--repeats", type=int, default=5, help="of each run, after one warm-up")
-    parser.add_argument("--no-compile", action="store_true", help="leave the compiled step out")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="repeats of each run, after one warm-up"
+    )
+    parser.add_argument("--no-compile", action="store_true", help="skip the compiled steps")
     options = parser.parse_args(arguments)
     if options.repeats < 1:
         parser.error("--repeats must be at least 1")
@@ -203,7 +207,7 @@ def main(
         models = Models.random(config, max_length, compile_step=not options.no_compile)
         runs = measure(models, prompt_ids, max_new_tokens=max_new_tokens, repeats=options.repeats)
     except NoCompilerError as error:
-        print(f"benchmarks.decode: {error}. --no-compile leaves this out.", file=sys.stderr)
+        print(f"benchmarks.decode: {error}. --no-compile skips this.", file=sys.stderr)
         return 1
     except RuntimeError as error:
         print(f"benchmarks.decode: {error}", file=sys.stderr)
@@ -231,7 +235,7 @@ def main(
 
 
 def _reading(models: Models, prompt_ids: Sequence[int], n_new: int, repeats: int) -> ReadRates:
-    """How fast decode steps read weights; more than a few would measure the same steps again."""
+    """The speed at which decode steps read weights, from a few steps."""
     core = models.core
     streams: dict[str, Callable[[], Iterator[Step]]] = {
         _CACHED: lambda: core_stream(core, prompt_ids, n_new, cached=True)

@@ -1,18 +1,19 @@
-"""Decode speed at the GPT-2 124M shape, bfloat16 on a GPU: `python -m benchmarks.decode_gpu`.
+"""Decoding speed for the sizes of GPT-2 124M, bfloat16 on a GPU.
 
-Greedy, 200 new tokens after a prompt of 5, everything in one process and in turns:
+`python -m benchmarks.decode_gpu` generates 200 tokens greedily after a prompt of 5, with all runs
+interleaved in one process:
 
-    core graphs            `Decoder`: steps recorded as a CUDA graph, of which the token comes back
-    core step by step      the same steps, each kernel started by Python
-    core cached            `stream` with a KVCache, which also brings the logits of every step back
-    transformers sdpa      `generate` of transformers with its cache, its default attention
-    transformers eager     the same with its plain attention
+    core graphs            `Decoder`: steps recorded as a CUDA graph, which return the token
+    core step by step      the same steps, with each kernel launched from Python
+    core cached            `stream` with a KVCache, which also returns the logits of every step
+    transformers sdpa      `generate` of transformers with its cache, default attention
+    transformers eager     the same with eager attention
 
-All hold the same random weights. Recorded and not, the steps must give the same tokens, or the
-benchmark fails. The others multiply tensors of other shapes, whose sums are rounded otherwise in 16
-bits: for them the first token that differs is printed. The clock goes around the whole call; what a
-graph needs to be recorded is done before. The faster of the two transformers runs is the peer.
-Without a GPU nothing is measured.
+All have the same random weights. Recorded and unrecorded steps must give the same tokens, or the
+benchmark fails. The others multiply tensors of different shapes, so their sums are rounded
+differently in 16 bits; for them, the first token that differs is printed. Times cover the whole
+call; graphs are recorded earlier. The faster of the two transformers runs is the peer. Without a
+GPU, nothing is measured.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from benchmarks.timing import table
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
-TARGET = 4.0  # recorded steps over transformers
+TARGET = 4.0  # speedup of recorded steps over transformers
 _GRAPHS, _STEPS, _CACHED = "core graphs", "core step by step", "core cached"
 
 
 class _StepByStep(Decoder):
-    """A decoder that records nothing."""
+    """A decoder that doesn't record its steps."""
 
     def prepare(self) -> None:
         pass
@@ -60,9 +61,9 @@ def measure(
     max_new_tokens: int,
     repeats: int,
 ) -> dict[str, list[GenerationRun]]:
-    """The runs of all, by name, after one warm-up each.
+    """Run everything after one warm-up each; returns the runs by name.
 
-    Raises: RuntimeError when recorded steps give other tokens than the same steps one by one.
+    Raises: RuntimeError if recorded steps give other tokens than unrecorded ones.
     """
     reference = random_gpt2(config).to(device, torch.bfloat16)
     core = core_from_reference(reference).to(device).eval().requires_grad_(False)
@@ -79,8 +80,8 @@ def measure(
     for run in (*runs[_STEPS], *runs[_GRAPHS]):
         if run.token_ids != expected:
             raise RuntimeError(
-                f"{_GRAPHS} and {_STEPS} differ from new token "
-                f"{_first_difference(run.token_ids, expected)} on"
+                f"{_GRAPHS} and {_STEPS} differ starting at new token "
+                f"{_first_difference(run.token_ids, expected)}"
             )
     return runs
 
@@ -94,14 +95,14 @@ def _timed(decoder: Decoder, prompt_ids: Sequence[int], max_new_tokens: int) -> 
 
 
 def _first_difference(token_ids: Sequence[int], others: Sequence[int]) -> int | None:
-    """The first place, from 0, at which two texts of equal length differ; None if they do not."""
+    """The first index at which two texts of equal length differ, or None."""
     pairs = enumerate(zip(token_ids, others, strict=True))
     return next((place for place, (one, other) in pairs if one != other), None)
 
 
 def report(runs: dict[str, list[GenerationRun]]) -> str:
-    """The table, where tokens part, and the ratio, as text."""
-    rows = [("", "tokens/s", "seconds", "tokens as recorded steps")]
+    """The table, the first differing tokens, and the ratio as text."""
+    rows = [("", "tokens/s", "seconds", "tokens same as recorded")]
     expected = runs[_GRAPHS][0].token_ids
     for name, repeats in runs.items():
         place = _first_difference(repeats[0].token_ids, expected)
@@ -124,17 +125,19 @@ def main(
     max_new_tokens: int = 200,
     device: torch.device | None = None,
 ) -> int:
-    """Measure, print, and return the exit status: 1 when the tokens differ.
+    """Measure, print, and return the exit status: 1 if the tokens differ.
 
-    device: where to run, for the tests; a GPU if it is not given.
+    device: where to run, by default a GPU.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decode_gpu")
-    parser.add_argument("--repeats", type=int, default=5, help="of each run, after one warm-up")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="repeats of each run, after one warm-up"
+    )
     options = parser.parse_args(arguments)
     if options.repeats < 1:
         parser.error("--repeats must be at least 1")
     if device is None and not torch.cuda.is_available():
-        print("There is no GPU here: nothing is measured.")
+        print("This benchmark needs a GPU, and none was found.")
         return 0
     device = device or torch.device("cuda")
     config = config or GPT2Config()
@@ -145,7 +148,7 @@ def main(
     except RuntimeError as error:
         print(f"benchmarks.decode_gpu: {error}", file=sys.stderr)
         return 1
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, nothing recorded"
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU, no recorded steps"
     print(
         f"Greedy decoding, {len(prompt_ids)} prompt + {max_new_tokens} new tokens, "
         f"{config.n_layer} layers of width {config.n_embd}, random weights, bfloat16\n"

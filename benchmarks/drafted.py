@@ -1,10 +1,10 @@
-"""Decode speed of a trained model in float32 whose tokens are drafted in 8 bits.
+"""Decoding speed of a trained float32 model with an 8-bit draft.
 
-Part of `python -m benchmarks.decode`. A decode step cannot be quicker than its weights are read,
-however it is written; a draft lets one reading settle several tokens (`attention_core.speed.
-drafted`). How many depends on how often the draft is right, so this is measured on trained weights
-and a real sentence, not on random numbers. Beside the draft stand this core with its cache, and
-transformers with its own; all must produce the same token ids.
+Part of `python -m benchmarks.decode`. A decode step can't be faster than reading its weights, but
+with a draft one read can produce several tokens (`attention_core.speed.drafting`). How many depends
+on how often the draft is right, so this uses trained weights and a real sentence instead of random
+numbers. It's compared with this core and with transformers, both with a cache, and all must produce
+the same token ids.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CACHED, _DRAFTED = "core cached", "core drafted in 8 bits"
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model with trained weights in this core and in transformers, and a prompt for it."""
+    """A trained model in this core and in transformers, with a prompt."""
 
     title: str
     core: Transformer
@@ -46,7 +46,7 @@ class TrainedModel:
 
     @classmethod
     def bundled(cls) -> TrainedModel:
-        """SmolLM2. Raises: as `pretrained.load`, where its package is missing."""
+        """SmolLM2. Raises: as in `pretrained.load` if its package is missing."""
         import pretrained
 
         model = pretrained.load(MODEL, device="cpu")
@@ -73,9 +73,9 @@ def drafted_run(
 def measure(
     model: TrainedModel, *, max_new_tokens: int, repeats: int, compile_step: bool
 ) -> dict[str, list[GenerationRun]]:
-    """The runs of all, by name, after one warm-up each.
+    """Run everything after one warm-up each; returns the runs by name.
 
-    Raises: RuntimeError when they do not all produce the same tokens.
+    Raises: RuntimeError if the tokens differ.
     """
     core, prompt_ids = model.core, model.prompt_ids
     decoder = DraftedDecoder(
@@ -94,14 +94,14 @@ def measure(
     expected = runs[_CACHED][0].token_ids
     for name, repeated in runs.items():
         if any(run.token_ids != expected for run in repeated):
-            raise RuntimeError(f"{name} and {_CACHED} do not write the same tokens")
+            raise RuntimeError(f"{name} and {_CACHED} generate different tokens")
     return runs
 
 
 def report(model: TrainedModel, runs: dict[str, list[GenerationRun]], target: float) -> str:
-    """The table, the ratio over transformers and the tokens of a pass, as text."""
+    """The table, the speedup over transformers and the tokens per pass, as text."""
     n_new = len(runs[_CACHED][0].token_ids)
-    # the prompt's pass gives the first token, each later one at most the guesses and its own
+    # the prompt's pass gives the first token, each later pass at most the guesses plus one
     tokens_a_pass = [(n_new - 1) / (run.n_passes - 1) for run in runs[_DRAFTED] if run.n_passes]
     return "\n".join(
         [
@@ -109,9 +109,9 @@ def report(model: TrainedModel, runs: dict[str, list[GenerationRun]], target: fl
             "",
             speed_table(runs),
             "",
-            "token ids identical in all runs",
+            "all runs have the same token ids",
             ratio_line(speeds(runs), _DRAFTED, faster_peer(runs), target),
-            f"a pass of the model settles {Samples(tuple(tokens_a_pass)):.2f} tokens, "
-            f"of at most {N_DRAFTED + 1}",
+            f"each pass of the model gives {Samples(tuple(tokens_a_pass)):.2f} tokens, "
+            f"at most {N_DRAFTED + 1}",
         ]
     )

@@ -1,23 +1,23 @@
-"""All heads of a model at once, beside BertViz: `python -m benchmarks.heads`.
+"""The Heads page compared with BertViz: `python -m benchmarks.heads`.
 
-A server of this site and one headless Chromium are started. A random model of MiniLM's width with
-12 layers of 12 heads runs on texts of an exact number of tokens, and the same weights are given to
-BertViz 1.4.1, whose two views open in the same browser, in turns with this site's Heads page:
+It starts a server of this site and a headless Chromium. A random model with MiniLM's width and 12
+layers of 12 heads runs on texts with an exact number of tokens. BertViz 1.4.1 gets the same
+weights. Its two views open in the same browser, alternating with this site's Heads page:
 
-    all heads       Heads: from Ctrl+Enter under a new text to painted, with the run of the model,
-                    the statistics of all heads, and everything else on the page.
-                    BertViz: from opening model_view's HTML to painted. The run of the model and
-                    making the HTML are not counted.
-    one head        Heads: from the click on a head of the mosaic to painted.
-                    BertViz: from choosing another layer in head_view to painted.
-    received        Heads: bytes of the websocket and of HTTP after Ctrl+Enter.
+    all heads       Heads: from Ctrl+Enter in a new text until painted, including the model run,
+                    the statistics of all heads, and the rest of the page.
+                    BertViz: from opening model_view's HTML until painted. Running the model and
+                    generating the HTML aren't counted.
+    one head        Heads: from the click on a head of the mosaic until painted.
+                    BertViz: from choosing another layer in head_view until painted.
+    received        Heads: bytes over WebSocket and HTTP after Ctrl+Enter.
                     BertViz: bytes of model_view's HTML.
 
-Painted is the second animation frame after the last change: a mutation of the page (shadow roots
-included) or a call that draws on a canvas. BertViz builds its page in one piece; there it is the
-second frame after that piece. Every text is new, so that nothing is taken from a cache.
+"Painted" means the second animation frame after the last change: a mutation of the page (including
+shadow roots) or a canvas draw call. BertViz builds its page in one go, so it's the second frame
+after that. Every text is new, so nothing comes from a cache.
 
-How BertViz is opened: `benchmarks/bertviz_views.py`. Without BertViz or npm that half is left out.
+`benchmarks/bertviz_views.py` opens BertViz. Without BertViz or npm, that half is skipped.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ MODEL = "minilm-12x12"
 TRAINED = "all-minilm-l6-v2"
 TARGET_TOKENS = 128
 TARGET_PAINTED, TARGET_SWITCH, TARGET_BYTES = 2.0, 0.3, 1_500_000
-MANY_OPENS = 64  # up to this many tokens BertViz is opened as often as this site
-_PATIENCE_MS = 300_000  # the first run of a model on a busy machine
+MANY_OPENS = 64  # up to this many tokens, BertViz is opened as often as this site
+_PATIENCE_MS = 300_000  # first run of a model on a busy machine
 
-# Words that are one token each for MiniLM's tokenizer.
+# Words that are a single token in MiniLM's tokenizer.
 _WORDS = """
 after again animal answer artist because before better bird blue boat book bread bridge bright
 brother brush cold color country cross dark deep door dream early earth evening family farm father
@@ -66,8 +66,8 @@ sky snow song south spring star stone story street summer sun table tower town t
 water west white wind window winter woman wood word world year young
 """
 
-# Runs in the page before its own scripts. A change is kept by the figure it lies in ("mosaic",
-# "heatmap") and under "page"; two animation frames later it is painted.
+# Runs in the page before its own scripts. A change is stored for the figure that contains it
+# ("mosaic", "heatmap") and for "page". Two animation frames later it's painted.
 _WATCH = (
     f"(() => {{{WATCHING}"
     + """
@@ -82,7 +82,7 @@ _WATCH = (
     }
     return [];
   };
-  // where a change lies is looked up later, once a node and not once a line drawn
+  // the figures of a change are looked up later, once per node instead of once per draw call
   const pending = new Map();
   const frames = () => {
     const asked = performance.now();
@@ -129,22 +129,22 @@ _WATCH = (
 
 @dataclass
 class HeadTimings:
-    """What was measured at one number of tokens: seconds a repeat, and bytes a repeat."""
+    """Measurements at one number of tokens: seconds and bytes, one per repeat."""
 
     n_tokens: int
-    painted: list[float] = field(default_factory=list)  # all heads: everything on the page
-    mosaic: list[float] = field(default_factory=list)  # of these, until the mosaic was painted
-    switch: list[float] = field(default_factory=list)  # another head: everything on the page
-    heatmap: list[float] = field(default_factory=list)  # of these, until its heatmap was painted
+    painted: list[float] = field(default_factory=list)  # all heads: the whole page
+    mosaic: list[float] = field(default_factory=list)  # all heads: the mosaic
+    switch: list[float] = field(default_factory=list)  # another head: the whole page
+    heatmap: list[float] = field(default_factory=list)  # another head: its heatmap
     received: list[int] = field(default_factory=list)
 
 
 def write_model(
     folder: Path, *, n_layers: int = 12, n_heads: int = 12, width: int = 384, seed: int = 0
 ) -> Path:
-    """A random BERT with MiniLM's vocabulary, as transformers writes it; the folder.
+    """Write a random BERT with MiniLM's vocabulary in the transformers format.
 
-    Raises: RuntimeError without the bundled MiniLM.
+    Returns the folder. Raises: RuntimeError if the bundled MiniLM is missing.
     """
     import torch
     from transformers import BertConfig, BertModel
@@ -157,7 +157,7 @@ def write_model(
     config = BertConfig.from_pretrained(source.path)
     config.num_hidden_layers, config.num_attention_heads = n_layers, n_heads
     config.hidden_size, config.intermediate_size = width, 4 * width
-    config.initializer_range = 0.07  # with BERT's 0.02 every row would be nearly uniform
+    config.initializer_range = 0.07  # with BERT's 0.02, all rows would be nearly uniform
     torch.manual_seed(seed)
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
@@ -166,14 +166,14 @@ def write_model(
 
 
 def text_of(n_tokens: int, seed: int) -> str:
-    """A text that MiniLM's tokenizer makes `n_tokens` of, [CLS] and [SEP] included."""
+    """A text of `n_tokens` MiniLM tokens, including [CLS] and [SEP]."""
     if n_tokens < 3:
-        raise ValueError(f"n_tokens is {n_tokens}; a word between [CLS] and [SEP] makes 3")
+        raise ValueError(f"n_tokens must be at least 3 ([CLS], a word, [SEP]), got {n_tokens}")
     return " ".join(random.Random(seed).choices(_WORDS.split(), k=n_tokens - 2))
 
 
 def attention_of(name: str, text: str) -> tuple[Tokens, list[Any]]:
-    """The tokens of a text and, a layer each, the weights (1, H, T, T) of a model on them."""
+    """The tokens of a text, and the model's weights (1, H, T, T) for each layer."""
     import torch
 
     import pretrained
@@ -186,7 +186,7 @@ def attention_of(name: str, text: str) -> tuple[Tokens, list[Any]]:
 
 
 class HeadsPage:
-    """The Heads page of this site in a browser, on one model."""
+    """The site's Heads page in a browser, with one model."""
 
     def __init__(self, browser: Browser, url: str, model: str) -> None:
         self.page = browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
@@ -211,9 +211,9 @@ class HeadsPage:
         return float(self.page.evaluate("(kind) => window.__heads.seconds(kind)", kind))
 
     def enter(self, text: str, into: HeadTimings) -> None:
-        """Type a text, press Enter, and keep what it took until all heads are painted.
+        """Type a text, press Enter, and record the time until all heads are painted.
 
-        Raises: RuntimeError if the mosaic was not painted anew.
+        Raises: RuntimeError if the mosaic wasn't repainted.
         """
         canvas = self.page.locator("figure.mosaic .scroll canvas")
         before = canvas.get_attribute("data-painted")
@@ -222,15 +222,15 @@ class HeadsPage:
         self.page.keyboard.press("Enter")
         self._wait()
         if canvas.get_attribute("data-painted") in (None, before):
-            raise RuntimeError("the mosaic was not painted anew")
+            raise RuntimeError("the mosaic wasn't repainted")
         into.painted.append(self._seconds("page"))
         into.mosaic.append(self._seconds("mosaic"))
         into.received.append(self._received)
 
     def open_head(self, which: int, n_heads: int, into: HeadTimings) -> None:
-        """Click a head of the mosaic and keep what it took until the page shows it.
+        """Click a head of the mosaic, and record the time until the page shows it.
 
-        Raises: RuntimeError if the page does not show it.
+        Raises: RuntimeError if the page doesn't show it.
         """
         canvas = self.page.locator("figure.mosaic .scroll canvas")
         places = json.loads(canvas.get_attribute("data-heads") or "[]")
@@ -243,7 +243,7 @@ class HeadsPage:
         layer, head = divmod(number, n_heads)
         title = f"{HeadId(layer, head)}:"
         if title not in self.page.locator("figure.heatmap .title").first.inner_text():
-            raise RuntimeError(f"the page does not show {title}")
+            raise RuntimeError(f"the page doesn't show {title}")
         into.switch.append(self._seconds("page"))
         into.heatmap.append(self._seconds("heatmap"))
 
@@ -255,7 +255,7 @@ class HeadsPage:
 def measure_size(
     page: HeadsPage, bertviz: BertViz | None, n_tokens: int, *, repeats: int, n_heads: int = 12
 ) -> tuple[HeadTimings, Peer]:
-    """Both at one number of tokens, in turns, after one round of this site that does not count."""
+    """Measure both at one number of tokens, alternating, after a warm-up of this site."""
     ours, peer = HeadTimings(n_tokens), Peer()
     warm = HeadTimings(n_tokens)
     page.enter(text_of(n_tokens, seed=n_tokens), warm)
@@ -272,16 +272,16 @@ def measure_size(
 
 
 def report(results: Sequence[tuple[HeadTimings, Peer]]) -> str:
-    """The table of both, a line a measure and number of tokens, with their ratios."""
+    """The table of both: one line per measure and number of tokens, with ratios."""
     rows: list[tuple[str, ...]] = [("", "tokens", "Heads", "BertViz", "BertViz / Heads")]
     for ours, peer in results:
         n = str(ours.n_tokens)
         rows += [
             ("all heads, s", n, *_beside(ours.painted, peer.model_view)),
-            ("  the mosaic alone, s", n, *_beside(ours.mosaic, [])),
+            ("  mosaic only, s", n, *_beside(ours.mosaic, [])),
             ("head view opened, s", n, "-", _spread(peer.head_view), "-"),
             ("another head or layer, s", n, *_beside(ours.switch, peer.other_layer)),
-            ("  its heatmap alone, s", n, *_beside(ours.heatmap, [])),
+            ("  heatmap only, s", n, *_beside(ours.heatmap, [])),
             ("received, MB", n, *_beside(_mega(ours.received), _mega(peer.html_bytes))),
         ]
     return table(rows)
@@ -296,7 +296,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _beside(ours: Sequence[float], theirs: Sequence[float]) -> tuple[str, str, str]:
-    """Ours, theirs and the ratio: of pairs if both were measured as often, else of the medians."""
+    """Ours, theirs and the ratio: paired if both have equal counts, else of medians."""
     if not theirs:
         return _spread(ours), "-", "-"
     if len(ours) == len(theirs):
@@ -307,7 +307,7 @@ def _beside(ours: Sequence[float], theirs: Sequence[float]) -> tuple[str, str, s
 
 
 def verdicts(ours: HeadTimings) -> list[str]:
-    """The medians against the targets."""
+    """The medians compared with the targets."""
     lines = []
     for name, values, target, unit in (
         ("all heads painted", ours.painted, TARGET_PAINTED, "s"),
@@ -331,12 +331,15 @@ def _bertviz(browser: Browser, folder: Path, wanted: bool) -> BertViz | None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print the table, and return the exit status: 1 when a target is not reached."""
+    """Measure, print the table, and return the exit status: 1 if a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.heads")
     parser.add_argument("--tokens", type=int, nargs="+", default=[32, 128, 256])
-    parser.add_argument("--repeats", type=int, default=5, help="of each, after one warm-up")
+    parser.add_argument("--repeats", type=int, default=5, help="repeats of each, after one warm-up")
     parser.add_argument(
-        "--bertviz-tokens", type=int, default=128, help="not opened above; 0 leaves it out"
+        "--bertviz-tokens",
+        type=int,
+        default=128,
+        help="the most tokens to open BertViz with; 0 skips it",
     )
     options = parser.parse_args(arguments)
     if options.repeats < 1:
@@ -361,8 +364,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             page.close()
             page = HeadsPage(browser, url, TRAINED)
             trained, _ = measure_size(page, None, TARGET_TOKENS, repeats=options.repeats)
-    print("12 layers x 12 heads of width 32, random weights: this site's Heads page and BertViz")
-    print(f"{machine()}; median (min..max); {time.monotonic() - begin:.0f} s in all\n")
+    print("12 layers x 12 heads of size 32, random weights: this site's Heads page and BertViz")
+    print(f"{machine()}; median (min..max); {time.monotonic() - begin:.0f} s total\n")
     print(report(results))
     print(f"\nTrained weights, {TRAINED}, 6 layers x 12 heads:\n")
     print(report([(trained, Peer())]))
@@ -370,7 +373,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _judge(results: Sequence[HeadTimings]) -> int:
-    """Print the targets; 1 when one is not reached at the number of tokens they are meant for."""
+    """Print the verdicts at `TARGET_TOKENS`; returns 1 if a target is missed."""
     lines = [line for ours in results if ours.n_tokens == TARGET_TOKENS for line in verdicts(ours)]
     if lines:
         print(f"\nAt {TARGET_TOKENS} tokens:", *lines, sep="\n")

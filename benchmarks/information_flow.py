@@ -1,11 +1,12 @@
-"""What information flow costs next to its pass: `python -m benchmarks.information_flow`.
+"""Time of an information flow analysis, compared with its forward pass.
 
-The bundled decoder (30 layers of 9 heads) runs on random tokens, float32 on the CPU:
+`python -m benchmarks.information_flow` runs the bundled decoder (30 layers of 9 heads) on random
+tokens, float32 on the CPU:
 
-    recorded pass       the model, with every tensor kept
+    recorded pass       the model, with every tensor recorded
     information flow    the shares of all token pairs in all layers, from these tensors
 
-The exit status is 0, whatever was measured.
+The exit status is always 0.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from attention_core.costs.stopwatch import Samples, interleave, paired_ratio, se
 from benchmarks.timing import machine, table
 
 MODEL = "smollm2-135m-instruct"
-TARGET = 2.0  # most times as long as the pass
+TARGET = 2.0  # at most this many times the pass
 _PASS, _FLOW = "recorded pass", "information flow"
 
 
 def measure(model: Transformer, n_tokens: int, repeats: int) -> dict[str, list[float]]:
-    """Seconds of both, one number a repeat."""
+    """Seconds of both, one per repeat."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(model.config.vocab_size, (1, n_tokens), generator=generator)
     with torch.inference_mode():
@@ -43,14 +44,14 @@ def measure(model: Transformer, n_tokens: int, repeats: int) -> dict[str, list[f
 
 
 def report(seconds: dict[str, list[float]]) -> str:
-    """The table of both, and their ratio next to the target."""
+    """The table of both, and their ratio compared with the target."""
     rows = [("", "milliseconds")]
     for name, values in seconds.items():
         rows.append((name, f"{Samples(tuple(1000 * value for value in values)):.0f}"))
     times = paired_ratio(seconds[_FLOW], seconds[_PASS])
     verdict = "reached" if times.median <= TARGET else "not reached"
     return (
-        f"{table(rows)}\n\n{_FLOW} over {_PASS}: {times:.2f} times as long; "
+        f"{table(rows)}\n\n{_FLOW} takes {times:.2f} times as long as the {_PASS}; "
         f"target {TARGET}: {verdict}"
     )
 
@@ -59,7 +60,9 @@ def main(arguments: Sequence[str] | None = None, *, model: Transformer | None = 
     """Measure, print the table, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.information_flow")
     parser.add_argument("--tokens", type=int, default=64)
-    parser.add_argument("--repeats", type=int, default=9, help="of each, after two warm-ups")
+    parser.add_argument(
+        "--repeats", type=int, default=9, help="repeats of each, after two warm-ups"
+    )
     options = parser.parse_args(arguments)
     for name in ("tokens", "repeats"):
         if getattr(options, name) < 1:

@@ -1,14 +1,15 @@
-"""What the KV cache saves, against length: `python -m benchmarks.kv_cache`.
+"""Time saved by the KV cache, by length: `python -m benchmarks.kv_cache`.
 
-The GPT-2 124M shape with random weights, float32 on the CPU, greedy, 512 new tokens after a prompt
-of 5, batch 1. Four contenders take one step each in turn, who is first changing from step to step:
+The sizes of GPT-2 124M with random weights, float32 on the CPU, greedy, 512 new tokens after a
+prompt of 5, batch 1. Four contenders take one step each in turn, and the first one changes from
+step to step:
 
-    core cached, core uncached                     this core, with a KVCache and without
-    transformers cached, transformers uncached     GPT2LMHeadModel with its DynamicCache and without
+    core cached, core uncached                     this core, with and without a KVCache
+    transformers cached, transformers uncached     GPT2LMHeadModel, with and without a DynamicCache
 
-The first k steps of a generation are the generation of k tokens, so one run gives the times of all
-lengths. All must choose the same tokens; otherwise the benchmark fails with a message. Three
-repeats of all four take about 20 minutes on 2 cores; `--core-only` takes half of that.
+The first k steps of a generation are the same as generating k tokens, so one run measures all
+lengths. All contenders must choose the same tokens; otherwise the benchmark fails with a message.
+Three repeats take about 20 minutes on 2 cores, or half of that with `--core-only`.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from pretrained.reference_steps import reference_steps
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
 
-TARGETS = {100: 3.4, 512: 8.0}  # cached over uncached at so many new tokens
-MOST_CACHED, LEAST_UNCACHED = 1.2, 1.5  # exponents of total time
-FIRST_LENGTH = 32  # shorter totals are those of reading the weights
+TARGETS = {100: 3.4, 512: 8.0}  # speedup from the cache at this number of new tokens
+MOST_CACHED, LEAST_UNCACHED = 1.2, 1.5  # limits for the exponent of total time
+FIRST_LENGTH = 32  # below this length, reading the weights dominates
 _CORE, _TRANSFORMERS = "core", "transformers"
 _CACHED, _UNCACHED = "cached", "uncached"
 
@@ -51,13 +52,13 @@ Contenders = dict[str, Callable[[], Iterator[Step]]]
 
 @dataclass
 class StepSeries:
-    """The steps of one contender: seconds[repeat][step], and the tokens of each repeat."""
+    """The steps of one contender: seconds[repeat][step], and tokens of each repeat."""
 
     seconds: list[list[float]] = field(default_factory=list)
     token_ids: list[list[int]] = field(default_factory=list)
 
     def add(self, repeat: int, step: Step) -> None:
-        """Keep a step."""
+        """Store a step."""
         if repeat == len(self.seconds):
             self.seconds.append([])
             self.token_ids.append([])
@@ -66,11 +67,11 @@ class StepSeries:
 
     @property
     def medians(self) -> list[float]:
-        """The median over the repeats of each step."""
+        """The median of each step over the repeats."""
         return [statistics.median(times) for times in zip(*self.seconds, strict=True)]
 
     def total(self, length: int) -> Samples:
-        """Seconds of so many new tokens, the prefill included, one a repeat."""
+        """Seconds for `length` new tokens, including the prefill, one per repeat."""
         return Samples(tuple(totals(times)[length - 1] for times in self.seconds))
 
 
@@ -82,7 +83,7 @@ def contenders(
     *,
     with_transformers: bool,
 ) -> Contenders:
-    """Starts of generations, by name."""
+    """Functions that start a generation, by name."""
 
     def ours(cached: bool) -> Iterator[Step]:
         cache = core.new_cache(1, len(prompt_ids) + max_new_tokens - 1) if cached else None
@@ -104,7 +105,7 @@ def contenders(
 
 
 def measure(starts: Contenders, repeats: int) -> dict[str, StepSeries]:
-    """Take all steps. Raises: RuntimeError when the contenders do not choose the same tokens."""
+    """Run all steps. Raises: RuntimeError if the contenders choose different tokens."""
     series = {name: StepSeries() for name in starts}
     for turn in in_turns(starts, repeats=repeats):
         if turn.repeat != WARM_UP:
@@ -124,17 +125,17 @@ def check_tokens(series: Mapping[str, StepSeries]) -> None:
             if ids != expected:
                 pairs = zip(ids, expected, strict=False)
                 at = next((i for i, (a, b) in enumerate(pairs) if a != b), "the end")
-                raise RuntimeError(f"{name} and {first_name} differ from new token {at} on")
+                raise RuntimeError(f"{name} and {first_name} differ starting at new token {at}")
 
 
 def lengths_up_to(n_new: int) -> list[int]:
-    """32, 64, 128, ... and `n_new`: evenly spaced in the logarithm, as the exponent's fit wants."""
+    """32, 64, 128, ... and `n_new`, evenly spaced on a log scale for the fit."""
     lengths = [FIRST_LENGTH * 2**i for i in range(20) if FIRST_LENGTH * 2**i < n_new]
     return [*(lengths or [max(1, n_new // 2)]), n_new]
 
 
 def report(series: Mapping[str, StepSeries], config: TransformerConfig, n_prompt: int) -> str:
-    """The tables, the ratios, and the exponents, as text."""
+    """The tables, the ratios, and the exponents as text."""
     n_new = len(next(iter(series.values())).medians)
     lengths = lengths_up_to(n_new)
     shown = sorted({length for length in (*TARGETS, n_new) if length <= n_new})
@@ -148,10 +149,10 @@ def report(series: Mapping[str, StepSeries], config: TransformerConfig, n_prompt
     return "\n".join(
         [
             table(rows),
-            f"exponent: the power of the total time with the new tokens, fitted at {lengths}",
-            f"token ids identical in all runs, {n_different} different ones",
+            f"exponent: total time grows with this power of the new tokens, fitted at {lengths}",
+            f"all runs have the same token ids, {n_different} of them different",
             "",
-            "One decode step of n tokens, seconds: fitted to the medians; FLOPs: counted",
+            "One decode step with n tokens: time fitted to the medians, FLOPs counted",
             fits(series, config, n_prompt),
             "",
             *ratios(series, shown),
@@ -161,7 +162,7 @@ def report(series: Mapping[str, StepSeries], config: TransformerConfig, n_prompt
 
 
 def fits(series: Mapping[str, StepSeries], config: TransformerConfig, n_prompt: int) -> str:
-    """The fitted terms of a decode step beside those of its operations."""
+    """The fitted terms of a decode step, compared with those of its operations."""
     terms = ("constant, ms", "linear, us/n", "quadratic, ns/n^2")
     rows = [("", *terms, "MFLOP", "MFLOP/n", "kFLOP/n^2")]
     for name, one in series.items():
@@ -187,7 +188,7 @@ def _term(term: Coefficient, scale: float) -> str:
 
 
 def ratios(series: Mapping[str, StepSeries], lengths: Sequence[int]) -> list[str]:
-    """Uncached over cached time, repeat by repeat, for the core and for transformers."""
+    """Uncached over cached time per repeat, for the core and for transformers."""
     lines = []
     for kind in (_CORE, _TRANSFORMERS):
         if f"{kind} {_CACHED}" not in series:
@@ -201,13 +202,13 @@ def ratios(series: Mapping[str, StepSeries], lengths: Sequence[int]) -> list[str
                 f"{kind}, {length} new tokens: {ratio:.2f} times as fast with the cache{verdict}"
             )
         pays = pays_from(cached.medians, uncached.medians)
-        ahead = "never ahead" if pays is None else f"ahead from {pays} new tokens on"
-        lines.append(f"{kind}: with the cache {ahead}")
+        ahead = "never faster" if pays is None else f"faster from {pays} new tokens on"
+        lines.append(f"{kind}: {ahead} with the cache")
     return lines
 
 
 def exponents(series: Mapping[str, StepSeries], lengths: Sequence[int]) -> list[str]:
-    """Whether the exponents are what the operations promise."""
+    """The exponents of total time, compared with what the operations predict."""
     cached, uncached = (
         total_exponent(series[f"{_CORE} {kind}"].medians, lengths) for kind in (_CACHED, _UNCACHED)
     )
@@ -229,11 +230,11 @@ def main(
     config: GPT2Config | None = None,
     prompt_ids: Sequence[int] = PROMPT_IDS,
 ) -> int:
-    """Measure, print, and return the exit status: 1 when the tokens differ."""
+    """Measure, print, and return the exit status: 1 if the tokens differ."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kv_cache")
-    parser.add_argument("--repeats", type=int, default=3, help="of each generation")
+    parser.add_argument("--repeats", type=int, default=3, help="repeats of each generation")
     parser.add_argument("--new-tokens", type=int, default=512)
-    parser.add_argument("--core-only", action="store_true", help="leave transformers out")
+    parser.add_argument("--core-only", action="store_true", help="skip transformers")
     options = parser.parse_args(arguments)
     if options.repeats < 1 or options.new_tokens < 7:
         parser.error("--repeats must be at least 1 and --new-tokens at least 7")
@@ -252,7 +253,7 @@ def main(
         f"Greedy decoding, batch 1, {len(prompt_ids)} prompt + {options.new_tokens} new tokens, "
         f"{config.n_layer} layers of width {config.n_embd}, random weights"
     )
-    print(f"{machine()}; median (min..max) of {options.repeats} repeats, steps in turns\n")
+    print(f"{machine()}; median (min..max) of {options.repeats} repeats, alternating steps\n")
     print(report(series, core.config, len(prompt_ids)))
     return 0
 

@@ -1,18 +1,16 @@
-"""A crowd on the site: `python -m benchmarks.load --visitors 100`.
+"""Load test of the site: `python -m benchmarks.load --visitors 100`.
 
-Every visitor is a WebSocket client that speaks Streamlit's own messages, as a browser does: a page
-of the site with a sentence of their own, then one to four seconds of reading, then another page.
-Every eighth visit of a visitor generates text and watches it to the end, or is told that too many
-wait for that already. A few real browsers walk among them. A page has come when the run that was
-asked for has ended; an exception on a page, a closed connection, a page that never came or a text
-that was never finished is an error.
+Each visitor is a WebSocket client that speaks Streamlit's protocol like a browser: it opens a page
+with its own sentence, reads for one to four seconds, and opens the next page. On every eighth visit
+it generates text and watches it to the end, or is told that too many texts are waiting. A few real
+browsers run at the same time. A page counts as loaded when its script run has ended. An exception
+on a page, a closed connection, a page that never loads or a text that never finishes is an error.
 
-Printed: how long pages took (median and 95 %), errors, and the memory of the site on the way, with
-what it keeps on purpose named apart: that grows up to its bounds, the rest should not. The figures
-are absolute: another busy process on the machine spoils them. The browsers stand for machines of
-the visitors, so they get only what the site and the clients leave of this one, and their own pages
-come late. The site is started as it is hosted, with a process for each core; ATTENTION_LAB_SITES=1
-tries it with one.
+It prints how long pages took (median and 95 %), the errors, and the site's memory over time, split
+into caches, which have limits, and the rest, which shouldn't grow. The times are absolute, so other
+busy processes distort them. The browsers represent visitors' machines, so they only get the CPU
+time that the site and the clients leave, and their own pages load late. The site runs as it's
+hosted, with one process per core; ATTENTION_LAB_SITES=1 limits it to one.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from attention_core.costs.stopwatch import Samples
 from benchmarks.browser import CHROMIUM_ARGUMENTS, Hosted, Memory, chromium_path
 from benchmarks.timing import machine, table
 
-# address -> the parameter that holds its text, if it has one
+# path -> query parameter for its text, if it has one
 PAGES = {
     "": "home_text",
     "one-pass": "one_pass_text",
@@ -63,59 +61,59 @@ PAGES = {
 }
 GENERATE_EVERY = 8  # visits
 WORDS = "an old harbour keeps one small red boat near quiet stones while gulls watch its nets"
-LATEST_SECONDS = 60.0  # a page that takes longer never came
-LATEST_IN_BROWSER_SECONDS = 180.0  # which runs in the time that all others leave
-LATEST_TEXT_SECONDS = 180.0  # from pressing the button; whoever waits in line sees their place
+LATEST_SECONDS = 60.0  # later pages count as never loaded
+LATEST_IN_BROWSER_SECONDS = 180.0  # browsers only get CPU time that's left
+LATEST_TEXT_SECONDS = 180.0  # from pressing the button; visitors in the queue see their position
 MEMORY_LOOKS = 5
 READING_SECONDS = (1.0, 4.0)
-LIMIT_MEDIAN, LIMIT_95 = 0.5, 2.0  # seconds, for a hundred visitors
+LIMIT_MEDIAN, LIMIT_95 = 0.5, 2.0  # seconds, for 100 visitors
 
 
 @dataclass
 class Crowd:
-    """What all visitors met: seconds of each page, and errors by what they say."""
+    """Results of all visitors: seconds of each page, and errors by message."""
 
     seconds: list[tuple[str, float]] = field(default_factory=list)
     in_browsers: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
-    texts: list[float] = field(default_factory=list)  # seconds until each was finished
-    turned_away: int = 0  # told that too many texts wait
-    memory: list[tuple[int, Memory]] = field(default_factory=list)  # with the visits so far
+    texts: list[float] = field(default_factory=list)  # seconds until each one finished
+    turned_away: int = 0  # too many texts were waiting
+    memory: list[tuple[int, Memory]] = field(default_factory=list)  # with visits so far
 
     def took(self, page: str, begin: float) -> None:
-        """Note that a page has come."""
+        """Record that a page has loaded."""
         self.seconds.append((page, time.monotonic() - begin))
 
 
 class Tab:
-    """One connection of a visitor, and what the server has sent that the next message needs."""
+    """A visitor's connection, and the server state that the next message needs."""
 
     def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
-        self._fragment: tuple[str, float] | None = None  # what asks again, and how often
-        self._buttons: dict[str, str] = {}  # the ids of widgets, by their keys
-        self._text = ""  # of what was shown last
-        self._query = ""  # of the address, which a browser sends with every message
-        self._page_hash = ""  # of the page that is shown, which a message names unless it opens one
+        self._fragment: tuple[str, float] | None = None  # id and rerun interval
+        self._buttons: dict[str, str] = {}  # widget ids by key
+        self._text = ""  # of the latest alerts
+        self._query = ""  # the query string, which browsers send with every message
+        self._page_hash = ""  # the open page; sent with every message that doesn't open one
 
     async def open(self, page: str, parameters: dict[str, str]) -> None:
-        """Open a page of the site and wait until its run has ended."""
+        """Open a page and wait until its run has ended."""
         self._query, self._fragment = urllib.parse.urlencode(parameters), None
         message = BackMsg()
         message.rerun_script.page_name = page
         await self._run(message)
 
     async def press(self, key: str) -> None:
-        """Press a button, by its key, on the page that is open."""
+        """Press a button on the open page, by key."""
         message = self._message()
         state = WidgetState(id=self._buttons[key], trigger_value=True)
         message.rerun_script.widget_states.widgets.append(state)
         await self._run(message)
 
     async def watch(self, until: str) -> str:
-        """Ask again as the page wants to be asked, until it shows this text or asks no more.
+        """Rerun the page's fragment until it shows this text or stops rerunning.
 
-        Returns what it shows then.
+        Returns the text that's shown.
         """
         end = time.monotonic() + LATEST_TEXT_SECONDS
         while self._fragment is not None and until not in self._text:
@@ -130,7 +128,7 @@ class Tab:
         return self._text
 
     def _message(self) -> BackMsg:
-        """What asks for a run of the page that is shown."""
+        """A message that reruns the open page."""
         message = BackMsg()
         message.rerun_script.page_script_hash = self._page_hash
         return message
@@ -146,14 +144,14 @@ class Tab:
     async def _received(self) -> bytes:
         received = await self._connection.recv()
         if isinstance(received, str):
-            raise TypeError("the server sent text where bytes were expected")
+            raise TypeError("the server sent text instead of bytes")
         return received
 
     def _ended(self, message: ForwardMsg) -> bool:
-        """Take a message of the server; whether it ends the run."""
+        """Process a message from the server; returns whether it ends the run."""
         kind = message.WhichOneof("type")
         if kind == "new_session" and not message.metadata.run.fragment_ids:
-            self._fragment = None  # a run of the whole page makes its fragments anew
+            self._fragment = None  # a full run recreates its fragments
         elif kind == "navigation":
             self._page_hash = message.navigation.page_script_hash
         elif kind == "auto_rerun":
@@ -173,11 +171,11 @@ class Tab:
 
 
 async def visitor(url: str, crowd: Crowd, number: int, end: float) -> None:
-    """One visitor, from the first page to the end of the time; then they leave."""
+    """Run one visitor until `end`."""
     choice = random.Random(number)
     headers = {"Cookie": f"_streamlit_xsrf=visitor-{number}"}
     address = url.replace("http", "ws", 1) + "/_stcore/stream"
-    await asyncio.sleep(choice.uniform(0, READING_SECONDS[1]))  # not all in one moment
+    await asyncio.sleep(choice.uniform(0, READING_SECONDS[1]))  # spread out the arrivals
     try:
         async with connect(
             address,
@@ -213,16 +211,16 @@ async def _generate(tab: Tab, crowd: Crowd, choice: random.Random) -> None:
     begin = time.monotonic()
     await tab.press("generate_start")
     shown = await tab.watch("Done")
-    if "already waiting" in shown:  # beside it may stand the text of an earlier visit
+    if "already waiting" in shown:  # the text of an earlier visit may be shown too
         crowd.turned_away += 1
     elif "Done" in shown:
         crowd.texts.append(time.monotonic() - begin)
     else:
-        raise RuntimeError(f"no text, but {shown[-80:]!r}")
+        raise RuntimeError(f"no text was generated: {shown[-80:]!r}")
 
 
 def sentence(choice: random.Random) -> str:
-    """A sentence that hardly anybody else has."""
+    """A random sentence that's almost certainly unique."""
     return " ".join(choice.choice(WORDS.split()) for _ in range(choice.randint(5, 12)))
 
 
@@ -235,10 +233,10 @@ READY = """
 """
 
 
-# Playwright gives a browser a session of its own, and Linux shares the processors between sessions
-# before it looks at programs (autogroup): five browsers took two fifths of two cores from the site.
-# A program that is only nice may go on for some milliseconds when the site wants its core back; one
-# that is scheduled as idle (`chrt`, of util-linux) leaves it at once.
+# Playwright starts browsers in their own session, and Linux shares the CPU between sessions before
+# programs (autogroup), so five browsers took two fifths of two cores from the site. A niced program
+# may keep a core for milliseconds when the site needs it; one with idle scheduling (`chrt` from
+# util-linux) yields immediately.
 YIELDING = """#!/bin/sh
 [ -w /proc/$$/autogroup ] && echo 19 > /proc/$$/autogroup
 chrt --idle --pid 0 $$ 2> /dev/null
@@ -247,7 +245,7 @@ exec nice -n 19 {program} "$@"
 
 
 def yielding(program: str, folder: Path) -> Path:
-    """A script in `folder` that starts the program with what others leave of the processors."""
+    """A script in `folder` that starts the program with idle CPU priority."""
     script = folder / "browser.sh"
     script.write_text(YIELDING.format(program=shlex.quote(program)), encoding="utf-8")
     script.chmod(0o700)
@@ -255,7 +253,7 @@ def yielding(program: str, folder: Path) -> Path:
 
 
 async def browsers(url: str, crowd: Crowd, count: int, end: float) -> None:
-    """So many real browsers, each a visitor that opens page after page."""
+    """Run `count` real browsers that open page after page."""
     if not count:
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -276,7 +274,7 @@ async def _walk_in_browsers(
         choice = random.Random(1000 + number)
         page = await (await chromium.new_context()).new_page()
         page.set_default_timeout(LATEST_IN_BROWSER_SECONDS * 1e3)
-        while True:  # one page at least
+        while True:  # at least one page
             path, parameter = choice.choice(list(PAGES.items()))
             query = urllib.parse.urlencode({parameter: sentence(choice)} if parameter else {})
             begin = time.monotonic()
@@ -284,7 +282,7 @@ async def _walk_in_browsers(
                 await page.goto(f"{url}/{path}?{query}")
                 await page.wait_for_function(READY)
                 crowd.in_browsers.append(time.monotonic() - begin)
-            except PlaywrightError as error:  # the others walk on
+            except PlaywrightError as error:  # the others continue
                 crowd.errors[f"in a browser, /{path}: {error.message}"[:120]] += 1
             if time.monotonic() >= end:
                 return
@@ -302,9 +300,9 @@ async def crowd_of(
     seconds: float,
     memory: Callable[[], Memory] | None = None,
 ) -> Crowd:
-    """So many visitors and browsers on the site for so long.
+    """Run visitors and browsers against the site for some seconds.
 
-    memory: gives the memory of the site; it is looked at `MEMORY_LOOKS` times on the way.
+    memory: returns the site's memory; it's called `MEMORY_LOOKS` times along the way.
     """
     crowd, end = Crowd(), time.monotonic() + seconds
 
@@ -323,7 +321,7 @@ async def crowd_of(
 
 
 def report(crowd: Crowd) -> str:
-    """Seconds by page, then of all, and the errors."""
+    """Seconds by page, then overall, and the errors."""
     by_page: dict[str, list[float]] = {}
     for page, took in crowd.seconds:
         by_page.setdefault(page, []).append(took)
@@ -343,16 +341,16 @@ def report(crowd: Crowd) -> str:
         )
     lines = [
         table(rows),
-        f"texts generated to their end: {len(crowd.texts)}{_spread(crowd.texts)}; "
-        f"not begun, as too many waited: {crowd.turned_away}",
+        f"finished texts: {len(crowd.texts)}{_spread(crowd.texts)}; "
+        f"rejected because the queue was full: {crowd.turned_away}",
     ]
     lines += [f"ERROR, {count} times: {text}" for text, count in crowd.errors.most_common()]
     return "\n".join(lines)
 
 
 def memory_table(looks: Sequence[tuple[int, Memory]]) -> str:
-    """The memory of the site after so many visits: all of it, what is kept, and the rest."""
-    rows = [["visits", "memory, MB", "kept on purpose", "the rest"]]
+    """The site's memory by number of visits: total, caches, and the rest."""
+    rows = [["visits", "memory, MB", "caches", "rest"]]
     for visits, memory in looks:
         numbers = (memory.resident, memory.kept, memory.rest)
         rows.append([f"{visits:,}", *(f"{n_bytes / 1e6:,.0f}" for n_bytes in numbers)])
@@ -360,7 +358,7 @@ def memory_table(looks: Sequence[tuple[int, Memory]]) -> str:
 
 
 def _spread(seconds: Sequence[float]) -> str:
-    """Median and 95 %, in brackets; nothing of nothing."""
+    """Median and 95 % in parentheses, or an empty string."""
     if not seconds:
         return ""
     median = Samples(tuple(seconds)).median
@@ -368,20 +366,18 @@ def _spread(seconds: Sequence[float]) -> str:
 
 
 def share_below(values: Sequence[float], share: float) -> float:
-    """The smallest of the values that at least this share of them do not exceed."""
+    """The smallest value that is at least as large as this share of the values."""
     ordered = sorted(values)
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Send the crowd, print, and return 1 where anybody met an error."""
+    """Run the load test, print the results, and return 1 if there were errors."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load")
     parser.add_argument("--visitors", type=int, default=100)
     parser.add_argument("--browsers", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument(
-        "--url", help="a site that runs elsewhere; one of its own is started if not"
-    )
+    parser.add_argument("--url", help="a running site; by default, one is started")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         server = None if options.url else Hosted(Path(folder) / "log.txt")
@@ -389,7 +385,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if server is not None:
                 server.wait_until_it_listens()
             url = options.url or server.url  # type: ignore[union-attr]
-            asyncio.run(crowd_of(url, 4, 0, 20))  # whoever comes first waits for the models
+            asyncio.run(crowd_of(url, 4, 0, 20))  # warm-up: the first visitors wait for the models
             memory = server.memory if server is not None else None
             before = memory() if memory is not None else None
             crowd = asyncio.run(

@@ -1,24 +1,23 @@
-"""How fast the page One pass answers, beside its limits: `python -m benchmarks.one_pass`.
+"""Speed of the pages One pass and Home: `python -m benchmarks.one_pass`.
 
-A server of the site and a headless Chromium without a GPU are started. The bundled decoder (30
-layers of 9 heads) runs on texts of an exact number of tokens, each a new one, once the model is
-loaded. Measured, in the browser:
+It starts a server of the site and a headless Chromium without a GPU. The bundled decoder (30 layers
+of 9 heads) runs on new texts with an exact number of tokens, after the model has loaded. These are
+measured in the browser:
 
-    sent            bytes of the WebSocket from Enter in the text box until the run of the page has
-                    ended: the picture, the open layer and head, and the rest of the page.
+    sent            WebSocket bytes from Enter in the text box until the page's run has ended: the
+                    picture, the open layer and head, and the rest of the page.
     painted         from that Enter until the picture shows the new text: the second animation frame
-                    after it was drawn with the new numbers. At rest: until nothing moves any more.
-    opened          from the click on a layer's number, or on a head of it, until its numbers have
-                    arrived in the browser. Painted: until a picture with them was painted.
-    frames          animation frames a second while the picture walks: between the whole, a layer, a
-                    head and a matrix, inwards and outwards, from the click or key to the last frame
-                    that moves.
-    Home            from asking a server that was just started for Home until its heading, and its
+                    after it was drawn. At rest: until nothing moves.
+    opened          from the click on a layer's number, or on one of its heads, until its numbers
+                    arrive in the browser. Painted: until a picture with them is painted.
+    frames          animation frames per second while the picture moves between the whole model, a
+                    layer, a head and a matrix, from the click or key to the last moving frame.
+    Home            from requesting Home from a server that just started until its heading, and its
                     first picture, are painted.
 
-A line of the table is a figure: its median and its worst, the limit, and whether it holds ("median
-only" where the worst is beyond). These are absolute times: another busy process on the machine
-spoils them. The exit status is 0, whatever was measured.
+Each line of the table has a median, a worst value, the limit, and whether it's met ("median only"
+if the worst value exceeds it). The times are absolute, so other busy processes distort them. The
+exit status is always 0.
 """
 
 from __future__ import annotations
@@ -41,17 +40,17 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Position
 
 MODEL, N_LAYERS, N_HEADS = "smollm2-135m-instruct", 30, 9
-# tokens -> the most kilobytes that a new text is sent with, and the most seconds until painted
+# tokens -> limits for the kilobytes sent and the seconds until painted for a new text
 LIMITS: dict[int, tuple[float | None, float | None]] = {24: (500, 0.8), 64: (1500, 1.5)}
-LAYERS_APART = 7  # from one layer that is opened to the next
+LAYERS_APART = 7  # distance between the layers that are opened
 OPENED_SECONDS, FRAMES_A_SECOND, HOME_SECONDS = 0.25, 30, 2.0
 REPEATS = 5
 WINDOW = {"width": 1440, "height": 900}
-_PATIENCE_MS = 120_000  # the first run of a model on a busy machine
+_PATIENCE_MS = 120_000  # first run of a model on a busy machine
 
-# Runs in the page before its own scripts. The picture is drawn anew by one function, which begins
-# with `clearRect`; in the microtask after it the picture says what it holds (`lastDrawn`). Two
-# animation frames later that is painted. Frames are counted from a press until the picture rests.
+# Runs in the page before its own scripts. One function draws the picture, and it starts with
+# `clearRect`. In the microtask after it, `lastDrawn` describes what was drawn; two animation frames
+# later it's painted. Frames are counted from a press until the picture is at rest.
 _WATCH = """
 (() => {
   const state = { press: 0, painted: [], arrived: [], frames: [], waiting: 0, ran: 0 };
@@ -89,7 +88,7 @@ _WATCH = """
   for (const event of ["keydown", "pointerdown"]) document.addEventListener(event, press, true);
   window.__onePass = {
     state,
-    // called before a press: counts the frames of the flight that it begins
+    // call before a press: counts the frames of the movement that it starts
     countFrames: (canvas) => {
       let flew = false;
       const count = (now) => {
@@ -103,7 +102,7 @@ _WATCH = """
     idle: () => {
       const app = document.querySelector("[data-testid=stApp]");
       const last = Math.max(state.press, ...[...state.painted, ...state.arrived].map((a) => a.now));
-      // a step that opens nothing is told to the server 600 ms after it
+      // a step that opens nothing is sent to the server after 600 ms
       return app?.dataset.testScriptState === "notRunning" && !state.waiting
         && performance.now() - Math.max(last, state.ran) > 900
         && !document.querySelector("[data-testid=stMain] [data-testid=stSkeleton]");
@@ -115,10 +114,10 @@ _WATCH = """
 
 @dataclass
 class Figure:
-    """One line of the table: what was measured, again and again, and its limit.
+    """One line of the table: repeated measurements and their limit.
 
-    limit: None for a figure that only says where the time goes. at_least: whether values must reach
-    the limit instead of keeping below it.
+    limit: None if the line has no limit. at_least: whether values must reach the limit rather than
+    stay below it.
     """
 
     name: str
@@ -129,12 +128,12 @@ class Figure:
 
     @property
     def median(self) -> float:
-        """The middle value."""
+        """The median."""
         return statistics.median(self.values)
 
     @property
     def worst(self) -> float:
-        """The value that is closest to the limit, or furthest beyond it."""
+        """The value closest to the limit, or furthest beyond it."""
         return min(self.values) if self.at_least else max(self.values)
 
     def _keeps(self, value: float) -> bool:
@@ -143,7 +142,7 @@ class Figure:
 
     @property
     def holds(self) -> str:
-        """Whether the limit holds: "yes", "median only" or "no"; "" without a limit or a value."""
+        """Whether the limit is met: "yes", "median only", "no", or "" if unknown."""
         if self.limit is None or not self.values:
             return ""
         if not self._keeps(self.median):
@@ -152,8 +151,8 @@ class Figure:
 
 
 def report(figures: Sequence[Figure]) -> str:
-    """The table, a line a figure."""
-    rows: list[tuple[str, ...]] = [("", "median", "worst", "times", "limit", "unit", "holds")]
+    """The table with one line per figure."""
+    rows: list[tuple[str, ...]] = [("", "median", "worst", "repeats", "limit", "unit", "met")]
     for figure in figures:
         limit = "" if figure.limit is None else f"{figure.limit:g}"
         sign = "" if not limit else "≥ " if figure.at_least else "≤ "
@@ -172,27 +171,27 @@ def report(figures: Sequence[Figure]) -> str:
 
 
 def text_of(n_tokens: int, seed: int) -> str:
-    """A text that SmolLM2's tokenizer makes `n_tokens` of.
+    """A text of `n_tokens` SmolLM2 tokens.
 
     Raises: ValueError for fewer than 2 tokens.
     """
     if n_tokens < 2:
-        raise ValueError(f"n_tokens is {n_tokens}; “The” and a word make 2")
+        raise ValueError(f"n_tokens must be at least 2 (“The” and a word), got {n_tokens}")
     return f"The {heads.text_of(n_tokens + 1, seed)}"
 
 
 def frames_a_second(moments: Sequence[float]) -> float:
-    """Frames a second of a flight whose frames began at these moments, in ms.
+    """Frames per second from the start times of frames in ms.
 
-    Raises: ValueError for fewer than two.
+    Raises: ValueError for fewer than two frames.
     """
     if len(moments) < 2:
-        raise ValueError(f"a flight has at least 2 frames, got {len(moments)}")
+        raise ValueError(f"at least 2 frames are needed, got {len(moments)}")
     return 1000 * (len(moments) - 1) / (moments[-1] - moments[0])
 
 
 class OnePassPage:
-    """The page in a browser, on the bundled decoder."""
+    """The One pass page in a browser, with the bundled decoder."""
 
     def __init__(self, browser: Browser, url: str) -> None:
         self.page = browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
@@ -209,11 +208,11 @@ class OnePassPage:
         self._received += len(frame)
 
     def wait(self) -> None:
-        """Return when the page rests, and nothing is on its way to the server."""
+        """Wait until the page is at rest and no message to the server is pending."""
         self.page.wait_for_function("() => window.__onePass?.idle()", polling=100)
 
     def _until(self, holds: str, argument: Any) -> None:
-        """Return when something was painted since the last press for which this function holds."""
+        """Wait until a picture painted since the last press passes a JavaScript test."""
         self.page.wait_for_function(
             f"(value) => window.__onePass.state.painted.some((drawn) => ({holds})(drawn, value))",
             arg=argument,
@@ -226,7 +225,7 @@ class OnePassPage:
     def enter(self, n_tokens: int, seed: int, into: dict[str, Figure]) -> None:
         """Type a text and press Enter.
 
-        Raises: RuntimeError if the picture does not show it, with so many tokens.
+        Raises: RuntimeError if the picture shows a different number of tokens.
         """
         text = text_of(n_tokens, seed)
         box = self.page.get_by_label("Text", exact=True)
@@ -241,7 +240,7 @@ class OnePassPage:
         state = self._state()
         shown = [drawn for drawn in state["painted"] if drawn["text"] != before]
         if shown[0]["tokens"] != n_tokens:
-            raise RuntimeError(f"{shown[0]['tokens']} tokens are shown, and not {n_tokens}")
+            raise RuntimeError(f"{shown[0]['tokens']} tokens are shown instead of {n_tokens}")
         rests = next(drawn for drawn in shown if drawn["rests"])
         into["sent"].values.append(self._received / 1000)
         into["painted"].values.append((shown[0]["now"] - state["press"]) / 1000)
@@ -250,8 +249,8 @@ class OnePassPage:
     def open(self, item: str, opened: str, into: dict[str, Figure]) -> None:
         """Click an item of the picture, and wait for the numbers of what it opens.
 
-        item: a layer ("slab 3"), which its number opens, or a tile of the layer that is open.
-        opened: "layer 3", or "head 5" of the layer that is open.
+        item: a layer ("slab 3"), clicked on its number, or a tile of the open layer. opened: "layer
+        3", or "head 5" of the open layer.
         """
         before = self._received
         self.canvas.click(position=self._place_of(item))
@@ -264,7 +263,7 @@ class OnePassPage:
         into["sent"].values.append((self._received - before) / 1000)
 
     def place(self) -> tuple[int, int]:
-        """The layer and the head at which the picture stands."""
+        """The layer and the head that the picture shows."""
         _, layer, head, *_ = (self.canvas.get_attribute("data-place") or "").split()
         return int(layer), int(head)
 
@@ -276,11 +275,11 @@ class OnePassPage:
                }""",
             item,
         )
-        # the numbers of the layers are above their rows
+        # layer numbers are above their rows
         return {"x": x + w / 2, "y": y / 2 if item.startswith("slab ") else y + h / 2}
 
     def walk(self, key: str, into: Figure) -> None:
-        """Press a key that walks somewhere, and count the frames on the way."""
+        """Press a key that moves the picture, and count the frames."""
         self.canvas.focus()
         self.canvas.evaluate("(canvas) => window.__onePass.countFrames(canvas)")
         self.page.keyboard.press(key)
@@ -288,24 +287,24 @@ class OnePassPage:
         into.values.append(frames_a_second(self._state()["frames"]))
 
     def out(self) -> None:
-        """Go back to the whole picture: nothing under the pointer, its numbers in sight."""
+        """Go back to the whole picture, with the pointer outside and the numbers visible."""
         self.page.mouse.move(0, 0)
         for _ in range(3):
             self.canvas.press("Escape")
         self.wait()
-        # a picture of 64 tokens is higher than the window, whose header would hide them
+        # with 64 tokens the picture is taller than the window, and the header would cover them
         self.page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 0)")
 
 
 def of_new_texts(
     page: OnePassPage, n_tokens: int, repeats: int, limits: tuple[float | None, float | None]
 ) -> list[Figure]:
-    """What a new text costs; limits: kilobytes sent, seconds until painted."""
+    """Measure new texts; limits: kilobytes sent, seconds until painted."""
     kilobytes, seconds = limits
     figures = {
         "sent": Figure(f"sent for a new text, {n_tokens} tokens", "kB", kilobytes),
         "painted": Figure(f"new text painted, {n_tokens} tokens", "s", seconds),
-        "at rest": Figure("  until nothing moves", "s"),
+        "at rest": Figure("  at rest", "s"),
     }
     for repeat in range(repeats):
         page.enter(n_tokens, 1000 * n_tokens + repeat, figures)
@@ -313,7 +312,7 @@ def of_new_texts(
 
 
 def of_layers(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
-    """What it costs to open layers of the whole picture."""
+    """Measure opening layers of the whole picture."""
     figures = _of_openings(f"layer opened, {n_tokens} tokens")
     for _ in range(repeats):
         page.out()
@@ -323,7 +322,7 @@ def of_layers(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
 
 
 def of_heads(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
-    """What it costs to open heads of the open layer."""
+    """Measure opening heads of the open layer."""
     figures = _of_openings(f"head opened, {n_tokens} tokens")
     for _ in range(repeats):
         layer, head = page.place()
@@ -341,18 +340,16 @@ def _of_openings(name: str) -> dict[str, Figure]:
 
 
 def of_flights(page: OnePassPage, repeats: int, n_tokens: int) -> list[Figure]:
-    """Frames a second on the way in and out again."""
+    """Measure frames per second on the way in and back out."""
     page.out()
-    figure = Figure(
-        f"frames while walking, {n_tokens} tokens", "/s", FRAMES_A_SECOND, at_least=True
-    )
+    figure = Figure(f"frames while moving, {n_tokens} tokens", "/s", FRAMES_A_SECOND, at_least=True)
     for _ in range(repeats):
         for key in ("Enter", "Enter", "Enter", "Escape", "Escape", "Escape"):
             page.walk(key, figure)
     return [figure]
 
 
-# The time since the page was asked for, once its heading, or one of its pictures, is visible.
+# Time since the page was requested, once its heading or one of its pictures is visible.
 _WHEN = """
 (find) => {
   const seen = (element) => element?.checkVisibility({ opacityProperty: true });
@@ -365,7 +362,7 @@ _WHEN = """
 
 
 def of_home(browser: Browser, repeats: int, limit: float) -> list[Figure]:
-    """The first visit of a server that has just begun to listen."""
+    """Measure the first visit to a server that has just started."""
     heading = Figure("Home of a cold server, heading", "s", limit)
     picture = Figure("Home of a cold server, picture", "s", limit)
     for _ in range(repeats):
@@ -382,10 +379,10 @@ def of_home(browser: Browser, repeats: int, limit: float) -> list[Figure]:
 
 
 def measure(browser: Browser, repeats: int) -> Iterator[Figure]:
-    """All figures, in the order of the table."""
+    """Yield all figures in the order of the table."""
     with site() as url:
         page = OnePassPage(browser, url)
-        of_new_texts(page, 16, 2, (None, None))  # what is loaded and compiled once is there now
+        of_new_texts(page, 16, 2, (None, None))  # warm-up: load and compile
         for n_tokens, limits in LIMITS.items():
             yield from of_new_texts(page, n_tokens, repeats, limits)
             yield from of_layers(page, n_tokens, repeats)
@@ -398,7 +395,7 @@ def measure(browser: Browser, repeats: int) -> Iterator[Figure]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print the table; the exit status is 0."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.one_pass")
-    parser.add_argument("--repeats", type=int, default=REPEATS, help="of each figure")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="repeats of each figure")
     options = parser.parse_args(arguments)
     if options.repeats < 1:
         parser.error("--repeats must be at least 1")
@@ -410,8 +407,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             figures.append(figure)
             print(f"{figure.name}: {figure.median:.3g}", file=sys.stderr, flush=True)
     print(f"One pass and Home, {MODEL}, {N_LAYERS} layers of {N_HEADS} heads")
-    print(f"{machine()}; {os.cpu_count()} cores; {time.monotonic() - begin:.0f} s in all")
-    print("Absolute times: another busy process on this machine spoils them.\n")
+    print(f"{machine()}; {os.cpu_count()} cores; {time.monotonic() - begin:.0f} s total")
+    print("Times are absolute: other busy processes on this machine distort them.\n")
     print(report(figures))
     return 0
 

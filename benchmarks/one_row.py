@@ -1,15 +1,15 @@
-"""One row times a matrix, what a decode step is made of: `python -m benchmarks.one_row`.
+"""One row times a matrix, as in a decode step: `python -m benchmarks.one_row`.
 
-With `--rows 8` it is that many rows, as in a decode step of 8 prompts, and with `--rows 40
---prompt` those of one prompt. The time of few rows is the time to read the weights once. Compared
-at the shapes of GPT-2 124M:
+`--rows 8` measures 8 rows instead, as in a decode step of 8 prompts, and `--rows 40 --prompt` the
+rows of one prompt. With few rows, the time is that of reading the weights once. At the sizes of
+GPT-2 124M it compares:
 
     project         attention_core.speed.products.linear, weight (d_in, d_out)
     F.linear        torch.nn.functional.linear, weight (d_out, d_in)
     x @ w           the plain product, weight (d_in, d_out)
 
-A model has many matrices, and no cache holds them all. Hence each timing goes through several
-copies of the weights, 128 MB or more, and never reads one twice.
+A model's matrices don't fit into a CPU cache. So each timing uses several copies of the weights,
+128 MB or more, and reads each of them once.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def measure(
     n_rows: int = 1,
     prompt: bool = False,
 ) -> dict[str, list[float]]:
-    """Bytes of weights read in a second, by product, one number a repeat.
+    """Bytes of weights read per second, by product, one value per repeat.
 
-    prompt: the rows are tokens of one prompt, not one new token of each of several.
-    Raises: RuntimeError when the products disagree.
+    prompt: whether the rows are tokens of one prompt rather than one token each of several prompts.
+    Raises: RuntimeError if the products disagree.
     """
     n_copies = max(2, -(-bytes_read // (4 * d_in * d_out)))
     generator = torch.Generator().manual_seed(0)
@@ -74,7 +74,7 @@ def measure(
 
 
 def _check_equal(x: Tensor, wide: Tensor, tall: Tensor) -> None:
-    with torch.inference_mode():  # as `project` is called where it is timed
+    with torch.inference_mode():  # `project` needs inference mode to use its fast kernels
         results = {
             "project": linear(x, wide),
             "F.linear": functional.linear(x, tall),
@@ -83,7 +83,7 @@ def _check_equal(x: Tensor, wide: Tensor, tall: Tensor) -> None:
     exact = (x.double() @ wide.double()).float()
     for name, y in results.items():
         if not torch.allclose(y, exact, rtol=1e-4, atol=1e-3):
-            raise RuntimeError(f"{name} gives another result at {tuple(wide.shape)}")
+            raise RuntimeError(f"{name} gives a different result for {tuple(wide.shape)}")
 
 
 def main(
@@ -92,11 +92,11 @@ def main(
     shapes: Sequence[tuple[int, int]] = GPT2_SHAPES,
     bytes_read: int = _BYTES_READ,
 ) -> int:
-    """Measure every shape and print the table; the exit status."""
+    """Measure every shape and print the table; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.one_row")
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--rows", type=int, default=1)
-    parser.add_argument("--prompt", action="store_true", help="the rows are those of one prompt")
+    parser.add_argument("--prompt", action="store_true", help="rows are tokens of one prompt")
     options = parser.parse_args(arguments)
     if options.rows < 1:
         parser.error(f"--rows must be at least 1, got {options.rows}")

@@ -1,6 +1,6 @@
-"""Wait until a page is painted, seen from inside the page.
+"""Wait until a page is painted, detected from inside the page.
 
-watch(page)  # before anything is opened in it
+watch(page)  # before opening anything in it
 page.goto(url)
 wait_until_idle(page)
 """
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-PATIENCE_MS = 60_000  # until a page is idle: not measured
+PATIENCE_MS = 60_000  # limit for waiting, not a measurement
 
-# What the scripts that watch a page begin with, inside their function: `hear` gets the changes of
-# the document and of all shadow roots, `draws` each canvas that is drawn on; `state.press` is the
-# time of the last key or click. Shadow roots and canvases are watched where they are made.
+# Shared start of the scripts that watch a page. `hear` gets mutations of the document and all
+# shadow roots, `draws` each canvas that is drawn on; `state.press` is the time of the last key or
+# click. Shadow roots and canvases are hooked where they're created.
 WATCHING = """
   const watching = (state, hear, draws) => {
     const observer = new MutationObserver(hear);
@@ -43,9 +43,9 @@ WATCHING = """
   };
 """
 
-# What runs in the page before its own scripts. A change counts if it is in the main area; the
-# status widget, menus and toasts are outside. A move that starts no run is over after the time in
-# which Streamlit would have sent it.
+# Runs in the page before its own scripts. Only changes in the main area count, not the status
+# widget, menus or toasts. An action that doesn't start a run is over once Streamlit would have sent
+# it.
 _WATCH = (
     f"(() => {{{WATCHING}"
     + """
@@ -66,7 +66,7 @@ _WATCH = (
     const now = performance.now();
     for (const record of records) {
       if (record.attributeName === "data-test-script-state") state.ran = now;
-      // children of a canvas (a table read aloud) are never painted
+      // children of a canvas (a table for screen readers) are never painted
       else if (record.target.nodeName !== "CANVAS" && main(record.target)) state.last = now;
     }
   };
@@ -87,12 +87,12 @@ _WATCH = (
 
 
 def watch(page: Page) -> None:
-    """Have every document that `page` opens from now on watched."""
+    """Watch every document that `page` opens from now on."""
     page.add_init_script(_WATCH)
 
 
 def wait_until_idle(page: Page) -> None:
-    """Return when the script is not running and nothing has changed for a while."""
+    """Wait until the script has stopped and nothing has changed for a while."""
     page.wait_for_function(
         "() => window.__painting && window.__painting.idle()", polling=50, timeout=PATIENCE_MS
     )

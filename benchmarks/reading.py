@@ -1,7 +1,7 @@
-"""How fast a machine can read memory, and how near to that a decode step comes.
+"""Memory bandwidth of this machine, and how close decode steps come to it.
 
-A decode step of one prompt reads every weight once and does little else, so the time to read them
-is the least that it can take. `benchmarks.decode` prints both.
+A decode step for one prompt does little else than read every weight once, so reading them sets the
+minimum time. `benchmarks.decode` prints both.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ TARGET_OF_LIMIT = 0.8
 
 @dataclass(frozen=True)
 class ReadRates:
-    """Bytes a second, one number a repeat: those of weights in decode steps, and the limit's.
+    """Bytes per second, one value per repeat, in decode steps and in plain reads.
 
-    `steps` has them by the name of the way to generate.
+    `steps` is keyed by the way to generate; `limit` is the faster of two plain reads.
     """
 
     steps: Mapping[str, list[float]]
@@ -31,7 +31,7 @@ class ReadRates:
 
 
 def step_bytes(core: Transformer) -> int:
-    """The bytes of weights that a decode step reads: all but tables, of which it reads one row."""
+    """Bytes of weights that a decode step reads: all except lookup tables."""
     tables = (core.positions, core.embedding, core.segments)
     skipped = {id(table) for table in tables if table is not None}
     return sum(
@@ -48,11 +48,11 @@ def measure_reading(
     n_reads: int,
     repeats: int,
 ) -> ReadRates:
-    """The decode steps of each way to generate with `core`, and plain reads of as many bytes.
+    """Measure decode steps for each way to generate, and plain reads of the same size.
 
-    They take turns; a round has `n_reads` plain reads. Its limit is the faster of two ways to read:
-    the sum of all numbers, and one row times a matrix. The machine may be able to do more: it is
-    what torch was seen to reach.
+    They alternate; a round has `n_reads` plain reads. A round's limit is the faster of two ways to
+    read memory, a sum of all numbers or one row times a matrix. The hardware may be faster still,
+    but this is what PyTorch reaches.
     """
     n_bytes = step_bytes(core)
     width = core.config.d_model
@@ -82,7 +82,7 @@ def measure_reading(
 
 
 def reading_lines(reading: ReadRates) -> str:
-    """For each way to generate both rates and their ratio, in words."""
+    """Both rates and their ratio for each way to generate, as text."""
     limit = Samples(tuple(rate / 1e9 for rate in reading.limit))
     lines = []
     for name, rates in reading.steps.items():
@@ -90,7 +90,7 @@ def reading_lines(reading: ReadRates) -> str:
         ratio = paired_ratio(rates, reading.limit)
         verdict = "reached" if ratio.median >= TARGET_OF_LIMIT else "not reached"
         lines.append(
-            f"{name} reads {steps:.1f} GB/s of weights in decode steps, this machine {limit:.1f}: "
-            f"{ratio:.2f} of it; target {TARGET_OF_LIMIT}: {verdict}"
+            f"{name}: decode steps read weights at {steps:.1f} GB/s, limit {limit:.1f} GB/s, "
+            f"ratio {ratio:.2f}; target {TARGET_OF_LIMIT}: {verdict}"
         )
     return "\n".join(lines)

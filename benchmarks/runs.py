@@ -1,4 +1,4 @@
-"""Generations under the clock: those of this core and of transformers, and what is said of them."""
+"""Timed generations with this core and with transformers, and their tables."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ PEERS = {"transformers sdpa": "sdpa", "transformers eager": "eager"}
 
 @dataclass(frozen=True)
 class GenerationRun:
-    """One generation: its tokens, its wall-clock seconds, and for the core the model calls'.
+    """One timed generation.
 
-    `token_ids` are those of the first of `n_prompts` that ran at once, all with as many new tokens.
-    `n_passes` is how often the model ran, where that is not once a token.
+    token_ids: the tokens of the first of `n_prompts` prompts, which all get equally many new
+    tokens.
+    seconds: wall-clock time. prefill_seconds, decode_seconds: model calls only, for the core.
+    n_passes: number of model runs if it's not one per token.
     """
 
     token_ids: list[int]
@@ -34,7 +36,7 @@ class GenerationRun:
 
     @property
     def tokens_per_second(self) -> float:
-        """New tokens, of all prompts, by wall-clock time."""
+        """New tokens of all prompts per wall-clock second."""
         return self.n_prompts * len(self.token_ids) / self.seconds
 
 
@@ -54,10 +56,10 @@ def core_stream(
 
 
 def run_of(start: Callable[[], Iterator[Step]]) -> GenerationRun:
-    """Go through the steps that `start` gives, under the clock."""
+    """Time the steps that `start` returns."""
     begin = time.perf_counter()
     steps = start()
-    # the logits of a step are let go before the next one, which so uses their memory again
+    # keep no logits, so that the next step can reuse their memory
     token_ids, step_seconds = zip(*((step.token_id, step.seconds) for step in steps), strict=True)
     seconds = time.perf_counter() - begin
     return GenerationRun(
@@ -92,7 +94,7 @@ def transformers_run(
 def peer_calls(
     reference: Any, prompt_ids: Sequence[int], max_new_tokens: int
 ) -> dict[str, Callable[[], GenerationRun]]:
-    """A call for each way of transformers, by its name."""
+    """A call for each attention implementation of transformers, by name."""
     return {
         name: partial(transformers_run, reference, prompt_ids, max_new_tokens, attention)
         for name, attention in PEERS.items()
@@ -100,7 +102,7 @@ def peer_calls(
 
 
 def speed_table(runs: Mapping[str, Sequence[GenerationRun]]) -> str:
-    """A row for each way to generate: its tokens a second, and how long its parts took."""
+    """A row per way to generate: tokens per second, and the time of its parts."""
     rows = [("", "tokens/s", "seconds", "prefill ms", "decode ms/step")]
     for name, repeats in runs.items():
         rows.append(
@@ -115,17 +117,17 @@ def speed_table(runs: Mapping[str, Sequence[GenerationRun]]) -> str:
 
 
 def speeds(runs: Mapping[str, Sequence[GenerationRun]]) -> dict[str, list[float]]:
-    """The tokens a second of every run, by name."""
+    """Tokens per second of every run, by name."""
     return {name: [run.tokens_per_second for run in repeats] for name, repeats in runs.items()}
 
 
 def faster_peer(runs: Mapping[str, Sequence[GenerationRun]]) -> str:
-    """The faster of the runs of transformers, by its median."""
+    """The faster of the transformers runs, by median."""
     return max(PEERS, key=lambda name: _samples(run.tokens_per_second for run in runs[name]).median)
 
 
 def _phases(repeats: Sequence[GenerationRun]) -> tuple[str, str]:
-    """Prefill and one decode step in milliseconds, model calls alone; a dash if not measured."""
+    """Milliseconds of the prefill and of a decode step, or dashes if not measured."""
     prefill = [1e3 * run.prefill_seconds for run in repeats if run.prefill_seconds is not None]
     decode = [
         1e3 * run.decode_seconds / max(1, (run.n_passes or len(run.token_ids)) - 1)
@@ -140,9 +142,9 @@ def _phases(repeats: Sequence[GenerationRun]) -> tuple[str, str]:
 def ratio_line(
     speeds: dict[str, list[float]], one: str, other: str, target: float | None = None
 ) -> str:
-    """How many times as fast one is, pair by pair, and whether that reaches the target."""
+    """The speedup of `one` over `other`, paired, and whether it reaches the target."""
     ratio = paired_ratio(speeds[one], speeds[other])
-    line = f"{one} over {other}: {ratio:.2f} times as fast"
+    line = f"{one}: {ratio:.2f} times as fast as {other}"
     if target is None:
         return line
     return f"{line}; target {target}: {'reached' if ratio.median >= target else 'not reached'}"

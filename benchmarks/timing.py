@@ -1,4 +1,4 @@
-"""Tables of the benchmarks, and the machine they belong to."""
+"""Text tables for benchmarks, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import torch
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """The rows as aligned text; the first row is the heading, the first column is left-aligned."""
+    """Format rows as aligned text; the first row is the header.
+
+    The first column is left-aligned, the others right-aligned.
+    """
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
@@ -23,8 +26,8 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine() -> str:
-    """The machine and the versions a result belongs to, in one line."""
-    gpu = f"; there is a GPU: {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    """The machine and the versions, in one line."""
+    gpu = f"; GPU available: {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
     return (
         f"torch {torch.__version__}, {torch.get_num_threads()} threads, CPU, float32, "
         f"Python {platform.python_version()}, {platform.machine()}{gpu}"

@@ -64,7 +64,17 @@ def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
 
 @pytest.mark.usefixtures("bundled_weights")
 @pytest.mark.parametrize(
-    "module", ["attention_core.attention", "pretrained.load", "pretrained.export"]
+    "module",
+    [
+        "attention_core.attention",
+        "attention_core.costs.formulas",
+        "attention_core.model.config",
+        "attention_core.model.forward_pass",
+        "attention_core.model.transformer",
+        "attention_core.sampling",
+        "pretrained.export",
+        "pretrained.load",
+    ],
 )
 def test_the_examples_of_a_module(module: str):
     found = doctest.testmod(importlib.import_module(module), extraglobs={"torch": torch})

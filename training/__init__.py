@@ -1,1 +1,1 @@
-"""The small models that are trained in this repository."""
+"""Training of this repository's small models."""

@@ -1,7 +1,6 @@
-"""What a step learns from: windows of the books, and the words that BERT is asked for.
+"""Training batches: windows of the books, and masked tokens for BERT.
 
-Every batch follows from the seed and the number of its step alone, so that a run which was
-stopped and goes on sees the same ones.
+Each batch depends only on the seed and the step, so a run that's resumed sees the same batches.
 Dimension letters: B batch, T tokens.
 """
 
@@ -17,10 +16,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class MaskedTexts:
-    """Texts of which some tokens are asked for.
+    """Texts with masked tokens, and the tokens to predict.
 
-    `seen` (B, T) is what the model reads; `asked` (B, T) is True where it has to name the token of
-    the text, whatever it reads there; `answers` are those tokens, in the order of `asked`.
+    seen: (B, T), the model's input. asked: (B, T), True at positions to predict, whatever the input
+    is there. answers: the original tokens at these positions, in order.
     """
 
     seen: Tensor
@@ -34,16 +33,18 @@ def windows(ids: NDArray[np.uint16], count: int, length: int, *, seed: tuple[int
     Raises: ValueError if the books are shorter than a window.
     """
     if len(ids) < length:
-        raise ValueError(f"the books have {len(ids)} tokens, a window needs {length}")
+        raise ValueError(f"the books have {len(ids)} tokens, but a window needs {length}")
     starts = np.random.default_rng(seed).integers(0, len(ids) - length + 1, count)
     rows = np.stack([ids[start : start + length] for start in starts])
     return torch.from_numpy(rows.astype(np.int64))
 
 
 def masked(texts: Tensor, share: float, n_tokens: int, mask_id: int, *, seed: int) -> MaskedTexts:
-    """Ask for a share of the tokens: 80 % are masked, 10 % replaced by any token, 10 % stay.
+    """Select a share of the tokens to predict, and hide them as in BERT.
 
-    n_tokens: how many tokens the vocabulary has beside those with a meaning of their own.
+    Of the selected tokens, 80 % are masked, 10 % are replaced by a random token, and 10 % stay.
+
+    n_tokens: size of the vocabulary without special tokens.
     Source: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1.
     """
     generator = torch.Generator().manual_seed(seed)

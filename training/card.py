@@ -1,6 +1,7 @@
-"""The model card of a trained model, every number of it measured: `python -m training.card gpt2`.
+"""Write the model card of a trained model: `python -m training.card gpt2`.
 
-Writes README.md, curve.csv and curve.svg into the model's folder in `pretrained/checkpoints`.
+Every number in it is measured. Writes README.md, curve.csv and curve.svg to the model's folder in
+`pretrained/checkpoints`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SENTENCES = (
     "She took her [MASK] and went out of the room.",
     "He sat down in a [MASK] by the fire.",
 )
-# What the recipe does not say.
+# Facts that the recipe doesn't contain.
 NOTES = {
     "gpt2": "",
     "bert": (
@@ -49,7 +50,7 @@ TEXT = (
     "house and down to the river."
 )
 HEADS_OF_A_TEXT = ("previous", "first", "next")  # `Statistic.name`
-BEST = 3  # heads that are named for each score
+BEST = 3  # heads to list per score
 
 TITLES = {"gpt2": "GPT-2 on novels", "bert": "BERT on novels"}
 TRANSFORMERS = {"gpt2": "`GPT2LMHeadModel`", "bert": "`BertForMaskedLM`"}
@@ -60,7 +61,7 @@ TASKS = {
 
 
 def heads_found(model: pretrained.Pretrained) -> list[str]:
-    """A line for each score, with the heads that score highest."""
+    """A table row for each score, with the highest-scoring heads."""
     tokens = model.tokenizer.encode(TEXT)
     ids = torch.tensor(tokens.ids)
     with torch.inference_mode():
@@ -82,7 +83,7 @@ def heads_found(model: pretrained.Pretrained) -> list[str]:
     lines = []
     for name, values in scores.items():
         best = values.flatten().argsort(descending=True)[:BEST].tolist()
-        if not values.isfinite().all():  # a causal model has no next token to look at
+        if not values.isfinite().all():  # causal models can't attend to the next token
             continue
         named = (
             f"{HeadId(*divmod(place, values.shape[1]))} {values.flatten()[place]:.2f}"
@@ -142,7 +143,7 @@ def curve_picture(lines: list[dict[str, str]]) -> str:
         .mark_line()
         .encode(
             x=alt.X("tokens", title="tokens seen").scale(type="log"),
-            y=alt.Y("loss", title="loss (nats a token)").scale(zero=False),
+            y=alt.Y("loss", title="loss (nats per token)").scale(zero=False),
             color=alt.Color("books", title="books"),
         )
     )
@@ -150,7 +151,7 @@ def curve_picture(lines: list[dict[str, str]]) -> str:
 
 
 def card(kind: Kind, how: Recipe, measures: dict[str, float], curve: list[dict[str, str]]) -> str:
-    """The text of the card."""
+    """The text of the model card."""
     model = pretrained.load(f"{kind}-novels")
     sizes, last = how.model, curve[-1]
     other = "bert-novels" if kind == "gpt2" else "gpt2-novels"
@@ -239,13 +240,13 @@ made for looking inside: its text sounds like a novel but makes no sense.
 
 
 def _names() -> str:
-    """The held-out books, a line for each five."""
+    """The held-out books, five per line."""
     lines = (", ".join(HELD_OUT[n : n + 5]) for n in range(0, len(HELD_OUT), 5))
     return "\n" + ",\n".join(lines)
 
 
 def _expected(n_parameters: int, n_tokens: int, perplexity: float) -> str:
-    """The loss that Kaplan et al. 2020, equation 1.5, lead one to expect, as a sentence."""
+    """A sentence with the loss predicted by Kaplan et al. 2020, equation 1.5."""
     loss = ((8.8e13 / n_parameters) ** (0.076 / 0.095) + 5.4e13 / n_tokens) ** 0.095
     return (
         f"The loss is {math.log(perplexity):.2f} nats per token. For a causal model with\n"

@@ -1,7 +1,7 @@
-"""The books: a hundred English novels in the public domain, split by book.
+"""The corpus: 100 English novels in the public domain, some of them held out.
 
-Their text is not part of this repository. `read_books` takes the archive of the corpus, one UTF-8
-file a book, or a folder with such files: `100_english_novels.tar.xz`, of
+Their text isn't part of this repository. `read_books` takes the archive of the corpus, with one
+UTF-8 file per book, or a folder with these files: `100_english_novels.tar.xz` from
 https://github.com/computationalstylistics/100_english_novels.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-# No line of these books is in training. Ten books of ten authors, of whom other books are.
+# These books are never used for training: ten books by ten authors who also wrote training books.
 HELD_OUT = (
     "Bennet_Babylon_1902",
     "Chesterton_Thursday_1908",
@@ -30,15 +30,15 @@ HELD_OUT = (
     "Trollope_Warden_1855",
     "Woolf_Lighthouse_1927",
 )
-# A shorter line ends a paragraph: the books are wrapped at about 70 characters.
+# A shorter line ends a paragraph, because the books are wrapped at about 70 characters.
 _WRAPPED_FROM = 50
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """The token ids of all books, one after the other, each with an end-of-text token behind it.
+    """Token ids of all books, concatenated, with an end-of-text token after each.
 
-    `train` and `held_out` are arrays of uint16; no book is in both.
+    `train` and `held_out` are arrays of uint16 and have no books in common.
     """
 
     train: NDArray[np.uint16]
@@ -46,9 +46,9 @@ class Corpus:
 
 
 def read_books(path: Path) -> dict[str, str]:
-    """The text of each book, by its name, without its line breaks inside paragraphs.
+    """The text of each book by name, without line breaks inside paragraphs.
 
-    Raises: ValueError when the archive or folder holds no books.
+    Raises: ValueError if the archive or folder has no books.
     """
     books = {}
     if path.is_dir():
@@ -61,12 +61,12 @@ def read_books(path: Path) -> dict[str, str]:
                 if content is not None:
                     books[Path(member.name).stem] = unwrapped(content.read().decode("utf-8-sig"))
     if not books:
-        raise ValueError(f"{path} holds no books (files whose names end in .txt)")
+        raise ValueError(f"{path} has no books: it needs files whose names end in .txt")
     return dict(sorted(books.items()))
 
 
 def unwrapped(text: str) -> str:
-    """The text with a line break only where a paragraph ends."""
+    """The text with line breaks only at the ends of paragraphs."""
     parts: list[str] = []
     for line in (line.strip() for line in text.splitlines()):
         if line:
@@ -77,20 +77,20 @@ def unwrapped(text: str) -> str:
 
 
 def split(books: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The books to train on, and the held-out ones."""
+    """Split books into training books and held-out books."""
     held_out = {name: text for name, text in books.items() if name in HELD_OUT}
     return {name: text for name, text in books.items() if name not in held_out}, held_out
 
 
 def encode(books: Mapping[str, str], tokenizer: Tokenizer, end: int) -> NDArray[np.uint16]:
-    """The ids of the books one after the other, each with `end` behind it."""
+    """Concatenated ids of the books, with `end` after each."""
     encodings = tokenizer.encode_batch(list(books.values()), add_special_tokens=False)
     ids = [np.array([*encoding.ids, end], dtype=np.uint16) for encoding in encodings]
     return np.concatenate(ids)
 
 
 def encoded(path: Path, tokenizer: Tokenizer, end: int, folder: Path) -> Corpus:
-    """The books of `path` as ids, which `folder` keeps for the next time."""
+    """The books of `path` as ids, cached in `folder`."""
     which = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16]
     files = [folder / f"{part}-{which}.npy" for part in ("train", "held_out")]
     if not all(file.is_file() for file in files):

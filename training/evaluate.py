@@ -1,7 +1,7 @@
-"""What the trained models are worth, on books that they never saw: `python -m training.evaluate`.
+"""Evaluate the trained models on held-out books: `python -m training.evaluate`.
 
-GPT-2's perplexity stands beside those of a bigram and a trigram of the same books, BERT's accuracy
-on masked words beside that of always naming the most frequent token. The models are those of
+GPT-2's perplexity is compared with a bigram and a trigram model of the same books, and BERT's
+accuracy on masked words with always predicting the most frequent token. The models come from
 `pretrained/checkpoints`, loaded as the site loads them.
 """
 
@@ -25,12 +25,12 @@ from training.train import add_arguments, the_tokenizer
 from training.vocabulary import special_ids
 
 TEXTS, BATCH = 256, 8
-MASKED = 0.15  # as BERT was trained and is measured, all of them shown as the mask
+MASKED = 0.15  # share of masked tokens; here all of them are replaced by the mask
 
 
 @torch.inference_mode()
 def gpt2_losses(model: pretrained.Pretrained, texts: Tensor) -> Tensor:
-    """The loss of each token from the second on, in nats: (texts, T) -> (texts, T - 1)."""
+    """Loss of each token from the second on, in nats: (texts, T) -> (texts, T - 1)."""
     losses = []
     for part in torch.split(texts, BATCH):
         logits = model.core(part[:, :-1]).logits
@@ -46,7 +46,7 @@ def gpt2_losses(model: pretrained.Pretrained, texts: Tensor) -> Tensor:
 def bert_answers(
     model: pretrained.Pretrained, texts: Tensor, mask_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """The tokens behind the masks and the model's first guesses, batch by batch: (M) and (M)."""
+    """Masked tokens and the model's top predictions, per batch: (M) and (M)."""
     head = masked_word_head(model)
     generator = torch.Generator().manual_seed(0)
     for part in torch.split(texts, BATCH):
@@ -56,7 +56,7 @@ def bert_answers(
 
 
 def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
-    """Every measure by its name; perplexities are of a token, accuracies from 0 to 1."""
+    """Every measure by name: perplexities per token, accuracies from 0 to 1."""
     gpt2, bert = (pretrained.load(name) for name in ("gpt2-novels", "bert-novels"))
     texts = windows(corpus.held_out, TEXTS, gpt2.core.config.context_length + 1, seed=(2,))
     counted = NGrams(corpus.train, vocab_size)
@@ -81,7 +81,7 @@ def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
 
 
 def measured(corpus: Path, runs: Path) -> dict[str, float]:
-    """The `report` on the books of an archive, whose ids the folder of runs keeps."""
+    """The `report` for an archive of books, whose ids are cached in the runs folder."""
     tokenizer = the_tokenizer(corpus, runs)
     end, mask = special_ids(tokenizer)
     return report(encoded(corpus, tokenizer, end, runs), tokenizer.get_vocab_size(), mask)

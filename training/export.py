@@ -1,8 +1,8 @@
-"""A trained model as a folder that transformers, and this project, load.
+"""Export a trained model in a format that transformers and this project load.
 
-`python -m training.export gpt2` writes it: `config.json`, `model.safetensors` (float16) and
-`tokenizer.json`, for BERT `tokenizer_config.json` too. The vocabulary is that of
-`training.vocabulary`, not GPT-2's whole one; the configuration says so by its size.
+`python -m training.export gpt2` writes `config.json`, `model.safetensors` (float16) and
+`tokenizer.json`, and for BERT also `tokenizer_config.json`. The vocabulary is the reduced one from
+`training.vocabulary`, so its size in the configuration is smaller than GPT-2's.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pretrained.export import checkpoint_config, checkpoint_state
 from training.recipe import Kind, recipe
 from training.vocabulary import MASK, special_ids
 
-# What transformers loads the weights as. They are stored in float16, but computing in it would show
-# differences of 1e-2 between transformers and the core.
+# The dtype in which transformers loads the weights. They're stored in float16, but computing in
+# float16 would cause differences of 1e-2 between transformers and the core.
 DTYPE = "float32"
 FOLDER = Path(__file__).resolve().parents[1] / "pretrained" / "checkpoints"
 
 
 def masked_word_state(head: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a masked-word head under the names of BertForMaskedLM."""
+    """The masked-word head's weights, with the names in BertForMaskedLM."""
     return {
         "cls.predictions.transform.dense.weight": head["dense"].t(),
         "cls.predictions.transform.dense.bias": head["dense_bias"],
@@ -62,9 +62,10 @@ def export(
 
 
 def tokenizer_json(tokenizer: Tokenizer, kind: Kind) -> str:
-    """The tokenizer's file: for BERT a mask that is typed is the mask, for GPT-2 it is text.
+    """The tokenizer file. A typed [MASK] is the mask in BERT's, but text in GPT-2's.
 
-    The mask stands for a word with the space before it, so it takes a space that is typed there.
+    The mask replaces a word including the space before it, so it absorbs a space that's typed
+    there.
     """
     value = json.loads(tokenizer.to_str())
     for token in value["added_tokens"]:
@@ -75,7 +76,7 @@ def tokenizer_json(tokenizer: Tokenizer, kind: Kind) -> str:
 
 
 def tokenizer_config(context_length: int) -> dict[str, Any]:
-    """The tokenizer_config.json for BERT: transformers would take it for a WordPiece tokenizer."""
+    """BERT's tokenizer_config.json; without it, transformers would assume WordPiece."""
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "mask_token": MASK,
@@ -92,11 +93,11 @@ def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def main() -> None:
-    """Export one run: the last of its snapshots, or the one of a step."""
+    """Export one run: its last snapshot, or the one of a given step."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=("gpt2", "bert"))
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
-    parser.add_argument("--step", type=int, help="which snapshot; the last without it")
+    parser.add_argument("--step", type=int, help="step of the snapshot; the last one by default")
     chosen = parser.parse_args()
     snapshots = chosen.runs / chosen.kind / "snapshots"
     step = chosen.step or max(int(file.stem) for file in snapshots.glob("*.safetensors"))
@@ -104,7 +105,7 @@ def main() -> None:
     folder = FOLDER / f"{chosen.kind}-novels"
     state = load_file(snapshots / f"{step}.safetensors")
     export(recipe(chosen.kind).model, state, tokenizer, folder)
-    print(f"step {step:,} of {chosen.kind} is in {folder}")
+    print(f"Exported step {step:,} of {chosen.kind} to {folder}")
 
 
 if __name__ == "__main__":

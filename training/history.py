@@ -1,7 +1,7 @@
-"""What is kept of a training run for the page *Heads*: `python -m training.history gpt2`.
+"""Record a training run for the page *Heads*: `python -m training.history gpt2`.
 
-At every snapshot the model reads a few texts. The weights of all heads are kept, with scores of the
-heads and the loss on held-out books. `pretrained.history` reads the file and says what is in it.
+For every snapshot the model reads a few texts. The file stores the weights of all heads, their
+scores, and the loss on held-out books. `pretrained.history` reads it and describes its contents.
 Letters: N snapshots, L layers, H heads of a layer, T tokens of a text.
 """
 
@@ -43,12 +43,12 @@ TEXTS = {
     "Names that return": "When Mary and John went into the garden, John gave a rose to Mary, and "
     "Mary gave the rose to her sister.",
 }
-MAX_POINTS = 100  # of the curve
-AROUND = 20  # tokens on both sides of the place whose loss is measured
-_AT_ONCE = 10  # seconds in which files that belong together are written
+MAX_POINTS = 100  # points of the curve
+AROUND = 20  # tokens on each side of the position whose loss is measured
+_AT_ONCE = 10  # files written within this many seconds belong together
 _CONTEXT_TEXTS, _CONTEXT_SEED = 64, 10**6 + 1
 
-# A snapshot's losses by their names, from a LanguageModel's state dict, its core and its step.
+# Computes a snapshot's losses by name from a LanguageModel's state dict, its core and its step.
 Losses = Callable[[Mapping[str, Tensor], Transformer, int], Mapping[str, float]]
 
 
@@ -59,9 +59,9 @@ def arrays(
     losses: Losses,
     texts: Mapping[str, str] = TEXTS,
 ) -> dict[str, np.ndarray]:
-    """Everything that the file holds, from the snapshots and the curve in a run's folder.
+    """All arrays for the file, from the snapshots and the curve in a run's folder.
 
-    Raises: ValueError when there are no snapshots, or no line of a curve.
+    Raises: ValueError if there are no snapshots, or the curve is empty.
     """
     files, lines = snapshots(folder), read_curve(folder)
     if not files or not lines:
@@ -94,10 +94,10 @@ def arrays(
 
 
 def snapshots(folder: Path) -> dict[int, Path]:
-    """The files of a run's snapshots by their steps, ascending.
+    """Snapshot files of a run by step, in ascending order.
 
-    Without those that are clearly older than one of an earlier step: a run that was stopped and
-    went on in other steps has left them behind. Files rewritten all at once have no such order.
+    Leaves out files that are clearly older than one of an earlier step, because they come from an
+    earlier run that was restarted. Files that were all rewritten together have no such order.
     """
     files = {int(file.stem): file for file in (folder / "snapshots").glob("*.safetensors")}
     kept: dict[int, Path] = {}
@@ -110,7 +110,7 @@ def snapshots(folder: Path) -> dict[int, Path]:
 
 
 def core_of(state: Mapping[str, Tensor], config: TransformerConfig) -> Transformer:
-    """The core with the weights of a LanguageModel's state dict."""
+    """The core with the weights from a LanguageModel's state dict."""
     core = Transformer(config)
     start = "core."
     core.load_state_dict(
@@ -124,7 +124,7 @@ def at_snapshot(
 ) -> dict[str, np.ndarray]:
     """Weights and scores of all heads.
 
-    Of each text `codes` (L, H, T, T), `largest` (L, H) and `scores` (4, L, H); and `said_twice`
+    For each text `codes` (L, H, T, T), `largest` (L, H) and `scores` (4, L, H); plus `said_twice`
     (2, L, H).
     """
     measures = {statistic.name: statistic.measure for statistic in STATISTICS}
@@ -144,16 +144,17 @@ def at_snapshot(
     size = min(tokenizer.vocab_size, config.vocab_size)
     twice = words_said_twice(size, tokenizer.decode, config.context_length)
     if twice is None:
-        raise ValueError(f"a context of {config.context_length} has no room for words said twice")
+        raise ValueError(f"a context of {config.context_length} is too short for repeated words")
     scores_twice = repeated_scores(core, twice)
     both = torch.stack([scores_twice.induction, scores_twice.duplicate])
     return result | {"said_twice": both.numpy()}
 
 
 def coded(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Weights in 8 bits, small ones more finely: (..., T, T) -> codes (..., T, T), largest (...).
+    """Encode weights in 8 bits: (..., T, T) -> codes (..., T, T), largest (...).
 
-    The codes are those that pictures of all heads carry (`ui/canvas/codes.py`).
+    Small weights get a finer resolution. The pictures of all heads use the same codes
+    (`ui/canvas/codes.py`).
     """
     largest = weights.max(axis=(-1, -2))
     codes = np.rint(LEVELS * np.sqrt(weights / largest[..., None, None])).astype(np.uint8)
@@ -161,9 +162,9 @@ def coded(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def curve(lines: Sequence[Mapping[str, str]]) -> dict[str, np.ndarray]:
-    """At most `MAX_POINTS` lines of a run's curve: those with a held-out loss, and others between.
+    """At most `MAX_POINTS` lines of a curve, including those with a held-out loss.
 
-    The others lie closer together in the early steps, where the loss falls fast.
+    The others are denser in the early steps, where the loss falls quickly.
     """
     measured = [number for number, line in enumerate(lines) if line["held_out_loss"]]
     room = MAX_POINTS - len(measured)
@@ -179,19 +180,20 @@ def curve(lines: Sequence[Mapping[str, str]]) -> dict[str, np.ndarray]:
 
 
 def text_lengths(how: Recipe) -> list[tuple[int, int]]:
-    """From which step on the texts of a training have how many tokens."""
+    """(step, number of tokens) for each change of the text length during training."""
     steps = range(how.steps)
     changes = (n for n in steps if n == 0 or how.length_at(n) != how.length_at(n - 1))
     return [(n, how.length_at(n)) for n in changes]
 
 
 def context_losses(core: Transformer, held_out: np.ndarray, longest: int) -> dict[str, float]:
-    """The loss of the same tokens of held-out books, with few and with many tokens before them.
+    """Loss of the same held-out tokens after few and after many tokens of context.
 
-    The same tokens, because some places of a book are harder to guess than others. Each is the
-    mean over `_CONTEXT_TEXTS` places of 2 * `AROUND` tokens, in nats; NaN for contexts beyond
-    `longest`, the tokens of the longest text in training so far: positions behind it are untrained.
-    Olsson et al. 2022 (https://arxiv.org/abs/2209.11895) compare the 50th and the 500th token.
+    The tokens are the same because some parts of a book are harder to predict than others. Each
+    loss is the mean over `_CONTEXT_TEXTS` passages of 2 * `AROUND` tokens, in nats. It's NaN for
+    contexts beyond `longest`, the longest text in training so far, because later positions are
+    untrained. Olsson et al. 2022 (https://arxiv.org/abs/2209.11895) compare the 50th and the 500th
+    token.
     """
     long = windows(held_out, _CONTEXT_TEXTS, max(CONTEXTS) + AROUND + 1, seed=(_CONTEXT_SEED,))
     losses = {}
@@ -207,14 +209,14 @@ def context_losses(core: Transformer, held_out: np.ndarray, longest: int) -> dic
 
 @torch.inference_mode()
 def _last_losses(core: Transformer, texts: Tensor, count: int) -> Tensor:
-    """The losses of the last tokens of each text: (B, T) -> (B * count)."""
+    """Losses of the last `count` tokens of each text: (B, T) -> (B * count)."""
     logits = core(texts[:, :-1]).logits[:, -count:]
     answers = texts[:, -count:].flatten()
     return nn.functional.cross_entropy(logits.flatten(0, 1), answers, reduction="none")
 
 
 def held_out(run: PretrainingRun) -> Losses:
-    """Measures a snapshot on the held-out books of a run, as the run itself does."""
+    """A function that measures a snapshot on held-out books, as the run does."""
 
     def measure(state: Mapping[str, Tensor], core: Transformer, step: int) -> dict[str, float]:
         run.model.load_state_dict(state)
@@ -228,11 +230,13 @@ def held_out(run: PretrainingRun) -> Losses:
 
 
 def main() -> None:
-    """Write the file of one run."""
+    """Write the file for one run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=("gpt2", "bert"))
     add_arguments(parser)
-    parser.add_argument("--to", type=Path, help="the file; without it, the one that the site reads")
+    parser.add_argument(
+        "--to", type=Path, help="output file; by default the one that the site reads"
+    )
     parser.add_argument("--threads", type=int, default=0)
     chosen = parser.parse_args()
     if chosen.threads:
@@ -242,7 +246,7 @@ def main() -> None:
     how = recipe(chosen.kind)
     n_tokens, mask_id = special_ids(tokenizer)
     corpus = encoded(chosen.corpus, tokenizer, n_tokens, chosen.runs)
-    with tempfile.TemporaryDirectory() as empty:  # the run itself may still be going on
+    with tempfile.TemporaryDirectory() as empty:  # the run may still be in progress
         run = PretrainingRun(how, corpus, Path(empty), n_tokens=n_tokens, mask_id=mask_id)
         found = arrays(chosen.runs / chosen.kind, how, FastBpe(tokenizer), held_out(run))
     file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The core's model, made ready for training: first weights and dropout.
+"""The core's model prepared for training: initial weights and dropout.
 
-Dimension letters: B batch, T tokens, C width, V vocabulary, M tokens that are asked for.
+Dimension letters: B batch, T tokens, C width, V vocabulary, M masked tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from attention_core.model.original_transformer import sinusoids
 
 
 class MaskedWordWeights(nn.Module):
-    """The weights of BERT's masked-word head, to be trained; the core's head computes with them."""
+    """Trainable weights of BERT's masked-word head, used by the core's head."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class MaskedWordWeights(nn.Module):
         self.output_bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     def forward(self, hidden: Tensor, output: Tensor) -> Tensor:
-        """(M, C) and the token table (V, C) -> logits (M, V)."""
+        """States (M, C) and the token embedding (V, C) -> logits (M, V)."""
         return MaskedWordHead(
             self.config,
             self.dense,
@@ -45,9 +45,9 @@ class MaskedWordWeights(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """A core with first weights for training, and BERT's head if it is an encoder.
+    """A core with initial weights for training, and BERT's head for encoders.
 
-    Dropout works while the module is in training mode, on what enters the first layer.
+    In training mode, dropout is applied to the input of the first layer.
     """
 
     def __init__(self, config: TransformerConfig, dropout: float = 0.0) -> None:
@@ -60,20 +60,21 @@ class LanguageModel(nn.Module):
 
     @torch.no_grad()
     def _draw_first_weights(self, config: TransformerConfig) -> None:
-        """First weights with which a narrow model soon looks at neighbours.
+        """Initialize weights so that a narrow model quickly learns to attend to neighbors.
 
-        GPT-2's standard deviation of 0.02 suits a width of 768 and more; here a product keeps the
-        size of what it reads. What is added to the stream is smaller by the number of additions
-        (Radford et al. 2019). The table of positions, which is learned, begins as the sinusoids of
-        2017 (https://arxiv.org/abs/1706.03762, section 3.5): a step to the token before is then
-        the same turn everywhere, so that one head can learn it for all places at once.
+        GPT-2's standard deviation of 0.02 suits a width of 768 and more. Here, each product
+        preserves the scale of its input. Outputs added to the residual stream are scaled down by
+        the number of additions (Radford et al. 2019). The learned position table starts as the
+        sinusoids of 2017 (https://arxiv.org/abs/1706.03762, section 3.5): moving to the previous
+        token is then the same rotation everywhere, so a head can learn it for all positions
+        together.
         """
         width = config.d_model
         for name, weight in self.core.named_parameters():
             if name.startswith("blocks.") and weight.dim() == 2:
                 weight.normal_(std=weight.shape[1] ** -0.5)
             if name.endswith("qkv.weight"):
-                weight[width : 2 * width] = weight[:width]  # keys begin as queries
+                weight[width : 2 * width] = weight[:width]  # keys start equal to queries
             if name.endswith(("out.weight", "down.weight")):
                 weight.div_(math.sqrt(2 * config.n_layers))
         table = sinusoids(config.context_length, width)
@@ -81,18 +82,18 @@ class LanguageModel(nn.Module):
         self.core.positions.copy_(0.03 * table)
 
     def states(self, texts: Tensor) -> Tensor:
-        """What the last layer leaves behind, without logits: (B, T) -> (B, T, C)."""
+        """The last layer's output, without logits: (B, T) -> (B, T, C)."""
         positions = torch.arange(texts.shape[1], device=texts.device)
         entering = self.core.embed(texts, positions).entering
         return self.core.run_layers(entering, self.core.new_pass(entering, positions))[0]
 
     def next_token_logits(self, texts: Tensor) -> Tensor:
-        """Logits of the token behind each: (B, T) -> (B, T, V)."""
+        """Logits of the token after each position: (B, T) -> (B, T, V)."""
         assert self.core.unembedding is not None
         return self.states(texts) @ self.core.unembedding
 
     def masked_word_logits(self, seen: Tensor, asked: Tensor) -> Tensor:
-        """Logits of the tokens that are asked for: (B, T) and (B, T) -> (M, V)."""
+        """Logits at the positions to predict: (B, T) and (B, T) -> (M, V)."""
         assert self.head is not None
         assert isinstance(self.core.embedding, Tensor)
         logits = self.head(self.states(seen)[asked], self.core.embedding)

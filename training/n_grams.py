@@ -1,7 +1,7 @@
-"""Bigrams and trigrams as language models: what a trained model has to beat.
+"""Bigram and trigram language models, as baselines for the trained models.
 
-Interpolated Kneser-Ney smoothing: counts are lowered by a discount, and what is taken away goes to
-the shorter context, whose tokens count by how many contexts they were seen in.
+They use interpolated Kneser-Ney smoothing: each count is reduced by a discount, and the freed
+probability goes to the shorter context. There, a token counts once for each context it was seen in.
 Sources: Kneser and Ney 1995; Chen and Goodman 1999, section 3.
 Letters: N tokens of a text, V vocabulary.
 """
@@ -19,10 +19,10 @@ Probabilities = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class NGrams:
-    """The probabilities of a text's tokens from one, two or three of the texts that were counted.
+    """Unigram, bigram and trigram probabilities, from the counts in `ids`.
 
-    Raises: ValueError for a text of less than three tokens, ids outside the vocabulary, or a
-    discount that is not between 0 and 1.
+    Raises: ValueError for fewer than three ids, ids outside the vocabulary, or a discount that
+    isn't between 0 and 1.
     """
 
     ids: Ids  # (N)
@@ -30,7 +30,7 @@ class NGrams:
     discount: float = 0.75
 
     def __post_init__(self) -> None:
-        """Check what is counted."""
+        """Check the arguments."""
         if len(self.ids) < 3:
             raise ValueError(f"a text needs at least 3 tokens, got {len(self.ids)}")
         if not 0 <= int(self.ids.min()) <= int(self.ids.max()) < self.vocab_size:
@@ -58,7 +58,7 @@ class NGrams:
         """p(c | a, b) of each token from the third on: (N) -> (N - 2)."""
         triples = _codes(self.ids, 3, self.vocab_size)
         kinds, counts = np.unique(triples, return_counts=True)
-        # a pair counts once for every token that it was seen behind
+        # a pair counts once for each different token before it
         pairs, contexts = np.unique(kinds % self.vocab_size**2, return_counts=True)
         shorter = self._interpolated(
             _codes(ids[1:], 2, self.vocab_size), pairs, contexts, self._by_contexts(ids[2:])
@@ -66,7 +66,7 @@ class NGrams:
         return self._interpolated(_codes(ids, 3, self.vocab_size), kinds, counts, shorter)
 
     def _by_contexts(self, ids: Ids) -> Probabilities:
-        """p(c) by how many different tokens c was seen behind, a token more for each."""
+        """p(c) from the number of different tokens before c, plus one: (N) -> (N)."""
         kinds = np.unique(_codes(self.ids, 2, self.vocab_size))
         contexts = np.bincount(kinds % self.vocab_size, minlength=self.vocab_size) + 1.0
         shares: Probabilities = contexts / contexts.sum()
@@ -79,10 +79,13 @@ class NGrams:
         counts: NDArray[np.int64],
         shorter: Probabilities,
     ) -> Probabilities:
-        """Discounted counts of n-grams, and p of the shorter context with what was taken away."""
+        """Discounted n-gram probabilities plus the lower-order ones, weighted.
+
+        The weight is the probability mass freed by the discount.
+        """
         contexts, first = np.unique(kinds // self.vocab_size, return_index=True)
         totals = np.add.reduceat(counts, first)
-        followers = np.diff([*first, len(kinds)])  # how many kinds of token come behind a context
+        followers = np.diff([*first, len(kinds)])  # number of different tokens after each context
         of_kind = np.where(_found(kinds, asked), counts[_place(kinds, asked)], 0)
         context = asked // self.vocab_size
         known, place = _found(contexts, context), _place(contexts, context)
@@ -93,12 +96,12 @@ class NGrams:
 
 
 def perplexity(probabilities: Probabilities) -> float:
-    """Exp of the mean of -ln p."""
+    """The perplexity, exp(mean of -ln p)."""
     return float(np.exp(-np.log(probabilities).mean()))
 
 
 def _codes(ids: Ids, n: int, vocab_size: int) -> NDArray[np.int64]:
-    """One number for each n-gram of a text: (N) -> (N - n + 1)."""
+    """One integer for each n-gram of a text: (N) -> (N - n + 1)."""
     wide = ids.astype(np.int64)
     codes = np.zeros(len(ids) - n + 1, dtype=np.int64)
     for place in range(n):

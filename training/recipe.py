@@ -1,9 +1,8 @@
-"""How the two models are trained: sizes, steps and rates, the same wherever they can be.
+"""Training recipes of the two models: sizes, steps and learning rates.
 
-Both have the same layers, heads and width, the same tokens and the same books. What differs is
-what a token may look at (all earlier ones, or all), what it is asked (the next token, or a masked
-one), and what comes with each model's form: BERT norms behind each part and has a head for masked
-words.
+Both models have the same layers, heads, width, tokens and books. They differ in what a token can
+see (all earlier tokens, or all), in what they predict (the next token, or a masked one), and in
+their architecture: BERT has post-norm layers and a head for masked words.
 Sources: Radford et al. 2019 (GPT-2); Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
 """
 
@@ -21,11 +20,12 @@ Kind = Literal["gpt2", "bert"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """One training run. A step sees `tokens_per_step` tokens, in parts that fit the memory.
+    """Sizes, lengths and rates of one training run.
 
-    `lengths` says how many tokens a text has, and from which share of the steps on: short texts
-    cost less, and neighbours are easier to find in them. BERT's paper begins with them too.
-    Raises: ValueError for texts longer than the model's context, or parts that do not fit.
+    A step uses `tokens_per_step` tokens, processed in parts that fit in memory. `lengths` has the
+    number of tokens per text, and the share of the steps from which it applies. Short texts are
+    cheaper, and it's easier to find neighbors in them. BERT's paper also starts with them.
+    Raises: ValueError for texts longer than the model's context, or if the parts don't fit evenly.
     """
 
     model: TransformerConfig
@@ -38,7 +38,7 @@ class Recipe:
     warmup: int = 200
     weight_decay: float = 0.1
     dropout: float = 0.05
-    masked: float = 0.2  # the share of tokens that BERT is asked for
+    masked: float = 0.2  # share of tokens that BERT predicts
     bfloat16: bool = True
     seed: int = 0
 
@@ -46,7 +46,7 @@ class Recipe:
         """Check that the sizes fit together."""
         if self.tokens_per_step % self.tokens_per_part:
             raise ValueError(
-                f"{self.tokens_per_step} tokens a step are no whole number of parts of "
+                f"{self.tokens_per_step} tokens per step aren't a multiple of the part size "
                 f"{self.tokens_per_part}"
             )
         for _, length in self.lengths:
@@ -56,20 +56,20 @@ class Recipe:
                 )
             if self.tokens_per_part % length:
                 raise ValueError(
-                    f"{self.tokens_per_part} tokens are no whole number of texts of {length}"
+                    f"{self.tokens_per_part} tokens aren't a multiple of the text length {length}"
                 )
 
     @property
     def length(self) -> int:
-        """How many tokens the last texts have, and those that are measured."""
+        """Number of tokens per text at the end of training and in evaluation."""
         return self.lengths[-1][1]
 
     def length_at(self, step: int) -> int:
-        """How many tokens a text of this step has."""
+        """Number of tokens per text at this step."""
         return [length for share, length in self.lengths if share * self.steps <= step][-1]
 
     def rate_at(self, step: int) -> float:
-        """The learning rate: it rises in a line, then falls along half a cosine."""
+        """The learning rate: linear warmup, then cosine decay."""
         if step < self.warmup:
             return self.rate * (step + 1) / self.warmup
         share = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -77,7 +77,7 @@ class Recipe:
 
 
 def recipe(kind: Kind, steps: int | None = None) -> Recipe:
-    """The recipe of `gpt2-novels` or `bert-novels`; `steps` replaces its number of steps."""
+    """The recipe of `gpt2-novels` or `bert-novels`; `steps` overrides the step count."""
     if kind == "gpt2":
         model = gpt2_config(d_model=256, n_layers=6, n_heads=8, vocab_size=SIZE, context_length=512)
         return Recipe(model, steps or 4600, lengths=((0.0, 64), (0.1, 256), (0.8, 512)))
@@ -94,7 +94,7 @@ def recipe(kind: Kind, steps: int | None = None) -> Recipe:
 
 
 def small(recipe: Recipe, steps: int = 1000) -> Recipe:
-    """The same with two layers of four heads and short texts: it learns something in a minute."""
+    """A small recipe, two layers of four heads and short texts, to train in a minute."""
     model = replace(recipe.model, n_layers=2, n_heads=4, d_model=64, d_ff=256, context_length=64)
     return replace(
         recipe,

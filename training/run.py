@@ -1,7 +1,7 @@
-"""A training run in a folder: it goes on where it was stopped, and keeps what it saw on the way.
+"""A resumable training run, stored in a folder.
 
-The folder holds `curve.csv` (a line for every `CURVE_EVERY` steps), `checkpoint.pt` (to go on
-from) and `snapshots/<step>.safetensors` (weights of early and late steps, in float16).
+The folder has `curve.csv` (a line every `CURVE_EVERY` steps), `checkpoint.pt` (to resume from) and
+`snapshots/<step>.safetensors` (weights of early and late steps, in float16).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ COLUMNS = (
     *("step", "tokens", "rate", "train_loss", "held_out_loss"),
     *(f"loss_at_{place}" for place in PLACES),
 )
-AROUND = 20  # tokens on both sides, over which the loss at a place is a mean
+AROUND = 20  # tokens on each side of the position to average the loss over
 _HELD_OUT_SEED, _HELD_OUT_TEXTS = 10**6, 32
 
 
 class PretrainingRun:
     """The training of one model, step by step.
 
-    `n_tokens` is the number of tokens without the two special ones, `mask_id` that of the mask.
+    n_tokens: size of the vocabulary without the two special tokens. mask_id: id of the mask.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class PretrainingRun:
 
     @property
     def done(self) -> bool:
-        """Whether every step was taken."""
+        """Whether all steps are done."""
         return self.step >= self.recipe.steps
 
     def train(self, *, seconds: float | None = None) -> None:
-        """Take the steps that are left, or as many as fit into so many seconds."""
+        """Run the remaining steps, or as many as fit into this number of seconds."""
         started, first = time.monotonic(), self.step
         while not self.done and (seconds is None or time.monotonic() - started < seconds):
             if self.step in snapshot_steps(self.recipe.steps):
@@ -86,11 +86,11 @@ class PretrainingRun:
             self._save_snapshot()
 
     def take_step(self) -> float:
-        """Learn from one batch; its loss in nats a token that was asked for."""
+        """Train on one batch; returns its loss in nats per predicted token."""
         recipe, length = self.recipe, self.recipe.length_at(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.rate_at(self.step)
-        torch.manual_seed(recipe.seed + 1 + self.step)  # of dropout
+        torch.manual_seed(recipe.seed + 1 + self.step)  # for dropout
         extra = int(recipe.model.causal)  # the last token of a window is only predicted
         texts = windows(
             self.corpus.train,
@@ -112,7 +112,7 @@ class PretrainingRun:
         return total
 
     def loss(self, texts: Tensor, *, seed: int) -> Tensor:
-        """The loss of each token that is asked for, in nats: (B * T) or (M)."""
+        """The loss of each predicted token in nats: (B * T) or (M)."""
         with torch.autocast("cpu", torch.bfloat16, enabled=self.recipe.bfloat16):
             if self.recipe.model.causal:
                 states, answers = self.model.states(texts[:, :-1]).flatten(0, 1), texts[:, 1:]
@@ -124,14 +124,14 @@ class PretrainingRun:
         return nn.functional.cross_entropy(logits.float(), asked.answers, reduction="none")
 
     def unigram_entropy(self) -> float:
-        """The loss, in nats, of whoever knows only how frequent each token of the books is."""
+        """The loss, in nats, of a model that only knows the token frequencies."""
         counts = np.bincount(self.corpus.train)
         shares = counts[counts > 0] / counts.sum()
         return float(-(shares * np.log(shares)).sum())
 
     @torch.inference_mode()
     def held_out_losses(self) -> dict[str, float]:
-        """The loss on texts of held-out books, and for GPT-2 that of early and late tokens."""
+        """The loss on held-out books, and for GPT-2 the loss of early and late tokens."""
         self.model.eval()
         length = self.recipe.length
         extra = int(self.recipe.model.causal)
@@ -150,7 +150,7 @@ class PretrainingRun:
         return measured
 
     def _go_on(self) -> None:
-        """Take up the state of the last checkpoint; lines of the curve behind it go."""
+        """Resume from the last checkpoint, and drop later lines of the curve."""
         file = self.folder / "checkpoint.pt"
         lines = []
         if file.is_file():
@@ -183,7 +183,7 @@ class PretrainingRun:
         print(
             f"step {self.step:,} of {self.recipe.steps:,}: loss {last['train_loss']}, "
             f"held-out {last['held_out_loss'] or '-'}, "
-            f"{steps_a_second * self.recipe.tokens_per_step:,.0f} tokens a second, "
+            f"{steps_a_second * self.recipe.tokens_per_step:,.0f} tokens per second, "
             f"{left:.0f} minutes left",
             flush=True,
         )
@@ -197,7 +197,7 @@ class PretrainingRun:
         }
         unfinished = self.folder / "checkpoint.pt.new"
         torch.save(state, unfinished)
-        os.replace(unfinished, self.folder / "checkpoint.pt")  # a kill leaves the old or the new
+        os.replace(unfinished, self.folder / "checkpoint.pt")  # atomic
 
     def _save_snapshot(self) -> None:
         state = {
@@ -208,9 +208,9 @@ class PretrainingRun:
 
 
 def snapshot_steps(steps: int) -> tuple[int, ...]:
-    """Twelve steps at whose beginning weights are kept: 0, then further and further apart.
+    """The steps before which weights are saved: 0, then with growing distances.
 
-    The last of them is the end of the run.
+    There are up to twelve, and the last one is the end of the run.
     """
     first, count = min(50, steps), 11
     growth = (steps / first) ** (1 / (count - 1))

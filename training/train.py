@@ -1,7 +1,7 @@
-"""Train GPT-2 and BERT on novels: `python -m training.train gpt2` or `bert`.
+"""Train GPT-2 or BERT on novels: `python -m training.train gpt2` or `bert`.
 
-A run that was stopped goes on when the same command is given again. `--smoke` trains a small model
-for a minute and says whether it has learned more than how frequent each token is.
+The same command resumes a run that was stopped. `--smoke` trains a small model for a minute and
+reports whether it learned more than the frequency of each token.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ CORPUS = "100_english_novels.tar.xz"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Where the books and the runs are: what all programs that need both take."""
+    """Add the arguments for the corpus and the runs folder."""
     parser.add_argument(
         "--corpus",
         type=Path,
         default=os.environ.get("ATTENTION_LAB_CORPUS", CORPUS),
-        help="the archive of the books, read where the folder of all runs lacks them",
+        help="archive of the books, read if their ids aren't in the runs folder yet",
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of all runs")
 
 
 def the_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
-    """The cut vocabulary: that of the folder, or one made from the books to train on."""
+    """The reduced tokenizer from the folder, or a new one from the training books."""
     from tokenizers import Tokenizer
 
     from pretrained.tokenization.gpt2 import gpt2
@@ -54,26 +54,29 @@ def the_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
 
 
 def smoke(run: PretrainingRun, seconds: float) -> int:
-    """Train for so long; 0 if the last loss is below the entropy of single tokens, else 1."""
+    """Train for some seconds; return 0 if the loss gets below the unigram entropy.
+
+    Returns 1 otherwise.
+    """
     from training.run import read_curve
 
     run.train(seconds=seconds)
     loss = float(read_curve(run.folder)[-1]["train_loss"])
     entropy = run.unigram_entropy()
-    print(f"loss {loss:.3f}, entropy of single tokens {entropy:.3f} nats")
+    print(f"loss {loss:.3f}, unigram entropy {entropy:.3f} nats")
     return 0 if loss < entropy else 1
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Train one model; the exit status."""
+    """Train one model; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", nargs="?", choices=("gpt2", "bert"), default="gpt2")
     add_arguments(parser)
-    parser.add_argument("--threads", type=int, default=0, help="of the processor; 0: all")
-    parser.add_argument("--smoke", action="store_true", help="a small model, for one minute")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 uses all")
+    parser.add_argument("--smoke", action="store_true", help="train a small model for one minute")
     chosen = parser.parse_args(arguments)
     if not chosen.corpus.exists():
-        parser.error(f"{chosen.corpus} is not here; --corpus names the archive of the books")
+        parser.error(f"{chosen.corpus} doesn't exist; pass the archive of the books with --corpus")
 
     import torch
 

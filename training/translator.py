@@ -1,8 +1,8 @@
-"""Train the translator of dates and write its weights: `python -m training.translator`.
+"""Train the date translator and save it: `python -m training.translator`.
 
-The seeds are fixed and one thread computes, so that a run can be repeated.
-`python -m training.translator --measure` trains nothing and prints the accuracy of the stored
-weights on 2,000 texts whose dates training never saw.
+The seeds are fixed and it runs on one thread, so a run is reproducible.
+`python -m training.translator --measure` doesn't train, but prints the accuracy of the stored
+weights on 2,000 texts with dates that aren't in the training data.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ STEPS, BATCH, RATE = 1000, 128, 3e-3
 
 
 def train(steps: int = STEPS) -> Translator:
-    """A translator trained for `steps` batches.
+    """Train a translator for `steps` batches.
 
-    Raises: ValueError if `steps` is not positive.
+    Raises: ValueError if `steps` isn't positive.
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
@@ -46,16 +46,16 @@ def train(steps: int = STEPS) -> Translator:
 
 
 def accuracy(model: Translator, count: int, seed: int) -> float:
-    """The share of held-out texts whose whole answer is right, from 0 to 1."""
+    """The share of held-out texts that are translated without error, from 0 to 1."""
     texts, answers = zip(*pairs(count, seed, held_out=True), strict=True)
     written, _ = model.translate(batch(list(texts)))
     return (written == batch(list(answers))).all(dim=1).double().mean().item()
 
 
 def main() -> None:
-    """Train and store the weights, or measure those that are stored."""
+    """Train and store the weights, or measure the stored ones."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--measure", action="store_true", help="measure the stored weights only")
+    parser.add_argument("--measure", action="store_true", help="only measure the stored weights")
     parser.add_argument("--steps", type=int, default=STEPS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -64,7 +64,7 @@ def main() -> None:
 
         save_file(train(arguments.steps).state_dict(), WEIGHTS)
     model = trained_translator()
-    print(f"right answers on 2,000 held-out texts: {accuracy(model, 2000, 10**6):.4f}")
+    print(f"accuracy on 2,000 held-out texts: {accuracy(model, 2000, 10**6):.4f}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""GPT-2's byte pairs, cut to the tokens that the novels use most.
+"""GPT-2's byte pairs, reduced to the tokens that the novels use most.
 
-A whole vocabulary of 50,257 tokens would be three quarters of a small model's weights. What is
-left here are pieces of GPT-2's own: the 256 bytes, so that every text has tokens, and with every
-piece the pieces that it is merged from. A word all of whose pieces are left is cut as GPT-2 cuts
-it; another one is cut into smaller pieces. The numbers of the tokens are new.
+GPT-2's full vocabulary of 50,257 tokens would be three quarters of a small model's weights. This
+one has the 256 bytes, so that any text can be encoded, and the most frequent pieces together with
+the pieces they're merged from. If all pieces of a word are in it, the word is split as in GPT-2,
+otherwise into smaller pieces. Token ids are new.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ END, MASK = "<|endoftext|>", "[MASK]"
 
 
 def cut(merges: Iterable[tuple[str, str]], books: Iterable[str], size: int = SIZE) -> Tokenizer:
-    """The tokenizer with `size` tokens whose pieces are the most frequent in the books.
+    """A tokenizer with the `size` pieces that are most frequent in the books.
 
     merges: GPT-2's merge list, in its order and spelling.
-    Raises: ValueError if `size` leaves no room beside the bytes and the two special tokens.
+    Raises: ValueError if `size` is too small for the bytes and the two special tokens.
     """
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     if size < len(alphabet) + 2:
@@ -47,7 +47,7 @@ def cut(merges: Iterable[tuple[str, str]], books: Iterable[str], size: int = SIZ
 
 
 def _with_parents(piece: str, parents: dict[str, tuple[str, str]]) -> set[str]:
-    """The piece and all pieces that it is merged from, down to the bytes."""
+    """The piece and all pieces it's merged from, down to the bytes."""
     pieces, open_ = set(), [piece]
     while open_:
         current = open_.pop()
@@ -65,16 +65,16 @@ def _tokenizer(pieces: Iterable[str], merges: list[tuple[str, str]]) -> Tokenize
 
 
 def special_ids(tokenizer: Tokenizer) -> tuple[int, int]:
-    """The numbers of the end of a text and of the mask; tokens with smaller ones are pieces.
+    """The ids of the end-of-text token and the mask; smaller ids are pieces.
 
-    Raises: ValueError for a tokenizer without them.
+    Raises: ValueError if the tokenizer lacks one of them.
     """
     end, mask = tokenizer.token_to_id(END), tokenizer.token_to_id(MASK)
     if end is None or mask is None:
-        raise ValueError(f"the tokenizer has no {END} or no {MASK}")
+        raise ValueError(f"the tokenizer needs the tokens {END} and {MASK}")
     return end, mask
 
 
 def save(tokenizer: Tokenizer, file: Path) -> None:
-    """Write the tokenizer as a tokenizer.json, a line for each entry."""
+    """Write the tokenizer as a tokenizer.json file."""
     file.write_text(json.dumps(json.loads(tokenizer.to_str()), ensure_ascii=False), "utf-8")

@@ -1,1 +1,1 @@
-"""What a recorded pass tells: which words pass what on, and why a word is predicted."""
+"""Analyses of a recorded pass: what words pass on, and why a token is predicted."""

@@ -1,12 +1,12 @@
-"""Switch heads off, and measure what changes: ablation.
+"""Ablation: switch off attention heads and measure what changes.
 
-Two ways. "zero" takes away what a head writes: the same as zeros in its rows of W_O (Michel et al.
-2019, https://arxiv.org/abs/1905.10650). "uniform" leaves the head its values but not its choice:
-every key that the query may see gets the same weight, so that what the head writes stays an average
-of values as the layers behind it know them.
+There are two ways. "zero" removes the head's output, which equals zeroing its rows of W_O (Michel
+et al. 2019, https://arxiv.org/abs/1905.10650). "uniform" gives every visible key the same weight,
+so the head's output is still an average of values that later layers are used to, but the head no
+longer chooses.
 
-What is measured holds for one text. It is no importance in general, and effects of single heads do
-not add up: heads behind a missing one may do its work (McGrath et al. 2023,
+Results hold for one text. They don't measure importance in general, and the effects of single heads
+don't add up, because later heads may compensate for a missing one (McGrath et al. 2023,
 https://arxiv.org/abs/2307.15771).
 
 Dimension letters: B batch, T tokens, S keys, H query heads, D head size, C width, V vocabulary,
@@ -33,16 +33,16 @@ from attention_core.model.transformer import Transformer
 Kind = Literal["zero", "uniform"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-# Numbers in the weights (rows of a batch, H, T, S) of one batch of changed runs: 64 MB in float32.
-# Attention keeps about five tensors of that size at a time.
+# Largest number of attention weights (rows of a batch, H, T, S) in one batch, 64 MB in float32.
+# Attention needs about five tensors of that size at the same time.
 _MAX_WEIGHTS = 16 * 1024**2
 
 
 @dataclass(frozen=True)
 class HeadChange:
-    """One head of one layer, and what is done to it.
+    """One head of one layer, and how to change it.
 
-    Raises: ValueError for a negative number or an unknown kind.
+    Raises: ValueError for a negative index or an unknown kind.
     """
 
     layer: int
@@ -58,16 +58,15 @@ class HeadChange:
 
 
 def changed(record: AttentionRecord, rows: Sequence[Collection[HeadChange]]) -> AttentionRecord:
-    """A record with heads switched off: row b of the batch with the changes `rows[b]`.
+    """A copy of the record with heads switched off; `rows[b]` applies to batch row b.
 
-    `weights` and `context` of those heads are new: zeros, or the mean over the keys that the query
-    may see, and of their values. All else stays as it was computed. The layers of the changes are
-    not looked at.
-    Raises: ValueError for a head that the record does not have, or another number of rows.
+    Replaces `weights` and `context` of those heads: by zeros, or by the mean over the visible keys
+    and their values. Everything else stays the same. The `layer` of a change is ignored.
+    Raises: ValueError for a head that doesn't exist, or if `rows` doesn't match the batch size.
     """
     batch_size, n_heads = record.weights.shape[:2]
     if len(rows) != batch_size:
-        raise ValueError(f"there are changes for {len(rows)} rows, but {batch_size} in the batch")
+        raise ValueError(f"got changes for {len(rows)} rows, but the batch has {batch_size}")
     weights, context = record.weights.clone(), record.context.clone()
     group = n_heads // record.v.shape[1]  # query head h reads key/value head h // group
     for row, changes in enumerate(rows):
@@ -84,16 +83,16 @@ def changed(record: AttentionRecord, rows: Sequence[Collection[HeadChange]]) -> 
 
 
 def uniform_weights(masked_scores: Tensor) -> Tensor:
-    """The same weight for every key that is not masked: (..., T, S) -> (..., T, S).
+    """Equal weights for all visible keys: (..., T, S) -> (..., T, S).
 
-    A query that may see no key gets a row of zeros.
+    If a query can't see any key, its row is all zeros.
     """
     visible = (masked_scores > -math.inf).to(masked_scores.dtype)
     return visible / visible.sum(dim=-1, keepdim=True).clamp(min=1.0)
 
 
 def edit(rows: Sequence[Collection[HeadChange]]) -> Edit:
-    """A function for `Hooks(edit_heads=...)`: row b of a batch gets the changes `rows[b]`."""
+    """A function for `Hooks(edit_heads=...)` that applies `rows[b]` to batch row b."""
     layers = {change.layer for changes in rows for change in changes}
 
     def apply(layer: int, record: AttentionRecord) -> AttentionRecord:
@@ -108,11 +107,11 @@ def edit(rows: Sequence[Collection[HeadChange]]) -> Edit:
 
 
 def check_changes(config: TransformerConfig, changes: Collection[HeadChange]) -> None:
-    """Raise ValueError for a layer or a head that the model does not have."""
+    """Raise ValueError for a layer or head that the model doesn't have."""
     for change in changes:
         if change.layer >= config.n_layers or change.head >= config.n_heads:
             raise ValueError(
-                f"there is no head {change.head} in layer {change.layer} of a model with "
+                f"head {change.head} of layer {change.layer} doesn't exist in a model of "
                 f"{config.n_layers} layers of {config.n_heads} heads"
             )
 
@@ -120,10 +119,10 @@ def check_changes(config: TransformerConfig, changes: Collection[HeadChange]) ->
 def hidden_with(
     model: Transformer, token_ids: Tensor, rows: Sequence[Collection[HeadChange]]
 ) -> Tensor:
-    """One text with several sets of changes, as one batch: (T,) ids -> hidden (len(rows), T, C).
+    """Run one text with several sets of changes: (T,) ids -> hidden (len(rows), T, C).
 
-    The layers before the first change are run once, for all rows together.
-    Raises: ValueError for a head that the model does not have, or tokens that do not fit.
+    The sets run as one batch. Layers before the first change run only once.
+    Raises: ValueError if a head doesn't exist or the tokens don't fit the model.
     """
     for changes in rows:
         check_changes(model.config, changes)
@@ -139,11 +138,11 @@ Measure = Callable[[Tensor], Tensor]  # hidden (B, T, C) of changed runs -> (B, 
 def prediction_effects(
     logits_of: Callable[[Tensor], Tensor], hidden: Tensor, position: int
 ) -> Measure:
-    """Measures at one position: divergence (nats), change of the likeliest token's logit.
+    """Measure the divergence (nats) and the change of the top logit at one position.
 
     logits_of: (B, C) -> (B, V), the model's output matrix or its masked-word head. hidden: (T, C)
-    of the unchanged model, whose likeliest token at `position` is the one that is followed.
-    Raises: ValueError for a position that the text does not have.
+    of the unchanged model, whose most likely token at `position` is followed.
+    Raises: ValueError if the text doesn't have this position.
     """
     if not 0 <= position < len(hidden):
         raise ValueError(f"position must be 0 to {len(hidden) - 1}, got {position}")
@@ -159,7 +158,7 @@ def prediction_effects(
 
 
 def state_effects(hidden: Tensor) -> Measure:
-    """Measures over all tokens of a text: mean 1 - cosine, mean relative distance.
+    """Measure the mean 1 - cosine and mean relative distance over all tokens.
 
     hidden: (T, C) of the unchanged model.
     """
@@ -173,7 +172,7 @@ def state_effects(hidden: Tensor) -> Measure:
 
 @dataclass(frozen=True)
 class LayerEffects:
-    """The effects of some heads of one layer, each switched off alone: `values` (heads, M)."""
+    """Effects of the heads of one layer, one at a time: `values` (heads, M)."""
 
     layer: int
     first_head: int
@@ -188,14 +187,14 @@ def rank(
     *,
     before_layer: Callable[[int], None] | None = None,
 ) -> Iterator[LayerEffects]:
-    """The effect of every head of a model on one text (T,), layer by layer.
+    """Measure the effect of every head on one text (T,), layer by layer.
 
-    The heads of a layer run as one batch, each row with another head switched off, from the state
-    that the unchanged model has before that layer: the layers below are not run again. Layers
-    before the last cost more, since more of them follow: layer l runs L - l layers.
+    The heads of a layer run as one batch, with a different head switched off in each row. They
+    start from the unchanged state before that layer, so earlier layers don't run again. Early
+    layers cost more than late ones, because layer l needs the L - l layers from there to the end.
     Long texts are split into several batches. `before_layer` is called before each layer of each
-    batch runs; by raising it ends the work.
-    Raises: ValueError if the tokens do not fit the model, or for an unknown kind.
+    batch and can stop the work by raising an error.
+    Raises: ValueError if the tokens don't fit the model, or for an unknown kind.
     """
     config, n_tokens = model.config, len(token_ids)
     states = model(token_ids[None], record=True, last_only=True).hidden_states
@@ -211,14 +210,14 @@ def rank(
 
 
 def logits_from(model: Transformer) -> Callable[[Tensor], Tensor]:
-    """The model's output matrix as a function of normed states: (B, C) -> (B, V).
+    """The model's output matrix as a function of normalized states: (B, C) -> (B, V).
 
-    Raises: ValueError for a model without an output matrix; the function raises NotFiniteError for
-    logits that overflow.
+    Raises: ValueError if the model has no output matrix. The function raises NotFiniteError if
+    logits overflow.
     """
     matrix = model.unembedding
     if matrix is None:
-        raise ValueError("a model without an output matrix predicts no token")
+        raise ValueError("this model has no output matrix, so it can't predict a token")
 
     def logits_of(hidden: Tensor) -> Tensor:
         logits = hidden @ matrix

@@ -1,9 +1,9 @@
-"""What a number was computed from: the cells it reads, and the terms of its sum.
+"""Explain a number: which cells it's computed from, and the terms of its sum.
 
-An einsum equation declares both. "hqd,hkd->hqk" is a score: it has the indices h, q and k and reads
-row (h, q) of the queries and row (h, k) of the keys, because an input's letter that the output
-lacks (d) is summed over. Letters in parentheses share an axis, as in einops: "tc,(hd)c->htd" reads
-row h·D + d of a matrix that stores its heads below each other.
+An einsum equation describes both. For example, the scores are "hqd,hkd->hqk". A score with indices
+h, q and k reads row (h, q) of the queries and row (h, k) of the keys, and it sums over d, which
+isn't in the output. As in einops, letters in parentheses share an axis: "tc,(hd)c->htd" reads row
+h·D + d of a matrix whose heads are stacked.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-# product: the sum of the products, and a bias if there is one.
+# product: the sum of the products, plus an optional bias.
 # rotated, "t(pd),rptd->t(rd)": a product with a rotary rotation; p and r are halves of a head.
 # scaled, dropout: the input times a factor. masked: the input, or minus infinity.
-# softmax, "qk,ql->qk": e to the power of the first input, over the sum of the second's powers.
+# softmax, "qk,ql->qk": exp of the first input over the sum of exp over the row of the second.
 Kind = Literal["product", "rotated", "scaled", "masked", "softmax", "dropout"]
 
 
 @dataclass(frozen=True)
 class Computation:
-    """How every number of one tensor was computed.
+    """How every element of a tensor is computed.
 
-    equation: the einsum equation. sources: the names of its inputs. sizes: of letters that the
-    shapes of the inputs leave open. bias: what was added, a number for each index of the last axis.
-    factor: what every number was multiplied by.
+    equation: the einsum equation. sources: the names of its inputs. sizes: sizes of letters that
+    can't be derived from the inputs' shapes. bias: added at the end, one value per index of the
+    last axis.
+    factor: multiplies every element.
     """
 
     kind: Kind
@@ -43,11 +44,12 @@ class Computation:
 
 @dataclass(frozen=True)
 class Terms:
-    """The operands of some numbers of a tensor, for checking them by hand.
+    """The operands of some elements of a tensor, for checking them by hand.
 
-    operands: (..., n, 2), the first n pairs that are multiplied; for a softmax the exponent of the
-    number itself, then those of its row (each the product of a pair). n_terms: how many there are
-    in all. sizes: of every letter. added: (...), what is added at the end (a bias), or None.
+    operands: (..., n, 2), the first n pairs of factors. For a softmax, the exponent of the element,
+    then those of its row (each the product of a pair).
+    n_terms: the full number of terms. sizes: the size of every letter. added: (...), a bias that is
+    added at the end, or None.
     """
 
     operands: Tensor
@@ -59,14 +61,14 @@ class Terms:
 def terms(
     how: Computation, sources: Mapping[str, Tensor], picked: Sequence[Sequence[int]], most: int
 ) -> Terms:
-    """At most `most` terms of each number in a window of a tensor.
+    """The first terms, at most `most`, of every element in a window of a tensor.
 
-    sources: the tensors that it reads by their names, on any device; the terms are on the CPU.
+    sources: the input tensors by name, on any device; the result is on the CPU.
     picked: the indices of the window along each axis of the tensor.
-    Raises: ValueError for a number of terms below 1.
+    Raises: ValueError if `most` is below 1.
     """
     if most < 1:
-        raise ValueError(f"at least one term is needed, got {most}")
+        raise ValueError(f"most must be at least 1, got {most}")
     *inputs, output = (_axes(part) for part in re.split(",|->", how.equation))
     tensors = [sources[name].detach() for name in how.sources]
     sizes = _letter_sizes(how, inputs, tensors)
@@ -78,13 +80,13 @@ def terms(
     summed = [each for each in dict.fromkeys(how.equation) if each.isalpha() and each not in known]
     n_terms = math.prod(shape(summed))
 
-    # the index of every letter for each term of each number: (*window, n)
+    # index of every letter, for each term of each element: (*window, n)
     index: dict[str, Tensor] = {}
     along = [*picked, range(min(n_terms, most))]
     grid = torch.meshgrid(*map(torch.tensor, along), indexing="ij")
     for letters, indices in zip([*output, summed], grid, strict=True):
         index |= zip(letters, torch.unravel_index(indices, shape(letters)), strict=True)
-    if how.kind == "rotated":  # the number itself comes first, then its partner
+    if how.kind == "rotated":  # the element itself comes first, then its partner
         index["p"] = (index["r"] + index["p"]) % 2
 
     factors = []
@@ -109,7 +111,7 @@ def _axes(text: str) -> list[str]:
 def _letter_sizes(
     how: Computation, inputs: Sequence[Sequence[str]], tensors: Sequence[Tensor]
 ) -> dict[str, int]:
-    """The size of every letter; of those that share an axis, at most one may be unknown."""
+    """The size of every letter; at most one letter per shared axis may be unknown."""
     sizes = dict(how.sizes)
     axes = [
         axis

@@ -1,8 +1,9 @@
-"""What a head adds to the output, key by key: contributions beside weights.
+"""Contributions of each key to a head's output, compared with attention weights.
 
-A weight says how much of a value vector is taken; what reaches the residual stream also depends on
-the length of that vector behind the output projection. A head may give nearly all its weight to a
-token whose value writes nearly nothing (Kobayashi et al. 2020, https://arxiv.org/abs/2004.10102).
+A weight determines what share of a value vector is used, but the effect on the residual stream also
+depends on the length of that vector after the output projection. A head may give nearly all its
+weight to a token whose value contributes almost nothing (Kobayashi et al. 2020,
+https://arxiv.org/abs/2004.10102).
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from torch import Tensor
 
 
 def value_norms(v: Tensor, out_weight: Tensor) -> Tensor:
-    """Lengths ||v_j W_O|| of what each head would write for a key that got all its attention.
+    """Length ||v_j W_O|| of a head's output if key j got all the attention.
 
-    Shapes: v (B, H_kv, S, D), out_weight (H*D, C), rows in the order of the heads -> (B, H, S).
-    The bias of the output projection belongs to no head and no key; it is left out.
-    Raises: ValueError when the rows of `out_weight` are not a multiple of H_kv * D.
+    Shapes: v (B, H_kv, S, D), out_weight (H*D, C), rows ordered by head -> (B, H, S).
+    The bias of the output projection is left out, because it doesn't belong to any head or key.
+    Raises: ValueError if the number of rows of `out_weight` isn't a multiple of H_kv * D.
     """
     batch_size, n_kv_heads, n_keys, head_size = v.shape
     n_rows, width = out_weight.shape
@@ -32,8 +33,8 @@ def value_norms(v: Tensor, out_weight: Tensor) -> Tensor:
 
 
 def contributions(weights: Tensor, norms: Tensor) -> Tensor:
-    """||alpha_ij v_j W_O|| of every pair: weights (..., T, S) and norms (..., S) -> (..., T, S).
+    """||alpha_ij v_j W_O|| of each pair: (..., T, S), (..., S) -> (..., T, S).
 
-    A weight is never negative, so the length of the weighted vector is the weighted length.
+    Weights are never negative, so scaling a vector by its weight scales the length as well.
     """
     return weights * norms[..., None, :]

@@ -1,4 +1,4 @@
-"""How far a prediction, or a token's vector, is from another: what experiments report.
+"""Distances between predictions or vectors, for comparing two runs.
 
 Dimension letters: T tokens, C width, V vocabulary.
 """
@@ -10,26 +10,26 @@ from torch import Tensor
 
 
 def ratio(part: Tensor, whole: Tensor, *, of_zeros: float = 0.0) -> Tensor:
-    """`part / whole`, and `of_zeros` where both are 0: weights that are all zero give such."""
+    """`part / whole`, or `of_zeros` if both are 0, as with weights that are all zero."""
     both_zero = (part == 0) & (whole == 0)
     return torch.where(both_zero, torch.full_like(part, of_zeros), part / whole)
 
 
 def divergence(before: Tensor, after: Tensor) -> Tensor:
-    """Kullback-Leibler divergence in nats of predictions: logits (V,) and (..., V) -> (...).
+    """Kullback-Leibler divergence in nats: logits (V,) and (..., V) -> (...).
 
-    sum_v p_v (log p_v - log q_v) with p before and q after: 0 where nothing changed. In float64,
-    since the differences of small effects are lost in float32.
+    sum_v p_v (log p_v - log q_v) with p before and q after; 0 if nothing changed. Computed in
+    float64, because float32 would lose small differences.
     """
     log_p, log_q = before.double().log_softmax(dim=-1), after.double().log_softmax(dim=-1)
     return (log_p.exp() * (log_p - log_q)).sum(dim=-1).clamp(min=0.0)
 
 
 def cosine_distance(before: Tensor, after: Tensor) -> Tensor:
-    """1 - cosine of each token's vector with its changed one: (T, C), (..., T, C) -> (..., T).
+    """1 - cosine of each token's two vectors: (T, C) and (..., T, C) -> (..., T).
 
-    From 0 (same direction) to 2 (opposite). A vector of zeros has no direction: 0 if it stays one,
-    otherwise 1.
+    Ranges from 0 (same direction) to 2 (opposite). A zero vector has no direction: the distance is
+    0 if both are zero, otherwise 1.
     """
     cosine = torch.cosine_similarity(before.double(), after.double(), dim=-1)
     unchanged = (before == after).all(dim=-1)

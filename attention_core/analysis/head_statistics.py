@@ -1,15 +1,14 @@
-"""What a head does on a text, in a few numbers each: how broadly, how far, and at what it looks.
+"""Statistics of attention heads on a text, such as entropy and distance.
 
-Every statistic is a mean over queries. A query that sees one key alone (the first one of a decoder)
-has nothing to choose: it gives weight 1 to itself in every head, so all statistics leave it out.
-Where no query is left a statistic is NaN, and so it is where the text lacks what it asks for.
+Every statistic is a mean over queries. A query that sees only one key (the first one in a decoder)
+gives it a weight of 1 in every head, so these queries are left out. A statistic is NaN if no query
+remains or the text lacks what it measures.
 
-`STATISTICS` lists them with their definitions. The last two need a text that repeats: they are
-measured once a model, on random tokens said twice (Olsson et al. 2022, "In-context Learning and
-Induction Heads", https://arxiv.org/abs/2209.11895). Previous-token and duplicate-token heads are
-named as in Wang et al. 2022 (https://arxiv.org/abs/2211.00593); entropy and distance of BERT's
-heads, and their rest on [CLS] and [SEP], are measured in Clark et al. 2019
-(https://arxiv.org/abs/1906.04341).
+`STATISTICS` defines them all. The last two need repeated text, so they're measured once per model
+on repeated random tokens (Olsson et al. 2022, "In-context Learning and Induction Heads",
+https://arxiv.org/abs/2209.11895). Previous-token and duplicate-token heads are named as in Wang et
+al. 2022 (https://arxiv.org/abs/2211.00593). Clark et al. 2019 (https://arxiv.org/abs/1906.04341)
+measure the entropy and distance of BERT's heads and their attention to [CLS] and [SEP].
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from attention_core.seeding import seeded
 
 @dataclass(frozen=True)
 class TextWeights:
-    """The weights of some heads on one text, and what the statistics need to know of the text.
+    """Attention weights on one text, and what the statistics need to know about it.
 
-    weights (..., T, T): rows sum to 1, masked places are 0. ids (T) of whole numbers. special (T)
-    of bool: tokens that are no text, such as [CLS]. causal: whether row i sees keys 0 .. i only.
-    All on one device.
-    Raises: ValueError when the shapes do not fit each other.
+    weights: (..., T, T), rows sum to 1, hidden keys are 0. ids: (T) of whole numbers. special: (T)
+    of bool, true for tokens that aren't text, such as [CLS]. causal: whether row i sees only keys 0
+    to i. All on the same device.
+    Raises: ValueError if the shapes don't match.
     """
 
     weights: Tensor
@@ -51,18 +50,18 @@ class TextWeights:
 
     @cached_property
     def positions(self) -> Tensor:
-        """0 .. T - 1, on the device of the weights: (T)."""
+        """0 to T - 1, on the device of the weights: (T)."""
         return torch.arange(len(self.ids), device=self.weights.device)
 
     @cached_property
     def n_visible(self) -> Tensor:
-        """How many keys each query sees: (T)."""
+        """Number of keys that each query sees: (T)."""
         n = len(self.ids)
         return self.positions + 1 if self.causal else torch.full_like(self.positions, n)
 
     @cached_property
     def choosing(self) -> Tensor:
-        """Queries that see two keys or more: (T) of bool."""
+        """Queries that see at least two keys: (T) of bool."""
         return self.n_visible > 1
 
 
@@ -72,8 +71,8 @@ def entropy(text: TextWeights) -> Tensor:
 
 
 def evenness(text: TextWeights) -> Tensor:
-    """Mean of each row's entropy over the largest it can have, log2 of the keys it sees: (...)."""
-    most = text.n_visible.float().log2().clamp(min=1)  # rows of one key are left out anyway
+    """Mean ratio of each row's entropy to log2 of its number of visible keys: (...)."""
+    most = text.n_visible.float().log2().clamp(min=1)  # rows with one key are left out below
     return _mean_over(text.choosing, _row_entropies(text.weights) / most)
 
 
@@ -83,12 +82,12 @@ def mean_distance(text: TextWeights) -> Tensor:
 
 
 def on_first(text: TextWeights) -> Tensor:
-    """Mean weight on the first token of the text as the model sees it ([CLS] in BERT): (...)."""
+    """Mean weight on the first token, which is [CLS] in BERT: (...)."""
     return _weighted(text, text.choosing, text.positions == 0)
 
 
 def on_special(text: TextWeights) -> Tensor:
-    """Mean weight on all special tokens together; NaN for a text without any: (...)."""
+    """Mean weight on all special tokens together; NaN if there are none: (...)."""
     queries = text.choosing & text.special.any()
     return _weighted(text, queries, text.special)
 
@@ -99,21 +98,21 @@ def on_itself(text: TextWeights) -> Tensor:
 
 
 def on_previous(text: TextWeights) -> Tensor:
-    """Mean of w[i, i-1] over all queries but the first: (...)."""
+    """Mean of w[i, i-1] over all queries except the first: (...)."""
     return _weighted(text, text.positions > 0, text.positions[:, None] - 1 == text.positions)
 
 
 def on_next(text: TextWeights) -> Tensor:
-    """Mean of w[i, i+1] over all queries but the last; NaN where they may not look ahead: (...)."""
+    """Mean of w[i, i+1] over all queries except the last; NaN if causal: (...)."""
     queries = text.positions < (0 if text.causal else len(text.ids) - 1)
     return _weighted(text, queries, text.positions[:, None] + 1 == text.positions)
 
 
 def on_same_token(text: TextWeights) -> Tensor:
-    """Mean weight on all other visible places of the query's own token id: (...).
+    """Mean weight on other visible positions with the same token: (...).
 
-    Over the queries that have such a place; special tokens are neither query nor key here. NaN
-    where no token comes twice.
+    Only queries with such a position count, and special tokens are left out. NaN if no token occurs
+    twice.
     """
     ordinary = ~text.special
     same = (text.ids[:, None] == text.ids) & ordinary[:, None] & ordinary
@@ -124,19 +123,19 @@ def on_same_token(text: TextWeights) -> Tensor:
 
 
 def induction_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
-    """Mean of w[i, i-n+1] over the second copy of n tokens said twice: (..., T, T) -> (...).
+    """Mean of w[i, i-n+1] over the second copy of n tokens: (..., T, T) -> (...).
 
-    That key is the token that followed the query's token the first time: what an induction head
-    looks up to predict what comes next. The first copy begins at position `start`.
-    Raises: ValueError if two copies of at least 2 tokens do not fit the weights.
+    That key is the token that followed the query's token in the first copy. An induction head
+    attends to it to predict the next token. The first copy starts at position `start`.
+    Raises: ValueError if the weights are too small for two copies of at least 2 tokens.
     """
     return _earlier(weights, n, start, 1)
 
 
 def duplicate_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
-    """Mean of w[i, i-n] over the second copy: the weight on the same token in the first copy.
+    """Mean of w[i, i-n] over the second copy, the weight on the same token earlier.
 
-    Shapes and errors as of `induction_score`.
+    Shapes and errors as in `induction_score`.
     """
     return _earlier(weights, n, start, 0)
 
@@ -145,9 +144,9 @@ def duplicate_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
 class Statistic:
     """One column of the table of heads.
 
-    `definition` is one sentence with the formula in words. `low` and `high` bound the values
-    (None: no bound that holds for every text); `unit` is empty for shares. `measure` computes it
-    from the attention on a text, and is None for those measured on a repeated sequence.
+    `definition` is a sentence with the formula in words. `low` and `high` are bounds (None if there
+    isn't one for every text); `unit` is empty for shares. `measure` computes the statistic from a
+    text, and is None for statistics of a repeated sequence.
     """
 
     name: str
@@ -163,8 +162,8 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "entropy",
         "Entropy",
-        "How broadly a head looks: minus the sum of w log2 w over the keys, mean over queries; "
-        "0 bits is one key alone, log2 of the number of keys is all alike.",
+        "How broadly a head attends: minus the sum of w log2 w over the keys, mean over queries. "
+        "0 bits means a single key, log2 of the number of keys means equal weights.",
         entropy,
         unit="bits",
         high=None,
@@ -172,14 +171,14 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "evenness",
         "Evenness",
-        "Entropy of a row divided by the largest possible, log2 of the keys that the query sees; "
-        "mean over queries. 1 is uniform attention.",
+        "Entropy of a row divided by its maximum, log2 of the number of visible keys; "
+        "mean over queries. 1 means uniform attention.",
         evenness,
     ),
     Statistic(
         "distance",
         "Mean distance",
-        "How far a head looks: the sum over keys of weight times |query position - key position|, "
+        "How far a head attends: sum over keys of weight times |query position - key position|, "
         "mean over queries.",
         mean_distance,
         unit="tokens",
@@ -188,15 +187,15 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "first",
         "On the first token",
-        "Weight on position 0, mean over queries: [CLS] in an encoder, in a decoder the first "
-        "piece of text.",
+        "Weight on position 0, mean over queries. It's [CLS] in an encoder and the first token of "
+        "the text in a decoder.",
         on_first,
     ),
     Statistic(
         "special",
         "On special tokens",
-        "Weight on all special tokens together ([CLS], [SEP]), mean over queries; none where the "
-        "text has no such token.",
+        "Weight on all special tokens together ([CLS], [SEP]), mean over queries; empty if the "
+        "text has no special tokens.",
         on_special,
     ),
     Statistic(
@@ -208,34 +207,34 @@ STATISTICS: tuple[Statistic, ...] = (
     Statistic(
         "previous",
         "Previous token",
-        "Weight on the position just before the query, mean over all queries but the first.",
+        "Weight on the position just before the query, mean over all queries except the first.",
         on_previous,
     ),
     Statistic(
         "next",
         "Next token",
-        "Weight on the position just after the query, mean over all queries but the last; none "
-        "in a decoder, which may not look ahead.",
+        "Weight on the position just after the query, mean over all queries except the last; empty "
+        "in a decoder, which can't look ahead.",
         on_next,
     ),
     Statistic(
         "same",
         "Same word",
-        "Weight on other positions that hold the same token, mean over the queries that have one; "
-        "none where no token comes twice.",
+        "Weight on other positions with the same token, mean over the queries that have one; "
+        "empty if no token occurs twice.",
         on_same_token,
     ),
     Statistic(
         "induction",
         "Induction",
-        "On random tokens said twice, not on your text: weight on the token that followed the "
+        "On repeated random tokens, not on your text: weight on the token that followed the "
         "query's token the first time, mean over the second copy.",
         None,
     ),
     Statistic(
         "duplicate",
         "Duplicate token",
-        "On random tokens said twice, not on your text: weight on the same token in the first "
+        "On repeated random tokens, not on your text: weight on the same token in the first "
         "copy, mean over the second copy.",
         None,
     ),
@@ -243,7 +242,7 @@ STATISTICS: tuple[Statistic, ...] = (
 
 
 def repeated_sequence(n: int, vocabulary: Sequence[int], *, seed: int) -> Tensor:
-    """Some n different tokens of a vocabulary in random order, said twice: (2n) of int64.
+    """A random sequence of n different tokens, repeated once: (2n) of int64.
 
     Raises: ValueError if n is below 2 or the vocabulary has fewer than n different tokens.
     """
@@ -259,7 +258,7 @@ def repeated_sequence(n: int, vocabulary: Sequence[int], *, seed: int) -> Tensor
 
 @dataclass(frozen=True)
 class RepeatedScores:
-    """What the heads of a model do on a repeated sequence: each (n_layers, n_heads)."""
+    """Scores of all heads on a repeated sequence: each (n_layers, n_heads)."""
 
     induction: Tensor
     duplicate: Tensor
@@ -272,15 +271,15 @@ def repeated_scores(
     before: Sequence[int] = (),
     after: Sequence[int] = (),
 ) -> RepeatedScores:
-    """Induction and duplicate-token scores of every head on a `repeated_sequence` (2n).
+    """Induction and duplicate-token scores of all heads on a `repeated_sequence` (2n).
 
-    `before` and `after` are put around it: [CLS] and [SEP] where a model expects them. One forward
-    pass; the weights of all layers are in memory at once, n_layers x n_heads x T^2 numbers.
-    Raises: ValueError if the ids are not one sequence said twice, or exceed the model's context.
+    `before` and `after` are added around it, for models that expect [CLS] and [SEP]. Runs one
+    forward pass and keeps the weights of all layers in memory, n_layers x n_heads x T^2 numbers.
+    Raises: ValueError if `ids` isn't a repeated sequence or exceeds the model's context.
     """
     n = len(ids) // 2
     if ids.dim() != 1 or len(ids) != 2 * n or not torch.equal(ids[:n], ids[n:]):
-        raise ValueError(f"ids of shape {tuple(ids.shape)} are not one sequence said twice")
+        raise ValueError(f"ids of shape {tuple(ids.shape)} aren't a sequence that is repeated once")
     first, last = (torch.tensor(extra, dtype=torch.long) for extra in (list(before), list(after)))
     device = next(model.parameters()).device
     whole = torch.cat([first, ids.cpu(), last])[None].to(device)
@@ -294,19 +293,19 @@ def repeated_scores(
 
 
 def _row_entropies(weights: Tensor) -> Tensor:
-    """Entropy of each row in bits, 0 log 0 taken as 0: (..., T, S) -> (..., T)."""
+    """Entropy of each row in bits, with 0 log 0 = 0: (..., T, S) -> (..., T)."""
     return -torch.xlogy(weights, weights).sum(-1) / math.log(2)
 
 
 def _mean_over(queries: Tensor, rows: Tensor) -> Tensor:
-    """The mean of a number per query over some of them, NaN for none: (..., T), (T) -> (...)."""
+    """Mean over the selected queries, NaN if there are none: (..., T), (T) -> (...)."""
     return rows[..., queries].mean(-1)
 
 
 def _weighted(text: TextWeights, queries: Tensor, values: Tensor) -> Tensor:
-    """Mean over some queries of sum_j w_ij values_ij; NaN for no query.
+    """Mean over some queries of sum_j w_ij values_ij; NaN if there are none.
 
-    Shapes: queries (T) of bool, values (T, T) or, the same for every query, (T) -> (...).
+    Shapes: queries (T) of bool; values (T, T), or (T) if they're the same for every query -> (...).
     """
     n_queries = queries.sum()
     coefficients = (values * queries[:, None]).to(text.weights) / n_queries

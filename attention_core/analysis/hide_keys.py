@@ -1,7 +1,7 @@
-"""Hide keys of a finished attention matrix, to see what is left without them.
+"""Hide keys of an existing attention matrix, to see what remains without them.
 
-Only the picture changes, not the model: it computed its output with all its weights. To switch
-something off in the model itself is an ablation, which is another question.
+This changes the matrix only, not the model's output, which used all weights. To switch something
+off in the model, use an ablation.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from torch import Tensor
 
 
 def hide_keys(weights: Tensor, hidden: Tensor, *, renormalise: bool) -> Tensor:
-    """The weights with some keys' columns set to 0: (..., T, S) and hidden (S) of bool.
+    """Set the weights of some keys to 0: (..., T, S) and hidden (S), bool.
 
-    With `renormalise`, what is left of a row is divided by its sum, so that the row sums to 1
-    again: the shares among the keys still shown. A row whose whole weight was hidden stays 0.
+    With `renormalise`, each row is divided by its new sum, so that it sums to 1 again. A row in
+    which everything is hidden stays 0.
     Raises: ValueError unless `hidden` has one flag per key.
     """
     if hidden.shape != weights.shape[-1:] or hidden.dtype != torch.bool:
@@ -26,16 +26,16 @@ def hide_keys(weights: Tensor, hidden: Tensor, *, renormalise: bool) -> Tensor:
     if not renormalise:
         return left
     total = left.sum(-1, keepdim=True)
-    # dividing a row of zeros by 1 keeps it zeros, without a NaN on the way
+    # dividing a zero row by 1 avoids NaN
     return left / total.where(total > 0, 1)
 
 
 def below(weights: Tensor, threshold: float) -> Tensor:
-    """Which weights are smaller than a threshold: (..., T, S) -> the same shape, bool.
+    """Whether each weight is below a threshold: (..., T, S) -> same shape, bool.
 
-    A weight equal to the threshold is not below it; at 0 none is.
-    Raises: ValueError for a threshold outside 0 .. 1.
+    Weights equal to the threshold aren't below it, so a threshold of 0 hides nothing.
+    Raises: ValueError for a threshold outside 0 to 1.
     """
     if not 0 <= threshold <= 1:
-        raise ValueError(f"a threshold for weights lies between 0 and 1, got {threshold}")
+        raise ValueError(f"the threshold must be between 0 and 1, got {threshold}")
     return weights < threshold

@@ -1,11 +1,11 @@
-"""Information flow routes: what one token passes to another matters, layer by layer.
+"""Information flow routes: which connections between tokens matter in each layer.
 
-In a layer, token i holds y_i = x_i + attention output. Its sources are its own residual stream x_i
-and, from every token j it looks at, z_ij = sum over heads h of weight_h(i, j) * v_j W_O,h. The
-importance of a source s is how much closer it brings the sum to what it becomes,
-max(0, |y|_1 - |y - s|_1), divided by that of all sources together. The feed-forward network is
-measured the same way against what it is added to. Layers that norm their sums (BERT) are measured
-before the norm.
+Attention updates token i to y_i = x_i + attention output. The sources of y_i are its own residual
+stream x_i and, for every token j it attends to, z_ij = sum over heads h of
+weight_h(i, j) * v_j W_O,h. The importance of a source s is how much closer it brings the sum to its
+final value, max(0, |y|_1 - |y - s|_1), divided by the importance of all sources together. The
+feed-forward network is measured the same way against the stream it's added to. In post-norm layers
+(BERT), sums are measured before the norm.
 
 Source: Ferrando and Voita 2024, https://arxiv.org/abs/2403.00824, section 2.
 Dimension letters: L layers, H query heads, T tokens, S = T keys, C width, E edges.
@@ -23,17 +23,18 @@ from attention_core.analysis.passed_on import Heads, projected_values
 from attention_core.model.block import LayerRecord
 from attention_core.model.transformer import Transformer
 
-_QUERIES_AT_ONCE = 8  # their vectors z_ij, (S, 8, C), stay in the processor's cache
+_QUERIES_AT_ONCE = 8  # their vectors z_ij, (S, 8, C), fit in the CPU cache
 _EDGES_AT_ONCE = 128
 
 
 @dataclass(frozen=True)
 class InformationFlow:
-    """How important every source is, float32 on the CPU.
+    """The importance of every source, float32 on the CPU.
 
-    edges: (L, T, T), layer, query i and key j. residual: (L, T), the token's own stream. Over all
-    keys, `edges + residual` sums to 1, or to 0 where no source has any importance. mlp: (L, T), the
-    feed-forward network's share; the rest, 1 - mlp, is the stream's that it is added to.
+    edges: (L, T, T) by layer, query i and key j.
+    residual: (L, T), the token's own stream. `edges` summed over keys plus `residual` is 1, or 0 if
+    no source matters.
+    mlp: (L, T), the share of the feed-forward network; the stream it's added to has 1 - mlp.
     """
 
     edges: Tensor
@@ -44,11 +45,11 @@ class InformationFlow:
 def information_flow(
     model: Transformer, layers: Sequence[LayerRecord], off: Heads = ()
 ) -> InformationFlow:
-    """Measure every edge of one recorded text.
+    """Compute the importance of every edge for one recorded text.
 
-    layers: of a pass with `record=True` over a batch of one text. off: heads whose contexts were
+    layers: from a pass with `record=True` and a batch of one text. off: heads whose contexts were
     replaced by zeros.
-    Raises: ValueError for a batch of several texts, and for more or fewer records than layers.
+    Raises: ValueError for a batch of several texts, or if the number of records is wrong.
     """
     if len(layers) != model.config.n_layers:
         raise ValueError(f"{len(layers)} records for a model of {model.config.n_layers} layers")
@@ -64,13 +65,13 @@ def information_flow(
 
 
 def _attention_shares(record: LayerRecord, values: Tensor) -> tuple[Tensor, Tensor]:
-    """The importance of every key (T, S) and of the own stream (T), of each token."""
+    """Importance of every key (T, S) and of the token's own stream (T)."""
     weights = record.attention.weights[0].float().permute(2, 1, 0)  # (H, T, S) -> (S, T, H)
     y, x = record.attention_sum[0].float(), record.input[0].float()  # (T, C)
     edges = y.new_zeros(len(y), len(values))
     for first in range(0, len(y), _QUERIES_AT_ONCE):
         rows = slice(first, first + _QUERIES_AT_ONCE)
-        seen = weights[:, rows].any(dim=-1).any(dim=-1).nonzero()[:, 0]  # keys that anybody sees
+        seen = weights[:, rows].any(dim=-1).any(dim=-1).nonzero()[:, 0]  # keys that any query sees
         z = weights[seen, rows] @ values[seen]  # (S, q, H) @ (S, H, C) -> (S, q, C)
         edges[rows, seen] = importance(z, y[rows]).t()
     residual = importance(x, y)
@@ -79,7 +80,7 @@ def _attention_shares(record: LayerRecord, values: Tensor) -> tuple[Tensor, Tens
 
 
 def _mlp_shares(record: LayerRecord, pre_norm: bool) -> Tensor:
-    """The share of the feed-forward network in what each token holds behind it, (T)."""
+    """The feed-forward network's share of each token's vector after it, (T)."""
     stream = record.attention_sum if pre_norm else record.mlp_reads
     total = record.mlp_sum[0].float()
     network = importance(record.mlp_output[0].float(), total)
@@ -87,13 +88,13 @@ def _mlp_shares(record: LayerRecord, pre_norm: bool) -> Tensor:
 
 
 def importance(source: Tensor, total: Tensor) -> Tensor:
-    """max(0, |total|_1 - |total - source|_1) over the last dimension: (..., C) -> (...)."""
+    """max(0, |total|_1 - |total - source|_1) over the last axis: (..., C) -> (...)."""
     left = torch.linalg.vector_norm(total - source, ord=1, dim=-1)
     return (torch.linalg.vector_norm(total, ord=1, dim=-1) - left).clamp(min=0)
 
 
 def _share(part: Tensor, total: Tensor) -> Tensor:
-    """Part / total, 0 where the total is 0."""
+    """`part / total`, or 0 if the total is 0."""
     return torch.where(total > 0, part / total, 0.0)
 
 
@@ -105,10 +106,10 @@ def edge_heads(
     keys: Tensor,
     off: Heads = (),
 ) -> Tensor:
-    """Which heads carry the edges from `keys` to `queries` (E) of a layer: shares (E, H).
+    """Each head's share of the edges from `keys` to `queries` (E) of a layer: (E, H).
 
-    Every head's own vector weight_h(i, j) * v_j W_O,h is measured against y_i. The shares of an
-    edge sum to 1, or to 0 where no head matters. Float32 on the CPU.
+    Each head's vector weight_h(i, j) * v_j W_O,h is measured against y_i. The shares of an edge sum
+    to 1, or to 0 if no head matters. Float32 on the CPU.
     """
     values = projected_values(model, record, layer, off)  # (S, H, C)
     weights = record.attention.weights[0].float()[:, queries, keys].t()  # (E, H)
@@ -124,11 +125,12 @@ def edge_heads(
 
 @dataclass(frozen=True)
 class Route:
-    """What leads to one token's vector after the last layer, all bool.
+    """The connections that lead to one token's final vector, all bool.
 
-    nodes: (L + 1, T), whether a token's vector before layer l (after the last) lies on the route.
-    kept: (L, T), whether its own line through the attention of layer l does. edges: (L, T, T). mlp:
-    (L, T), whether the feed-forward network matters at a node of the route.
+    nodes: (L + 1, T), whether the route includes a token's vector before layer l (or after the
+    last).
+    kept: (L, T), whether it includes the token's own stream through the attention of layer l.
+    edges: (L, T, T). mlp: (L, T), whether the feed-forward network matters at a node of the route.
     """
 
     nodes: Tensor
@@ -138,9 +140,9 @@ class Route:
 
 
 def route(flow: InformationFlow, token: int, threshold: float) -> Route:
-    """Follow everything with at least this importance back from a token's final vector.
+    """Trace all connections with at least this importance back from a final vector.
 
-    Raises: ValueError for a token that the text does not have, or a threshold outside 0 to 1.
+    Raises: ValueError if the text doesn't have this token, or for a threshold outside (0, 1].
     """
     n_layers, n_tokens = flow.residual.shape
     if not 0 <= token < n_tokens:

@@ -1,10 +1,10 @@
-"""Direct logit attribution: what every part of a model adds to the logit of a chosen token.
+"""Direct logit attribution: how much each part of a model adds to a token's logit.
 
-The last vector is a sum of what all parts wrote, and a logit is its product with one column of the
-output matrix, behind norms. With the scale of each norm held at its value in this pass, all of that
-is linear, so every part has a share and the shares sum to the logit. A layer that norms its sums
-(BERT) scales everything before it. In a masked-word head the activation f is held as a gate,
-f(u) / u, in the same way.
+The final vector is the sum of the outputs of all parts, and a logit is its dot product with a
+column of the output matrix, after the last norm. If we freeze the scale of each norm at its value
+in this pass, all of that is linear, so every part has a share and the shares sum to the logit.
+Post-norm layers (BERT) rescale everything that was added before. In a masked-word head, the
+activation f is frozen too, as a gate f(u) / u.
 
 Sources: Elhage et al. 2021, https://transformer-circuits.pub/2021/framework/index.html; Wang et al.
 2022, https://arxiv.org/abs/2211.00593, section 3.
@@ -31,10 +31,12 @@ from attention_core.model.transformer import Transformer
 class LogitAttribution(ShowsShapes):
     """The shares of all parts in N logits, float64 on the CPU; they sum to `logits`.
 
-    keys: (N, L, H, S), of every head by the key that it came from. attention_bias: (N, L), of the
-    bias behind the heads of a layer. mlp: (N, L), of the feed-forward networks, biases included.
-    embedding: (N), of what enters layer 0. norm_bias: (N), of the biases of all norms behind a part
-    that is named here. output_bias: (N), of the biases of a masked-word head.
+    keys: (N, L, H, S), each head's share by key.
+    attention_bias: (N, L), the bias of each layer's output projection.
+    mlp: (N, L), the feed-forward networks, including their biases.
+    embedding: (N), the input of layer 0.
+    norm_bias: (N), the biases of all norms after the input of layer 0.
+    output_bias: (N), the biases of a masked-word head.
     """
 
     keys: Tensor
@@ -51,7 +53,7 @@ class LogitAttribution(ShowsShapes):
 
     @property
     def logits(self) -> Tensor:
-        """The logits that all shares sum to: (N)."""
+        """The logits, which are the sum of all shares: (N)."""
         by_layer = self.heads.sum(dim=-1) + self.attention_bias + self.mlp
         return by_layer.sum(dim=-1) + self.embedding + self.norm_bias + self.output_bias
 
@@ -67,11 +69,12 @@ def logit_attribution(
 ) -> LogitAttribution:
     """Attribute the logits of some tokens at one position of a recorded text.
 
-    layers: of a pass with `record=True` over a batch of one text. The difference of two logits is
-    attributed by the difference of their shares. head: of a model for masked words, which has no
-    output matrix of its own. off: heads whose contexts were replaced by zeros.
-    Raises: ValueError for a position or an id that is not there, and for a model without an output
-    matrix and without `head`.
+    To attribute the difference between two logits, subtract their shares.
+
+    layers: from a pass with `record=True` and a batch of one text. off: heads whose contexts were
+    replaced by zeros. head: the masked-word head, for models without an output matrix.
+    Raises: ValueError for a position or id that doesn't exist, or if there's neither an output
+    matrix nor a `head`.
     """
     n_tokens, vocabulary = layers[0].input.shape[1], model.config.vocab_size
     if not 0 <= position < n_tokens:
@@ -79,7 +82,7 @@ def logit_attribution(
     if wrong := [token for token in token_ids if not 0 <= token < vocabulary]:
         raise ValueError(f"token ids must be 0 to {vocabulary - 1}, got {wrong}")
     last = layers[-1].output[0, position].double()
-    # (N, C), along which the last vector is read; and what biases add on the way
+    # `along` (N, C): directions whose dot products with the vector are the logits
     along, norm_bias, output_bias = _reading(model, last, list(token_ids), head)
     keys, attention_bias, mlp = [], [], []
     for number in reversed(range(len(layers))):
@@ -106,12 +109,12 @@ def logit_attribution(
 def _reading(
     model: Transformer, last: Tensor, token_ids: list[int], head: MaskedWordHead | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The directions (N, C) that the last vector is read along, and what biases add (N), (N)."""
+    """Directions (N, C) to read the last vector along, and the two biases (N), (N)."""
     nothing = last.new_zeros(len(token_ids))
     if head is not None:
         return _through_head(head, last, token_ids)
     if model.unembedding is None:
-        raise ValueError("a model without an output matrix has no logits to attribute")
+        raise ValueError("this model has no output matrix, so there are no logits to attribute")
     along = model.unembedding[:, token_ids].t().double()
     if model.final_norm is None:
         return along, nothing, nothing
@@ -122,7 +125,7 @@ def _reading(
 def _through_head(
     head: MaskedWordHead, last: Tensor, token_ids: list[int]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The same through a dense layer, an activation held as a gate, and a norm."""
+    """`_reading` for a masked-word head: a dense layer, a frozen activation, a norm."""
     dense, bias = head.dense.double(), head.dense_bias.double()
     before = last @ dense + bias
     after = ACTIVATIONS[head.config.activation](before)
@@ -135,7 +138,7 @@ def _through_head(
 
 
 def _through_norm(norm: nn.Module, x: Tensor, along: Tensor) -> tuple[Tensor, Tensor]:
-    """Directions (N, C) before a norm of x (C), whose scale is kept; what its bias adds (N)."""
+    """Directions (N, C) before a norm of x (C) with frozen scale, and its bias (N)."""
     if isinstance(norm, RMSNorm):
         scale = torch.rsqrt(x.double().square().mean() + norm.eps)
         return along * norm.weight.double() * scale, along.new_zeros(len(along))
@@ -145,14 +148,14 @@ def _through_norm(norm: nn.Module, x: Tensor, along: Tensor) -> tuple[Tensor, Te
 
 
 def _through_layer_norm(x: Tensor, along: Tensor, eps: float) -> Tensor:
-    """Directions (N, C) before the centering and the kept scale of a LayerNorm of x (C)."""
+    """Directions (N, C) before the centering and frozen scale of a LayerNorm of x (C)."""
     return (along - along.mean(dim=-1, keepdim=True)) * torch.rsqrt(x.var(correction=0) + eps)
 
 
 def _by_key(
     model: Transformer, record: LayerRecord, layer: int, position: int, along: Tensor, off: Heads
 ) -> Tensor:
-    """The shares of a layer's heads by the key that they came from: (N, H, S)."""
+    """The shares of a layer's heads by key: (N, H, S)."""
     v = record.attention.v[0].double()  # (H_kv, S, D)
     weights = record.attention.weights[0, :, position].double()  # (H, S)
     read = model.out_weight(layer).double() @ along.t()  # (H*D, C) @ (C, N) -> (H*D, N)

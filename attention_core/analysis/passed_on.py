@@ -1,4 +1,4 @@
-"""What each head passes from one token to another: the values, behind the output projection.
+"""Value vectors after the output projection: what heads pass between tokens.
 
 Dimension letters: H query heads, H_kv key/value heads, S keys, D head size, C width.
 """
@@ -18,10 +18,11 @@ Heads = Collection[tuple[int, int]]  # (layer, head)
 def projected_values(
     model: Transformer, record: LayerRecord, layer: int, off: Heads = ()
 ) -> Tensor:
-    """v_j W_O,h of every key and head of a layer, (S, H, C), in float32; 0 for heads in `off`.
+    """v_j W_O,h for every key and head of a layer: (S, H, C), float32.
 
-    A head passes this vector, times its attention weight, from token j to the token that looks.
-    record: of a batch with one text, without cached tokens.
+    A head passes this vector, times its attention weight, from token j to a query. It's zero for
+    heads in `off`.
+    record: for a single text, without cached tokens.
     Raises: ValueError for a record of several texts, or with cached tokens.
     """
     v = record.attention.v

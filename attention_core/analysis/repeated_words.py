@@ -1,4 +1,4 @@
-"""The words that are said twice where induction and duplicate tokens are measured."""
+"""Repeated words for measuring induction and duplicate-token heads."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from torch import Tensor
 
 from attention_core.analysis.head_statistics import repeated_sequence
 
-REPEATED_TOKENS = 50  # in each copy, where the model's context has room for two
+REPEATED_TOKENS = 50  # per copy, if two copies fit the context
 SEED = 0
-_CANDIDATES = 20  # times as many tokens are drawn as are needed: not every one is a word
+_CANDIDATES = 20  # oversampling factor, because not every token is a word
 
 
 def words_said_twice(
     n_ids: int, decode: Callable[[Sequence[int]], str], room: int
 ) -> Tensor | None:
-    """Up to `REPEATED_TOKENS` words in random order, said twice: (2n) of int64.
+    """Up to `REPEATED_TOKENS` random words, repeated once: (2n) of int64.
 
-    The same ones for the same tokenizer, which has the ids 0 .. n_ids - 1 and whose `decode` gives
-    the text of a list of ids. room: how many tokens fit the model's context. None where two words
-    said twice do not.
+    The result depends only on the tokenizer, which has the ids 0 to n_ids - 1; `decode` converts
+    ids to text. room: number of tokens that fit the model's context. None if there's no space for
+    two words, twice.
     """
     words = _words(n_ids, decode)
     n = min(REPEATED_TOKENS, room // 2, len(words))
@@ -29,10 +29,10 @@ def words_said_twice(
 
 
 def _words(n_ids: int, decode: Callable[[Sequence[int]], str]) -> list[int]:
-    """Random ids of tokens that are letters only, a space before them aside.
+    """Random ids of tokens made of letters, with an optional space before them.
 
-    That leaves out what a tokenizer adds ([CLS]), what was never trained ([unused7]), and pieces
-    that WordPiece only uses inside a word (##ing).
+    This excludes special tokens ([CLS]), untrained ones ([unused7]), and WordPiece suffixes
+    (##ing).
     """
     candidates = random.Random(SEED).sample(range(n_ids), min(n_ids, _CANDIDATES * REPEATED_TOKENS))
     return [index for index in candidates if decode([index]).strip().isalpha()]

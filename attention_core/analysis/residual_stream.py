@@ -1,7 +1,8 @@
-"""What a model holds after each layer: the residual stream, and the logit lens through it.
+"""The residual stream after each layer, and the logit lens.
 
-Dimension letters: L layers, T tokens, C width, V vocabulary. The stream itself is in the output
-of a recorded pass: `hidden_states`, and what each part adds in `records` and `layers`.
+A recorded pass has the stream in `hidden_states`, and the output of each part in `records` and
+`layers`.
+Dimension letters: L layers, T tokens, C width, V vocabulary.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ def token_norms(x: Tensor) -> Tensor:
 
 
 def logit_lens(model: Transformer, states: Tensor) -> Tensor:
-    """The model's last norm and output matrix on states of any layer: (..., C) -> (..., V).
+    """Apply the last norm and the output matrix to any layer: (..., C) -> (..., V).
 
     Source: nostalgebraist 2020, "interpreting GPT: the logit lens".
-    Raises: ValueError for a model without an output matrix, NotFiniteError where logits overflow.
+    Raises: ValueError if the model has no output matrix, NotFiniteError if logits overflow.
     """
     if model.unembedding is None:
-        raise ValueError("a model without an output matrix has no logits to look at")
+        raise ValueError("this model has no output matrix, so there's no logit lens")
     normed = states if model.final_norm is None else model.final_norm(states)
     logits = normed @ model.unembedding
     require_finite("logits of some layer", logits, first=None)
@@ -35,22 +36,23 @@ def logit_lens(model: Transformer, states: Tensor) -> Tensor:
 
 
 def last_row_alone(model: Transformer, hidden: Tensor) -> Tensor:
-    """The next token's logits (V,) from the last row of `hidden` (T, C), which is normed already.
+    """The next token's logits (V,) from the last row of normalized `hidden` (T, C).
 
-    Raises: ValueError for a model without an output matrix.
+    Raises: ValueError if the model has no output matrix.
     """
     if model.unembedding is None:
-        raise ValueError("a model without an output matrix predicts no next token")
+        raise ValueError("this model has no output matrix, so it can't predict a token")
     return (hidden[-1:] @ model.unembedding)[0]
 
 
 @dataclass(frozen=True)
 class Lens:
-    """What a model would predict after the embeddings and after each layer, at one position.
+    """A model's predictions at one position, after the embedding and after each layer.
 
-    ids, probabilities: (L + 1, k), the likeliest tokens of each state, likeliest first.
-    final: the likeliest token after the last layer. final_probability, final_rank: (L + 1,), the
-    probability of that token at every state and how many tokens are likelier.
+    ids, probabilities: (L + 1, k), the most likely tokens of each state, in descending order.
+    final: the most likely token after the last layer.
+    final_probability: (L + 1,), the probability of that token at every state.
+    final_rank: (L + 1,), how many tokens are more likely.
     """
 
     ids: Tensor
@@ -61,18 +63,18 @@ class Lens:
 
     @property
     def first_named(self) -> int:
-        """The number of layers after which the final token is first the likeliest."""
+        """Number of layers after which the final token first becomes the most likely."""
         return int((self.ids[:, 0] == self.final).nonzero()[0])
 
     @property
     def settled(self) -> int:
-        """The number of layers from which on the final token stays the likeliest."""
+        """Number of layers after which the final token stays the most likely."""
         differing = (self.ids[:, 0] != self.final).nonzero()
         return int(differing[-1]) + 1 if len(differing) else 0
 
 
 def lens_at(logits: Tensor, k: int) -> Lens:
-    """Read the logits of one position at every state, (L + 1, V), as predictions.
+    """Turn the logits of one position at every state, (L + 1, V), into predictions.
 
     Raises: ValueError if k is below 1 or above V.
     """

@@ -1,4 +1,4 @@
-"""A pass of a model in which parts are switched off, with every tensor of it kept.
+"""Run a model with parts switched off, and record every tensor.
 
 Dimension letters: B batch, T new tokens, S all keys, H query heads, C width.
 """
@@ -19,10 +19,10 @@ from attention_core.model.transformer import Transformer
 
 @dataclass(frozen=True)
 class Switched:
-    """What is switched off: heads as (layer, head), feed-forward networks by their layer.
+    """The parts to switch off: heads by (layer, head), feed-forward networks by layer.
 
-    mask: whether a causal model hides later tokens. scale: whether scores are divided by the root
-    of the head size.
+    mask: whether a causal model hides later tokens. scale: whether scores are divided by the square
+    root of the head size.
     """
 
     heads: frozenset[tuple[int, int]] = frozenset()
@@ -31,7 +31,7 @@ class Switched:
     scale: bool = True
 
     def check(self, n_layers: int, n_heads: int) -> None:
-        """Raise ValueError for a layer or head that a model of these sizes does not have."""
+        """Raise ValueError for a layer or head that a model of these sizes doesn't have."""
         layers = {layer for layer, _ in self.heads} | self.feed_forwards
         if wrong := sorted(layer for layer in layers if not 0 <= layer < n_layers):
             raise ValueError(f"layers must be 0 to {n_layers - 1}, got {wrong}")
@@ -45,10 +45,11 @@ NOTHING_OFF = Switched()
 def switched_pass(
     model: Transformer, token_ids: Tensor, switched: Switched = NOTHING_OFF
 ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
-    """Run (B, T) tokens with parts switched off: the last norm's output (B, T, C), and each layer.
+    """Run tokens (B, T) with parts switched off.
 
-    A head that is off hands over zeros; a feed-forward network that is off adds nothing.
-    Raises: ValueError for a layer or head that the model does not have.
+    Returns the output of the last norm (B, T, C) and the record of each layer. Heads that are off
+    output zeros; feed-forward networks that are off add nothing.
+    Raises: ValueError for a layer or head that the model doesn't have.
     """
     positions = torch.arange(token_ids.shape[1], device=token_ids.device)
     x = model.embed(token_ids, positions).entering
@@ -62,9 +63,9 @@ def switched_pass(
 def switched_layer(
     model: Transformer, number: int, x: Tensor, switched: Switched = NOTHING_OFF
 ) -> LayerRecord:
-    """One layer on its input `x` (B, T, C) of a whole text, with its parts switched off.
+    """Run one layer on its input `x` (B, T, C), a whole text, with parts switched off.
 
-    Raises: ValueError for a layer or head that the model does not have.
+    Raises: ValueError for a layer or head that the model doesn't have.
     """
     switched.check(model.config.n_layers, model.config.n_heads)
     block = model.block(number)
@@ -78,7 +79,7 @@ def switched_layer(
 
 
 def _edited(switched: Switched, layer: int, record: AttentionRecord) -> AttentionRecord:
-    """The heads of a layer, without division where that is off, and zeros where a head is off."""
+    """The heads without scaling, if that's off, and with zeros for heads that are off."""
     if not switched.scale:
         mask = torch.isfinite(record.masked_scores)
         record = attend(record.q, record.k, record.v, mask=mask, scale=1.0)
@@ -94,7 +95,7 @@ def _without_heads(record: AttentionRecord, heads: Collection[int]) -> Attention
 
 
 def _without_feed_forward(block: Block, record: LayerRecord) -> LayerRecord:
-    """The layer as if its feed-forward network had returned zeros."""
+    """The record as if the feed-forward network had returned zeros."""
     unchanged = record.attention_sum if block.pre_norm else record.mlp_reads
     return replace(
         record,

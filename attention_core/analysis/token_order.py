@@ -1,4 +1,4 @@
-"""Whether a layer notices the order of its tokens: each part on tokens in a new order.
+"""Test whether a layer depends on the order of its tokens, part by part.
 
 Dimension letters: B batch, T tokens, C width.
 """
@@ -20,11 +20,10 @@ from attention_core.positions.rotary import Rotation
 
 @dataclass(frozen=True)
 class Exchange:
-    """Whether a function of tokens and a new order of the tokens can change places.
+    """Whether a function commutes with reordering its tokens.
 
-    `function_first` is f(x) with its tokens reordered, `order_first` is f of the reordered tokens,
-    both (T, C'); `difference` is the largest absolute difference, `largest` the largest absolute
-    value of the first.
+    `function_first` is f(x) with its tokens reordered; `order_first` is f of the reordered tokens.
+    Both are (T, C').
     """
 
     function_first: Tensor
@@ -32,23 +31,23 @@ class Exchange:
 
     @property
     def difference(self) -> float:
-        """Zero, or no more than rounding, if the order does not matter."""
+        """The largest absolute difference; 0, up to rounding, if order doesn't matter."""
         return float((self.function_first - self.order_first).abs().max())
 
     @property
     def largest(self) -> float:
-        """What the difference is to be compared with."""
+        """The largest absolute value, to compare the difference with."""
         return float(self.function_first.abs().max())
 
 
 def exchange(function: Callable[[Tensor], Tensor], x: Tensor, order: Sequence[int]) -> Exchange:
-    """Reorder the tokens of x (T, ...) before, and after, a function (B, T, ...) -> (B, T, C).
+    """Reorder the tokens of x (T, ...) before and after a function to (B, T, C).
 
-    Raises: ValueError if `order` does not hold every position once, NotFiniteError for results that
-    are infinite or not a number.
+    Raises: ValueError if `order` isn't a permutation, NotFiniteError if results are infinite or
+    NaN.
     """
     if sorted(order) != list(range(x.shape[0])):
-        raise ValueError(f"an order of {x.shape[0]} tokens must hold each once, got {list(order)}")
+        raise ValueError(f"order must have each of {x.shape[0]} positions once, got {list(order)}")
     places = torch.tensor(list(order), dtype=torch.long)
     results = Exchange(function(x[None])[0][places], function(x[places][None])[0])
     for rows in (results.function_first, results.order_first):
@@ -63,11 +62,11 @@ def exchanges(
     embed: Callable[[Tensor, bool], Tensor],
     rotation: Rotation | None = None,
 ) -> dict[str, Exchange]:
-    """What reordering the tokens does to each part of a layer.
+    """Test each part of a layer for its dependence on token order.
 
-    tokens: (T,) ids or (T, C) vectors; `embed(tokens, positions)` makes (B, T, C) of a batch of
-    them, with or without positions. rotation: that of rotary positions, if they are used.
-    Raises: ValueError if `order` does not hold every position once.
+    tokens: (T,) ids or (T, C) vectors. embed: `embed(tokens, positions)` turns a batch of them into
+    (B, T, C), with or without positions. rotation: for rotary positions, if they're used.
+    Raises: ValueError if `order` isn't a permutation.
     """
 
     def attention(x: Tensor, mask: Tensor | None, rotation: Rotation | None) -> Tensor:

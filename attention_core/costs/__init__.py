@@ -1,1 +1,1 @@
-"""What attention costs: bytes and operations by formula, and time by the clock."""
+"""The cost of attention: bytes and operations by formula, and measured time."""

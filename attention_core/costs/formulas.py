@@ -1,4 +1,4 @@
-"""What attention costs, as formulas: bytes of a KV cache and floating-point operations.
+"""Formulas for the bytes of a KV cache and for floating-point operations.
 
 Source: course notes, "KV cache size" (layers x batch x heads x head size x tokens x 2 x bytes).
 """
@@ -19,11 +19,14 @@ def kv_cache_bytes(
     bytes_per_value: int = 2,
     window: int | None = None,
 ) -> int:
-    """Bytes of keys and values for multi-head, grouped-query (H_kv < H) and multi-query (1) forms.
+    """Bytes of keys and values in multi-head, grouped-query or multi-query attention.
 
-    `window` caps the tokens that a sliding-window layer keeps; None keeps all. 16-bit values by
+    window: tokens that a sliding-window layer keeps; None keeps all. Values have 16 bits by
     default.
-    Raises: ValueError, with the number, for an argument below 1.
+    Raises: ValueError with the number for an argument below 1.
+
+    >>> kv_cache_bytes(n_layers=12, n_kv_heads=12, head_size=64, n_tokens=1024)
+    37748736
     """
     window = n_tokens if window is None else window
     _check(
@@ -49,11 +52,11 @@ def mla_cache_bytes(
     bytes_per_value: int = 2,
     window: int | None = None,
 ) -> int:
-    """Bytes that multi-head latent attention keeps: one latent and one rotary key a token.
+    """Bytes of a latent-attention cache: one latent and one rotary key per token.
 
     `window` as in `kv_cache_bytes`.
     Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1.
-    Raises: ValueError, with the number, for an argument below 1.
+    Raises: ValueError with the number for an argument below 1.
     """
     window = n_tokens if window is None else window
     _check(
@@ -72,10 +75,10 @@ def mla_cache_bytes(
 def cache_bytes(
     config: TransformerConfig, n_tokens: int, *, batch_size: int = 1, bytes_per_value: int = 2
 ) -> int:
-    """Bytes of a cache for a model, by the formula of its kind of attention and its window.
+    """Bytes of a model's cache, from its kind of attention and its window.
 
-    What `model.new_cache(batch_size, n_tokens).nbytes` measures.
-    Raises: ValueError, with the number, for an argument below 1.
+    Equals `model.new_cache(batch_size, n_tokens).nbytes`.
+    Raises: ValueError with the number for an argument below 1.
     """
     if config.latent is not None:
         return mla_cache_bytes(
@@ -99,12 +102,12 @@ def cache_bytes(
 
 
 def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logits: int = 1) -> int:
-    """Floating-point operations of one forward pass, a multiply and an add counting as two.
+    """Floating-point operations of one forward pass; a multiply-add counts as two.
 
-    Matrix products only (norms, softmax and activations are below a percent). Every query is
-    counted against every key, as the core computes them, masked or not. `n_new` tokens (T) attend
-    to `n_keys` (S); logits are computed for `n_logits` rows.
-    Raises: ValueError, with the number, for an argument below 1.
+    Only matrix products are counted; norms, softmax and activations add less than a percent. Every
+    query is counted against every key, masked or not, because that's what is computed. `n_new`
+    tokens (T) attend to `n_keys` (S), and logits are computed for `n_logits` rows.
+    Raises: ValueError with the number for an argument below 1.
     """
     _check(n_new=n_new, n_keys=n_keys, n_logits=n_logits)
     width, q_width = config.d_model, config.n_heads * config.d_head
@@ -112,7 +115,7 @@ def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logit
     feed_forward = feed_forward_products(config)
     if config.latent is None:
         projections = width * (q_width + 2 * kv_width) + q_width * width
-        attention = 2 * n_keys * q_width  # q . k, then weights @ v, for one new token
+        attention = 2 * n_keys * q_width  # q @ k^T and weights @ v, per new token
         layer = n_new * (projections + attention + feed_forward)
     else:
         layer = _latent_products(config, config.latent, n_new, n_keys) + n_new * feed_forward
@@ -121,23 +124,23 @@ def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logit
 
 
 def feed_forward_products(config: TransformerConfig) -> int:
-    """Multiplications of one layer's feed-forward network for one token: 2 matrices, 3 if gated."""
+    """Multiplications per token in a feed-forward network: 2 matrices, 3 if gated."""
     return (3 if config.gated else 2) * config.d_model * config.d_ff
 
 
 def _latent_products(
     config: TransformerConfig, latent: LatentConfig, n_new: int, n_keys: int
 ) -> int:
-    """Multiplications of one layer of latent attention, in the form that the config names."""
+    """Multiplications in one layer of latent attention, expanded or absorbed."""
     width, rank, heads = config.d_model, latent.kv_rank, config.n_heads
     nope, rope, value = latent.nope_head_size, latent.rope_head_size, latent.v_head_size
     q_in = width if latent.q_rank is None else latent.q_rank
     queries = q_in * heads * (nope + rope) + (0 if latent.q_rank is None else width * q_in)
     projections = queries + width * (rank + rope) + heads * value * width
-    if latent.absorbed:  # queries over to the latents, contexts back, and long products between
+    if latent.absorbed:  # queries to latent space, contexts back, and long dot products
         carried = heads * rank * (nope + value)
         return n_new * (projections + carried + n_keys * heads * (2 * rank + rope))
-    # keys and values of every token, those of earlier tokens too
+    # keys and values of all tokens, including the cached ones
     expanded = n_keys * rank * heads * (nope + value)
     return n_new * (projections + n_keys * heads * (nope + rope + value)) + expanded
 

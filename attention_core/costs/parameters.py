@@ -1,4 +1,4 @@
-"""How many parameters each part of a model has, counted from its tensors."""
+"""Count the parameters of each part of a model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Model = TypeVar("Model", bound=nn.Module)
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
-    """How many numbers each part of a model has learned; the sum is the model's own.
+    """The number of parameters in each part of a model; the sum is the model's total.
 
-    Works on the meta device too, where weights have a shape and take no memory. Queries, keys and
-    values lie side by side in one matrix; each is counted by its columns.
+    Works on the meta device too, where weights take no memory. Queries, keys and values share one
+    matrix, and each gets its own columns.
     """
     parts: dict[str, int] = {}
     for name, parameter in model.named_parameters():
@@ -55,7 +55,7 @@ def _parts_of(model: nn.Module, name: str, parameter: nn.Parameter) -> list[tupl
     if isinstance(attention, LatentAttention):
         of_queries = owner.rpartition(".")[2].startswith("q_")
         return [("attention: queries" if of_queries else "attention: latent keys, values", count)]
-    assert isinstance(attention, MultiHeadAttention)  # nothing else is left in either model
+    assert isinstance(attention, MultiHeadAttention)  # no other parameters are left in either model
     q, k, v = parameter.split(attention.widths)
     return [
         ("attention: queries", q.numel()),
@@ -65,9 +65,9 @@ def _parts_of(model: nn.Module, name: str, parameter: nn.Parameter) -> list[tupl
 
 
 def on_paper(make: Callable[[TransformerConfig], Model], config: TransformerConfig) -> Model:
-    """The model that `make` builds from a configuration, with shapes but without numbers.
+    """Build a model on the meta device: shapes without values or memory.
 
-    It takes no memory, so that models of any size can be counted.
+    This makes it possible to count models of any size.
     """
     with torch.device("meta"):
         return make(config)

@@ -1,7 +1,7 @@
-"""The shapes of public models, as their publishers state them, and the lecture's two examples.
+"""Sizes of public models, as published, and two examples from the lecture.
 
-Parameters are counted from the same published shapes: the weight matrices; norms and most biases,
-below a thousandth, are left out. GPT-3's are as printed in its paper.
+Parameters are computed from the published sizes and count the weight matrices. Norms and most
+biases, less than a thousandth, are left out. GPT-3's counts are taken from its paper.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _GPT3 = "https://arxiv.org/abs/2005.14165"
 
 @dataclass(frozen=True)
 class PublicModel:
-    """The shapes of one decoder, as its publisher states them (`source`: where).
+    """The sizes of one decoder, as published at `source`.
 
-    `n_heads` * `head_size` need not be `d_model`. `n_active_parameters`: of a mixture of experts,
-    those that one token uses. `window`: the tokens that a local layer keeps; all layers are local
-    but `n_global_layers`. `latent_size` and `rope_size`: with multi-head latent attention, what is
-    cached of a token instead of keys and values; `head_size` is then that of its expanded heads,
-    without the rotary part.
-    Raises: ValueError, with the numbers, for sizes below 1 or that do not fit each other.
+    `n_heads` * `head_size` may differ from `d_model`.
+    n_active_parameters: for a mixture of experts, the parameters that one token uses.
+    window: tokens that a local layer keeps; `n_global_layers` layers have no window.
+    latent_size, rope_size: for latent attention, the sizes cached per token instead of keys and
+    values; `head_size` is then the size of the expanded heads without the rotary part.
+    Raises: ValueError with the numbers for sizes below 1 or that don't fit together.
     """
 
     name: str
@@ -59,27 +59,27 @@ class PublicModel:
                 raise ValueError(f"{name} must be at least 1, got {size}")
         if self.n_heads % self.n_kv_heads:
             raise ValueError(
-                f"{self.n_heads} query heads do not divide among {self.n_kv_heads} key/value heads:"
+                f"{self.n_heads} query heads can't share {self.n_kv_heads} key/value heads evenly:"
                 f" choose a number that divides {self.n_heads}"
             )
         if not 0 <= self.n_global_layers <= self.n_layers:
             raise ValueError(
-                f"{self.n_global_layers} of {self.n_layers} layers cannot be without a window"
+                f"n_global_layers must be 0 to {self.n_layers}, got {self.n_global_layers}"
             )
         if (self.latent_size is None) != (self.rope_size is None):
             raise ValueError(
-                "latent_size and rope_size go together, both or none: "
+                "latent_size and rope_size must be given together: "
                 f"got {self.latent_size} and {self.rope_size}"
             )
         if self.latent_size is not None and self.window is not None:
             raise ValueError(
-                "a window with latent attention is not among the forms counted here: "
+                "a window can't be combined with latent attention here: "
                 f"got a window of {self.window} and a latent_size of {self.latent_size}"
             )
 
     @property
     def form(self) -> str:
-        """What shares keys and values: "MHA", "GQA", "MQA" or "MLA", and "window" if it has one."""
+        """Kind of attention: "MHA", "GQA", "MQA" or "MLA", with ", window" if it has one."""
         if self.latent_size is not None:
             return "MLA"
         shared = "MHA" if self.n_kv_heads == self.n_heads else "GQA"
@@ -88,11 +88,11 @@ class PublicModel:
 
     @property
     def active_parameters(self) -> int:
-        """The parameters that one token uses."""
+        """Number of parameters that one token uses."""
         return self.n_active_parameters or self.n_parameters
 
     def as_multi_head(self) -> PublicModel:
-        """The same heads, each with keys and values of its own, kept for every token."""
+        """The same heads as multi-head attention, with every token cached."""
         return replace(
             self,
             n_kv_heads=self.n_heads,
@@ -124,8 +124,8 @@ def _gpt3(size: str, n: int, layers: int, width: int, heads: int, head_size: int
     )
 
 
-# As printed in table 2.1 of the paper. In two rows heads times head size is not the width: XL
-# (24 * 128 = 3072, not 2048) and 13B (40 * 128 = 5120, not 5140). The cache counts heads.
+# As printed in table 2.1 of the paper. For XL (24 * 128 = 3072, not 2048) and 13B (40 * 128 = 5120,
+# not 5140), heads times head size isn't the width. The cache size depends on the heads.
 GPT3_FAMILY = (
     _gpt3("Small", 125_000_000, 12, 768, 12, 64),
     _gpt3("Medium", 350_000_000, 24, 1024, 16, 64),
@@ -148,7 +148,7 @@ def _hub(
     context: int,
     **more: int,
 ) -> PublicModel:
-    """A model of the hub; `heads`: query heads, key/value heads, size of a head."""
+    """A model from the Hub; `heads` are query heads, key/value heads and head size."""
     family = name.replace("-", " ").split()[0].rstrip("0123456789.")
     return PublicModel(
         name, family, layers, *heads, width, n, context, _HUB.format(repository), **more
@@ -185,12 +185,12 @@ PUBLIC_MODELS = (
         32_768, n_active_parameters=12_879_659_008,
     ),
     _hub("Gemma 7B", "google/gemma-7b", 28, (16, 16, 256), 3072, 8_537_505_792, 8192),
-    # every second layer looks at everything, the others at the last 4096 tokens
+    # every second layer is global; the others see the last 4096 tokens
     _hub(
         "Gemma-2 9B", "google/gemma-2-9b", 42, (16, 8, 256), 3584, 9_241_100_288, 8192,
         window=4096, n_global_layers=21,
     ),
-    # every sixth layer looks at everything
+    # every sixth layer is global
     _hub(
         "Gemma-3 27B", "google/gemma-3-27b-it", 62, (32, 16, 128), 5376, 27_007_991_808, 131_072,
         window=1024, n_global_layers=10,
@@ -213,7 +213,7 @@ PUBLIC_MODELS = (
 
 @dataclass(frozen=True)
 class LectureExample:
-    """An example of the course notes: their shapes, and what they print."""
+    """An example from the course notes: its sizes and the printed result."""
 
     model: PublicModel
     batch_size: int
@@ -223,7 +223,7 @@ class LectureExample:
 
 _NOTES = 'course notes, "KV cache size"'
 
-# The notes give 48 layers and a width of 7168; 56 heads of 128 are one way to make that width.
+# The notes give 48 layers and a width of 7168. That matches 56 heads of 128, for example.
 LECTURE_30B = LectureExample(
     PublicModel(
         "The lecture's 30B", "lecture", 48, 56, 56, 128, 7168, 30_000_000_000, 2048, _NOTES
@@ -232,7 +232,7 @@ LECTURE_30B = LectureExample(
     n_tokens=1024,
     printed="180 GB",
 )
-# The notes count DeepSeek-V3 as if each of its heads kept keys and values of its own.
+# The notes count DeepSeek-V3 as if every head cached its own keys and values.
 LECTURE_DEEPSEEK = LectureExample(
     next(model for model in PUBLIC_MODELS if model.name == "DeepSeek-V3").as_multi_head(),
     batch_size=1,

@@ -1,8 +1,8 @@
-"""What the KV cache of a model weighs, what reading it costs, and what fits beside the weights.
+"""Size of a model's KV cache, the cost of reading it, and what fits in memory.
 
-Plain arithmetic on published shapes. It leaves out: the unused ends of the blocks in which servers
-allocate (paging), the scales that a quantised cache keeps beside its values, prompts that several
-requests share, and the encoder's side of encoder-decoder models.
+Plain arithmetic on published sizes. It ignores the unused ends of memory blocks in servers
+(paging), the scales of a quantized cache, prompts shared by requests, and the encoder side of
+encoder-decoder models.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from attention_core.costs.public_models import PublicModel
 
 @dataclass(frozen=True)
 class CachePart:
-    """Layers of a model that keep equally much.
+    """Layers of a model whose caches have the same size.
 
-    `n_tokens` of a sequence are kept, each as `n_values` numbers: two (key and value) times the
-    key/value heads times the head size, or a latent and a rotary key.
+    `n_tokens` of each sequence are stored, as `n_values` numbers each: twice (for key and value)
+    the key/value heads times the head size, or a latent and a rotary key.
     """
 
     n_layers: int
@@ -33,9 +33,9 @@ class CachePart:
 def cache_parts(
     model: PublicModel, n_tokens: int, *, batch_size: int = 1, bytes_per_value: int = 2
 ) -> tuple[CachePart, ...]:
-    """The cache of `batch_size` sequences of `n_tokens`: first the layers without a window.
+    """Cache sizes for `batch_size` sequences of `n_tokens`, global layers first.
 
-    Raises: ValueError, with the number, for an argument below 1.
+    Raises: ValueError with the number for an argument below 1.
     """
     if model.latent_size is not None and model.rope_size is not None:
         size = mla_cache_bytes(
@@ -70,18 +70,18 @@ def cache_parts(
 def cache_bytes(
     model: PublicModel, n_tokens: int, *, batch_size: int = 1, bytes_per_value: int = 2
 ) -> int:
-    """Bytes of the KV cache of `batch_size` sequences of `n_tokens`.
+    """Bytes of the KV cache for `batch_size` sequences of `n_tokens`.
 
-    Raises: ValueError, with the number, for an argument below 1.
+    Raises: ValueError with the number for an argument below 1.
     """
     parts = cache_parts(model, n_tokens, batch_size=batch_size, bytes_per_value=bytes_per_value)
     return sum(part.n_bytes for part in parts)  # [total bytes]
 
 
 def weight_bytes(n_parameters: int, bits: int) -> int:
-    """Bytes of parameters of `bits` each; 4-bit ones without the scales kept beside them.
+    """Bytes of parameters with `bits` each, without the scales of 4-bit formats.
 
-    Raises: ValueError, with the number, for an argument below 1.
+    Raises: ValueError with the number for an argument below 1.
     """
     if n_parameters < 1 or bits < 1:
         raise ValueError(f"{n_parameters} parameters of {bits} bits: both must be at least 1")
@@ -91,9 +91,9 @@ def weight_bytes(n_parameters: int, bits: int) -> int:
 def sequences_that_fit(
     model: PublicModel, n_free: int, n_tokens: int, *, bytes_per_value: int = 2
 ) -> int:
-    """How many sequences of `n_tokens` have their cache in `n_free` bytes; 0 if none has.
+    """Number of sequences of `n_tokens` whose caches fit in `n_free` bytes.
 
-    Raises: ValueError, with the number, for a size below 1; `n_free` may be negative.
+    Raises: ValueError with the number for a size below 1; `n_free` may be negative.
     """
     return max(n_free, 0) // cache_bytes(model, n_tokens, bytes_per_value=bytes_per_value)
 
@@ -103,15 +103,15 @@ def longest_context(
 ) -> int | None:
     """The most tokens that each of `batch_size` sequences can have in `n_free` bytes.
 
-    None: any number, because every layer has a window and all the windows fit.
-    Raises: ValueError, with the number, for a size below 1; `n_free` may be negative.
+    None means no limit, because every layer has a window and all windows fit.
+    Raises: ValueError with the number for a size below 1; `n_free` may be negative.
     """
     settings = {"batch_size": batch_size, "bytes_per_value": bytes_per_value}
     n_free = max(n_free, 0)
     within = n_free // cache_bytes(model, 1, **settings)
     if model.window is None or within < model.window:
         return within
-    # the windows are full: from here on only the layers without one grow
+    # all windows are full, so only global layers still grow
     full = cache_bytes(model, model.window, **settings)
     per_token = cache_bytes(model, model.window + 1, **settings) - full
     return model.window + (n_free - full) // per_token if per_token else None
@@ -119,10 +119,10 @@ def longest_context(
 
 @dataclass(frozen=True)
 class TokenCost:
-    """What one more token of one sequence costs when `n_tokens` are before it.
+    """The cost of generating one more token after `n_tokens`.
 
-    Operations count a multiply and an add as two. Bytes are those that must come from memory:
-    the weights, once for all sequences of the batch, and the sequence's own cache.
+    A multiply-add counts as two operations. Bytes are read from memory: the weights, shared by the
+    sequences of the batch, and the sequence's own cache.
     """
 
     n_tokens: int
@@ -140,14 +140,15 @@ def token_cost(
     bytes_per_value: int = 2,
     weight_bits: int = 16,
 ) -> TokenCost:
-    """Operations and bytes read for one generated token of each of `batch_size` sequences.
+    """Operations and bytes read per generated token and sequence.
 
-    A head takes the dot product of its query with each kept key, and sums the kept values. Latent
-    attention is counted in its absorbed form, which reads the latent itself: the query meets the
-    latent and the rotary key, and the weights sum the latent. Of a mixture of experts, a batch
-    reads what its tokens use, counted as if no two used the same, and at most all.
-    Source: two operations a parameter a token, https://arxiv.org/abs/2001.08361, section 2.1.
-    Raises: ValueError, with the number, for an argument below 1.
+    `batch_size` sequences share the weights. Each head computes the dot products of its query with
+    the cached keys and the weighted sum of the cached values. Latent attention is counted in its
+    absorbed form, which reads the latents directly: the query is multiplied with latent and rotary
+    key, and the weights with the latent. For a mixture of experts, the tokens of a batch are
+    assumed to use different experts, up to all of them.
+    Source: 2 operations per parameter and token, https://arxiv.org/abs/2001.08361, section 2.1.
+    Raises: ValueError with the number for an argument below 1.
     """
     parts = cache_parts(model, n_tokens, bytes_per_value=bytes_per_value)
     if model.latent_size is not None and model.rope_size is not None:
@@ -167,13 +168,15 @@ def token_cost(
 
 
 def growth_exponent(sizes: Sequence[float], amounts: Sequence[float]) -> float:
-    """The power with which `amounts` grow with `sizes`: the slope of a line through the logarithms.
+    """The exponent with which `amounts` grow with `sizes`, from a log-log fit.
 
-    1: in proportion; 2: as the square.
-    Raises: ValueError unless both hold equally many positive numbers, not all the same size.
+    1 means proportional growth, 2 quadratic.
+    Raises: ValueError unless both have the same number of positive values, with at least two sizes.
     """
     if len(sizes) != len(amounts) or min(*sizes, *amounts, 1.0) <= 0 or len(set(sizes)) < 2:
-        raise ValueError(f"{len(sizes)} sizes against {len(amounts)}: no line fits these")
+        raise ValueError(
+            f"can't fit {len(sizes)} sizes to {len(amounts)} amounts: use different, positive ones"
+        )
     x, y = ([math.log(value) for value in values] for values in (sizes, amounts))
     mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
     spread = sum((value - mean_x) ** 2 for value in x)

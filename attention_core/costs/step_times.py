@@ -1,9 +1,10 @@
-"""What a step of generation takes, against its position: measured in turns, fitted, and counted.
+"""Time of generation steps by position: measured alternately, fitted, and counted.
 
-Without a cache, step n runs all n tokens: its operations are a polynomial of degree 2 in n, and the
-whole generation's one of degree 3, until short texts hide it behind the reading of the weights.
-With one, a step's are of degree 1. Time follows where arithmetic is what takes the time.
-Source: course notes, "KV cache": 6.77 s without it against 2.0 s with it.
+Without a cache, step n runs all n tokens. Its operations are a polynomial of degree 2 in n, and
+those of a whole generation of degree 3, although reading the weights dominates for short texts.
+With a cache, a step's operations are linear in n. Time follows operations when arithmetic is the
+bottleneck.
+Source: course notes, "KV cache": 6.77 s without a cache, 2.0 s with it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from attention_core.costs.serving import growth_exponent
 from attention_core.generation import Step
 from attention_core.model.config import TransformerConfig
 
-WARM_UP = -1  # the repeat of steps that are to be dropped
+WARM_UP = -1  # `repeat` of steps to ignore
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,12 @@ class Turn:
 def in_turns(
     contenders: Mapping[str, Callable[[], Iterator[Step]]], *, repeats: int, warmup_steps: int = 2
 ) -> Iterator[Turn]:
-    """Take one step of each contender in turn, so that a busy moment falls on all of them.
+    """Run one step of each contender in turn, so that load spikes affect them all.
 
-    Every repeat starts all of them anew. Who is first changes from step to step and from repeat to
-    repeat. A contender that ends before the others is left out from there on. One step runs for
-    each item that is taken from the iterator. The warm-up comes first: two steps are a prefill and
-    a decode step.
-    Raises: ValueError for no contender, fewer than 1 repeat, or a negative number of steps.
+    Every repeat restarts all contenders. The first one changes from step to step and from repeat to
+    repeat. A contender that ends early drops out. Each item taken from the iterator runs one step.
+    The warm-up comes first; its two steps are a prefill and a decode step.
+    Raises: ValueError without contenders, with fewer than 1 repeat, or a negative number of steps.
     """
     if not contenders or repeats < 1 or warmup_steps < 0:
         raise ValueError(
@@ -80,13 +80,13 @@ class Coefficient:
 
     @property
     def is_clear(self) -> bool:
-        """Whether it lies more than two standard errors away from zero."""
+        """Whether it's more than two standard errors away from zero."""
         return abs(self.value) > 2 * self.error
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Seconds of a step with n tokens before and in it: constant + linear n + quadratic n^2."""
+    """Seconds of a step against its n tokens: constant + linear n + quadratic n^2."""
 
     constant: Coefficient
     linear: Coefficient
@@ -98,20 +98,20 @@ class Fit:
 
 
 def fit_step_times(n_tokens: Sequence[float], seconds: Sequence[float]) -> Fit:
-    """Least squares through the times of steps, with the usual standard errors.
+    """Fit step times by least squares, with standard errors.
 
-    These hold for independent deviations of equal size; give one value a position (the median of
-    its repeats), not several.
+    The errors assume independent deviations of equal size, so pass one value per position (the
+    median of its repeats).
     Raises: ValueError for fewer than 5 positions, or series of different lengths.
     """
     if len(n_tokens) != len(seconds) or len(set(n_tokens)) < 5:
         raise ValueError(
-            f"{len(set(n_tokens))} different positions with {len(seconds)} times: a fit of three "
-            "terms needs 5 positions, with one time each"
+            f"{len(set(n_tokens))} different positions and {len(seconds)} times: a fit of three "
+            "terms needs 5 positions with one time each"
         )
     n = torch.tensor(n_tokens, dtype=torch.float64)
     y = torch.tensor(seconds, dtype=torch.float64)
-    scale = float(n.abs().max())  # powers of numbers up to 1 keep the problem well conditioned
+    scale = float(n.abs().max())  # scaled to at most 1 for a well-conditioned fit
     powers = (n / scale)[:, None] ** torch.arange(3)
     coefficients = torch.linalg.lstsq(powers, y).solution
     variance = (y - powers @ coefficients).square().sum() / max(1, len(y) - 3)
@@ -126,13 +126,13 @@ def fit_step_times(n_tokens: Sequence[float], seconds: Sequence[float]) -> Fit:
 
 
 def flops_terms(config: TransformerConfig, *, cached: bool) -> tuple[int, int, int]:
-    """The operations of one decode step as constant, linear and quadratic term in n, exactly.
+    """The exact constant, linear and quadratic terms of a decode step's operations.
 
-    n counts all tokens so far, the newest included; `forward_flops` gives the values.
-    Raises: ValueError for a model with a window, whose operations are no polynomial.
+    n counts all tokens so far, including the newest, as in `forward_flops`.
+    Raises: ValueError for a model with a window, whose operations aren't a polynomial.
     """
     if config.window is not None:
-        raise ValueError(f"with a window of {config.window} a step's cost is no polynomial")
+        raise ValueError(f"with a window of {config.window} a step's cost isn't a polynomial")
     at_1, at_2, at_3 = (forward_flops(config, 1 if cached else n, n) for n in (1, 2, 3))
     quadratic = (at_3 - 2 * at_2 + at_1) // 2
     linear = at_2 - at_1 - 3 * quadratic
@@ -140,17 +140,18 @@ def flops_terms(config: TransformerConfig, *, cached: bool) -> tuple[int, int, i
 
 
 def totals(step_seconds: Sequence[float]) -> tuple[float, ...]:
-    """Seconds of the first 1, 2, ... steps together."""
+    """Cumulative seconds of the first 1, 2, ... steps."""
     return tuple(itertools.accumulate(step_seconds))
 
 
 def pays_from(cached: Sequence[float], uncached: Sequence[float]) -> int | None:
-    """From how many new tokens on the cached run is ahead for good; None if it ends behind.
+    """Number of new tokens from which the cached run stays ahead, or None.
 
-    Both are seconds a step, the prefill first. Raises: ValueError for different lengths.
+    Both arguments are seconds per step, starting with the prefill.
+    Raises: ValueError for different lengths.
     """
     if len(cached) != len(uncached):
-        raise ValueError(f"{len(cached)} cached steps beside {len(uncached)} uncached ones")
+        raise ValueError(f"got {len(cached)} cached and {len(uncached)} uncached steps")
     pays = None
     pairs = zip(totals(cached), totals(uncached), strict=True)
     for number, (with_cache, without_cache) in enumerate(pairs, start=1):
@@ -162,9 +163,10 @@ def pays_from(cached: Sequence[float], uncached: Sequence[float]) -> int | None:
 
 
 def total_exponent(step_seconds: Sequence[float], lengths: Sequence[int]) -> float:
-    """The power with which the time of a generation grows with its number of new tokens.
+    """The exponent with which generation time grows with the number of new tokens.
 
-    The slope of a line through the logarithms of the totals at `lengths`; 1 is in proportion.
+    It's the slope of a log-log line through the total times at `lengths`; 1 means proportional
+    growth.
     Raises: ValueError for fewer than two lengths, or one beyond the steps.
     """
     if len(set(lengths)) < 2 or min(lengths) < 1 or max(lengths) > len(step_seconds):

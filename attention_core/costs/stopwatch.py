@@ -1,6 +1,6 @@
-"""Interleaved timing: what is compared runs in turns, so that a busier minute falls on all of it.
+"""Interleaved timing: runs alternate, so that load spikes affect them all equally.
 
-Read the ratios: they travel between machines, seconds do not.
+Compare the ratios. Seconds depend on the machine.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Samples:
-    """One number a repeat, all of the same quantity."""
+    """Repeated measurements of one quantity."""
 
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuse an empty series."""
+        """Reject an empty series."""
         if not self.values:
             raise ValueError("at least 1 value is needed")
 
     @property
     def median(self) -> float:
-        """The middle value."""
+        """The median."""
         return statistics.median(self.values)
 
     @property
@@ -43,17 +43,18 @@ class Samples:
         return max(self.values)
 
     def __format__(self, spec: str) -> str:
-        """Median and range, each number in the format `spec`: `4.10 (3.98..4.31)`."""
+        """Median and range, each formatted with `spec`: `4.10 (3.98..4.31)`."""
         return f"{self.median:{spec}} ({self.low:{spec}}..{self.high:{spec}})"
 
 
 def interleave(
     runs: Mapping[str, Callable[[], Result]], *, repeats: int, warmups: int = 1
 ) -> dict[str, list[Result]]:
-    """Call every run `repeats` times, in turns, and return what each call returned.
+    """Call every run `repeats` times, alternating, and return all results.
 
-    Every run goes first, second, ... equally often (up to one): the order rotates from one repeat
-    to the next. The results of `warmups` rounds before that are dropped.
+    The order rotates, so every run goes first, second, ... equally often (up to one). The results
+    of the first `warmups` rounds are dropped.
+    Raises: ValueError without runs, or with fewer than 1 repeat.
     """
     if repeats < 1:
         raise ValueError(f"repeats must be at least 1, got {repeats}")
@@ -71,7 +72,7 @@ def interleave(
 
 
 def seconds_of(call: Callable[[], object]) -> float:
-    """The wall-clock seconds of one call, whatever device it uses."""
+    """Wall-clock seconds of one call, on any device."""
     synchronize()
     begin = time.perf_counter()
     call()
@@ -80,14 +81,15 @@ def seconds_of(call: Callable[[], object]) -> float:
 
 
 def synchronize(device: torch.device | None = None) -> None:
-    """Wait until a GPU has done what this thread gave it; without a device, any there is.
+    """Wait for this thread's work on a GPU; without a device, on the current GPU.
 
-    Nobody waits for the whole device: that would end the recording of a graph in another thread.
+    This waits for the current stream only. Waiting for the whole device would abort a CUDA graph
+    capture in another thread.
     """
     if torch.cuda.is_available() and (device is None or device.type == "cuda"):
         torch.cuda.current_stream(device).synchronize()
 
 
 def paired_ratio(numerator: Sequence[float], denominator: Sequence[float]) -> Samples:
-    """`numerator / denominator`, repeat by repeat: what ran in the same round is compared."""
+    """`numerator / denominator` for each repeat, comparing runs of the same round."""
     return Samples(tuple(n / d for n, d in zip(numerator, denominator, strict=True)))

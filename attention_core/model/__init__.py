@@ -1,1 +1,1 @@
-"""The transformer around attention: its configuration, layers, positions and forms."""
+"""The transformer around attention: configuration, layers, inputs and outputs."""

@@ -1,4 +1,4 @@
-"""One layer of a model: attention and a feed-forward network, each added to its input.
+"""One layer of a model: attention and a feed-forward network, with residuals.
 
 Dimension letters: B batch, T new tokens, C width, F width inside the feed-forward network.
 """
@@ -21,39 +21,41 @@ from attention_core.model.layers import FeedForward, make_norm
 
 @dataclass(frozen=True, repr=False)
 class LayerRecord(ShowsShapes):
-    """Every tensor between the input and the output of one layer, in the order of the computation.
+    """All tensors of one layer, from input to output, in the order they're computed.
 
-    In a pre-norm layer attention reads the normed input, the feed-forward network (MLP) reads the
-    normed `attention_sum`, and `output` is `mlp_sum`. In a post-norm layer attention reads the
-    input itself, the MLP reads the normed `attention_sum`, and `output` is the normed `mlp_sum`.
+    In a pre-norm layer, attention reads the normalized input, the feed-forward network (MLP) reads
+    the normalized `attention_sum`, and `output` is `mlp_sum`. In a post-norm layer, attention reads
+    the input directly, the MLP reads the normalized `attention_sum`, and `output` is the normalized
+    `mlp_sum`.
 
-    A tensor that a torch forward hook returns for a module replaces that module's output here too.
-    A forward pre-hook replaces what one module reads, and leaves the fields before it unchanged.
+    If a torch forward hook replaces a module's output, the new tensor appears here too. A forward
+    pre-hook changes only what that module reads, so the fields before it stay the same.
     """
 
     input: Tensor  # (B, T, C)
     attention_reads: Tensor  # (B, T, C)
-    attention: AttentionRecord  # its `output` is (B, T, C)
+    attention: AttentionRecord  # with `output` (B, T, C)
     attention_sum: Tensor  # (B, T, C)  input + attention.output
-    mlp_reads: Tensor  # (B, T, C)  the norm of attention_sum
+    mlp_reads: Tensor  # (B, T, C)  normalized attention_sum
     mlp_hidden: Tensor  # (B, T, F)  after the activation
     mlp_output: Tensor  # (B, T, C)
-    mlp_sum: Tensor  # (B, T, C)  pre-norm: attention_sum + mlp_output; post-norm: mlp_reads + it
+    mlp_sum: Tensor  # (B, T, C)  mlp_output + attention_sum (pre-norm) or mlp_reads (post-norm)
     output: Tensor  # (B, T, C)
 
     def apart_from_cache(self) -> LayerRecord:
-        """The same with copies of the keys and values.
+        """A copy of the record whose keys and values don't share memory with a cache.
 
-        Those of a pass with a cache lie in the memory of the cache, which a later pass changes.
+        With a cache, they're views of its buffers, which later passes overwrite.
         """
         k, v = self.attention.k.clone(), self.attention.v.clone()
         return replace(self, attention=replace(self.attention, k=k, v=v))
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward network (MLP), each added to the residual stream and normed.
+    """Attention and a feed-forward network (MLP), each with a residual and a norm.
 
-    "pre" norms what a part reads (GPT-2, Llama); "post" norms the sum (the 2017 encoder, BERT).
+    Pre-norm layers normalize the input of each part (GPT-2, Llama). Post-norm layers normalize the
+    sum (the 2017 Transformer, BERT).
     """
 
     def __init__(self, config: TransformerConfig, layer: int) -> None:
@@ -69,7 +71,7 @@ class Block(nn.Module):
     ) -> Tensor:
         """Run the layer on the residual stream: (B, T, C) -> (B, T, C).
 
-        records: a list that gets the record of this call.
+        records: a list to which the record of this call is appended.
         """
         layer, edited = self.attention.layer, forward_pass.edited
         x = edited("input", layer, x)
@@ -97,7 +99,7 @@ class Block(nn.Module):
         output = mlp_sum if self.pre_norm else self.mlp_norm(mlp_sum)  # [normed output]
         output = edited("output", layer, output)
         if records is not None:
-            assert watch is not None  # of every recorded call
+            assert watch is not None  # every recorded call has a watch
             assert watch.record is not None
             record = replace(watch.record, output=attention)
             steps = (x, reads, record, attention_sum, mlp_reads, hidden[0], mlp_output, mlp_sum)
@@ -105,14 +107,14 @@ class Block(nn.Module):
         return output
 
     def record(self, x: Tensor, forward_pass: Pass = NOTHING) -> LayerRecord:
-        """The same call with every tensor on the way; `output` is what `forward` returns."""
+        """Run `forward` and return every intermediate; `output` is the return value."""
         records: list[LayerRecord] = []
         output = self(x, forward_pass, records)
-        return replace(records[0], output=output)  # a hook on the module may have replaced it
+        return replace(records[0], output=output)  # a forward hook may have replaced it
 
 
 def make_attention(config: TransformerConfig, layer: int) -> MultiHeadAttention | LatentAttention:
-    """The attention of a model's layer. The mask and the rotation come with every pass."""
+    """The attention module of a layer; each pass brings the mask and the rotation."""
     bias, sizes = config.attention_bias, (config.d_model, config.n_heads)
     if config.latent is not None:
         return LatentAttention(*sizes, config.latent, bias=bias, layer=layer)

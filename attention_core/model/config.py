@@ -1,4 +1,4 @@
-"""What a transformer is made of: one frozen description for GPT-2, BERT and Llama styles."""
+"""The configuration of a transformer, for GPT-2, BERT and Llama styles."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from attention_core.positions.scaling import RopeScaling
 
 @dataclass(frozen=True)
 class LatentConfig:
-    """Sizes of multi-head latent attention, and in which form it is computed.
+    """Sizes of multi-head latent attention, and the form in which it's computed.
 
-    A token's keys and values are made from a latent vector of `kv_rank` numbers that all heads
-    share. `absorbed` says how, not what: the results are the same (`attention_core.model.latent`).
+    Keys and values are computed from a latent vector of `kv_rank` numbers per token, shared by all
+    heads. `absorbed` selects one of two ways to compute the same result (see
+    `attention_core.model.latent`).
 
-    Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1; names after its equations.
-    Raises: ValueError, with the numbers, for a size that is not a whole number of at least 1, an
-    odd `rope_head_size`, or a `norm_eps` that is not positive and finite.
+    Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1; names follow its equations.
+    Raises: ValueError with the numbers for a size that isn't a whole number of at least 1, an odd
+    `rope_head_size`, or a `norm_eps` that isn't positive and finite.
     """
 
-    kv_rank: int  # d_c, the width of the latent that a cache holds
-    nope_head_size: int  # d_h, the part of a query or key without a position
-    rope_head_size: int  # d_h^R, the part with one; its key is shared by all heads
-    v_head_size: int  # of a value
-    q_rank: int | None = None  # d_c', the width that queries pass through; None: straight from C
-    absorbed: bool = False  # work on latents instead of making keys and values from them
-    interleaved: bool = True  # rotary pairs are neighbours, as in DeepSeek's checkpoints
-    norm_eps: float = 1e-6  # of the norms on the latents
+    kv_rank: int  # d_c, width of the cached latent
+    nope_head_size: int  # d_h, part of a query or key without position
+    rope_head_size: int  # d_h^R, rotary part; all heads share its key
+    v_head_size: int  # size of a value
+    q_rank: int | None = None  # d_c', width of the query latent; None: no query latent
+    absorbed: bool = False  # attend to the latents directly, without computing keys and values
+    interleaved: bool = True  # rotary pairs are adjacent dimensions, as in DeepSeek's checkpoints
+    norm_eps: float = 1e-6  # for the norms of the latents
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -38,7 +39,7 @@ class LatentConfig:
 
     @property
     def qk_head_size(self) -> int:
-        """The size of a whole query or key of one head: both parts."""
+        """Size of one head's query or key, both parts together."""
         return self.nope_head_size + self.rope_head_size
 
 
@@ -46,11 +47,15 @@ class LatentConfig:
 class TransformerConfig:
     """Sizes and parts of a `Transformer`.
 
-    Every part is chosen by its own field; there is no model name. `gpt2_config`, `bert_config` and
-    `llama_config` fill in the parts of the three families.
+    Each part has its own field; there are no model names. `gpt2_config`, `bert_config` and
+    `llama_config` set the fields for the three families.
 
-    Raises: ValueError, with the numbers, for a field of another type or outside its range or
-    choices, and when sizes do not fit together.
+    Raises: ValueError with the numbers if a field has the wrong type or is out of range, or if
+    sizes don't fit together.
+
+    >>> config = gpt2_config(d_model=64, n_layers=2, n_heads=4)
+    >>> config.d_head, config.kv_heads, config.d_ff
+    (16, 4, 256)
     """
 
     vocab_size: int
@@ -59,23 +64,23 @@ class TransformerConfig:
     n_layers: int
     n_heads: int  # H, query heads
     d_ff: int  # width inside the feed-forward network
-    n_kv_heads: int | None = None  # H_kv, key/value heads; None: as many as query heads
+    n_kv_heads: int | None = None  # H_kv, key/value heads; None: same as n_heads
     head_size: int | None = None  # D; None: d_model / n_heads
-    latent: LatentConfig | None = None  # multi-head latent attention instead; has sizes of its own
+    latent: LatentConfig | None = None  # use latent attention, with these sizes
     causal: bool = True
-    window: int | None = None  # a query sees the last so many keys, its own too; None: all earlier
+    window: int | None = None  # how many keys a query sees, counting its own; None: all earlier
     positions: Literal["learned", "rotary"] = "learned"
     rope_theta: float = 10_000.0
-    rope_scaling: RopeScaling | None = None  # slower rotary positions, for longer texts
+    rope_scaling: RopeScaling | None = None  # slows down the rotation for longer texts
     norm: Literal["layer", "rms"] = "layer"
     norm_eps: float = 1e-5
     norm_order: Literal["pre", "post"] = "pre"
     activation: Literal["gelu", "gelu_tanh", "relu", "silu"] = "gelu_tanh"
-    gated: bool = False  # a gate beside the up projection (SwiGLU)
+    gated: bool = False  # add a gate to the up projection (SwiGLU)
     attention_bias: bool = True
     mlp_bias: bool = True
-    n_segments: int = 0  # segment ("token type") embeddings
-    output: Literal["tied", "separate", "none"] = "tied"  # the matrix from width to vocabulary
+    n_segments: int = 0  # number of segment ("token type") embeddings
+    output: Literal["tied", "separate", "none"] = "tied"  # the matrix from C to the vocabulary
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -85,7 +90,7 @@ class TransformerConfig:
         elif self.head_size is None and self.d_model % self.n_heads:
             raise ValueError(
                 f"d_model ({self.d_model}) must be divisible by n_heads ({self.n_heads}), "
-                "or head_size given"
+                "or pass head_size"
             )
         if self.n_kv_heads is not None and self.n_heads % self.n_kv_heads:
             raise ValueError(
@@ -109,8 +114,8 @@ class TransformerConfig:
         for name in ("n_kv_heads", "head_size"):
             if getattr(self, name) is not None:
                 raise ValueError(
-                    f"{name} ({getattr(self, name)}) must not be given with latent attention: "
-                    f"each of the {self.n_heads} heads makes keys and values from the latent"
+                    f"{name} ({getattr(self, name)}) can't be combined with latent attention: "
+                    f"each of the {self.n_heads} heads computes keys and values from the latent"
                 )
         if self.positions != "rotary":
             raise ValueError(
@@ -119,21 +124,22 @@ class TransformerConfig:
 
     @property
     def d_head(self) -> int:
-        """D, the size of one head: of its queries and keys, where its values have another."""
+        """D, the size of a head; in latent attention, of its queries and keys."""
         if self.latent is not None:
             return self.latent.qk_head_size
         return self.head_size or self.d_model // self.n_heads
 
     @property
     def d_rotary(self) -> int:
-        """How many numbers of a head's queries and keys rotary positions turn."""
+        """Number of dimensions in a query or key that rotary positions rotate."""
         return self.d_head if self.latent is None else self.latent.rope_head_size
 
     @property
     def cache_shapes(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(heads, size) of the two tensors that a cache keeps of each token in a layer.
+        """(heads, size) of the two tensors that a cache stores per token and layer.
 
-        Keys and values; the latent and the rotary key, one for all heads, of latent attention.
+        They're keys and values, or in latent attention the latent and the rotary key, which all
+        heads share.
         """
         if self.latent is not None:
             return (1, self.latent.kv_rank), (1, self.latent.rope_head_size)
@@ -146,13 +152,13 @@ class TransformerConfig:
 
     @property
     def qkv_widths(self) -> tuple[int, int, int]:
-        """Columns of queries, keys and values beside each other: H*D, H_kv*D and H_kv*D."""
+        """Column counts of the queries, keys and values: H*D, H_kv*D and H_kv*D."""
         kv_width = self.kv_heads * self.d_head
         return self.n_heads * self.d_head, kv_width, kv_width
 
     @property
     def group_size(self) -> int:
-        """How many query heads share one key/value head."""
+        """Number of query heads that share one key/value head."""
         return self.n_heads // self.kv_heads
 
 
@@ -167,7 +173,7 @@ def gpt2_config(
     norm_eps: float = 1e-5,
     tied: bool = True,
 ) -> TransformerConfig:
-    """GPT-2: learned positions, LayerNorm before each part, tanh GELU, tied output matrix.
+    """GPT-2: learned positions, LayerNorm before each part, tanh GELU, tied output.
 
     Source: Radford et al. 2019.
     """
@@ -195,7 +201,7 @@ def bert_config(
     norm_eps: float = 1e-12,
     activation: Literal["gelu", "gelu_tanh"] = "gelu",
 ) -> TransformerConfig:
-    """BERT: every token sees every token, LayerNorm after each part, erf GELU, no output matrix.
+    """BERT: bidirectional, LayerNorm after each part, erf GELU, no output matrix.
 
     Source: Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
     """
@@ -232,7 +238,7 @@ def llama_config(
     mlp_bias: bool = False,
     tied: bool = True,
 ) -> TransformerConfig:
-    """Llama: rotary positions, RMSNorm before each part, SwiGLU, grouped key/value heads.
+    """Llama: rotary positions, RMSNorm before each part, SwiGLU, grouped-query heads.
 
     Source: Touvron et al. 2023, https://arxiv.org/abs/2302.13971 and
     https://arxiv.org/abs/2307.09288.

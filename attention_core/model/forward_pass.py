@@ -1,4 +1,4 @@
-"""What a forward pass hands to every layer beside the layer's input.
+"""Everything that a forward pass gives each layer besides the layer's input.
 
 Dimension letters: B batch, T new tokens, S all keys (cached and new).
 """
@@ -21,29 +21,35 @@ from attention_core.positions.rotary import Rotation
 
 @dataclass(frozen=True)
 class Hooks:
-    """Functions of the caller that a forward pass calls while it runs.
+    """Callbacks that a forward pass calls while it runs.
 
-    `before_layer` is called with the number of each layer before that layer runs. It may report
-    progress. It may also raise an error to stop the pass; a cache then stays as it was.
+    before_layer: called with the index of each layer before it runs. It can report progress, or
+    raise an error to stop the pass; a cache then stays unchanged.
 
-    `edit_heads` is called with the number of each layer and the record of its heads, before the
-    heads are merged. It returns the record to continue with, `dataclasses.replace(record, ...)`,
-    or None to change nothing. Any step may be replaced: q, k, v, scores, masked_scores,
-    scaled_scores, attention, weights, context or scale. Every later step that was not replaced too
-    is computed again, with the same mask, and the recorded layer holds what was computed.
-    An edit of k or v changes this pass only: a cache stores the rows from before the edit. In
-    absorbed latent attention k and v both hold the latent, but as two tensors: an edit of one
-    leaves the other as it is.
+    edit_heads: called with the index of each layer and the record of its heads, before the heads
+    are merged. Returns the record to continue with, from `dataclasses.replace(record, ...)`, or
+    None to change nothing. It can replace q, k, v, scores, masked_scores, scaled_scores, attention,
+    weights, context or scale. Later steps that aren't replaced are recomputed with the same mask,
+    and the layer's record contains the new values. Edits of k or v affect this pass only, because
+    the cache stores the original rows. In absorbed latent attention, k and v both contain the
+    latent, but as separate tensors, so editing one doesn't change the other.
 
-    `edit` is called with the name of a tensor, its layer (None outside the layers) and the tensor.
-    It returns a new tensor to continue with, or None to change nothing. The names, in the order of
-    a pass: "embedding"; in every layer "input", "attention_output", "mlp_hidden" (B, T, F),
-    "mlp_output", "output"; then "hidden", after the last norm, and "logits" (B, T, V). The others
-    are (B, T, C); "input" and "output" are the residual stream.
+    edit: called with a tensor's name, its layer (None outside the layers) and the tensor. Returns a
+    new tensor to continue with, or None to change nothing. The names, in order: "embedding"; in
+    every layer "input", "attention_output", "mlp_hidden" (B, T, F), "mlp_output", "output"; then
+    "hidden", after the last norm, and "logits" (B, T, V). All others are (B, T, C); "input" and
+    "output" are the residual stream.
 
-    Raises: ValueError for a hook that can't be called. A pass raises ValueError, with the layer,
-    when a hook returns something else, a tensor of another shape, dtype or device, or when
-    `edit_heads` writes into the tensors of its record.
+    Raises: ValueError if a hook isn't callable. During a pass, ValueError with the layer if a hook
+    returns something else, or a tensor with another shape, dtype or device, or if `edit_heads`
+    modifies the tensors of its record in place.
+
+    >>> from attention_core import Transformer, gpt2_config
+    >>> model = Transformer(gpt2_config(d_model=8, n_layers=2, n_heads=2, vocab_size=16))
+    >>> layers = []
+    >>> _ = model(torch.tensor([[1, 2, 3]]), hooks=Hooks(before_layer=layers.append))
+    >>> layers
+    [0, 1]
     """
 
     before_layer: Callable[[int], None] | None = None
@@ -62,7 +68,7 @@ NO_HOOKS = Hooks()
 
 
 def require_hooks(hooks: object) -> None:
-    """Raise ValueError for anything that is not `Hooks`."""
+    """Raise ValueError if `hooks` isn't a `Hooks` object."""
     if not isinstance(hooks, Hooks):
         raise ValueError(
             "hooks must be Hooks(before_layer=..., edit_heads=..., edit=...), "
@@ -72,11 +78,12 @@ def require_hooks(hooks: object) -> None:
 
 @dataclass(frozen=True)
 class Pass:
-    """One forward pass: everything in it is the same for all layers.
+    """The inputs of one forward pass that are the same for every layer.
 
-    `mask` is (T, S) or (B, 1, T or 1, S), `True` where a query may see a key; None hides nothing.
-    `rotation` holds the angles of rotary positions; None for a model with other positions.
-    Raises: ValueError for `hooks` that are not `Hooks`.
+    mask: (T, S) or (B, 1, T or 1, S), `True` where a query may see a key; None hides nothing.
+    rotation: the angles of rotary positions; None if the model has other positions.
+
+    Raises: ValueError if `hooks` isn't a `Hooks` object.
     """
 
     mask: Tensor | None = None
@@ -89,14 +96,14 @@ class Pass:
         require_hooks(self.hooks)
 
     def watch(self, layer: int, *, record: bool) -> Watch | None:
-        """What a layer's attention is called with: None if nobody wants more than its output."""
+        """The watch for a layer's attention, or None if only its output is needed."""
         if self.hooks.edit_heads is not None:
             shared = self.cache is not None
             return Watch(partial(_attend_edited, self.hooks.edit_heads, layer, shared))
         return Watch() if record else None
 
     def edited(self, name: str, layer: int | None, tensor: Tensor) -> Tensor:
-        """The tensor to continue with, after the hook `edit` if there is one."""
+        """The tensor to continue with: the result of the `edit` hook, if there is one."""
         if self.hooks.edit is None:
             return tensor
         new = self.hooks.edit(name, layer, tensor)
@@ -110,7 +117,7 @@ class Pass:
         return new
 
 
-NOTHING = Pass()  # no mask, no positions, no cache, no hooks
+NOTHING = Pass()  # no mask, positions, cache or hooks
 
 
 def _attend_edited(
@@ -125,8 +132,8 @@ def _attend_edited(
     scale: float | None = None,
     dropout_p: float = 0.0,
 ) -> AttentionRecord:
-    """`attend`, then the caller's edit. shared: k and v may be the memory of a cache."""
-    # torch counts the writes into a tensor, but not into one from inference mode
+    """Run `attend`, then the edit. shared: k and v may be memory of a cache."""
+    # torch counts in-place writes, except for tensors created in inference mode
     with torch.inference_mode(False):
         record = attend(q, k, v, mask=mask, scale=scale, dropout_p=dropout_p)
         if q.is_inference() or shared:
@@ -136,14 +143,14 @@ def _attend_edited(
 
 
 def _edited(edit: Edit, layer: int, record: AttentionRecord) -> AttentionRecord:
-    """The record that a hook returns, checked against the one that it was called with."""
+    """The record that a hook returns, checked against the original one."""
     steps = {f.name: getattr(record, f.name) for f in fields(record)}
     steps = {name: step for name, step in steps.items() if isinstance(step, Tensor)}
     n_writes = {name: step._version for name, step in steps.items()}
     edited = edit(layer, record)
     if changed := [name for name, step in steps.items() if step._version != n_writes[name]]:
         raise ValueError(
-            f"edit_heads wrote into {' and '.join(changed)} of layer {layer}: "
+            f"edit_heads modified {' and '.join(changed)} of layer {layer} in place: "
             "return dataclasses.replace(record, ...) with new tensors instead"
         )
     if edited is None:
@@ -160,11 +167,11 @@ def _edited(edit: Edit, layer: int, record: AttentionRecord) -> AttentionRecord:
             raise ValueError(
                 f"edit_heads must return {name} of layer {layer} as {expected}, got {got}"
             )
-    return replace(edited, output=None, projected=None)  # the layer's own fields
+    return replace(edited, output=None, projected=None)  # only the layer sets these fields
 
 
 def _kind(value: object) -> str:
-    """What a replaced step has to keep: "(2, 4, 7, 7) torch.float32 on cpu"."""
+    """What must stay the same in an edit, as in "(2, 4, 7, 7) torch.float32 on cpu"."""
     if not isinstance(value, Tensor):
         return type(value).__name__
     return f"{tuple(value.shape)} {value.dtype} on {value.device}"

@@ -1,4 +1,4 @@
-"""What a model is given, checked before anything runs: ids, masks and caches that fit it."""
+"""Checks of a model's inputs: ids, masks and caches that fit the model."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MASK_TYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, *_ID_TYPES)
 
 
 def prompt_ids(token_ids: Sequence[int] | Tensor, vocab_size: int) -> list[int]:
-    """The ids of a prompt as a list, from a sequence or a tensor (T) or (1, T) on any device.
+    """Convert a prompt to a list of ids.
 
-    A tensor may have any type of whole numbers, and may be an array of numpy.
-    Raises: ValueError, with what was given, for no ids at all, for anything that is not whole
-    numbers in one row, or an id outside the vocabulary.
+    Accepts a sequence, a NumPy array, or a tensor (T) or (1, T) of any integer type on any device.
+    Raises: ValueError with the value if the prompt is empty, isn't one row of whole numbers, or has
+    an id outside the vocabulary.
     """
     given: Any = token_ids
     is_array = hasattr(given, "tolist") and hasattr(given, "shape")
@@ -37,16 +37,16 @@ def prompt_ids(token_ids: Sequence[int] | Tensor, vocab_size: int) -> list[int]:
         )
     ids = given.reshape(-1).tolist() if is_array else list(given)
     if not ids:
-        raise ValueError("the prompt has no tokens: at least 1 is needed")
+        raise ValueError("the prompt is empty: pass at least 1 token")
     for token_id in ids:
         require_int("a token id", token_id, least=0, most=vocab_size - 1)
     return ids
 
 
 def stop_set(stop_ids: Collection[int]) -> frozenset[int]:
-    """The ids that end a generation, from any collection, tensor (N) or array of whole numbers.
+    """Convert stop ids from any collection, tensor (N) or array to a set.
 
-    Raises: ValueError for a number alone, or for anything in it that is not a whole number.
+    Raises: ValueError for a single number, or if an id isn't a whole number.
     """
     ids: Any = stop_ids.tolist() if hasattr(stop_ids, "tolist") else stop_ids
     if isinstance(ids, (str, bytes)) or not isinstance(ids, Collection):
@@ -57,9 +57,10 @@ def stop_set(stop_ids: Collection[int]) -> frozenset[int]:
 
 
 def visible_positions(attention_mask: Tensor, n_new: int) -> Tensor:
-    """Positions that count from each row's first visible token: mask (B, S) -> (B, T), its last.
+    """Positions of the last T columns: mask (B, S) -> (B, T), with T = `n_new`.
 
-    Padding on the left is at 0. Padding on the right, and tokens hidden between others, count.
+    Each row counts from its first visible token. Padding on the left gets position 0. Padding on
+    the right, and hidden tokens between visible ones, are counted.
     """
     is_leading = attention_mask.cumsum(dim=1) == 0
     columns = torch.arange(attention_mask.shape[1], device=attention_mask.device)
@@ -75,13 +76,14 @@ def check_inputs(
     positions: Tensor | None = None,
     device: torch.device | None = None,
 ) -> None:
-    """Check what a forward pass is given: ids (B, T), and attention_mask (B, all keys).
+    """Check the inputs of a forward pass: ids (B, T), attention_mask (B, all keys).
 
-    `device` is that of the model; None does not check it.
-    Whether ids and masks are in their range is looked up on the CPU. On another device that would
-    wait for it: there only a pass without cached tokens is looked at, no decode step. On the meta
-    device and while a pass is compiled they have no values, and nothing is looked up.
-    Raises: ValueError, with the numbers, for what does not fit the model.
+    device: the model's device, or None to skip that check.
+
+    Checking the range of ids and masks reads their values. On a GPU that waits for the device, so
+    only passes without cached tokens are checked there, not decode steps. On the meta device and
+    during compilation there are no values to check.
+    Raises: ValueError with the numbers if an input doesn't fit the model.
     """
     offset = 0 if cache is None else cache.length
     if device is not None:
@@ -117,7 +119,7 @@ def check_inputs(
 def check_devices(
     device: torch.device, given: Mapping[str, Tensor | None], cache: KVCache | None = None
 ) -> None:
-    """Raises: ValueError, with both devices, for a tensor or a cache on another than the model."""
+    """Raise ValueError with both devices if an input isn't on the model's device."""
     buffer = None if cache is None else cache.buffers[0][0]
     for name, tensor in {**given, "the cache": buffer}.items():
         if isinstance(tensor, Tensor) and tensor.device != device:
@@ -128,9 +130,9 @@ def check_devices(
 
 
 def check_cache(config: TransformerConfig, cache: KVCache) -> None:
-    """Raises: ValueError, with the numbers, for a cache of a model of another shape."""
+    """Raise ValueError with the numbers if the cache doesn't fit the model."""
     if not config.causal:
-        raise ValueError("a bidirectional model cannot use a cache: old tokens see new ones")
+        raise ValueError("a bidirectional model can't use a cache, because old tokens see new ones")
     if cache.n_layers != config.n_layers:
         raise ValueError(
             f"a cache of {cache.n_layers} layers does not fit a model of {config.n_layers}"
@@ -180,13 +182,13 @@ def _check_mask(mask: Tensor, shape: tuple[int, int], offset: int) -> None:
     elif mask.is_floating_point() and not _is_unread(mask, 0):
         values = " from {} to {}".format(*_range(mask.float()))
     raise ValueError(
-        "attention_mask must hold whole numbers or bool, 1 for a token and 0 for padding, got "
+        "attention_mask must be whole numbers or bool, 1 for a token and 0 for padding, got "
         f"{mask.dtype}{values}"
     )
 
 
 def _is_unread(tensor: Tensor, offset: int) -> bool:
-    """Whether there are no values to check, or to read them would delay a decode step."""
+    """Whether there are no values to check, or reading them would delay a decode step."""
     if tensor.is_meta or torch.compiler.is_compiling():
         return True
     return bool(offset) and tensor.device.type != "cpu"

@@ -1,15 +1,16 @@
-"""Multi-head latent attention: keys and values made from one small vector a token.
+"""Multi-head latent attention: keys and values from one small vector per token.
 
-A cache of keys and values grows with heads x head size. Here a token leaves behind a latent of r
-numbers, from which every head makes its own key and value, and one rotary key that all heads share.
-Rotary positions need a key apart: a rotation between the two matrices would depend on the distance
-of query and key, and they could no longer be multiplied into one (the absorbed form).
+A normal cache stores a key and a value of every head. Here each token stores a latent vector of r
+numbers, from which every head computes its own key and value, and one rotary key that all heads
+share. The rotary key has to be separate: a rotation between the two projection matrices would
+depend on the distance between query and key, so the matrices couldn't be multiplied into one (the
+absorbed form).
 
-Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1 and appendix C; the same in
+Source: DeepSeek-V2, https://arxiv.org/abs/2405.04434, section 2.1 and appendix C; also
 DeepSeek-V3, https://arxiv.org/abs/2412.19437, section 2.1.1.
 
-Dimension letters beside those of the transformer: r rank of the latent (`kv_rank`), N and R the
-parts of a query or key without and with a position, E size of a value.
+Dimension letters, in addition to the transformer's: r rank of the latent (`kv_rank`), N and R the
+parts of a query or key without and with position, E size of a value.
 """
 
 from __future__ import annotations
@@ -40,21 +41,21 @@ from attention_core.positions.rotary import Rotation, rotate, rotate_neighbours
 
 
 class LatentAttention(nn.Module):
-    """Latent attention, called like `MultiHeadAttention`, in two forms with equal results.
+    """Latent attention in two equivalent forms, called like `MultiHeadAttention`.
 
-    Expanded: keys (N + R) and values (E) of every head are made from the latents of all S tokens,
-    then attended to as usual. The record holds them per head.
+    Expanded: the keys (N + R) and values (E) of every head are computed from the latents of all S
+    tokens, and attention runs as usual. The record has them per head.
 
-    Absorbed: q . (W_UK c) = (W_UK^T q) . c, so each head's query is carried over to the latents
-    instead, and its context, a mix of latents, is made into a mix of values afterwards. No key or
-    value is ever made; all heads read the same latents, as in multi-query attention. The record
-    then holds what was computed: q (B, H, T, r + R), k (B, 1, S, r + R) the latent beside the
-    rotary key, v (B, 1, S, r) the latent, context (B, H, T, r). Scores and weights are those of the
-    expanded form. `kv_up` is multiplied as a matrix and never called, so torch's hooks on it don't
-    run in this form.
+    Absorbed: since q . (W_UK c) = (W_UK^T q) . c, each head's query is mapped to the latent space
+    instead. Its context is then a weighted sum of latents, which is mapped to values at the end. No
+    keys or values are computed, and all heads read the same latents, as in multi-query attention.
+    The record contains q (B, H, T, r + R), k (B, 1, S, r + R) with the latent and the rotary key, v
+    (B, 1, S, r) with the latent, and context (B, H, T, r). Scores and weights are the same as in
+    the expanded form. This form uses the matrix of `kv_up` directly, so torch hooks on `kv_up`
+    don't run.
 
-    rope_theta: the base of the rotary positions where a call gives none. causal, bias and
-    layer as in `MultiHeadAttention`.
+    rope_theta: base of the rotary positions, for calls that don't pass a rotation.
+    causal, bias, layer: as in `MultiHeadAttention`.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class LatentAttention(nn.Module):
         self.q_down = None if sizes.q_rank is None else Projection(d_model, sizes.q_rank, bias)
         self.q_norm = None if sizes.q_rank is None else RMSNorm(sizes.q_rank, sizes.norm_eps)
         self.q_up = Projection(sizes.q_rank or d_model, n_heads * sizes.qk_head_size, False)
-        # the latent and the rotary key side by side; each head's W_UK and W_UV side by side
+        # latent and rotary key in one matrix; W_UK and W_UV of each head in another
         self.kv_down = Projection(d_model, sizes.kv_rank + sizes.rope_head_size, bias)
         self.kv_norm = RMSNorm(sizes.kv_rank, sizes.norm_eps)
         kv_head_size = sizes.nope_head_size + sizes.v_head_size
@@ -93,18 +94,18 @@ class LatentAttention(nn.Module):
     ) -> Tensor:
         """Attend, merge the heads and project: (B, T, C) -> (B, T, C).
 
-        Arguments and errors as of `MultiHeadAttention`; ValueError for a memory.
+        Arguments and errors as in `MultiHeadAttention`; a memory isn't supported (ValueError).
         """
         check_inputs(self, x, memory, cache)
         rotation = rotation_of(self, x, positions, cache, self.sizes.rope_head_size)
-        assert rotation is not None  # it has a base of its own
+        assert rotation is not None  # rope_theta is always set
         q_nope, q_rope = self.queries(x, rotation)
         latent, rope_key = self.compress(x, rotation)
         if cache is not None:  # T rows each -> S rows each
             latent, rope_key = cache.update(self.layer, latent, rope_key)
         form = self._absorbed if self.sizes.absorbed else self._expanded
         q, k, v = form(q_nope, q_rope, latent, rope_key)
-        # the size of a head's key, not that of the longer vectors of the absorbed form
+        # the size of a head's key, not of the longer vectors in the absorbed form
         scale = 1.0 / math.sqrt(self.sizes.qk_head_size)
         mask = mask_of(self, x.shape[1], k.shape[2], mask, x.device)
         context, record = heads_of(q, k, v, mask, scale, 0.0, watch)
@@ -116,16 +117,16 @@ class LatentAttention(nn.Module):
         return output
 
     def record(self, x: Tensor, **options: Any) -> AttentionRecord:
-        """The same call with every intermediate; `output` is what `forward` returns."""
+        """Run `forward` and return every intermediate; `output` is the return value."""
         return recorded(self, x, **options)
 
     def new_cache(self, batch_size: int, max_length: int) -> KVCache:
-        """An empty cache for this layer alone: of each token the latent and the rotary key."""
+        """An empty cache for this one layer, with a latent and a rotary key per token."""
         shapes = (1, self.sizes.kv_rank), (1, self.sizes.rope_head_size)
         return cache_for(self, batch_size, max_length, *shapes)
 
     def queries(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
-        """Both parts of every head's queries: (B, T, C) -> (B, H, T, N), turned (B, H, T, R)."""
+        """Both query parts of every head: (B, T, C) -> (B, H, T, N), rotated (B, H, T, R)."""
         if self.q_down is not None and self.q_norm is not None:
             x = self.q_norm(self.q_down(x))  # (B, T, C) -> (B, T, q_rank)
         q = split_heads(self.q_up(x), self.n_heads)
@@ -133,19 +134,19 @@ class LatentAttention(nn.Module):
         return nope, self._rotate(rope, rotation)
 
     def compress(self, x: Tensor, rotation: Rotation) -> tuple[Tensor, Tensor]:
-        """All that a token leaves behind: (B, T, C) -> latent (B, 1, T, r), key (B, 1, T, R)."""
+        """The cached part of a token: (B, T, C) -> latent (B, 1, T, r), key (B, 1, T, R)."""
         sizes = (self.sizes.kv_rank, self.sizes.rope_head_size)
         latent, rope_key = self.kv_down(x)[:, None].split(sizes, dim=-1)
         return self.kv_norm(latent), self._rotate(rope_key, rotation)
 
     def up_matrices(self) -> tuple[Tensor, Tensor]:
-        """W_UK (H, r, N) and W_UV (H, r, E), which make keys and values; views of one weight."""
+        """W_UK (H, r, N) for keys and W_UV (H, r, E) for values, views of one weight."""
         by_head = self.kv_up.weight.view(self.n_heads, -1, self.sizes.kv_rank).mT
         w_uk, w_uv = by_head.split((self.sizes.nope_head_size, self.sizes.v_head_size), dim=-1)
         return w_uk, w_uv
 
     def out_weight(self) -> Tensor:
-        """What the record's merged contexts are multiplied by: (H*E, C), absorbed (H*r, C)."""
+        """The matrix that projects the merged contexts: (H*E, C), or absorbed (H*r, C)."""
         if not self.sizes.absorbed:
             return self.out.matrix
         by_head = self.out.matrix.unflatten(0, (self.n_heads, self.sizes.v_head_size))
@@ -165,7 +166,7 @@ class LatentAttention(nn.Module):
     def _absorbed(
         self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries carried over to the latents, latents beside the rotary key, latents."""
+        """Queries in latent space, latents with the rotary key, and latents."""
         w_uk, _ = self.up_matrices()
         q = torch.cat((q_nope @ w_uk.mT, q_rope), dim=-1)  # [queries] (B, H, T, N) @ (H, N, r)
         k = torch.cat((latent, rope_key), dim=-1)  # [keys]

@@ -1,4 +1,4 @@
-"""The parts around attention: projections, norms, the feed-forward network."""
+"""Projections, norms and the feed-forward network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def gelu_tanh(x: Tensor) -> Tensor:
     return nn.functional.gelu(x, approximate="tanh")
 
 
-# Named functions only: a model with a lambda in it can't be pickled.
+# Only named functions, because a model with a lambda can't be pickled.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": nn.functional.gelu,
     "gelu_tanh": gelu_tanh,
@@ -25,33 +25,34 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def random_weights(*shape: int) -> Tensor:
-    """Initial weights as GPT-2 draws them: normal with a standard deviation of 0.02."""
+    """Initial weights as in GPT-2: normal with a standard deviation of 0.02."""
     weights = torch.empty(*shape)
-    # without values to draw (on the meta device), drawing would cost a second of imports
+    # skip the meta device, where drawing only costs a second of imports
     return weights if weights.is_meta else weights.normal_(std=0.02)
 
 
 class Projection(nn.Linear):
-    """`nn.Linear` with initial weights as GPT-2 draws them: (..., d_in) -> (..., d_out)."""
+    """`nn.Linear` with GPT-2's initialization: (..., d_in) -> (..., d_out)."""
 
     def __init__(self, d_in: int, d_out: int, bias: bool = True) -> None:
         super().__init__(d_in, d_out, bias=bias)
 
     def reset_parameters(self) -> None:
-        """Draw the weights again; the bias begins at 0."""
+        """Draw new weights and set the bias to 0."""
         self.weight = nn.Parameter(random_weights(self.out_features, self.in_features))
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     @property
     def matrix(self) -> Tensor:
-        """The weight as `x @ matrix` reads it, (d_in, d_out): a view of `weight`."""
+        """The weight as in `x @ matrix`, (d_in, d_out): a view of `weight`."""
         return self.weight.t()
 
 
 class RMSNorm(nn.Module):
-    """Divide by the root mean square, then scale: (..., C) -> (..., C), inside in float32.
+    """Divide by the root mean square, then scale: (..., C) -> (..., C).
 
+    Computed in float32 and converted back.
     Source: Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467.
     """
 
@@ -61,14 +62,14 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension."""
+        """Normalize the last dimension."""
         wide = x.float()
         wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
         return self.weight * wide.to(x.dtype)
 
 
 class FeedForward(nn.Module):
-    """The position-wise network: the same weights at every position, (..., C) -> (..., C)."""
+    """The feed-forward network, applied to each position: (..., C) -> (..., C)."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -86,9 +87,12 @@ class FeedForward(nn.Module):
         edit: Callable[[Tensor], Tensor] | None = None,
         activations: list[Tensor] | None = None,
     ) -> Tensor:
-        """Widen to d_ff, apply the activation, project back; gated: SwiGLU (arXiv:2002.05202).
+        """Project up to d_ff, apply the activation, project back: (..., C) -> (..., C).
 
-        edit: changes the hidden activations (..., d_ff). activations: a list that gets them.
+        With a gate it's SwiGLU (Shazeer 2020, https://arxiv.org/abs/2002.05202).
+
+        edit: changes the hidden activations (..., d_ff).
+        activations: a list to which they're appended.
         """
         hidden = self.hidden(x)  # [hidden] (..., C) -> (..., d_ff)
         if edit is not None:
@@ -98,14 +102,14 @@ class FeedForward(nn.Module):
         return self.down(hidden)  # [down] (..., d_ff) -> (..., C)
 
     def hidden(self, x: Tensor) -> Tensor:
-        """What `down` reads, after the activation: (..., C) -> (..., d_ff)."""
+        """The input of `down`, after the activation: (..., C) -> (..., d_ff)."""
         if self.gate is None:
             return self.activation(self.up(x))
         return self.activation(self.gate(x)) * self.up(x)
 
 
 def make_norm(config: TransformerConfig) -> nn.Module:
-    """The norm that the configuration names."""
+    """The norm that the configuration selects."""
     if config.norm == "rms":
         return RMSNorm(config.d_model, config.norm_eps)
     return nn.LayerNorm(config.d_model, eps=config.norm_eps)

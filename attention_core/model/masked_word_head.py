@@ -1,4 +1,4 @@
-"""BERT's masked-word head: from a hidden state to a score for every token of the vocabulary."""
+"""BERT's masked-word head: scores for every token of the vocabulary."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from attention_core.model.layers import ACTIVATIONS
 
 @dataclass(frozen=True)
 class MaskedWordHead:
-    """A dense layer, an activation and a norm before the output matrix (Devlin et al. 2018).
+    """A dense layer, an activation and a norm, followed by the output matrix.
 
-    Source: https://arxiv.org/abs/1810.04805, section 3.1, and the published code; the activation is
-    that of the model's layers, the output matrix usually the token embedding. Call it with states
-    after the last layer: (..., C) -> (..., V).
-    Raises: ValueError, with the shapes, for weights that do not fit the model.
+    Call it with states after the last layer: (..., C) -> (..., V). The activation is the one of the
+    model's layers, and the output matrix is usually the token embedding.
+
+    Source: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1, and the published
+    code.
+    Raises: ValueError with the shapes if the weights don't fit the model.
     """
 
     config: TransformerConfig
@@ -48,7 +50,10 @@ class MaskedWordHead:
                 )
 
     def __call__(self, hidden: Tensor) -> Tensor:
-        """The logits of every token: (..., C) -> (..., V); NotFiniteError where they overflow."""
+        """The logits of every token: (..., C) -> (..., V).
+
+        Raises: NotFiniteError if they overflow.
+        """
         bent = ACTIVATIONS[self.config.activation](hidden @ self.dense + self.dense_bias)
         normed = nn.functional.layer_norm(
             bent, (self.config.d_model,), self.norm_weight, self.norm_bias, self.config.norm_eps

@@ -1,4 +1,4 @@
-"""One layer taken apart: every tensor between its input and its output, and the 2017 layers.
+"""The 2017 Transformer, and the named tensors of a single layer.
 
 Dimension letters: B batch, T tokens of the layer, S tokens of the encoder, H heads, D head size,
 C width, F width inside the feed-forward network, V vocabulary.
@@ -22,7 +22,7 @@ from attention_core.model.layers import FeedForward, Projection, make_norm, rand
 
 Steps = dict[str, Tensor]
 
-# The names of a layer's tensors, in the keys of `Steps`.
+# Names of a layer's tensors, the keys of `Steps`.
 INPUT = "input"
 ATTENTION_READS = "normalised for attention"
 HEADS = "outputs of the heads"
@@ -51,9 +51,9 @@ def original_config(
     vocab_size: int = 37_000,
     context_length: int = 512,
 ) -> TransformerConfig:
-    """The sizes of the first Transformer's base model: post-norm layers with ReLU.
+    """The base model of the original Transformer: post-norm layers with ReLU.
 
-    Its positions are `sinusoids`, added by `EncoderDecoder`; they have no parameters.
+    `EncoderDecoder` adds `sinusoids` as positions, which have no parameters.
     Source: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, table 3.
     """
     return TransformerConfig(
@@ -70,16 +70,16 @@ def original_config(
 
 
 def layer_steps(layer: LayerRecord, config: TransformerConfig) -> Steps:
-    """The tensors of a layer's record under their names, in the order of the computation.
+    """The tensors of a layer's record by name, in the order they're computed.
 
-    The last is the output. All are (B, T, C), except the heads (B, H, T, D), their concatenation
-    (B, T, H*D) and the hidden layer (B, T, F).
-    Raises: ValueError for absorbed latent attention, whose heads hold no values.
+    The last one is the output. All are (B, T, C), except the heads (B, H, T, D), their
+    concatenation (B, T, H*D) and the hidden layer (B, T, F).
+    Raises: ValueError for absorbed latent attention, whose heads have no values.
     """
     if config.latent is not None and config.latent.absorbed:
         raise ValueError("absorbed latent attention has no values to show: use the expanded form")
     record = layer.attention
-    assert record.output is not None  # every layer of a model projects its heads
+    assert record.output is not None  # every layer projects its heads
     attention = {
         HEADS: record.context,
         CONCATENATED: merge_heads(record.context),
@@ -95,8 +95,9 @@ def layer_steps(layer: LayerRecord, config: TransformerConfig) -> Steps:
 
 
 class DecoderLayer(nn.Module):
-    """The 2017 decoder layer: masked self-attention, cross-attention, feed-forward, all post-norm.
+    """The 2017 decoder layer: masked self-attention, cross-attention, feed-forward.
 
+    All three are post-norm.
     Shapes: x (B, T, C) and the encoder's output `memory` (B, S, C) -> (B, T, C).
     """
 
@@ -147,7 +148,7 @@ class DecoderLayer(nn.Module):
 
 
 class EncoderDecoder(nn.Module):
-    """The whole 2017 model: two stacks, one table for both embeddings and the output matrix."""
+    """The full 2017 model; one matrix is both embeddings and the output matrix."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -157,7 +158,7 @@ class EncoderDecoder(nn.Module):
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_layers))
 
     def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
-        """Source (B, S) and target ids (B, T) -> logits of the next target token (B, T, V)."""
+        """Logits of the next target token: source (B, S), target (B, T) -> (B, T, V)."""
         memory, x = self._embed(source_ids), self._embed(target_ids)
         for block in self.encoder:
             memory = block(memory)
@@ -172,7 +173,7 @@ class EncoderDecoder(nn.Module):
 
 
 def sinusoids(n_tokens: int, width: int) -> Tensor:
-    """The position vectors of 2017, (T, C): sine in even columns, cosine in odd ones.
+    """Sinusoidal positions (T, C): sine in even columns, cosine in odd ones.
 
     Source: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762, section 3.5.
     Raises: ValueError for an odd width.
@@ -185,7 +186,7 @@ def sinusoids(n_tokens: int, width: int) -> Tensor:
 
 
 def word_vectors(words: Sequence[str], width: int) -> Tensor:
-    """A made-up embedding a word, the same for the same word: (T, C), standard normal."""
+    """A made-up embedding for each word, always the same: (T, C), standard normal."""
     rows = []
     for word in words:
         generator = torch.Generator().manual_seed(crc32(word.encode("utf-8", "replace")))
@@ -194,12 +195,12 @@ def word_vectors(words: Sequence[str], width: int) -> Tensor:
 
 
 def layer_input(words: Sequence[str], width: int) -> Tensor:
-    """What the first layer of 2017 reads: word vectors and positions added up, (T, C)."""
+    """The input of the first 2017 layer: word vectors plus positions, (T, C)."""
     return word_vectors(words, width) + sinusoids(len(words), width)  # [input]
 
 
 def randomize(module: nn.Module, seed: int) -> None:
-    """Untrained weights with outputs of the size of inputs: normal, deviation 1/sqrt(d_in)."""
+    """Draw untrained weights that preserve scale: normal with deviation 1/sqrt(d_in)."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for part in module.modules():

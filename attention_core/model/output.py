@@ -1,4 +1,4 @@
-"""What a forward pass returns.
+"""The return values of a forward pass.
 
 Dimension letters: B batch, T new tokens, C width, V vocabulary.
 """
@@ -16,14 +16,14 @@ from attention_core.model.block import LayerRecord
 
 @dataclass(frozen=True, repr=False)
 class EmbeddingParts(ShowsShapes):
-    """How the input of layer 0 came about: `total` is the sum of the parts that the model has.
+    """The parts that add up to the input of layer 0; `total` is their sum.
 
-    `position` is None for rotary positions, which act inside attention. `entering` is `total`
-    after the embedding norm, where there is one.
+    `position` is None for rotary positions, which are applied inside attention. `entering` is
+    `total` after the embedding norm, if the model has one.
     """
 
     token: Tensor  # (B, T, C)
-    position: Tensor | None  # (T, C), or (B, T, C) where every row has positions of its own
+    position: Tensor | None  # (T, C), or (B, T, C) if each row has its own positions
     segment: Tensor | None  # (C), or (B, T, C) with segment ids
     total: Tensor  # (B, T, C)
     entering: Tensor  # (B, T, C)
@@ -31,12 +31,12 @@ class EmbeddingParts(ShowsShapes):
 
 @dataclass(frozen=True, repr=False)
 class TransformerOutput(ShowsShapes):
-    """What a forward pass returns.
+    """The result of a forward pass.
 
-    `logits` is (B, T, V), or (B, 1, V) for the last position alone, or None for a model without an
-    output matrix. `hidden` is (B, T, C) after the last norm. With `record=True`, `embedding` and
-    `layers` hold every tensor on the way, one `LayerRecord` a layer. Nothing in them is memory of
-    a cache: they stay as they are whatever is done to the cache later.
+    logits: (B, T, V), or (B, 1, V) with `last_only`; None for a model without an output matrix.
+    hidden: (B, T, C), after the last norm. embedding, layers: with `record=True`, every
+    intermediate tensor, with one `LayerRecord` per layer.
+        They don't share memory with a cache, so later passes don't change them.
     """
 
     logits: Tensor | None
@@ -51,6 +51,6 @@ class TransformerOutput(ShowsShapes):
 
     @property
     def hidden_states(self) -> tuple[Tensor, ...]:
-        """The residual stream (B, T, C): before the first layer and after every layer."""
+        """The residual stream (B, T, C) before the first layer and after every layer."""
         outputs = tuple(layer.output for layer in self.layers)
         return (self.layers[0].input, *outputs) if self.layers else ()

@@ -1,6 +1,6 @@
-"""The same weights in a model of another form: latents absorbed or expanded, a window, fewer heads.
+"""Change the form of a model but keep its weights: latent form, or a window.
 
-The forms share their tensors: nothing is copied, so what is changed in one changes in all.
+The new model shares its tensors with the old one, so changes to one affect the other.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from attention_core.model.transformer import Transformer
 def with_weights(
     config: TransformerConfig, weights: Mapping[str, Tensor], *, like: Transformer
 ) -> Transformer:
-    """A model that holds these very tensors, all its weights by their names.
+    """Build a model of this configuration that uses these tensors, without copying.
 
-    Training mode and gradients are those of `like`, as far as it has weights of the same names.
-    Raises: RuntimeError, from torch, for names or shapes that do not fit.
+    weights: all tensors by name. like: the model to copy training mode and `requires_grad` from,
+    for weights with the same names.
+    Raises: RuntimeError, from torch, if names or shapes don't fit.
     """
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
+    with torch.device("meta"):  # no memory or random numbers for weights that get replaced
         model = Transformer(config)
     model.load_state_dict(dict(weights), strict=True, assign=True)
     needs_gradient = {name: parameter.requires_grad for name, parameter in like.named_parameters()}
@@ -33,20 +34,20 @@ def with_weights(
 
 
 def in_form(model: Transformer, *, absorbed: bool) -> Transformer:
-    """The same model with its latent attention in the absorbed or in the expanded form.
+    """The same model with its latent attention in the absorbed or expanded form.
 
-    A cache of one fits the other.
-    Raises: ValueError for a model without latent attention.
+    Both forms can use the same cache.
+    Raises: ValueError if the model has no latent attention.
     """
     latent = model.config.latent
     if latent is None:
-        raise ValueError("this model has no latent attention, and so no absorbed form of it")
+        raise ValueError("only a model with latent attention has an absorbed form")
     config = replace(model.config, latent=replace(latent, absorbed=absorbed))
     return with_weights(config, model.state_dict(), like=model)
 
 
 def windowed(model: Transformer, window: int) -> Transformer:
-    """The same model, but a query sees the last `window` keys only.
+    """The same model, with each query limited to the last `window` keys.
 
     Raises: ValueError for a window below 1.
     """

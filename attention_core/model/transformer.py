@@ -1,4 +1,4 @@
-"""One transformer for GPT-2, BERT and Llama-style models, built from the parts a config names.
+"""One transformer for GPT-2, BERT and Llama styles, built from a configuration.
 
 Dimension letters: B batch, T new tokens, S all keys (cached and new), H query heads,
 H_kv key/value heads, D head size, C width, V vocabulary.
@@ -28,19 +28,26 @@ from attention_core.recording import Recording, recordings_of
 
 
 class Transformer(nn.Module):
-    """Embeddings, a stack of blocks, and the output matrix if there is one.
+    """Embeddings, a stack of blocks, and an output matrix if the config has one.
 
-    Weights are random until loaded. Everything moves with `.to(device, dtype)`; a forward pass
-    without cached tokens waits for the device, to check ids and masks (`check_inputs`) and its
-    result (`require_finite`).
+    Weights are random until you load some. `.to(device, dtype)` moves everything. A pass without
+    cached tokens waits for the device, because it checks its inputs (`check_inputs`) and its result
+    (`require_finite`).
+
+    >>> from attention_core import gpt2_config
+    >>> config = gpt2_config(d_model=64, n_layers=2, n_heads=4, vocab_size=100, context_length=32)
+    >>> model = Transformer(config)
+    >>> output = model(torch.tensor([[1, 2, 3]]), record=True)
+    >>> output.logits.shape, output.records[0].weights.shape
+    (torch.Size([1, 3, 100]), torch.Size([1, 4, 3, 3]))
     """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         width = config.d_model
-        # A tied matrix is stored once, as (C, V): the output product reads all of it in every
-        # decode step, the embedding only picks a few columns.
+        # A tied matrix is stored once, as (C, V): every decode step reads all of it for the logits,
+        # while the embedding only needs a few columns.
         self.embedding = None if config.output == "tied" else _table(config.vocab_size, width)
         self.unembedding = None if config.output == "none" else _table(width, config.vocab_size)
         learned = config.positions == "learned"
@@ -63,18 +70,25 @@ class Transformer(nn.Module):
         last_only: bool = False,
         hooks: Hooks = NO_HOOKS,
     ) -> TransformerOutput:
-        """Run the new tokens, behind those in `cache` if there is one.
+        """Run new tokens through the model, after those in `cache` if there is one.
 
-        Shapes: token_ids, segment_ids, positions (B, T); attention_mask (B, S) of whole numbers or
-        bool, 0 for padding. Every pass with a cache needs the mask of all its columns.
-        Positions that are not given count from each row's first visible token, so padding may be on
-        either side. (transformers counts from the first column.) To hide the first tokens of a text
-        without moving the others, give `positions`. A query that sees no key, as in a row of
-        padding alone, has attention weights and a context of 0.
-        `record` keeps every tensor of every layer. `last_only` computes the logits of the last
-        position alone, which is all that generation needs.
-        Raises: ValueError, with the numbers, for what does not fit the model (`check_inputs`), and
-        NotFiniteError without cached tokens for weights that overflow on these tokens.
+        Args:
+            token_ids: (B, T).
+            cache: from `new_cache`; stores the new keys and values.
+            record: return every intermediate tensor of every layer.
+            attention_mask: (B, S) of whole numbers or bool, 0 for padding. With a cache it has to
+                cover the cached columns too.
+            segment_ids: (B, T), for models with segments.
+            positions: (B, T). By default each row counts from its first visible token, so padding
+                may be on either side (transformers counts from the first column instead). Pass
+                positions to hide the first tokens of a text without shifting the others.
+            last_only: compute logits for the last position only, which is enough for generation.
+            hooks: callbacks for this pass.
+
+        A query that can't see any key, as in a row of padding, has weights and a context of 0.
+
+        Raises: ValueError with the numbers if an input doesn't fit the model (`check_inputs`).
+        NotFiniteError if the weights overflow on these tokens, in passes without cached tokens.
         """
         offset = cache.length if cache is not None else 0
         device = next(self.parameters()).device
@@ -95,19 +109,19 @@ class Transformer(nn.Module):
             logits = self.logits(hidden[:, -1:] if last_only else hidden)
             if logits is not None:
                 logits = forward_pass.edited("logits", None, logits)
-            if not offset:  # a decode step doesn't wait for the device
+            if not offset:  # decode steps don't wait for the device
                 require_finite("hidden states", hidden)
                 if logits is not None:
                     require_finite("logits", logits, first=hidden.shape[1] - logits.shape[1])
         return TransformerOutput(logits, hidden, embedding if record else None, layers)
 
     def resume(self, x: Tensor, layer: int, *, hooks: Hooks = NO_HOOKS) -> Tensor:
-        """Run the layers from `layer` on, on states that lie before it: (B, T, C) -> (B, T, C).
+        """Run the model from layer `layer` to the last norm: (B, T, C) -> (B, T, C).
 
-        `x` is `hidden_states[layer]` of a text without padding, or a batch of such states; the
-        result is what `hidden` is after a whole pass.
-        Raises: ValueError for a layer that the model does not have, or states of another width;
-        NotFiniteError for weights that overflow on these states.
+        x: `hidden_states[layer]` of a text without padding, or a batch of such states. The result
+        equals `hidden` of a whole pass.
+        Raises: ValueError if the layer doesn't exist or the states have another width;
+        NotFiniteError if the weights overflow on these states.
         """
         if not 0 <= layer < self.config.n_layers:
             raise ValueError(f"layer must be 0 to {self.config.n_layers - 1}, got {layer}")
@@ -128,7 +142,7 @@ class Transformer(nn.Module):
         attention_mask: Tensor | None = None,
         hooks: Hooks = NO_HOOKS,
     ) -> Pass:
-        """What the layers need beside states x (B, T, C), of tokens at positions (T) or (B, T)."""
+        """Mask and rotation for states x (B, T, C) at positions (T) or (B, T)."""
         n_keys = x.shape[1] if cache is None else cache.n_keys(x.shape[1])
         mask = self._mask(x.shape[1], n_keys, attention_mask, x.device)
         rotation, config = None, self.config
@@ -148,8 +162,8 @@ class Transformer(nn.Module):
     ) -> tuple[Tensor, tuple[LayerRecord, ...]]:
         """Run the layers from `first` on, then the last norm: (B, T, C) -> (B, T, C).
 
-        The second result holds a record of every layer that ran, with `record`. The `recordings`
-        get the layers that they ask for.
+        Also returns the record of every layer if `record` is set. Each of the `recordings` receives
+        the layers it selected.
         """
         layers = []
         for number in range(first, self.config.n_layers):
@@ -182,9 +196,12 @@ class Transformer(nn.Module):
     ) -> KVCache:
         """An empty cache with this model's sizes, dtype and device.
 
-        It is for the first `n_layers`, None for all of them. The cache of a model with a window is
-        a `SlidingCache`, which keeps only the tokens that the window can still see, or with
-        `keep_all` one for every token. `cache_class` may be a class derived from either.
+        A model with a window gets a `SlidingCache`, which stores only the tokens that the window
+        can still reach.
+
+        n_layers: the first layers only, None for all. keep_all: store every token despite the
+        window.
+        cache_class: `KVCache`, `SlidingCache` or a subclass.
         Raises: ValueError if `max_length` exceeds the context length.
         """
         if max_length > self.config.context_length:
@@ -209,23 +226,23 @@ class Transformer(nn.Module):
         )
 
     def block(self, layer: int) -> Block:
-        """A layer by its number."""
+        """The layer with this index."""
         block = self.blocks[layer]
-        assert isinstance(block, Block)  # nothing else is in the list
+        assert isinstance(block, Block)  # the list contains only blocks
         return block
 
     def out_weight(self, layer: int) -> Tensor:
-        """The matrix W_O that projects the merged heads of a layer: (H*D, C).
+        """The output matrix W_O of a layer, which projects its merged heads: (H*D, C).
 
-        D is the size of a row of `record.context`: in absorbed latent attention that of the latent,
-        and the matrix then holds the making of values too.
+        D is the last dimension of `record.context`. In absorbed latent attention that's the rank of
+        the latent, and the matrix also includes the step from latents to values.
         """
         return self.block(layer).attention.out_weight()
 
     def token_vectors(self, token_ids: Tensor) -> Tensor:
-        """Rows of the token table, before positions, segments and norms: (...) -> (..., C)."""
+        """Rows of the token embedding, without positions or norms: (...) -> (..., C)."""
         table: Tensor | None = self.embedding
-        if table is None:  # "tied": the columns of the output matrix
+        if table is None:  # tied: the columns of the output matrix
             assert self.unembedding is not None
             table = self.unembedding.t()
         return nn.functional.embedding(token_ids, table)
@@ -233,16 +250,16 @@ class Transformer(nn.Module):
     def embed(
         self, token_ids: Tensor, positions: Tensor | None, segment_ids: Tensor | None = None
     ) -> EmbeddingParts:
-        """What is added up to the input of layer 0: (B, T), positions (T) or (B, T) -> (B, T, C).
+        """Compute the input of layer 0 and its parts: (B, T) -> (B, T, C).
 
-        Without segment ids every token belongs to the first segment. Without positions no position
-        vectors are added.
+        positions: (T) or (B, T); None adds no position vectors. segment_ids: (B, T), by default all
+        in the first segment.
         """
         token = self.token_vectors(token_ids)  # [token vectors]
         segment = position = None
         total = token
         if self.segments is not None:
-            # not a view of the weights: a record doesn't change with later training
+            # a copy, so that later training doesn't change a record
             segment = (
                 self.segments[0].clone() if segment_ids is None else self.segments[segment_ids]
             )
@@ -254,21 +271,21 @@ class Transformer(nn.Module):
         return EmbeddingParts(token, position, segment, total, entering)
 
     def logits(self, hidden: Tensor) -> Tensor | None:
-        """What the output matrix makes of states: (B, T, C) -> (B, T, V); None without one."""
+        """Apply the output matrix: (B, T, C) -> (B, T, V); None if there isn't one."""
         return None if self.unembedding is None else hidden @ self.unembedding
 
     def _mask(
         self, n_new: int, n_keys: int, attention_mask: Tensor | None, device: torch.device
     ) -> Tensor | None:
-        """The mask of all layers, (T, S) or (B, 1, T or 1, S); None if every key may be seen."""
-        # a single new token is the last position: it sees every key, or every one in its window
+        """The mask for all layers, (T, S) or (B, 1, T or 1, S); None hides nothing."""
+        # a single new token is the last position, so it sees every key or its whole window
         window = self.config.window
         mask = None
         if self.config.causal and (n_new > 1 or (window is not None and n_keys > window)):
             mask = causal_mask(n_new, n_keys, window=window, device=device)
         if attention_mask is None:
             return mask
-        padding = padding_mask(attention_mask[:, -n_keys:])  # a window's cache has lost the first
+        padding = padding_mask(attention_mask[:, -n_keys:])  # a sliding cache drops old columns
         return padding if mask is None else mask & padding
 
 

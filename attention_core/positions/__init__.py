@@ -1,1 +1,1 @@
-"""Where a token stands: rotary positions and their scalings for texts beyond the trained length."""
+"""Token positions: rotary positions, and their scaling for longer texts."""

@@ -1,9 +1,9 @@
-"""Rotary positions for texts that are longer than those of the training.
+"""Scaled rotary positions, for texts longer than those seen in training.
 
-Pair i of a head's numbers turns by theta ** (-2i/D) radians from one token to the next. The fast
-pairs have gone round many times within the trained length L, and have shown training every angle.
-The slow ones have not: beyond L they reach angles that the weights have never met. A scaling turns
-them more slowly, so that `factor` times as many tokens stay within the angles of the training.
+From one token to the next, pair i of a head's dimensions rotates by theta ** (-2i/D) radians. The
+fast pairs complete many rotations within the trained length L, so the model has seen every angle in
+training. The slow ones don't: beyond L they reach angles that are new to the model. A scaling slows
+them down so that texts `factor` times as long stay within the trained angles.
 
 Dimension letters: B batch, T tokens, D head size, L trained length.
 """
@@ -18,13 +18,13 @@ from torch import Tensor
 
 from attention_core.checks import require_fields
 
-LARGEST_FACTOR = 1e6  # larger than of any model that was published
+LARGEST_FACTOR = 1e6  # larger than in any published model
 
 
 def plain_frequencies(
     head_size: int, theta: float, device: torch.device | str | None = None
 ) -> Tensor:
-    """The angle in radians from one token to the next, of every pair: (D/2,) float32.
+    """Each pair's angle in radians from one token to the next: (D/2,), float32.
 
     Source: Su et al. 2021, https://arxiv.org/abs/2104.09864.
     """
@@ -34,10 +34,10 @@ def plain_frequencies(
 
 @dataclass(frozen=True)
 class RopeScaling:
-    """Other frequencies than the plain ones; `factor` says for how many times the trained length.
+    """Base class of scalings. `factor` is the new length over the trained length.
 
-    Raises: ValueError, with the numbers, for a factor that is not from 1 to `LARGEST_FACTOR`, and
-    for a field that is not positive.
+    Raises: ValueError with the numbers if `factor` isn't between 1 and `LARGEST_FACTOR`, or a field
+    isn't positive.
     """
 
     factor: float
@@ -50,56 +50,60 @@ class RopeScaling:
 
     @property
     def cosine_factor(self) -> float:
-        """What cosines and sines are multiplied with; scores grow by its square."""
+        """Factor for cosines and sines; the scores grow with its square."""
         return 1.0
 
     def check(self, head_size: int, theta: float) -> None:
-        """Raise ValueError, with the numbers, for a head or a theta that cannot be scaled so."""
+        """Raise ValueError if the scaling doesn't work with this head size or theta."""
 
     def frequencies(self, plain: Tensor, theta: float, n_tokens: Tensor) -> Tensor:
-        """The scaled frequencies of a text with so many tokens.
+        """The scaled frequencies for a text of `n_tokens`.
 
-        Shapes: plain (D/2,); n_tokens (1,), or (B, 1) for the rows of a batch -> (D/2,), or
-        (1, D/2) and (B, 1, D/2) where they depend on the number of tokens.
+        Shapes: plain (D/2,); n_tokens (1,), or (B, 1) for the rows of a batch. Returns (D/2,), or
+        (1, D/2) and (B, 1, D/2) if the frequencies depend on the number of tokens.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class LinearScaling(RopeScaling):
-    """Position interpolation: all pairs turn `factor` times as slowly.
+    """Position interpolation: all pairs rotate `factor` times slower.
 
-    The angles are those of the training again, but neighbours stand closer than they ever did.
+    Angles stay within the trained range, but neighboring tokens get closer than they were in
+    training.
     Source: Chen et al. 2023, https://arxiv.org/abs/2306.15595.
     """
 
     def frequencies(self, plain: Tensor, theta: float, n_tokens: Tensor) -> Tensor:
-        """As of `RopeScaling`: (D/2,)."""
+        """The scaled frequencies (D/2,), as in `RopeScaling`."""
         return plain / self.factor
 
 
 @dataclass(frozen=True)
 class DynamicScaling(RopeScaling):
-    """Dynamic NTK: the longer the text, the slower; nothing changes within the trained length.
+    """Dynamic NTK: the longer the text, the slower the rotation.
 
-    The slowest pair is slowed down by g = factor * n_tokens / L - (factor - 1), the fastest not at
-    all, those between by powers of g. So the frequencies of a text change while it grows. Keys that
-    a cache holds keep the rotation that they were given when they were new, as in transformers:
-    beyond the trained length, steps with a cache are not what a pass over the whole text computes.
-    Each pass is scaled by its own length, where a transformers model remembers a longer one.
-    Source: the forum posts of bloc97 and emozilla that https://arxiv.org/abs/2309.00071, section
-    3.3, describes. Each row of a batch counts its own tokens.
+    Nothing changes within the trained length. Beyond it, the slowest pair is slowed down by g =
+    factor * n_tokens / L - (factor - 1), the fastest pair not at all, and the pairs in between by
+    powers of g.
+
+    So frequencies change while a text grows. Cached keys keep the rotation they got when they were
+    new, as in transformers, so beyond L decoding with a cache differs from a pass over the whole
+    text. Each pass uses its own length, while a transformers model remembers the longest. Each row
+    of a batch counts its own tokens.
+    Source: posts by bloc97 and emozilla, described in https://arxiv.org/abs/2309.00071, section
+    3.3.
     """
 
     trained_length: int
 
     def check(self, head_size: int, theta: float) -> None:
-        """Raise ValueError for a head of a single pair, which is the fastest and the slowest."""
+        """Raise ValueError if the head has a single pair, both fastest and slowest."""
         if head_size < 4:
             raise ValueError(f"dynamic scaling needs a head size of at least 4, got {head_size}")
 
     def frequencies(self, plain: Tensor, theta: float, n_tokens: Tensor) -> Tensor:
-        """As of `RopeScaling`: (1, D/2) or (B, 1, D/2)."""
+        """The scaled frequencies (1, D/2) or (B, 1, D/2), as in `RopeScaling`."""
         slower = self.factor * n_tokens / self.trained_length - (self.factor - 1)
         powers = torch.arange(len(plain), device=plain.device) / (len(plain) - 1)  # 0 to 1
         return plain / slower.clamp(min=1.0)[..., None] ** powers
@@ -107,14 +111,14 @@ class DynamicScaling(RopeScaling):
 
 @dataclass(frozen=True)
 class YarnScaling(RopeScaling):
-    """YaRN: fast pairs keep their speed, slow ones are slowed down by `factor`, a ramp between.
+    """YaRN: slow pairs are slowed down by `factor`, fast pairs aren't.
 
-    A pair is fast that turns `beta_fast` times or more within the trained length, slow with
-    `beta_slow` times or fewer. Cosines and sines are multiplied with `attention_factor`, by default
-    0.1 ln(factor) + 1, which sharpens the softmax of long texts. `truncate` begins and ends the
-    ramp at whole pairs.
+    A pair is fast if it completes at least `beta_fast` rotations within the trained length, and
+    slow if it completes at most `beta_slow`. A ramp connects the two. Cosines and sines are
+    multiplied by `attention_factor`, by default 0.1 ln(factor) + 1, which sharpens the softmax for
+    long texts. `truncate` makes the ramp start and end at whole pairs.
     Source: Peng et al. 2023, https://arxiv.org/abs/2309.00071.
-    Raises: ValueError for a beta_fast below beta_slow.
+    Raises: ValueError if beta_fast is below beta_slow.
     """
 
     trained_length: int
@@ -138,14 +142,14 @@ class YarnScaling(RopeScaling):
         return default if self.attention_factor is None else self.attention_factor
 
     def check(self, head_size: int, theta: float) -> None:
-        """Raise ValueError for a theta of at most 1, with which no pair is slower than another."""
+        """Raise ValueError for a theta of 1 or less, where no pair is slower than another."""
         if theta <= 1:
             raise ValueError(f"YaRN needs a rope_theta above 1, got {theta}")
 
     def frequencies(self, plain: Tensor, theta: float, n_tokens: Tensor) -> Tensor:
-        """As of `RopeScaling`: (D/2,)."""
+        """The scaled frequencies (D/2,), as in `RopeScaling`."""
         n_pairs = len(plain)
-        # which pair, as a number between whole ones, turns so often within the trained length
+        # fractional index of the pair that completes this many rotations within the trained length
         circle = math.log(self.trained_length) - math.log(2 * math.pi)
         begin, end = (
             n_pairs * (circle - math.log(turns)) / math.log(theta)
@@ -161,12 +165,12 @@ class YarnScaling(RopeScaling):
 
 @dataclass(frozen=True)
 class Llama3Scaling(RopeScaling):
-    """Llama 3.1: as YaRN without its `attention_factor`, the ramp over the turns themselves.
+    """Llama 3.1: YaRN without `attention_factor`, with the ramp over the rotations.
 
-    A pair that turns more than `high_freq_factor` times within the trained length keeps its speed,
-    one that turns less than `low_freq_factor` times is slowed down by `factor`.
+    A pair that completes more than `high_freq_factor` rotations within the trained length keeps its
+    speed. One that completes fewer than `low_freq_factor` is slowed down by `factor`.
     Source: Grattafiori et al. 2024, https://arxiv.org/abs/2407.21783, and Meta's own code.
-    Raises: ValueError for a high_freq_factor that is not above low_freq_factor.
+    Raises: ValueError if high_freq_factor isn't above low_freq_factor.
     """
 
     trained_length: int
@@ -183,7 +187,7 @@ class Llama3Scaling(RopeScaling):
             )
 
     def frequencies(self, plain: Tensor, theta: float, n_tokens: Tensor) -> Tensor:
-        """As of `RopeScaling`: (D/2,)."""
+        """The scaled frequencies (D/2,), as in `RopeScaling`."""
         turns = self.trained_length * plain / (2 * math.pi)
         width = self.high_freq_factor - self.low_freq_factor
         kept = ((turns - self.low_freq_factor) / width).clamp(0.0, 1.0)  # 1: fast, 0: slow

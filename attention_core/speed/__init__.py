@@ -1,1 +1,1 @@
-"""Faster ways to run the same model, swapped in from outside: no other module imports these."""
+"""Faster ways to run the same models; no other module of the core imports these."""

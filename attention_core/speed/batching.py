@@ -1,16 +1,16 @@
-"""Generation of several prompts at once, each as if it were alone, with a cache.
+"""Generate from several prompts together, with the same results as one by one.
 
-Reading the weights takes most of a decode step's time, and a batch reads them once for all rows.
-Prompts of unequal length are padded on the left, so that the last column holds the last token of
-every row:
+Most of a decode step's time goes into reading the weights, and a batch reads them once for all
+rows. Prompts of different lengths are padded on the left, so that the last column has the last
+token of every row:
 
     column      0  1  2  3  4 | 5  6
     row 0       a  b  c  d  e | new tokens
     row 1       -  -  -  f  g | new tokens
 
-Three things make a row what it would be alone. Its positions count from its own first token. No
-query sees a column of padding. And causality and windows, which compare columns, are not touched:
-two tokens of a row are as many columns apart as they are positions apart.
+Three things make each row equal to a run on its own. Its positions count from its own first token.
+No query sees padding. Causal masks and windows, which compare columns, still work, because two
+tokens of a row are as many columns apart as positions.
 
 Dimension letters: B batch (prompts), T new columns, S all columns, V vocabulary.
 """
@@ -44,21 +44,20 @@ def stream_batch(
     stop_ids: Collection[int] = (),
     hooks: Hooks = NO_HOOKS,
 ) -> Iterator[tuple[Step | None, ...]]:
-    """Yield a tuple for each forward pass: the `Step` of every prompt, None once it has ended.
+    """Yield a tuple for each forward pass: each prompt's `Step`, or None if it's done.
 
-    The tokens and the logits of a row are those of `stream` with a cache and this prompt alone, up
-    to the rounding of sums (the tests compare them at 1e-5). `max_new_tokens` and `sampling` are
-    one for all prompts or one for each; every prompt has a random generator of its own. A prompt
-    ends after its number of new tokens, or after a token in `stop_ids`; the others go on, and its
-    row runs along unseen until the last one has ended.
+    Tokens and logits of a row equal those of `stream` with a cache and this prompt alone, up to the
+    rounding of sums (tests compare them at 1e-5). `max_new_tokens` and `sampling` are one value for
+    all prompts or one for each, and every prompt has its own random generator. A prompt ends after
+    its number of new tokens, or after a token in `stop_ids`. The others continue, and its row keeps
+    running unused until the last one ends.
 
-    In a `Step`, `n_new`, `n_keys` and `cache_length` count the tokens of its row without padding;
-    `seconds` is the time of the whole pass, which all rows share; `flops` are those of its row,
-    with padding.
-    Raises: ValueError, before anything runs, for no prompts; for a prompt or a number of new tokens
-    that `stream` refuses; for a list that has not one value for each prompt; and where the longest
-    prompt and the most new tokens, which may belong to different rows, have no room in the context
-    side by side.
+    In a `Step`, `n_new`, `n_keys` and `cache_length` count the row's tokens without padding;
+    `seconds` is the time of the whole pass, shared by all rows; `flops` are the row's, including
+    padding.
+    Raises: ValueError before anything runs if there are no prompts, if a prompt or a number of new
+    tokens would fail in `stream`, if a list doesn't have one value per prompt, or if the longest
+    prompt plus the most new tokens, even from different rows, exceed the context.
     """
     vocab_size = model.config.vocab_size
     if isinstance(prompts, (str, bytes)) or not isinstance(prompts, Sequence):
@@ -91,7 +90,10 @@ def generate_batch(
     stop_ids: Collection[int] = (),
     hooks: Hooks = NO_HOOKS,
 ) -> list[list[int]]:
-    """The new token ids of every prompt, by draining `stream_batch` (same arguments and errors)."""
+    """Generate and return every prompt's new ids.
+
+    Arguments and errors as in `stream_batch`.
+    """
     passes = stream_batch(
         model,
         prompts,
@@ -121,15 +123,15 @@ def _passes(
     stop_ids: frozenset[int],
     hooks: Hooks,
 ) -> Iterator[tuple[Step | None, ...]]:
-    """Run all prompts, then one token of every row a pass, until the last row has ended."""
+    """Run all prompts, then one token of every row per pass, until the last row ends."""
     device = next(model.parameters()).device
     longest = max(len(row.prompt) for row in rows)
     padding = torch.tensor([longest - len(row.prompt) for row in rows])[:, None]  # (B, 1)
     columns = torch.arange(cache.max_length)  # (S,)
     real = (columns >= padding).to(device)  # (B, S)
-    positions = (columns - padding).clamp(min=0).to(device)  # (B, S); padding is at 0, unseen
+    positions = (columns - padding).clamp(min=0).to(device)  # (B, S); padding gets 0 and is hidden
     new = torch.tensor([[0] * (longest - len(row.prompt)) + row.prompt for row in rows])  # (B, T)
-    equal = not padding.any()  # then nothing has to be hidden
+    equal = not padding.any()  # then no mask is needed
     running = [True] * len(rows)
     for end in range(longest, cache.max_length + 1):
         start = cache.length
@@ -164,27 +166,27 @@ def _passes(
         yield tuple(steps)
         if not any(running):
             return
-        # a row that has ended runs any token: nobody looks at it
+        # rows that have ended run token 0, and the result is ignored
         new = torch.tensor([[0 if step is None else step.token_id] for step in steps])
 
 
 def _width(model: Transformer, rows: Sequence[_Row]) -> int:
-    """How many columns the batch needs: the last new token is never run itself."""
+    """The number of columns that the batch needs."""
     longest = max(len(row.prompt) for row in rows)
     most = max(row.max_new_tokens for row in rows)
     width, limit = longest + most - 1, model.config.context_length
     if width > limit:
         raise ValueError(
-            f"the longest prompt has {longest} tokens and the most new ones are {most}: side by "
-            f"side they need {width} columns, but the context holds {limit}"
+            f"the longest prompt has {longest} tokens and the most new tokens are {most}: together "
+            f"they need {width} positions, but the context has {limit}"
         )
     return width
 
 
 def _one_each(name: str, value: Value | Sequence[Value], n_prompts: int) -> Sequence[Value]:
-    """A value for every prompt, from one for all or from as many as there are prompts."""
+    """One value per prompt, from a single value or a sequence of that length."""
     if not isinstance(value, Sequence):
         return [value] * n_prompts
     if len(value) != n_prompts:
-        raise ValueError(f"{n_prompts} prompts need as many {name}, got {len(value)}")
+        raise ValueError(f"{n_prompts} prompts need {n_prompts} values of {name}, got {len(value)}")
     return value

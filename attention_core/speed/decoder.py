@@ -1,8 +1,8 @@
-"""Generation whose decode steps all have one shape, so that they can be recorded or compiled.
+"""Generation with decode steps of a fixed shape, recorded or compiled.
 
-On a GPU the next token is chosen in the recorded step too, and one number goes to the CPU, the
-token. On a CPU the compiled step is the fastest way to generate token by token; as it is, it is
-slower than `attention_core.stream`. `attention_core.speed.fixed_pass` has the step itself.
+On a GPU, the recorded step also chooses the next token, so only its id goes to the CPU. On a CPU,
+the compiled step is the fastest way to generate token by token. Without compiling it's slower than
+`attention_core.stream`. The step itself is in `attention_core.speed.fixed_pass`.
 
 Dimension letters: B batch, T new tokens, S all rows of the cache, V vocabulary.
 """
@@ -24,16 +24,20 @@ from attention_core.speed.fixed_pass import FixedPass, prompt_in_room
 
 
 class Decoder(FixedPass):
-    """A model with a cache of `max_length` tokens and one way to choose the next token.
+    """A model with a cache of `max_length` tokens and a fixed way to choose tokens.
 
-    The tokens are those of `attention_core.stream` with a cache. With a temperature the draws on a
-    GPU are of its own generator: as likely, but other ones for the same seed. In 16 bits two
-    logits that are equal up to rounding may change places.
-    One generation at a time: a second one writes over what the first has stored, whose next step
+    It generates the same tokens as `attention_core.stream` with a cache, with two exceptions. On a
+    GPU with a temperature, the draws come from a different generator: same distribution, other
+    tokens for the same seed. In 16 bits, logits that are equal up to rounding may be ranked
+    differently.
+
+    Run one generation at a time. A second one overwrites the cache, and the next step of the first
     then raises a ValueError.
-    draw_on_cpu: draw each token on the CPU, with the numbers that `stream` draws for the same seed.
-    The logits of every step, and not its token alone, then go there.
-    Everything else is that of a `FixedPass` of one row, its errors too.
+
+    draw_on_cpu: draw each token on the CPU, with the same random numbers as `stream` for this seed.
+    The logits of every step are then copied there.
+
+    Other arguments and errors as in `FixedPass`.
     """
 
     def __init__(
@@ -58,20 +62,19 @@ class Decoder(FixedPass):
         stop_ids: Collection[int] = (),
         hooks: Hooks = NO_HOOKS,
     ) -> Iterator[Step]:
-        """Yield one `Step` a new token, as `attention_core.stream` does; the first is the prefill.
+        """Yield one `Step` per new token; arguments as in `attention_core.stream`.
 
-        `seconds` of a decode step hold the choice of its token too. `before_layer` of the hooks is
-        called in the prefill as usual, and once with layer 0 before each decode step; heads cannot
-        be edited.
-        Raises: ValueError, before anything runs, for a prompt that is no row of ids of the
-        vocabulary, for tokens that have no room in the cache, or for a hook that edits heads; later
-        where the largest logit is no finite number, or if something else has used the decoder or
-        its cache since the last step.
+        `seconds` of a decode step include choosing the token. The hook `before_layer` is called as
+        usual during the prefill, and once with layer 0 before each decode step. Hooks that edit
+        aren't supported.
+        Raises: ValueError before anything runs for an invalid prompt, for tokens that don't fit the
+        cache, or for a hook that edits. ValueError later if the largest logit isn't finite, or if
+        something else used the decoder or its cache since the last step.
         """
         ids = self._checked(token_ids, max_new_tokens)
         require_hooks(hooks)
         if hooks.edit_heads is not None or hooks.edit is not None:
-            raise ValueError("the heads of a recorded step cannot be edited")
+            raise ValueError("a recorded step can't be edited: use attention_core.stream instead")
         return self._steps(ids, max_new_tokens, stop_set(stop_ids), hooks)
 
     def generate(
@@ -81,9 +84,9 @@ class Decoder(FixedPass):
         max_new_tokens: int,
         stop_ids: Collection[int] = (),
     ) -> list[int]:
-        """The new token ids alone, with one number from the device a step (arguments of `stream`).
+        """Generate and return the new ids; only the ids are copied from the device.
 
-        Raises: ValueError as of `stream`.
+        Arguments and errors as in `stream`.
         """
         ids, stops = self._checked(token_ids, max_new_tokens), stop_set(stop_ids)
         with torch.inference_mode():
@@ -96,8 +99,8 @@ class Decoder(FixedPass):
         return new
 
     def _checked(self, token_ids: Sequence[int] | Tensor, max_new_tokens: int) -> list[int]:
-        """The ids of a prompt that has room in the cache, which nothing is done to."""
-        room, holder = self.cache.max_length, "the cache holds"
+        """The ids of a prompt that fits the cache."""
+        room, holder = self.cache.max_length, "the cache has"
         return prompt_in_room(self.model.config, token_ids, max_new_tokens, room, holder)
 
     def _steps(
@@ -105,7 +108,7 @@ class Decoder(FixedPass):
     ) -> Iterator[Step]:
         state = self.cache.state
         for number in range(max_new_tokens):
-            # inference mode must not leak to the consumer between two steps
+            # inference mode must not stay on in the caller's code between steps
             with torch.inference_mode():
                 if number:
                     self.cache.check_state(state)
@@ -135,7 +138,7 @@ class Decoder(FixedPass):
                 return
 
     def _prefill(self, ids: list[int], hooks: Hooks) -> float:
-        """Run the prompt and choose the first token; the seconds of the model call."""
+        """Run the prompt and choose the first token; returns the model's seconds."""
         logits, seconds = self.start(ids, hooks)
         self._generator.manual_seed(self.sampling.seed)
         self._keep(logits[None])
@@ -143,7 +146,7 @@ class Decoder(FixedPass):
         return seconds
 
     def advance(self) -> None:
-        """One decode step: run the token, and put the next one in its place."""
+        """Run one decode step: process the current token and choose the next one."""
         super().advance()
         self.cache.count_token()
         if self._draws_on_cpu:
@@ -160,7 +163,7 @@ class Decoder(FixedPass):
             self._choose()
 
     def _choose(self) -> None:
-        """Choose the next token as `attention_core.sample` does; the next step reads it there."""
+        """Choose the next token as in `attention_core.sample`, for the next step."""
         if self.sampling.greedy:
             self.token_ids[0].copy_(self.likeliest)
             return
@@ -168,6 +171,6 @@ class Decoder(FixedPass):
             self.token_ids.fill_(sample(self.logits[0].cpu(), self.sampling, self._generator))
             return
         shares = distribution(self.logits[0], self.sampling)
-        # what torch.multinomial does for one draw, without its look at the numbers from the CPU
+        # same as torch.multinomial for one draw, but without its check on the CPU
         waits = torch.empty_like(shares).exponential_(1, generator=self._generator)
         self.token_ids.copy_((shares / waits).argmax())

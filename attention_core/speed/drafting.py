@@ -1,12 +1,13 @@
-"""Generation whose tokens a cheaper model drafts, and the model itself checks several at once.
+"""Speculative decoding: a cheaper model drafts tokens, the model checks them.
 
-A decode step takes the time to read the weights. A pass over k + 1 tokens reads them once too, so
-whoever knows the next k tokens has k + 1 for the price of little more than one. A cheaper model
-guesses them, the same one in 8 bits say. The model's own choice stands in every place, and the
-first guess that differs from it ends the round: what comes out is what the model alone writes,
-with any guesses. Source: Leviathan et al. 2022, "Fast Inference from Transformers via Speculative
-Decoding", https://arxiv.org/abs/2211.17192. Its rule accepts by chance; here the draft draws with
-the same random numbers as the model, which keeps every draw of `attention_core.stream`.
+A decode step takes as long as reading the weights. A pass over k + 1 tokens also reads them just
+once, so if you can guess the next k tokens, checking them costs little more than one step. A
+cheaper model guesses them, for example the same model in 8 bits. Every token is the model's own
+choice, and the first wrong guess ends the round, so the guesses never change the result.
+
+Source: Leviathan et al. 2022, "Fast Inference from Transformers via Speculative Decoding",
+https://arxiv.org/abs/2211.17192. The paper accepts guesses at random. Here, the draft uses the same
+random numbers as the model, so the result equals that of `attention_core.stream`.
 
 Dimension letters: T rows of a pass, V vocabulary.
 """
@@ -31,11 +32,11 @@ from attention_core.speed.fixed_pass import FixedPass, prompt_in_room
 
 @dataclass(frozen=True)
 class Round:
-    """The tokens that one pass of the model has settled: the prompt's first, or a draft's.
+    """The tokens from one pass: the first one after the prompt, or a checked draft.
 
-    The others were guessed right, of `n_drafted`, but for the last of `token_ids`, which is the
-    model's own unless the text ends in the middle of the guesses.
-    `seconds` hold the guesses, the pass and the choices. `logits` (n, V) are the model's for each
+    All tokens except the last were among the `n_drafted` guesses. The last one is the model's own
+    choice, unless the text ends within the guesses.
+    seconds: drafting, the pass and choosing together. logits: (n, V), the model's logits for each
     token, float32, on the CPU.
     """
 
@@ -46,18 +47,20 @@ class Round:
 
 
 class DraftedDecoder:
-    """A model, and a draft of it that guesses `n_drafted` tokens before each of its passes.
+    """A model with a draft model that guesses `n_drafted` tokens before each pass.
 
-    The tokens are those of `attention_core.stream` with a cache and the same `sampling`, on every
-    device. In a pass over several rows the last bits of a logit may differ, so that two that are
-    equal up to rounding may change places.
-    There is room for `max_length` tokens; where the context has none for a whole draft, tokens are
-    run one by one. One generation at a time: after a second one has begun, the next round of the
-    first raises a ValueError. The weights of both have to stay where and what they are.
+    It generates the same tokens as `attention_core.stream` with a cache and the same `sampling`, on
+    every device. A pass over several rows may change the last bits of a logit, so logits that are
+    equal up to rounding may be ranked differently.
+
+    Texts can have `max_length` tokens. Near the end of the context, where a full draft doesn't fit,
+    tokens are generated one by one. Run one generation at a time: after a second one starts, the
+    next round of the first raises a ValueError. Don't move or change the weights of either model.
+
     compile_step: compile the draft's step and the model's pass before the first generation, on a
-    CPU. `attention_core.speed.compiled` says how long that takes and what it costs.
-    Raises: ValueError for models without logits or of different vocabularies, for a `max_length`
-    beyond the context of one, or for what `FixedPass` cannot compile.
+    CPU. `attention_core.speed.compiled` describes how long that takes.
+    Raises: ValueError for models without logits or with different vocabularies, for a `max_length`
+    beyond either context, or as in `FixedPass` if compiling isn't possible.
     """
 
     def __init__(
@@ -75,12 +78,12 @@ class DraftedDecoder:
         vocabularies = model.config.vocab_size, draft.config.vocab_size
         if vocabularies[0] != vocabularies[1]:
             raise ValueError(
-                f"a draft must have the model's tokens: {vocabularies[0]} of the model, "
-                f"{vocabularies[1]} of the draft"
+                f"the draft needs the model's vocabulary: {vocabularies[0]} tokens in the model, "
+                f"{vocabularies[1]} in the draft"
             )
         self.max_length, self.n_drafted = max_length, n_drafted
         self.sampling = sampling or Sampling()
-        # Behind the last token there is room to check guesses that are then not needed.
+        # After the last token there's space for guesses that turn out not to be needed.
         context = min(model.config.context_length, draft.config.context_length)
         room = max(max_length, min(context, max_length + n_drafted))
         rows = min(n_drafted + 1, room)
@@ -94,13 +97,13 @@ class DraftedDecoder:
         max_new_tokens: int,
         stop_ids: Collection[int] = (),
     ) -> Iterator[Round]:
-        """Yield one `Round` a pass of the model; the first is the prompt's, with one token.
+        """Yield one `Round` per pass; the first runs the prompt and has one token.
 
-        Raises: ValueError, before anything runs, for a prompt that is no row of ids of the
-        vocabulary, or for tokens that have no room; later where the largest logit is not finite, or
-        another generation has used this decoder since the last round.
+        Raises: ValueError before anything runs for an invalid prompt or tokens that don't fit.
+        ValueError later if the largest logit isn't finite, or if another generation used this
+        decoder since the last round.
         """
-        config, holder = self._check.model.config, "there is room for"
+        config, holder = self._check.model.config, "the limit is"
         ids = prompt_in_room(config, token_ids, max_new_tokens, self.max_length, holder)
         return self._rounds(ids, max_new_tokens, stop_set(stop_ids))
 
@@ -111,7 +114,7 @@ class DraftedDecoder:
         max_new_tokens: int,
         stop_ids: Collection[int] = (),
     ) -> list[int]:
-        """The new token ids, by draining `rounds` (same arguments and errors)."""
+        """Generate and return the new token ids; arguments and errors as in `rounds`."""
         rounds = self.rounds(token_ids, max_new_tokens=max_new_tokens, stop_ids=stop_ids)
         return [token_id for round_ in rounds for token_id in round_.token_ids]
 
@@ -120,7 +123,7 @@ class DraftedDecoder:
     ) -> Iterator[Round]:
         generator = torch.Generator().manual_seed(self.sampling.seed)
         end = len(text) + max_new_tokens
-        with torch.inference_mode():  # not around a yield: it would be on in the reader's code
+        with torch.inference_mode():  # not around a yield, as in `stream`
             settled = self._first(text, generator)
         while True:
             new = _up_to_a_stop(settled.token_ids[: end - len(text)], stop_ids)
@@ -138,14 +141,14 @@ class DraftedDecoder:
         self._draft.prepare()
         self._check.prepare()
         begin = time.perf_counter()
-        with suppress(NotFiniteError):  # then it guesses badly, and the model decides
+        with suppress(NotFiniteError):  # then its guesses are bad, but the model still decides
             self._draft.start(text)
         logits, _ = self._check.start(text)
         token_id = sample(logits, self.sampling, generator)
         return Round((token_id,), 0, time.perf_counter() - begin, logits[None])
 
     def _next(self, text: list[int], generator: torch.Generator) -> Round:
-        """Guess what follows a text whose last token the model has yet to run, and check it."""
+        """Draft and check what follows a text whose last token hasn't been run yet."""
         begin, cache = time.perf_counter(), self._check.cache
         cache.stand_at(len(text) - 1)
         guesses: list[int] = []
@@ -156,16 +159,16 @@ class DraftedDecoder:
             last = torch.tensor([text[-1:]], device=self._check.device)
             logits, _, _ = timed_pass(self._check.model, last, cache=cache)
         chosen = self._chosen(logits, guesses, generator)
-        # the draft has run what it guessed but for the last; what was wrong is written over
+        # the draft has run all of its guesses except the last; wrong ones get overwritten
         self._draft.cache.stand_at(min(len(text) - 1 + len(chosen), self._draft.cache.length))
         seconds = time.perf_counter() - begin
         return Round(chosen, len(guesses), seconds, logits[: len(chosen)].clone())
 
     def _guesses(self, text: list[int], generator: torch.Generator) -> list[int]:
-        """The tokens that the draft expects behind a text, drawn with the model's next numbers."""
+        """The draft's predictions after a text, drawn with the model's random numbers."""
         draft, guesses = self._draft, list[int]()
         numbers = generator.clone_state()
-        behind = text[draft.cache.length :]  # what the draft has yet to run, the last at least
+        behind = text[draft.cache.length :]  # not run by the draft yet
         while len(guesses) < self._check.n_rows - 1:
             draft.token_ids.fill_(behind.pop(0) if behind else guesses[-1])
             draft.advance()
@@ -175,15 +178,15 @@ class DraftedDecoder:
         return guesses
 
     def _checked(self, token_ids: list[int]) -> Tensor:
-        """The model's logits behind each of some tokens: (T, V), float32, on the CPU."""
+        """The model's logits after each of these tokens: (T, V), float32, on the CPU."""
         self._check.token_ids.copy_(torch.tensor([token_ids]))
         self._check.advance()
-        return self._check.logits.cpu()  # what follows a wrong guess is not looked at
+        return self._check.logits.cpu()  # rows after a wrong guess are ignored
 
     def _chosen(
         self, logits: Tensor, guesses: list[int], generator: torch.Generator
     ) -> tuple[int, ...]:
-        """The model's choices, row after row, up to the first that was not guessed."""
+        """The model's choices, row by row, up to the first that wasn't guessed."""
         chosen = list[int]()
         for row in logits:
             chosen.append(sample(row, self.sampling, generator))
@@ -194,11 +197,11 @@ class DraftedDecoder:
     def _choice(self, logits: Tensor, generator: torch.Generator) -> int:
         logits = logits.cpu()
         if not logits.max().isfinite():
-            return int(logits.argmax())  # any guess will do: the model decides
+            return int(logits.argmax())  # any guess works, because the model decides
         return sample(logits, self.sampling, generator)
 
 
 def _up_to_a_stop(token_ids: tuple[int, ...], stop_ids: frozenset[int]) -> tuple[int, ...]:
-    """The tokens up to the first that ends a text, that one among them."""
+    """The tokens up to and including the first stop id."""
     ends = (n for n, token_id in enumerate(token_ids, 1) if token_id in stop_ids)
     return token_ids[: next(ends, len(token_ids))]

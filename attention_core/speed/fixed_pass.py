@@ -1,10 +1,10 @@
-"""A forward pass of one shape that stays at its addresses, to be recorded or compiled.
+"""A forward pass of fixed shape and fixed memory, to be recorded or compiled.
 
-A decode step of a small model is some three hundred kernels of a few microseconds, and Python takes
-longer to ask for one than the GPU to run it. A CUDA graph records them once; a step is then a
-single call. For that nothing in it may depend on how many tokens there are by now: the cache
-returns all its rows and a mask hides those that are not written yet, and the positions are numbers
-on the device. On a CPU the same pass can be compiled (`attention_core.speed.compiled`).
+A decode step of a small model runs about three hundred kernels of a few microseconds each, and
+Python takes longer to launch one than the GPU to run it. A CUDA graph records them once, and a step
+is then a single call. For that, nothing in it may depend on the number of tokens so far: the cache
+returns all its rows, a mask hides those that aren't written yet, and positions are tensors on the
+device. On a CPU the same pass can be compiled (`attention_core.speed.compiled`).
 Source: gpt-fast, https://pytorch.org/blog/accelerating-generative-ai-2/ and
 https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/.
 
@@ -29,7 +29,7 @@ from attention_core.positions.rotary import Rotation, rotary_angles
 from attention_core.speed.compiled import check_compiler, compiled
 from attention_core.speed.static_cache import StaticCache
 
-_WARM_UPS = 3  # passes before recording, in which libraries set themselves up
+_WARM_UPS = 3  # passes before recording, to initialize libraries
 
 
 def prompt_in_room(
@@ -39,9 +39,10 @@ def prompt_in_room(
     room: int,
     holder: str,
 ) -> list[int]:
-    """The ids of a prompt for whose text there is room: so many positions, in what `holder` names.
+    """The ids of a prompt that fits, with its new tokens, into `room` positions.
 
-    Raises: ValueError for a prompt that is no row of ids of the vocabulary, or without room.
+    holder: the start of the error message after "but", such as "the cache has".
+    Raises: ValueError for an invalid prompt, or if it doesn't fit.
     """
     ids = prompt_ids(token_ids, config.vocab_size)
     check_room(config, len(ids), max_new_tokens)
@@ -55,17 +56,19 @@ def prompt_in_room(
 
 
 class FixedPass:
-    """A model with a cache of `max_length` tokens, and a pass of `n_rows` new ones at once.
+    """A model with a cache of `max_length` tokens and a pass over `n_rows` tokens.
 
-    `token_ids` (1, T) are what the next pass runs. Afterwards `logits` (T, V) and `likeliest` (T),
-    the number of each row's largest logit, are there; `finite` says whether the largest of every
-    row since `start` was a finite number.
-    The weights have to stay where and what they are: move or convert the model before. Call it in
-    inference mode: what it keeps would else remember how it was computed.
-    compile_step: compile the pass before it runs first, on a CPU.
-    `attention_core.speed.compiled` says how long that takes and what it costs.
+    `token_ids` (1, T) is the input of the next pass. The results are `logits` (T, V), `likeliest`
+    (T), the index of each row's largest logit, and `finite`, whether the largest logit of every row
+    since `start` was finite.
+
+    Don't move or change the weights after creating it. Call it in inference mode, because the
+    tensors it keeps would otherwise track gradients.
+
+    compile_step: compile the pass before its first run, on a CPU. `attention_core.speed.compiled`
+    describes how long that takes.
     Raises: ValueError for a model without logits, for a `max_length` beyond its context or below
-    `n_rows`, or for a pass that is to be compiled on a GPU or without a compiler.
+    `n_rows`, or if compiling is requested on a GPU or without a compiler.
     """
 
     def __init__(
@@ -87,22 +90,22 @@ class FixedPass:
         self._columns = torch.arange(max_length, device=device)
         self._rotations = self._table()
         self._graph: torch.cuda.CUDAGraph | None = None
-        # no method of its own is kept here: the pass would hold itself, and its GPU memory
+        # not a bound method: the object would reference itself, and keep its GPU memory alive
         self._compiled_run: Callable[[], None] | None = None
         self._compile_step, self._is_prepared = compile_step, False
 
     @property
     def n_rows(self) -> int:
-        """T, the tokens of a pass."""
+        """T, the number of tokens per pass."""
         return self.token_ids.shape[1]
 
     def start(self, ids: Sequence[int], hooks: Hooks = NO_HOOKS) -> tuple[Tensor, float]:
-        """Forget everything and run a prompt: its last logits (V,) and the model call's seconds."""
+        """Reset, and run a prompt: returns its last logits (V,) and the model's seconds."""
         self.prepare()
         self.cache.reset()
-        self.cache.stand_at(0)  # where the next pass writes if this one fails
+        self.cache.stand_at(0)  # position of the next pass in case this one fails
         for buffer in (*self.cache.buffers[0], *self.cache.buffers[1]):
-            buffer.zero_()  # a hidden row has weight 0, and 0 times NaN would be NaN
+            buffer.zero_()  # hidden rows have weight 0, but 0 times NaN would be NaN
         self.finite.fill_(True)
         new = torch.tensor([list(ids)], device=self.device)
         (logits,), seconds, _ = timed_pass(self.model, new, cache=self.cache, hooks=hooks)
@@ -110,7 +113,7 @@ class FixedPass:
         return logits, seconds
 
     def timed_advance(self) -> float:
-        """Run the next pass: its seconds, the device synchronised."""
+        """Run the next pass and return its seconds, with the device synchronized."""
         synchronize(self.device)
         begin = time.perf_counter()
         self.advance()
@@ -118,19 +121,19 @@ class FixedPass:
         return time.perf_counter() - begin
 
     def advance(self) -> None:
-        """Run the next pass. Whoever calls this moves the cache on (`StaticCache`)."""
+        """Run the next pass. The caller then has to advance the cache (`StaticCache`)."""
         if self._graph is not None:
             self._graph.replay()
         else:
             self._step()
 
     def check_logits(self) -> None:
-        """Raise ValueError if the largest logit of any row so far was no finite number."""
+        """Raise ValueError if the largest logit of any row so far wasn't finite."""
         if not self.finite:
-            raise ValueError("no token can be chosen: the largest of the logits is not finite")
+            raise ValueError("can't choose a token: the largest logit isn't finite")
 
     def prepare(self) -> None:
-        """Before the first pass: record it on a GPU, or compile it if that is asked."""
+        """Before the first pass: record it on a GPU, or compile it if requested."""
         if self._is_prepared:
             return
         if self.device.type == "cuda":
@@ -140,7 +143,7 @@ class FixedPass:
         self._is_prepared = True
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
-        """The pass as a graph, which is not run by this."""
+        """Capture the pass as a CUDA graph, without running it."""
         current, side = torch.cuda.current_stream(self.device), torch.cuda.Stream(self.device)
         side.wait_stream(current)
         with torch.cuda.stream(side):
@@ -151,21 +154,21 @@ class FixedPass:
         current.wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         self._before_recording(graph)
-        # other threads go on meanwhile: what they ask of the GPU must not end the recording
+        # other threads keep using the GPU, which must not abort the capture
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             self._step()
         return graph
 
     def _before_recording(self, graph: torch.cuda.CUDAGraph) -> None:
-        """What else a graph has to know of."""
+        """Register anything else that the graph needs."""
 
     def _step(self) -> None:
-        """The pass itself; nothing in it waits for the device or depends on a number of the CPU."""
+        """The pass itself; it never waits for the device or depends on values on the CPU."""
         run = self._compiled_run or self._plain_run
         run()
 
     def _plain_run(self) -> None:
-        """Run the tokens at their positions, and keep what comes out."""
+        """Run the tokens at their positions, and store the results."""
         model, position = self.model, self.cache.position
         rotation = None
         if self._rotations is not None:
@@ -174,23 +177,23 @@ class FixedPass:
         entering = model.embed(self.token_ids, position).entering  # (1, T, C)
         self.cache.fixed = True
         try:
-            # torch.compile cannot follow the default of `hooks`, hence they are named
+            # torch.compile can't trace the default of `hooks`, so it's passed explicitly
             this_pass = Pass(self._seen(), rotation, self.cache, NO_HOOKS)
             hidden, _ = model.run_layers(entering, this_pass)
         finally:
             self.cache.fixed = False
         logits = model.logits(hidden)
-        assert logits is not None  # checked at the start
+        assert logits is not None  # checked in the constructor
         self._keep(logits[0])
 
     def _keep(self, logits: Tensor) -> None:
-        """Keep logits (T, V), and all of them that a greedy choice needs."""
+        """Store logits (T, V) and what greedy decoding needs."""
         self.logits.copy_(logits)
         self.likeliest.copy_(logits.argmax(dim=-1))
         self.finite.logical_and_((logits.amax(dim=-1).abs() < torch.inf).all())
 
     def _seen(self) -> Tensor:
-        """Which rows of the cache each of the tokens sees: (T, S)."""
+        """Which rows of the cache each token sees: (T, S)."""
         own = self.cache.position[:, None]
         seen = self._columns <= own
         if self.model.config.window is not None:
@@ -198,9 +201,9 @@ class FixedPass:
         return seen
 
     def _table(self) -> Rotation | None:
-        """The rotation of every position, (S, R) each; None for other positions.
+        """The rotation of every position, (S, R) each; None for other kinds of positions.
 
-        Each row is that of a text which ends there: a scaling may look at the length.
+        Each row is computed for a text ending there, because a scaling may depend on the length.
         """
         config = self.model.config
         if config.positions != "rotary":

@@ -1,8 +1,8 @@
-"""Linear layers that multiply by whatever is fastest on a CPU for the number of rows.
+"""Linear layers that use the fastest CPU kernel for the number of rows.
 
-The plain product of torch is Intel's library MKL. On a CPU by Intel nothing that was measured is
-faster. On others it leaves much unused: half of the memory bandwidth with few rows, and more than
-half of the arithmetic where there is AVX-512. `benchmarks.one_row` measures every way.
+PyTorch's default product is Intel's MKL library. On Intel CPUs, nothing we measured is faster. On
+others it leaves half of the memory bandwidth unused with few rows, and more than half of the
+arithmetic with AVX-512. `benchmarks.one_row` measures every kernel.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from torch import Tensor, nn
 
 from attention_core.model.layers import Projection
 
-_PARTS = 4  # the sum over the rows is cut into so many parts, which as many threads can add up
-_STEP_ROWS = 12  # the most rows of a decode step that oneDNN multiplies faster on any CPU
-_LEAST_ROWS = 8  # the fewest that it is given, but for one row alone
-_LARGE = 2_000_000  # so many numbers in a matrix and it multiplies one row faster too, if not _WIDE
-# Without these instructions it may take longer than the plain product for the rows of a prompt.
+_PARTS = 4  # number of parts of the sum over rows, which threads add up in parallel
+_STEP_ROWS = 12  # up to this many rows of a decode step, oneDNN is faster on any CPU
+_LEAST_ROWS = 8  # oneDNN gets at least this many rows, except for a single row
+_LARGE = 2_000_000  # from this matrix size on, oneDNN is faster for one row too, without AVX-512
+# Without AVX-512, oneDNN may be slower than MKL for the rows of a prompt.
 _WIDE = torch.backends.cpu.get_cpu_capability() == "AVX512"
 _HAS_ONEDNN = torch.backends.mkldnn.is_available()
 
 
 def is_by_intel(description: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this machine's CPU is one by Intel, as Linux or else Python tells it."""
+    """Whether this machine has an Intel CPU, according to Linux or else Python."""
     try:
         return "GenuineIntel" in description.read_text()
-    except OSError:  # a system without this file
+    except OSError:  # not Linux
         return "GenuineIntel" in platform.processor()
 
 
@@ -37,9 +37,9 @@ PLAIN_IS_FASTEST = torch.backends.mkl.is_available() and is_by_intel()
 
 
 def use_fast_products(model: nn.Module) -> nn.Module:
-    """Swap every linear layer on the CPU for a `FastLinear`, in place, and return the model.
+    """Replace every linear layer on the CPU by a `FastLinear`, in place.
 
-    On an Intel CPU nothing is swapped: no product we measured there beats the plain one.
+    Returns the model. On Intel CPUs nothing is replaced, because no kernel we measured beats MKL.
     """
     if not PLAIN_IS_FASTEST:
         for parent in list(model.modules()):
@@ -50,13 +50,13 @@ def use_fast_products(model: nn.Module) -> nn.Module:
 
 
 class FastLinear(Projection):
-    """A linear layer with the same weight and bias, its memory in the order of (d_in, d_out).
+    """A linear layer whose weight memory has the layout (d_in, d_out).
 
-    One row is then multiplied by reading the memory from its beginning to its end.
+    Multiplying one row then reads the memory from beginning to end.
     """
 
     def __init__(self, layer: nn.Linear) -> None:
-        with torch.device("meta"):  # no memory for weights that are replaced
+        with torch.device("meta"):  # no memory for weights that get replaced
             super().__init__(layer.in_features, layer.out_features, layer.bias is not None)
         weight = layer.weight.detach().t().contiguous().t()
         self.weight = nn.Parameter(weight, requires_grad=layer.weight.requires_grad)
@@ -64,22 +64,22 @@ class FastLinear(Projection):
         self.train(layer.training)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., d_in) -> (..., d_out)."""
+        """Project the last dimension: (..., d_in) -> (..., d_out)."""
         if x.device.type == "cpu" and x.dtype == torch.float32:
             return linear(x, self.matrix, self.bias)
         return super().forward(x)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x @ weight + bias` in float32 on the CPU: (..., d_in) and (d_in, d_out) -> (..., d_out).
+    """`x @ weight + bias` in float32 on the CPU: (..., d_in) -> (..., d_out).
 
-    A decode step has one row, or one for each prompt of a batch, and its time is the time to read
-    the weights. oneDNN does not copy them first as the plain product does. It multiplies the rows
-    of prompts too where that pays.
+    Shapes: weight (d_in, d_out), bias (d_out). A decode step has one row, or one per prompt of a
+    batch, and takes as long as reading the weights. oneDNN reads them directly, while MKL copies
+    them first. It's also used for the rows of a prompt if that's faster.
     """
     d_in, d_out = weight.shape
     n_rows = x.numel() // d_in
-    # a compiler has its own ways
+    # a compiler chooses its own kernels
     if PLAIN_IS_FASTEST or torch.is_grad_enabled() or torch.compiler.is_compiling():
         return nn.functional.linear(x, weight.t(), bias)
     if n_rows == 1 and (_WIDE or not _HAS_ONEDNN or weight.numel() < _LARGE):
@@ -91,10 +91,10 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _of_one_row(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The sum of the rows of the matrix, each times a number of x (d_in,): an embedding bag.
+    """The product with one row x (d_in,), as a weighted sum of the matrix rows.
 
-    That is what torch calls such a sum. It reads the rows one behind the other, which no product
-    that was measured does as fast.
+    PyTorch calls that an embedding bag. It reads the rows sequentially, faster than any product we
+    measured.
     """
     rows, begins, ones = _bags(len(weight))
     sums = torch.embedding_bag(weight, rows, begins, per_sample_weights=x)[0]  # (_PARTS, d_out)
@@ -103,26 +103,24 @@ def _of_one_row(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 @cache
 def _bags(d_in: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The numbers of all rows of a matrix, at which of them each part begins, a 1 for each part."""
+    """Row indices, the start of each part, and a vector of ones, one per part."""
     begins = torch.arange(0, d_in, -(-d_in // _PARTS), device="cpu")
     return torch.arange(d_in, device="cpu"), begins, torch.ones(len(begins), device="cpu")
 
 
 def _by_onednn(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The product of rows (N, d_in).
-
-    Rows of zeros fill them up to `rows_given`; what becomes of those is left out.
-    """
+    """The product of rows (N, d_in), padded with zero rows up to `rows_given`."""
     n_rows = len(rows)
     filled = nn.functional.pad(rows, (0, 0, 0, rows_given(n_rows) - n_rows))
     return torch.ops.mkldnn._linear_pointwise(filled, weight.t(), bias, "none", [], "")[:n_rows]
 
 
 def rows_given(n_rows: int) -> int:
-    """How many rows oneDNN is given for so many: 1, or at least 8; from 17 on not half too many.
+    """The number of rows to pass to oneDNN: 1, or at least 8 with limited padding.
 
-    For each number of rows and each shape of weights that it meets it makes a program and keeps it:
-    half a megabyte. So it meets no more than two numbers between a power of two and the next.
+    oneDNN compiles and caches a kernel of half a megabyte for each number of rows and each weight
+    shape. To limit that, there are at most two row counts between a power of two and the next. From
+    17 rows on, the padding is less than half of them.
     """
     if n_rows == 1:
         return 1

@@ -14,7 +14,7 @@ def test_a_small_crowd_reads_and_generates(site: Site):
     assert all(0 < seconds < load.LATEST_TEXT_SECONDS for seconds in crowd.texts)
     opened = {page for page, _ in crowd.seconds}
     assert "generate" in opened <= {"home", "generate", *load.PAGES}
-    assert f"texts generated to their end: {len(crowd.texts)} (median " in load.report(crowd)
+    assert f"finished texts: {len(crowd.texts)} (median " in load.report(crowd)
 
 
 def test_a_crowd_that_finds_no_site_says_so():

@@ -1,4 +1,4 @@
-"""Attention itself: against PyTorch's own, its invariants, grouped heads, and bad arguments."""
+"""Attention compared with PyTorch's; invariants, grouped heads, invalid arguments."""
 
 import math
 
@@ -90,7 +90,7 @@ def test_other_number_types(dtype: torch.dtype):
     exact = attend(q, k, v, mask=causal_mask(T, S)).context
     record = attend(q.to(dtype), k.to(dtype), v.to(dtype), mask=causal_mask(T, S))
     assert record.weights.dtype == record.context.dtype == dtype
-    # the spacing of bfloat16 numbers near the largest inputs (about 3) is 2**-6; sums of a few
+    # bfloat16 numbers near the largest inputs (about 3) are 2**-6 apart; sums of a few
     tolerance = {torch.bfloat16: 6e-2, torch.float16: 8e-3, torch.float64: 1e-5}[dtype]
     assert_close(record.context.float(), exact, atol=tolerance, rtol=0)
 

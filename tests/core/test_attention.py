@@ -1,4 +1,4 @@
-"""`MultiHeadAttention`: against torch, with a cache, in cross-attention, and what it refuses."""
+"""`MultiHeadAttention`: parity with torch, caches, memory, invalid arguments."""
 
 import pytest
 import torch
@@ -27,7 +27,7 @@ def states(n_tokens: int = T, seed: int = 5) -> Tensor:
 def by_loops(
     attention: MultiHeadAttention, x: Tensor, source: Tensor, mask: Tensor | None
 ) -> Tensor:
-    """The same, one head and one query at a time, from the module's weights alone."""
+    """The same result, one head and one query at a time, from the module's weights."""
     q, k, v = attention.qkv.weight.split(attention.widths)
     biases = attention.qkv.bias.split(attention.widths)
     parts = zip((x, source, source), (q, k, v), biases, strict=True)
@@ -98,7 +98,7 @@ def test_in_chunks_through_a_cache_it_is_the_same(n_kv_heads: int, chunks: tuple
 def test_positions_may_be_given():
     attention, x = module(causal=True, rope_theta=500.0), states()
     far = torch.arange(T) + 90
-    # rotary scores depend on distances alone
+    # rotary scores only depend on distances
     assert_close(attention(x, positions=far), attention(x), atol=1e-4, rtol=1e-4)
     apart = torch.arange(T) * 3
     assert not torch.allclose(attention(x, positions=apart), attention(x), atol=1e-3)

@@ -1,4 +1,4 @@
-"""With a cache the logits are those without one, however the tokens arrive."""
+"""Logits with a cache equal those without one, however the tokens are split."""
 
 import copy
 import dataclasses
@@ -47,8 +47,8 @@ def test_sixteen_bits(decoder: Transformer, dtype: torch.dtype, batch: int):
     logits = run(model, ids, model.new_cache(batch, LENGTH), [7, 1, 1, 9, 2, 3])
     assert logits.dtype == dtype
     # One row and many rows are summed in different orders, so a result may round to either of two
-    # neighbours, eps apart: with two or three layers the whole stays within a few of these steps,
-    # where a token at a wrong position or a lost key changes it by about its own size.
+    # neighboring numbers, eps apart. After two or three layers the error is a few of these steps,
+    # while a token at a wrong position or a lost key changes the result by about its own size.
     error = (logits.float() - expected.float()).norm() / expected.float().norm()
     assert error < 4 * torch.finfo(dtype).eps
 
@@ -86,7 +86,7 @@ def test_a_record_outlives_the_cache_it_was_made_with(decoder: Transformer):
     records = decoder(ids[:, 7:12], cache=cache, record=True).records
     before = copy.deepcopy(records)
     cache.crop(3)
-    decoder(other[:, 3:LENGTH], cache=cache)  # writes over the rows of the record
+    decoder(other[:, 3:LENGTH], cache=cache)  # overwrites the rows of the record
     assert not torch.equal(cache.layer(0)[0][:, :, :12], before[0].k)
     for record, copied in zip(records, before, strict=True):
         for field in dataclasses.fields(record):
@@ -101,7 +101,7 @@ def test_overflow_and_misfits_name_the_numbers(decoder: Transformer):
     decoder(ids[:, :18], cache=cache)
     with pytest.raises(ValueError, match="18.*20.*5"):
         decoder(ids[:, 18:], cache=cache)
-    assert_close(  # the failed call has changed nothing
+    assert_close(  # the failed call changed nothing
         decoder(ids[:, 18:20], cache=cache).logits,
         decoder(ids[:, :20]).logits[:, 18:],
         atol=1e-5,
@@ -146,14 +146,14 @@ def test_no_graph_is_kept(window: int | None):
             loss = loss + keys.square().sum() + values.square().sum()
     assert not any(rows.requires_grad for layer in range(3) for rows in cache.layer(layer))
     loss.backward()
-    # d(7 w)^2 of 2 x 4 x 5 rows of 3 layers in 2 passes
+    # d(7 w)^2 for 2 x 4 x 5 rows, 3 layers and 2 passes
     assert_close(weight.grad, torch.full((7, 11), 2 * 7.0 * 2 * 4 * 5 * 3 * 2))
     copy.deepcopy(cache)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_the_gradient_is_that_of_constants(name: str):
-    """Against keys and values of the first pass that were made without a gradient."""
+    """Compared with keys and values of a first pass without gradients."""
     model = build(name).requires_grad_(True)
     ids = tokens(model, 9, 2)
 
@@ -166,7 +166,7 @@ def test_the_gradient_is_that_of_constants(name: str):
         second.square().mean().backward(retain_graph=True)
         found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
         if first_pass_learns:
-            (first.square().mean() + second.square().mean()).backward()  # neither is in the way
+            (first.square().mean() + second.square().mean()).backward()  # they don't interfere
         return found
 
     for one, other in zip(gradients(True), gradients(False), strict=True):

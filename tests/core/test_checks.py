@@ -1,4 +1,4 @@
-"""Results of a pass that are infinite or not a number are refused with their first position."""
+"""Infinite or NaN results of a pass are rejected with their first position."""
 
 import math
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def test_the_first_position_is_named(number: float, shape: tuple[int, ...]):
 
 def test_a_pass_that_overflows_late():
     model = build("gpt2")
-    # not in a layer: a weight of 0 times infinity would reach the positions before it
+    # not inside a layer, where 0 times infinity would affect earlier positions
     late = (torch.arange(7) >= 5)[:, None]
     model.final_norm.register_forward_hook(
         lambda _, __, y: y.masked_fill(late[: y.shape[1]], math.inf)
@@ -52,7 +52,7 @@ def test_logits_alone_overflow(last_only: bool):
 
 
 def test_a_decode_step_is_not_looked_at():
-    """It would wait for the device; the choice of a token refuses such logits."""
+    """It would wait for the device; choosing a token rejects such logits instead."""
     model = build("llama")
     cache = model.new_cache(1, 9)
     model(IDS, cache=cache)

@@ -1,4 +1,4 @@
-"""Sampling against transformers' filters, and generation step by step."""
+"""Sampling compared with transformers' filters, and generation step by step."""
 
 import math
 
@@ -49,7 +49,7 @@ def test_greedy_is_the_limit_of_a_low_temperature():
 def test_a_temperature_that_overflows_is_greedy(
     temperature: float, logits: list[float], filters: dict[str, float]
 ):
-    """The first of two equal logits, as argmax has it, and no random number is used."""
+    """Picks the first of two equal logits, like argmax, without random numbers."""
     sampling = Sampling(temperature=temperature, **filters)  # type: ignore[arg-type]
     expected = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0])
     assert_close(probabilities(torch.tensor(logits), sampling), expected, atol=0, rtol=0)
@@ -60,7 +60,7 @@ def test_a_temperature_that_overflows_is_greedy(
 
 
 def test_top_p_of_one_keeps_every_token():
-    """The sum of many probabilities reaches 1 in float32 before the last of them."""
+    """In float32, the sum of many probabilities reaches 1 before the last one."""
     logits = torch.linspace(0, -30, 5003)
     assert probabilities(logits, Sampling(temperature=1.0)).min() > 0
     everything = probabilities(logits, Sampling(temperature=1.0, top_p=1.0))
@@ -133,7 +133,7 @@ def test_a_cache_that_holds_the_prompt_is_continued(decoder: Transformer):
     whole = generate(decoder, PROMPT, max_new_tokens=12)
     cache = decoder.new_cache(1, 40)
     first = generate(decoder, PROMPT, max_new_tokens=5, cache=cache)
-    # the fifth token was chosen but never run: it is the next prompt
+    # the fifth token was chosen but never run, so it's the next prompt
     rest = generate(decoder, first[-1:], max_new_tokens=7, cache=cache)
     assert first + rest == whole
 
@@ -161,5 +161,5 @@ def test_arguments_are_checked_before_anything_runs(decoder: Transformer):
     }.items():
         with pytest.raises(ValueError, match=numbers):
             stream(decoder, PROMPT, **options)
-    with pytest.raises(ValueError, match="cannot generate"):
+    with pytest.raises(ValueError, match="no output matrix"):
         stream(build("bert"), PROMPT, max_new_tokens=1)

@@ -1,4 +1,4 @@
-"""Each rung of the ladder reduces to the one below it; dropout acts; bad sizes are refused."""
+"""Each rung of the ladder reduces to the one below; dropout; invalid sizes."""
 
 import pytest
 import torch
@@ -33,7 +33,7 @@ def test_v1_with_identity_matrices_is_simplified_attention(x: torch.Tensor):
     with torch.no_grad():
         for matrix in (head.W_query, head.W_key, head.W_value):
             matrix.copy_(torch.eye(D_IN))
-        head.W_query.mul_(D_IN**0.5)  # v1 scales by 1/sqrt(d), the simplified form does not
+        head.W_query.mul_(D_IN**0.5)  # v1 scales by 1/sqrt(d), the simplified form doesn't
         assert_close(head(x), simple_self_attention(x)[2])
 
 
@@ -51,7 +51,7 @@ def test_causal_without_its_mask_is_v2(x: torch.Tensor):
     copy_projections(plain, causal)
     assert_close(causal(x), plain(x))
     causal.causal = True
-    assert_close(causal(x)[:, -1], plain(x)[:, -1])  # the last token sees everything anyway
+    assert_close(causal(x)[:, -1], plain(x)[:, -1])  # the last token sees everything in both
     assert not torch.allclose(causal(x)[:, 0], plain(x)[:, 0])
 
 

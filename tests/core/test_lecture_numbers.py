@@ -1,4 +1,4 @@
-"""The lectures' printed numbers, reproduced to four decimals by the classes they describe."""
+"""The lectures' printed numbers, reproduced to four decimals."""
 
 import math
 import re
@@ -84,7 +84,7 @@ def test_wrapper_from_the_lecture_seed():
 
 
 def article_heads(*, causal: bool) -> MultiHeadAttention:
-    """The article's fused projection, which is cut in the order key, query, value."""
+    """The article's fused projection, split in the order key, query, value."""
     block = "001_multi_head_fused_seed123"
     size = NUMBERS[block]["d_out"]
     fused = tensor(block, "fused_weight_key_query_value")
@@ -111,7 +111,7 @@ def test_weight_splits_with_the_articles_weights(key: str, causal: bool):
 @pytest.mark.parametrize("example", NUMBERS["001_softmax_scaling"])
 def test_softmax_of_large_logits(example: dict[str, list[float]]):
     logits = torch.tensor(example["logits"])
-    # one query of size 1 against three keys: the dot products are the logits
+    # one query of size 1 and three keys, so the dot products are the logits
     query, keys = torch.ones(1, 1), logits[:, None]
     plain = attend(query, keys, keys, scale=1.0).weights[0]
     divided = attend(query, keys, keys, scale=1.0 / float(logits.sum())).weights[0]
@@ -126,7 +126,7 @@ def test_dropout_scales_what_it_keeps():
     torch.manual_seed(123)
     matrix = torch.rand(5, 3)
     assert_close(matrix, tensor(block, "matrix"), **FOUR_DECIMALS)
-    # the same random stream goes on inside attend: 5 queries, 3 keys, the same cells kept
+    # the same random stream continues inside attend: 5 queries, 3 keys, the same cells kept
     record = attend(q, k, torch.eye(3), dropout_p=p)
     dropped = matrix * record.weights / record.attention
     assert_close(dropped, tensor(block, "dropped"), **FOUR_DECIMALS)
@@ -148,7 +148,7 @@ def test_masking_with_zero_leaks_and_minus_infinity_does_not():
 
 
 def test_variance_of_scores_by_scale():
-    """The course prints one run; this is another: its spread is a few per mille of the theory."""
+    """The course prints one run; this is another, within a few per mille of theory."""
     block = NUMBERS["003_scaling_variance"]
     size = block["d_k"]
     torch.manual_seed(0)
@@ -190,7 +190,7 @@ def test_shapes_of_the_weight_splits_lecture():
     projections = (heads.W_query, heads.W_key, heads.W_value)
     assert {f"{written(layer.weight)} each" for layer in projections} == {steps["3"]}
     assert {written(layer(x)) for layer in projections} == {steps["4"]}
-    # what is grouped by head is the unrolled width with two dimensions exchanged
+    # grouping by head is the unrolled width with two dimensions swapped
     assert {written(t.transpose(1, 2)) for t in (record.q, record.k, record.v)} == {steps["5"]}
     assert_close(record.q.transpose(1, 2), heads.W_query(x).view(1, 3, 2, 3), atol=0, rtol=0)
     assert {written(t) for t in (record.q, record.k, record.v)} == {steps["6"]}
@@ -204,7 +204,7 @@ def test_shapes_of_the_weight_splits_lecture():
 
 @pytest.mark.parametrize("n_heads", [1, 3])
 def test_matrix_products_of_the_wrapper_and_of_the_split(n_heads: int):
-    """The wrapper does one projection per head for each of Q, K and V, the split does one each."""
+    """The wrapper projects Q, K and V once per head, the split once altogether."""
     assert "one projection matmul per head" in NUMBERS["000_weight_splits"]["matmuls"]
     wrapper = MultiHeadAttentionWrapper(5, 2, 7, 0.0, n_heads)
     split = MultiHeadAttention(5, 2 * n_heads, 7, 0.0, n_heads)

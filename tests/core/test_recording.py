@@ -1,4 +1,4 @@
-"""Recording chosen tensors of chosen layers, and how records show themselves."""
+"""Recording selected tensors and layers, and how records display themselves."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def test_only_what_is_chosen_is_kept():
     assert sorted(kept) == [(1, "mlp_output"), (1, "weights")]
     assert kept[1, "weights"].shape[-1] == tokens(model).shape[1]
     before = dict(kept)
-    model(tokens(model))  # after the block nothing is recorded
+    model(tokens(model))  # nothing is recorded after the block
     assert all(kept[key] is before[key] for key in kept)
     assert len(repr(kept)) < 200
 

@@ -1,4 +1,4 @@
-"""Sampling refuses settings and logits that no token can be drawn from."""
+"""Sampling rejects invalid settings and logits."""
 
 import math
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def test_forbidden_tokens_are_never_drawn(sampling: Sampling):
 
 
 def partitions(total: int, largest: int) -> Iterator[list[int]]:
-    """Every way to write `total` as a sum of whole numbers up to `largest`, in falling order."""
+    """All ways to write `total` as a descending sum of integers up to `largest`."""
     if not total:
         yield []
     for first in range(min(total, largest), 0, -1):
@@ -74,7 +74,7 @@ def partitions(total: int, largest: int) -> Iterator[list[int]]:
 
 @pytest.mark.parametrize("denominator", [2, 3, 7, 10, 13, 16])
 def test_top_p_keeps_the_smallest_set_that_reaches_p(denominator: int):
-    """Every distribution in parts of 1/n, for sums that are p and sums that are not."""
+    """All distributions in steps of 1/n, for sums that equal p and sums that don't."""
     for number, parts in enumerate(partitions(denominator, denominator)):
         shuffled = torch.randperm(len(parts), generator=torch.Generator().manual_seed(number))
         shares = torch.tensor(parts, dtype=torch.float64)[shuffled] / denominator
@@ -96,12 +96,12 @@ def test_a_sum_that_a_student_adds_up():
 @pytest.mark.parametrize("size", [1_000, 50_257, 152_064])
 @pytest.mark.parametrize("tenths", [1, 5, 9])
 def test_top_p_of_a_large_vocabulary(size: int, tenths: int):
-    """Equal probabilities of 1/V, of which a rounded sum of thousands is still told apart."""
+    """Equal probabilities of 1/V; rounded sums of thousands are still distinguished."""
     kept = probabilities(torch.zeros(size), Sampling(1.0, top_p=tenths / 10))
     assert int((kept > 0).sum()) == -(-size * tenths // 10)
 
 
 def test_a_distribution_waits_for_no_device():
-    """Tensors on the meta device have no values: reading one on the host would raise."""
+    """Meta tensors have no values, so reading one on the host would raise an error."""
     logits = torch.zeros(50, device="meta")
     assert distribution(logits, Sampling(0.7, top_k=9, top_p=0.8)).shape == (50,)

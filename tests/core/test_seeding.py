@@ -1,4 +1,4 @@
-"""Draws from a seed are the same whatever other threads draw meanwhile."""
+"""Seeded draws don't depend on what other threads draw."""
 
 import sys
 import threading
@@ -13,11 +13,11 @@ from attention_core.seeding import seeded
 from pages.learn.against_pytorch import experiment as against_pytorch
 from pages.learn.ladder.experiment.ladder import SPLITS, V1, WRAPPER, RungSettings, climb
 
-BARRIER_SECONDS = 60  # of a test that hangs, not of one that passes
+BARRIER_SECONDS = 60  # timeout for a test that hangs
 
 
 def everything() -> list[Tensor]:
-    """One draw of every kind that the code makes, and some that it does not."""
+    """One draw of each kind that the code uses, and some others."""
     with torch.no_grad():
         draws = [
             torch.rand(3, 4), torch.randn(5, 6), torch.randperm(11), torch.randint(3, 9, (7,)),
@@ -57,7 +57,7 @@ def test_another_thread_in_between_changes_no_draw():
     barrier = threading.Barrier(2, timeout=BARRIER_SECONDS)
 
     def disturb() -> None:
-        barrier.wait()  # the other has made its first draw
+        barrier.wait()  # the other thread made its first draw
         torch.manual_seed(9)
         nn.Linear(4, 5)
         barrier.wait()
@@ -67,7 +67,7 @@ def test_another_thread_in_between_changes_no_draw():
         with seeded(3):
             first = torch.rand(2)
             barrier.wait()
-            barrier.wait()  # the other has seeded the global generator and drawn from it
+            barrier.wait()  # the other thread seeded the global generator and drew from it
             second = torch.rand(2)
         other.result()
     assert torch.equal(first, expected[0])
@@ -75,7 +75,7 @@ def test_another_thread_in_between_changes_no_draw():
 
 
 def against() -> dict[str, Tensor]:
-    """What Against PyTorch shows: the weights, and the outputs of all six ways."""
+    """The results on the page Against PyTorch: weights and outputs of all six ways."""
     ours = against_pytorch.make(24, 4, 7, causal=True, qkv_bias=True, seed=5)
     x = against_pytorch.random_input(1, 7, 24, seed=5)
     weights = {name: p.detach() for name, p in ours.named_parameters()}
@@ -83,7 +83,7 @@ def against() -> dict[str, Tensor]:
 
 
 def ladder() -> dict[str, Tensor]:
-    """What Ladder shows of three rungs: their matrices and outputs."""
+    """The results of three rungs on the page Ladder: their matrices and outputs."""
     x = against_pytorch.random_input(1, 6, 3, seed=1)[0]
     rungs = [climb(name, x, RungSettings(d_out=4, seed=11)) for name in (V1, WRAPPER, SPLITS)]
     shown = {f"{r.name}.{name}": p for r in rungs for name, p in r.matrices.items()}
@@ -92,7 +92,7 @@ def ladder() -> dict[str, Tensor]:
 
 @pytest.fixture
 def hasty_switches() -> Iterator[None]:
-    """Threads take turns a thousand times as often as usual."""
+    """Make threads switch a thousand times as often as usual."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(before / 1000)
     yield

@@ -1,4 +1,4 @@
-"""Windows of the books, and the words that BERT is asked for."""
+"""Windows of the books, and masked tokens for BERT."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_windows_are_runs_of_the_books_and_follow_from_the_seed():
 def test_the_shares_of_devlin_2018():
     texts = torch.full((400, 500), 17)
     asked = masked(texts, 0.2, N_TOKENS, MASK_ID, seed=4)
-    # 200,000 draws: the standard error of a share of 0.2 is 0.0009, of shares among them 0.002
+    # 200,000 draws: the standard error is 0.0009 for a share of 0.2, and 0.002 for shares within it
     assert asked.asked.double().mean().item() == pytest.approx(0.2, abs=0.005)
     seen = asked.seen[asked.asked]
     assert (seen == MASK_ID).double().mean().item() == pytest.approx(0.8, abs=0.01)

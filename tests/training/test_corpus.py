@@ -1,4 +1,4 @@
-"""Books, their split, and the vocabulary that is cut to them."""
+"""The books, their split, and the reduced vocabulary."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from training.corpus import HELD_OUT, encode, encoded, split, unwrapped
 from training.vocabulary import END, MASK, cut, special_ids
 
 LONG = "This line is as long as the lines of a wrapped book are, and it"
-# GPT-2's spelling: Ġ is a space. "th" and "the" come from nobody's list but this one.
+# Merges in GPT-2's spelling, where Ġ is a space. "th" and "the" are made up for this test.
 MERGES = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "t"), ("c", "at"), ("q", "u"), ("Ġ", "c")]
 BOOK = "the cat the the"
 
@@ -30,12 +30,12 @@ def test_no_book_is_in_both_parts():
 def test_the_cut_vocabulary():
     tokenizer = cut(MERGES, [BOOK], size=256 + 3 + 2)
     kept = set(tokenizer.get_vocab()) - set(pre_tokenizers.ByteLevel.alphabet())
-    # " the" is the most frequent piece and brings "the" and "th"; "cat" and "at" find no room
+    # " the" is the most frequent piece and brings "the" and "th"; "cat" and "at" don't fit
     assert kept == {"th", "the", "Ġthe", END, MASK}
     assert special_ids(tokenizer) == (259, 260)
     assert tokenizer.encode("the cat").tokens == ["the", "Ġ", "c", "a", "t"]
     tokenizer = cut(MERGES, [BOOK], size=256 + 5 + 2)
-    assert tokenizer.encode("the cat").tokens == ["the", "Ġ", "cat"]  # "qu" is in no book
+    assert tokenizer.encode("the cat").tokens == ["the", "Ġ", "cat"]  # no book has "qu"
 
 
 @pytest.mark.parametrize("text", ["", "zebra", "naïve 猫 🙂\x00\ud7ff", f"{END} {MASK}"])
@@ -58,7 +58,7 @@ def test_books_stand_one_after_the_other_and_are_kept(tmp_path):
     (books / f"{HELD_OUT[0]}.txt").write_text("at")
     first = encoded(books, tokenizer, end, tmp_path / "kept")
     for file in books.iterdir():
-        file.unlink()  # what is kept needs no books
+        file.unlink()  # the cached ids don't need the books
     again = encoded(books, tokenizer, end, tmp_path / "kept")
     assert first.train.tolist() == again.train.tolist()
     assert again.held_out.tolist() == encode({"a": "at\n"}, tokenizer, end).tolist()

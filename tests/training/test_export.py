@@ -1,4 +1,4 @@
-"""What is exported is the model that was trained, in transformers and in the core."""
+"""The exported model equals the trained one, in transformers and in the core."""
 
 from dataclasses import replace
 
@@ -29,15 +29,15 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 
 @pytest.fixture(params=["gpt2", "bert"])
 def exported(request, tmp_path, monkeypatch):
-    """A random model of odd sizes, and the same from the folder that was written of it."""
+    """A random model of odd sizes, and the same model loaded from its exported folder."""
     kind = request.param
     model = replace(recipe(kind).model, **SIZES)
     torch.manual_seed(0)
     trained = LanguageModel(model).eval()
     with torch.no_grad():
-        for weight in trained.parameters():  # biases and norms are not what they begin as
+        for weight in trained.parameters():  # change biases and norms from their initial values
             weight.add_(torch.randn_like(weight) * 0.1)
-            weight.copy_(weight.half())  # as they are stored
+            weight.copy_(weight.half())  # rounded as in the file
     tokenizer = cut(MERGES, ["the the"], size=SIZES["vocab_size"])
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     export(model, trained.state_dict(), tokenizer, tmp_path / f"tiny-{kind}")
@@ -76,7 +76,7 @@ def test_a_typed_mask_is_the_mask_of_bert_alone(exported):
     assert "".join(TEXT[slice(*span)] for span in tokens.spans) == TEXT
     if kind == "bert":
         place = tokens.pieces.index("[MASK]")
-        assert TEXT[slice(*tokens.spans[place])] == " [MASK]"  # a word comes with its space
+        assert TEXT[slice(*tokens.spans[place])] == " [MASK]"  # a word includes the space before it
         assert tokens.ids[place] == loaded.tokenizer.mask_id == SIZES["vocab_size"] - 1
         assert tokens.special[place]
         assert sum(tokens.special) == 1
@@ -90,7 +90,7 @@ def test_a_typed_mask_is_the_mask_of_bert_alone(exported):
 def test_transformers_reads_a_text_as_the_same_tokens(exported):
     kind, _, loaded = exported
     tokenizer = transformers.AutoTokenizer.from_pretrained(loaded.folder)
-    # of GPT-2 a typed mask is text here, and a token in transformers
+    # in GPT-2's tokenizer a typed mask is text here, but a token in transformers
     text = TEXT if kind == "bert" else "the cat in the hat"
     assert tokenizer(text).input_ids == list(loaded.tokenizer.encode(text).ids)
     assert tokenizer.mask_token_id == loaded.tokenizer.mask_id

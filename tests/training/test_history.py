@@ -1,4 +1,4 @@
-"""What is kept of a run is what its snapshots compute."""
+"""The history file of a run matches its snapshots."""
 
 import os
 
@@ -32,7 +32,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="module", params=MODELS)
 def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
-    """A short run with random books, and what was kept of it, through the file."""
+    """A short run with random books, and its history as read from the file."""
     folder = tmp_path_factory.mktemp("run")
     tokenizer = cut([("t", "h"), ("th", "e"), ("Ġ", "the")], ["the the"], size=261)
     n_tokens, mask_id = special_ids(tokenizer)
@@ -50,7 +50,7 @@ def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
     patch.setattr("training.run._HELD_OUT_TEXTS", 3)
     patch.setattr(history, "_CONTEXT_TEXTS", 5)
     run = PretrainingRun(how, corpus(), folder, n_tokens=n_tokens, mask_id=mask_id)
-    with torch.no_grad():  # attention far from uniform
+    with torch.no_grad():  # make attention far from uniform
         for name, weight in run.model.named_parameters():
             if name.endswith("qkv.weight"):
                 weight *= 4
@@ -63,7 +63,7 @@ def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
 
 
 def core(run: PretrainingRun, step: int) -> Transformer:
-    """The model of a snapshot, loaded as the run itself loads one."""
+    """The model of a snapshot, loaded as the run loads one."""
     model = LanguageModel(run.recipe.model)
     state = load_file(run.folder / "snapshots" / f"{step}.safetensors")
     model.load_state_dict({name: weight.float() for name, weight in state.items()})
@@ -103,7 +103,7 @@ def test_weights_are_those_of_the_snapshot_within_the_rounding(kept, number):
 def test_the_loss_on_held_out_books_is_the_run_s_own(kept):
     _, run, found = kept
     last = read_curve(run.folder)[-1]
-    # of the weights in float16
+    # for weights in float16
     assert found.losses["held_out"][1] == pytest.approx(float(last["held_out_loss"]), abs=2e-3)
     assert found.curve["step"].tolist() == [1, 2, 3, 4]
     assert_array_equal(np.isnan(found.curve["held_out_loss"]), [True, False, True, False])
@@ -116,7 +116,7 @@ def test_the_same_tokens_with_few_and_with_many_before_them(kept):
     if kind == "bert":
         assert np.isnan(list(after.values())).all()
         return
-    # texts of 320 tokens came after the first snapshot, longer ones never
+    # texts had 320 tokens after the first snapshot, but never more
     assert_array_equal(np.isnan(after[40]), [False, False])
     assert_array_equal(np.isnan(after[200]), [True, False])
     assert np.isnan(after[400]).all()

@@ -1,4 +1,4 @@
-"""Kneser-Ney against the formulas written out with dictionaries."""
+"""Kneser-Ney smoothing compared with the formulas written with dictionaries."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""A run learns, and one that was stopped goes on as if it had not been."""
+"""A run learns, and a run that was stopped resumes without a difference."""
 
 import math
 
@@ -22,7 +22,7 @@ MODELS = {"gpt2": gpt2_config(**SIZES), "bert": bert_config(**SIZES, n_segments=
 
 
 def books() -> Corpus:
-    """Tokens of which each follows from the one before in four of five cases."""
+    """Tokens that follow from the one before in four of five cases."""
     generator = np.random.default_rng(0)
     ids = [0]
     for surprise in generator.random(6000):
@@ -59,7 +59,7 @@ def test_a_run_that_was_killed_gives_the_same_curve(kind, tmp_path):
     whole = started(kind, tmp_path / "whole")
     whole.train()
     killed = started(kind, tmp_path / "killed")
-    for _ in range(13):  # past a line of the curve that the last checkpoint, of step 10, lacks
+    for _ in range(13):  # past a line of the curve that the last checkpoint, at step 10, lacks
         killed.losses.append(killed.take_step())
         if killed.step % 4 == 0:
             killed._write_line()
@@ -84,7 +84,7 @@ def test_a_small_run_learns_more_than_frequencies(tmp_path):
     last = read_curve(tmp_path)[-1]
     assert float(last["held_out_loss"]) < 0.8 * run.unigram_entropy()
     assert float(last["loss_at_40"]) > 0
-    assert last["loss_at_400"] == ""  # texts are shorter
+    assert last["loss_at_400"] == ""  # texts are too short
     assert run.unigram_entropy() < math.log(N_TOKENS)
     kept = {int(file.stem) for file in (tmp_path / "snapshots").iterdir()}
     assert kept == set(snapshot_steps(120))

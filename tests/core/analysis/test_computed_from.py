@@ -1,4 +1,4 @@
-"""What a number was computed from: the terms of windows of any tensor."""
+"""The terms of elements in windows of any tensor."""
 
 import pytest
 import torch
@@ -51,7 +51,7 @@ def test_heads_lie_below_each_other_in_a_matrix():
 
 
 def test_two_axes_are_summed_over_in_their_order():
-    """An output is made of all columns of all heads, which lie side by side in the matrix."""
+    """Each output needs all columns of all heads, side by side in the matrix."""
     context, matrix, bias = drawn(2, 4, 3), drawn(5, 6), drawn(5)
     output = context.transpose(0, 1).flatten(1) @ matrix.T + bias
     how = Computation("product", "htd,c(hd)->tc", ("context", "matrix"), bias=bias)

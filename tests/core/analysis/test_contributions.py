@@ -1,4 +1,4 @@
-"""Contributions against the vectors themselves, key by key."""
+"""Contributions compared with the vectors themselves, key by key."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""How far vectors are from each other, also where they are zero."""
+"""Distances between vectors, including zero vectors."""
 
 import pytest
 import torch

@@ -1,4 +1,7 @@
-"""Every statistic of a head against a loop over its definition; an induction head made by hand."""
+"""Every head statistic compared with a loop over its definition.
+
+The induction score is also tested on an induction head built by hand.
+"""
 
 import math
 from itertools import pairwise
@@ -20,7 +23,7 @@ from attention_core.masks import causal_mask
 from tests.helpers.tiny_models import build
 
 LAYERS, HEADS, TOKENS = 2, 3, 7
-# 5 comes three times, 8 twice; both ends are special, and 5 is once
+# 5 occurs three times, 8 twice; both ends are special, and one of them is a 5
 IDS = [1, 5, 8, 5, 8, 5, 5]
 SPECIAL = [True, False, False, False, False, False, True]
 
@@ -34,7 +37,7 @@ def text(*, causal: bool, ids: list[int] = IDS, special: list[bool] = SPECIAL) -
 
 
 def by_hand(name: str, w: list[list[float]], causal: bool) -> float:
-    """The definition of a statistic, said again in plain Python."""
+    """The definition of a statistic in plain Python."""
     n = len(w)
     rows = []
     for i in range(n):
@@ -108,11 +111,12 @@ VOCABULARY, POSITIONS, SHARP = 13, 12, 60.0
 
 
 def induction_circuit() -> Transformer:
-    """Two layers of attention that are the induction circuit; the second head of each is uniform.
+    """Two attention layers that form an induction circuit.
 
-    A state holds three parts: the token one-hot, the position one-hot, and the token before, which
-    layer 0 writes there: its head 0 looks one position back. Head 0 of layer 1 looks for the place
-    whose token before is its own token. All weights that are not set are zero.
+    A state has three parts: the token one-hot, the position one-hot, and the previous token, which
+    head 0 of layer 0 writes there by attending one position back. Head 0 of layer 1 finds the
+    position whose previous token is its own token. The second head of each layer is uniform. All
+    weights that aren't set are zero.
     """
     config = gpt2_config(
         vocab_size=VOCABULARY,
@@ -149,14 +153,14 @@ def induction_circuit() -> Transformer:
 
 def test_an_induction_head_made_by_hand_scores_one():
     model, n = induction_circuit(), 5
-    # a token that begins the text: position 0, which has none before it, takes itself for that
+    # position 0 has no previous token and uses itself instead
     start = VOCABULARY - 1
     ids = repeated_sequence(n, range(start), seed=2)
     scores = repeated_scores(model, ids, before=(start,))
     assert scores.induction.shape == scores.duplicate.shape == (2, 2)
     assert float(scores.induction[1, 0]) > 0.999
     assert float(scores.duplicate[1, 0]) < 0.001
-    # the first layer cannot know the token before: it looks back, and its other head at all alike
+    # layer 0 can't know the previous token: head 0 attends one back, head 1 uniformly
     assert float(scores.induction[0, 0]) < 0.001
     uniform = sum(1 / (i + 1) for i in range(1 + n, 1 + 2 * n)) / n
     assert float(scores.induction[0, 1]) == pytest.approx(uniform, abs=1e-5)
@@ -197,7 +201,7 @@ def test_scores_of_a_16_bit_model_are_means_in_float32():
         ("n=6.*0", lambda: induction_score(torch.zeros(3, 10, 10), 6)),
         ("n=3.*-1", lambda: induction_score(torch.zeros(3, 10, 10), 3, start=-1)),
         ("n=4", lambda: repeated_sequence(4, [7, 7, 8, 9], seed=0)),
-        ("twice", lambda: repeated_scores(build("gpt2"), torch.tensor([1, 2, 2, 1]))),
+        ("repeated", lambda: repeated_scores(build("gpt2"), torch.tensor([1, 2, 2, 1]))),
     ],
 )
 def test_what_does_not_fit(numbers: str, call):

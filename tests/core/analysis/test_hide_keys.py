@@ -1,4 +1,4 @@
-"""Hidden keys: what is left, renormalised or not, and rows with nothing left."""
+"""Hidden keys: what remains, renormalized or not, and rows with nothing left."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Information flow against a loop over single sources, for every kind of model."""
+"""Information flow compared with a loop over sources, for every kind of model."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ CONFIGS = {
     "window": replace(TINY["gpt2"], window=3),
 }
 LENGTH = 11
-CLOSE = {"atol": 1e-4, "rtol": 1e-4}  # differences of float32 sums that are near 100
+CLOSE = {"atol": 1e-4, "rtol": 1e-4}  # differences of float32 sums near 100
 
 
 def recorded(model: Transformer) -> tuple[LayerRecord, ...]:
@@ -31,7 +31,7 @@ def recorded(model: Transformer) -> tuple[LayerRecord, ...]:
 def shares_one_by_one(
     model: Transformer, record: LayerRecord, layer: int, query: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A token's shares: of all keys (S), of each head at each key (S, H), of its own stream."""
+    """A token's shares: all keys (S), each head per key (S, H), its own stream."""
     attention, y = record.attention, record.attention_sum[0, query]
     n_heads, n_kv_heads = attention.weights.shape[1], attention.v.shape[1]
     size = attention.v.shape[-1]

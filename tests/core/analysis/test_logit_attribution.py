@@ -1,4 +1,4 @@
-"""Shares in a logit: they sum to what the model itself computes."""
+"""Logit attribution: the shares sum to the logits that the model computes."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def test_shares_sum_to_the_logits_of_a_masked_word():
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_a_share_is_what_the_logit_loses_without_the_part(name: str):
-    """With the last norm's scale held, what a part wrote is taken off the last vector."""
+    """With a frozen last norm, subtract a part's output from the final vector."""
     model = enlarged(DECODERS[name])
     layers = model(tokens(model, 1, LENGTH), record=True).layers
     shares = logit_attribution(model, layers, POSITION, IDS)

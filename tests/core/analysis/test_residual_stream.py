@@ -1,4 +1,4 @@
-"""The recorded stream adds up to the model; the logit lens ends in the model's own logits."""
+"""The residual stream adds up, and the logit lens ends at the model's logits."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from attention_core.analysis.residual_stream import (
 from tests.helpers.tiny_models import build
 
 IDS = torch.tensor([1, 4, 2, 8, 5, 7, 3])
-# the sums are large and taken in another order
+# the sums are large and computed in a different order
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 
 
@@ -35,12 +35,12 @@ def test_the_last_row_alone(decoder: Transformer):
 def test_a_model_without_an_output_matrix_has_no_lens():
     model = build("bert")
     output = model(IDS[None], record=True)
-    with pytest.raises(ValueError, match="without an output matrix"):
+    with pytest.raises(ValueError, match="output matrix"):
         logit_lens(model, torch.cat(output.hidden_states))
 
 
 def test_reading_the_lens_by_hand():
-    # token 2 leads after one layer, falls back, and wins after three
+    # token 2 leads after one layer, falls back, and leads again after three
     logits = torch.tensor([[3.0, 2.0, 1.0], [0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [0.0, 1.0, 5.0]])
     lens = lens_at(logits, 2)
     assert lens.final == 2

@@ -1,4 +1,4 @@
-"""A pass with parts switched off equals that of a model whose weights have them off."""
+"""Switching parts off in a pass equals switching them off in the weights."""
 
 import copy
 import dataclasses
@@ -76,7 +76,7 @@ def test_without_the_scale_queries_count_as_if_they_were_longer(name: str):
         for parameter in block.attention.qkv.parameters():
             parameter[:width] *= math.sqrt(model.config.d_head)
     expected = longer(TOKENS).hidden
-    # the scores are larger: products of rounded numbers differ a little more
+    # scores are larger, so products of rounded numbers differ slightly more
     torch.testing.assert_close(hidden(model, Switched(scale=False)), expected, rtol=1e-4, atol=1e-4)
 
 

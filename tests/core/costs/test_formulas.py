@@ -1,4 +1,4 @@
-"""The cost formulas: windows, latent attention, and sizes that make no sense."""
+"""The cost formulas: windows, latent attention, and invalid sizes."""
 
 import random
 from collections.abc import Callable
@@ -57,7 +57,7 @@ VARIANTS = ("MHA", "GQA", "MQA", "MLA", "MHA, window", "GQA, window", "MQA, wind
 
 @pytest.mark.parametrize("number", range(32))
 def test_random_shapes_measured_and_by_formula(number: int):
-    """Bytes of a cache's own tensors: allocated for all tokens, and used by those that ran."""
+    """Bytes of a cache's tensors: allocated for all tokens, and used by those stored."""
     draw = random.Random(number).randint
     variant = VARIANTS[number % len(VARIANTS)]
     dtype = list(DTYPES)[number // len(VARIANTS)]

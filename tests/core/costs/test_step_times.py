@@ -1,4 +1,4 @@
-"""Steps taken in turns, fits of their times, and what they cost."""
+"""Alternating steps, fits of their times, and their operations."""
 
 import itertools
 from dataclasses import replace
@@ -85,7 +85,7 @@ def test_terms_of_operations_are_exact(config, cached):
     ("cached", "uncached", "expected"),
     [
         ([5, 1, 1, 1, 1], [4, 2, 2, 2, 2], 3),  # 5 4 | 6 6 | 7 8
-        ([1, 1, 9, 1, 1], [2, 2, 2, 2, 2], None),  # ahead at first, behind at the end
+        ([1, 1, 9, 1, 1], [2, 2, 2, 2, 2], None),  # faster at first, slower at the end
         ([1, 1, 1], [2, 2, 2], 1),
         ([1, 3, 1, 1], [2, 1, 2, 3], 4),  # 1 2 | 4 3 | 5 5 | 6 8
         ([], [], None),

@@ -17,12 +17,12 @@ def test_runs_take_turns_and_each_goes_first_equally_often():
     runs = {name: (lambda name=name: calls.append(name) or len(calls)) for name in "abc"}
     results = interleave(runs, repeats=3, warmups=1)
     assert "".join(calls) == "cab" + "abc" + "bca" + "cab"
-    # the warm-up's three results are dropped
+    # the three results of the warm-up are dropped
     assert results == {"a": [4, 9, 11], "b": [5, 7, 12], "c": [6, 8, 10]}
 
 
 def test_ratios_are_taken_within_a_round():
-    # the second round was twice as slow for both: the ratio does not see it
+    # the second round was twice as slow for both, so the ratio doesn't change
     assert paired_ratio([3.0, 6.0], [1.0, 2.0]).values == (3.0, 3.0)
 
 

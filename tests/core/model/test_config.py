@@ -1,4 +1,4 @@
-"""A configuration refuses every value that no model can be built from."""
+"""A configuration rejects every value that a model can't be built from."""
 
 import math
 from dataclasses import fields, replace

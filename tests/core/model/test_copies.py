@@ -1,4 +1,4 @@
-"""Copies of a model: pickled, saved or copied, it computes the same with weights of its own."""
+"""Pickled, saved or copied models compute the same with their own weights."""
 
 import copy
 import pickle

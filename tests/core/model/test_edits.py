@@ -1,4 +1,4 @@
-"""The hook `edit`: every tensor of a pass can be replaced, and the rest follows from it."""
+"""The hook `edit` can replace every tensor, and the rest follows from it."""
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def test_an_edit_is_what_the_rest_is_computed_from(name: str, tensor: str):
         return value
 
     assert_close(of(edited, 0), 2 * of(plain, 0), **CLOSE)
-    # the layers after it, run from the recorded state, give the same end
+    # running the later layers from the recorded state gives the same result
     resumed = model.resume(edited.layers[0].output, 1)
     assert_close(edited.hidden, resumed, **CLOSE)
     assert not torch.allclose(edited.hidden, plain.hidden, atol=1e-4)

@@ -1,4 +1,4 @@
-"""A pass that fails anywhere leaves its cache as it was, and the next one goes on from there."""
+"""A failed pass leaves its cache unchanged, and the next pass still works."""
 
 from dataclasses import replace
 

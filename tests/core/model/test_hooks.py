@@ -1,4 +1,4 @@
-"""Hooks of a forward pass: edits of attention reach the result, and bad hooks are refused."""
+"""Hooks: attention edits change the result, and invalid hooks are rejected."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from tests.helpers.tiny_models import TINY
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 CONFIGS = {**TINY, "window": replace(TINY["llama"], window=3), **LATENT}
 CAUSAL = [name for name, config in CONFIGS.items() if config.causal]
-# in the order in which attention computes them
+# in the order that attention computes them
 STEPS = ["q", "k", "v", "scores", "masked_scores", "scaled_scores"]
 STEPS += ["attention", "weights", "context"]
 EDITED_LAYER = 1
@@ -33,7 +33,7 @@ def some_ids(model: Transformer, batch: int = 2, length: int = 7) -> Tensor:
 
 
 def halve(step: str) -> Hooks:
-    """Half of one step in one layer: minus infinity stays what it is."""
+    """Halve one step in one layer; minus infinity stays minus infinity."""
 
     def edit(layer: int, record: AttentionRecord) -> AttentionRecord | None:
         if layer != EDITED_LAYER:
@@ -44,7 +44,7 @@ def halve(step: str) -> Hooks:
 
 
 def expected_steps(record: AttentionRecord, step: str) -> dict[str, Tensor]:
-    """Every step after halving one, with repeated keys and values and plain products."""
+    """All steps after halving one, from repeated keys and values and plain products."""
     group = record.q.shape[1] // record.k.shape[1]
     kept = {name: getattr(record, name) for name in STEPS}
     kept[step] = kept[step] * 0.5
@@ -132,7 +132,7 @@ def test_an_edit_of_keys_or_values_leaves_the_cache_alone(name: str, step: str):
     with torch.inference_mode():
         model(ids[:, 4:6], cache=caches[0], hooks=replace_first_rows(step))
         model(ids[:, 4:6], cache=caches[1])
-    # only those of the first layer: the next one reads what the edit has changed
+    # only in the first layer, because the next one reads edited values
     assert all(map(torch.equal, caches[0].layer(0), caches[1].layer(0)))
 
 
@@ -145,7 +145,7 @@ def replace_first_rows(step: str) -> Hooks:
     return Hooks(edit_heads=edit)
 
 
-# ways into a forward pass with hooks: a model with logits, ids and hooks go in
+# entry points that take a model with logits, ids and hooks
 ENTRIES: dict[str, Callable[[Transformer, Tensor, Any], Any]] = {
     "forward": lambda model, ids, hooks: model(ids, hooks=hooks),
     "resume": lambda model, ids, hooks: model.resume(
@@ -202,7 +202,7 @@ def test_a_wrong_answer_of_a_hook_is_refused(answer: str):
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("inference", [False, True])
 def test_a_hook_that_writes_into_its_record_is_refused(step: str, inference: bool):
-    """It would change one step and leave those that were computed from it."""
+    """It would change one step but not the ones computed from it."""
     model = enlarged(TINY["gpt2"])
 
     def write(layer: int, record: AttentionRecord) -> None:
@@ -233,7 +233,7 @@ def test_a_refused_edit_leaves_the_cache_as_it_was(name: str):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_gradients_flow_through_an_edit(step: str):
-    model = enlarged(CONFIGS["bert"])  # without a mask: 0 times minus infinity has no gradient
+    model = enlarged(CONFIGS["bert"])  # no mask, because 0 times minus infinity has no gradient
     factor = torch.ones((), requires_grad=True)
     hooks = Hooks(
         edit_heads=lambda layer, record: replace(record, **{step: getattr(record, step) * factor})

@@ -1,4 +1,4 @@
-"""What a model is given: ids, segments and caches that do not fit are refused with the numbers."""
+"""Ids, segments and caches that don't fit a model are rejected with the numbers."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from tests.helpers.decoders import GPT2, random_model
 from tests.helpers.tiny_models import TINY, build
 
 PROMPT = [3, 1, 4, 1, 5]
-VOCABULARY = 83  # of the tiny gpt2
+VOCABULARY = 83  # of the tiny GPT-2
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
@@ -41,7 +41,7 @@ def test_a_prompt_may_be_a_tensor(device: str, dtype: torch.dtype):
         (np.ones((2, 5), dtype=np.int64), r"\(2, 5\)"),
         ("words", "str"),
         (None, "NoneType"),
-        ([], "no tokens"),
+        ([], "empty"),
         ([3, True], "True"),
         ([3, -1], "-1"),
         ([3, VOCABULARY], "82.*83"),
@@ -133,7 +133,7 @@ def test_positions_that_do_not_fit(places: Tensor, message: str):
 
 
 def test_positions_of_every_row_are_its_own():
-    """Learned ones are looked up; rotary ones act by their distances, which differ by row here."""
+    """Learned positions are looked up; rotary ones act through distances per row."""
     apart = torch.cat((PLACES, PLACES * 3 + 2))
     for name in ("gpt2", "llama", "llama-tied"):
         model = build(name)
@@ -180,7 +180,7 @@ def test_a_mask_of_any_whole_numbers(name: str, dtype: torch.dtype):
     ],
 )
 def test_masks_that_hide_something_else(mask: Tensor, message: str, n_cached: int):
-    """Scores to add and other numbers, in a first pass and behind a cache."""
+    """Additive masks and other numbers, in a first pass and after cached tokens."""
     model = build("gpt2")
     cache = model.new_cache(1, 9)
     if n_cached:
@@ -240,7 +240,7 @@ WAYS_TO_STOP = [
 @pytest.mark.parametrize("way", WAYS_TO_STOP)
 @pytest.mark.parametrize("form", [list, frozenset, torch.tensor, np.array, np.int16])
 def test_stop_ids_are_any_collection_of_whole_numbers(way: Callable, form: Callable):
-    model = random_model(GPT2)  # which writes more than one token
+    model = random_model(GPT2)  # generates more than one token
     whole = generate(model, PROMPT, max_new_tokens=9)
     stop = next(token_id for token_id in whole[2:] if token_id not in whole[:2])
     ids = [form(stop)] if form is np.int16 else form([stop, VOCABULARY])

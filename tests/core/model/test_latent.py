@@ -1,4 +1,4 @@
-"""Multi-head latent attention: two forms with one result, and a cache of latents."""
+"""Multi-head latent attention: two equivalent forms, and a cache of latents."""
 
 import math
 from dataclasses import replace
@@ -75,7 +75,7 @@ def test_both_forms_are_equal_and_share_their_weights_and_caches(model: Transfor
 
 
 def test_the_expanded_record_by_hand():
-    """Every head on its own, from the weights, in the order of the paper's equations 9 to 18."""
+    """Each head from the weights, in the order of the paper's equations 9 to 18."""
     model = enlarged(LATENT["expanded"])
     attention, sizes = attention_of(model), model.config.latent
     x = torch.randn(1, 9, model.config.d_model)
@@ -85,7 +85,7 @@ def test_the_expanded_record_by_hand():
 
     down = x[0] @ attention.kv_down.matrix + attention.kv_down.bias
     latent = attention.kv_norm(down[:, :14])
-    # turned as complex numbers, whose real and imaginary parts are neighbours
+    # rotated as complex numbers, with neighbors as real and imaginary parts
     turns = torch.polar(
         torch.ones(9, 3), torch.arange(9)[:, None] / 10_000 ** (torch.arange(3) / 3)
     )

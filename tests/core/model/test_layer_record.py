@@ -1,4 +1,4 @@
-"""Records of whole layers: what they hold, and that taking them changes nothing."""
+"""Layer records: their contents, and that recording changes nothing."""
 
 from dataclasses import fields, replace
 

@@ -1,4 +1,4 @@
-"""Torch's own forward hooks: they fire on every part of a model, and the record follows them."""
+"""PyTorch's forward hooks run for every part, and the record reflects them."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,7 +31,7 @@ def some_ids(model: Transformer) -> Tensor:
 
 
 def modules(name: str) -> dict[str, nn.Module]:
-    """Every module that a pass calls: not lists, and not a matrix that is used as a weight."""
+    """Every module that a pass calls, without lists and matrices used as weights."""
     model = built(name)
     absorbed = model.config.latent is not None and model.config.latent.absorbed
     return {
@@ -42,8 +42,8 @@ def modules(name: str) -> dict[str, nn.Module]:
 
 
 EVERY = [(name, part) for name in (*CONFIGS, *INT8) for part in modules(name)]
-TENSORS = [(name, part) for name, part in EVERY if part]  # the model itself returns several
-# A recorded pass keeps scores that the fused function never stores, and rounds otherwise.
+TENSORS = [(name, part) for name, part in EVERY if part]  # the model returns several tensors
+# A recorded pass isn't fused, so its rounding differs.
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 
@@ -81,7 +81,7 @@ def test_an_output_that_a_hook_replaces_is_in_the_result_and_the_record(name: st
 
 
 def shown(output: TransformerOutput, part: str, model: Transformer) -> list[Tensor]:
-    """The recorded tensors that are zero when the output of a part is."""
+    """The recorded tensors that are zero if the part's output is zero."""
     assert output.embedding is not None
     assert output.logits is not None or model.config.output == "none"
     whole = {"embedding_norm": output.embedding.entering, "final_norm": output.hidden}
@@ -114,7 +114,7 @@ def shown(output: TransformerOutput, part: str, model: Transformer) -> list[Tens
 
 
 def check_sums(output: TransformerOutput, model: Transformer) -> None:
-    """What a layer adds up is what its parts returned, and the next layer reads it."""
+    """A layer adds up what its parts returned, and the next layer reads the sum."""
     for layer in output.layers:
         assert torch.equal(layer.attention_sum, layer.input + layer.attention.output)
         stream = layer.mlp_reads if model.config.norm_order == "post" else layer.attention_sum

@@ -1,4 +1,4 @@
-"""Layers taken apart: parity with PyTorch's 2017 layers, order of tokens, counted parameters."""
+"""The 2017 layers: parity with PyTorch, token order, and parameter counts."""
 
 import math
 
@@ -37,7 +37,7 @@ def _no_gradients():
 
 
 def scramble(module: nn.Module, seed: int = 0) -> None:
-    """Weights, biases and norms of PyTorch's module that are all far from zero and one."""
+    """Randomize PyTorch's weights, biases and norms, far from zero and one."""
     generator = torch.Generator().manual_seed(seed)
     for parameter in module.parameters():
         parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.4 + 0.1)
@@ -95,7 +95,7 @@ def test_the_decoder_layer_is_pytorch_s():
     x, memory = inputs()
     expected = theirs(x, memory, tgt_mask=~causal_mask(T, T))
     assert_close(ours(x, memory), expected, **CLOSE)
-    # and it looks back only: a later token changes nothing before it
+    # and it's causal: a later token changes nothing before it
     other = x.clone()
     other[:, -1] += 1.0
     assert_close(ours(other, memory)[:, :-1], expected[:, :-1], **CLOSE)
@@ -169,7 +169,7 @@ def test_only_masks_and_positions_see_the_order(name: str, how: str):
 
 
 def test_the_order_of_a_causal_head_by_hand():
-    """Two tokens whose keys are all equal: the second row is the mean of both values."""
+    """Two tokens with equal keys: the second row is the mean of both values."""
     values = torch.tensor([[1.0], [3.0]])
 
     def head(x: Tensor) -> Tensor:
@@ -209,7 +209,7 @@ def test_the_base_model_of_2017():
     assert parts["feed-forward"] == 12 * feed_forward
     assert parts["cross-attention"] == 6 * 4 * (512 * 512 + 512)
     assert parts["embedding, also the output matrix"] == 37_000 * 512
-    # table 3 of the paper says 65 million, for its own vocabulary
+    # table 3 of the paper has 65 million, with its own vocabulary
     assert sum(parts.values()) == pytest.approx(65e6, rel=0.05)
 
 

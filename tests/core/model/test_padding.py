@@ -1,4 +1,4 @@
-"""Padding on either side: a row of a batch is what it is alone."""
+"""Padding on either side doesn't change the results of a row."""
 
 from dataclasses import replace
 
@@ -25,13 +25,13 @@ CONFIGS: dict[str, TransformerConfig] = {
     "latent, absorbed, a window": replace(LATENT["absorbed"], window=4),
 }
 LENGTH = 17
-LEFT, RIGHT = (0, 4, 11, 16), (0, 6, 2, 0)  # columns of padding of each row
+LEFT, RIGHT = (0, 4, 11, 16), (0, 6, 2, 0)  # padding columns per row
 NONE = (0, 0, 0, 0)
 CHUNKS = {"at once": [17], "one by one": [1] * 17, "uneven": [5, 1, 1, 7, 3]}
 
 
 def padded(vocab_size: int, right: tuple[int, ...] = RIGHT) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids (4, 17), of which some are padding, and their mask."""
+    """Ids (4, 17) with some padding, and their mask."""
     ids = torch.randint(vocab_size, (4, LENGTH), generator=torch.Generator().manual_seed(2))
     columns = torch.arange(LENGTH)
     first, last = torch.tensor(LEFT)[:, None], LENGTH - torch.tensor(right)[:, None]
@@ -50,7 +50,7 @@ def check_rows(
 @pytest.mark.parametrize("name", [*CONFIGS, "bert"])
 def test_a_row_is_what_it_is_alone(name: str, dtype: torch.dtype):
     model = enlarged(TINY["bert"] if name == "bert" else CONFIGS[name])
-    # dynamic scaling depends on the number of columns, and padding on the right counts
+    # dynamic scaling depends on the number of columns, including padding on the right
     ids, mask = padded(model.config.vocab_size, NONE if name == "dynamic scaling" else RIGHT)
     check_rows(model, model(ids, attention_mask=mask.to(dtype)).hidden, ids, mask)
 
@@ -58,7 +58,7 @@ def test_a_row_is_what_it_is_alone(name: str, dtype: torch.dtype):
 @pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS)
 @pytest.mark.parametrize("name", sorted({*CONFIGS} - {"dynamic scaling"}))
 def test_in_chunks_with_a_cache(name: str, sizes: list[int]):
-    """A row may be padding alone at first. Dynamic scaling is left out: chunks change it."""
+    """Some rows start with padding only. Dynamic scaling depends on chunks: left out."""
     model = enlarged(CONFIGS[name])
     ids, mask = padded(model.config.vocab_size)
     cache, parts = model.new_cache(4, LENGTH), []
@@ -81,7 +81,7 @@ def test_a_row_of_padding_alone_sees_nothing(name: str):
 
 
 def test_transformers_with_the_same_positions():
-    """It counts from the first column unless it is given positions."""
+    """It counts from the first column unless positions are given."""
     sizes = dict(vocab_size=79, n_positions=23, n_embd=28, n_layer=3, n_head=4, n_inner=50)
     reference = random_gpt2(GPT2Config(**sizes, initializer_range=0.06))
     ids, mask = padded(79)

@@ -1,4 +1,4 @@
-"""The transformer: invariants of its record, number types, bad arguments."""
+"""The transformer: invariants of its record, dtypes, invalid arguments."""
 
 import pytest
 import torch
@@ -31,14 +31,14 @@ def test_sixteen_bits(name: str, dtype: torch.dtype):
     half = build(name).to(dtype)
     hidden = half(ids).hidden
     assert hidden.dtype == dtype
-    # relative error of the whole, a few units of the type's precision (2**-11 and 2**-8) a layer
+    # relative error overall, a few units of the dtype's precision (2**-11 and 2**-8) per layer
     error = (hidden.float() - exact).norm() / exact.norm()
     assert error < {torch.float16: 0.02, torch.bfloat16: 0.15}[dtype]
 
 
 @pytest.mark.parametrize("name", TINY)
 def test_nothing_waits_for_the_device(name: str):
-    """Tensors on the meta device have no values: reading one on the host would raise."""
+    """Meta tensors have no values, so reading one on the host would raise an error."""
     model = build(name).to("meta")
     ids = tokens(model).to("meta")
     cache = model.new_cache(2, 11) if model.config.causal else None
@@ -60,7 +60,7 @@ def test_moving_the_model_moves_everything(name: str, device: str):
 
 
 def test_presets_have_the_published_number_of_parameters():
-    """GPT-2's four sizes as OpenAI's checkpoints count them, tied matrix once."""
+    """GPT-2's four sizes as in OpenAI's checkpoints, counting a tied matrix once."""
     published = {
         "gpt2": 124_439_808,
         "gpt2-medium": 354_823_168,

@@ -1,4 +1,4 @@
-"""Sliding windows and head counts: with a cache, and with one that forgets, the same logits."""
+"""Sliding windows and head counts give the same logits with either kind of cache."""
 
 from dataclasses import replace
 
@@ -84,7 +84,7 @@ def test_chunks_give_the_uncached_logits(
 def test_chunks_and_single_steps_in_sixteen_bits(
     model: Transformer, dtype: torch.dtype, keep_all: bool
 ):
-    """Of several tokens behind a cache too, before and after the window is full."""
+    """Also with several new tokens per pass, before and after the ring is full."""
     half = model.to(dtype)
     ids = tokens(half)
     expected = half(ids).logits.float()
@@ -92,7 +92,7 @@ def test_chunks_and_single_steps_in_sixteen_bits(
         cache = half.new_cache(2, LENGTH, keep_all=keep_all)
         logits = fed(half, ids, cache, sizes)
         assert logits.dtype == dtype
-        # sums in another order may round to the neighbor, eps apart; a lost key moves far more
+        # a different order may round to the next number, eps apart; a lost key changes far more
         error = (logits.float() - expected).norm() / expected.norm()
         assert error < 4 * torch.finfo(dtype).eps, sizes
 
@@ -120,7 +120,7 @@ def test_a_ring_crops_back_by_one_token_or_to_nothing(model: Transformer):
             cache.crop(too_far)
     cache.crop(12)
     assert (cache.length, cache.n_stored) == (12, WINDOW - 1)
-    with pytest.raises(ValueError, match="to 11 tokens"):  # one token back was all it had
+    with pytest.raises(ValueError, match="to 11 tokens"):  # it could only go back by one token
         cache.crop(11)
     continued = fed(model, ids[:, 12:], cache, [1, 1, LENGTH - 14])
     assert_close(continued, expected[:, 12:], atol=1e-5, rtol=1e-5)

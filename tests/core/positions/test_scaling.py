@@ -1,4 +1,4 @@
-"""Scalings of rotary positions against loops over single numbers, and what they refuse."""
+"""Scaled rotary positions compared with scalar loops, and invalid arguments."""
 
 import math
 from dataclasses import replace
@@ -27,14 +27,14 @@ def plain(pair: int) -> float:
 
 
 def dynamic(pair: int, factor: float, n_tokens: int) -> float:
-    """Another base, as the posts in which it appeared write it."""
+    """A different base, as in the posts that introduced it."""
     grown = factor * max(n_tokens, TRAINED) / TRAINED - (factor - 1)
     base = THETA * grown ** (HEAD_SIZE / (HEAD_SIZE - 2))
     return base ** (-2 * pair / HEAD_SIZE)
 
 
 def yarn(pair: int, factor: float, fast: float, slow: float) -> float:
-    """Plain and slowed frequencies, mixed by a ramp over the pairs, as the code of the paper."""
+    """Plain and slowed frequencies, blended by a ramp, as in the paper's code."""
     first, last = (
         HEAD_SIZE * math.log(TRAINED / (turns * 2 * math.pi)) / (2 * math.log(THETA))
         for turns in (fast, slow)
@@ -45,7 +45,7 @@ def yarn(pair: int, factor: float, fast: float, slow: float) -> float:
 
 
 def llama3(pair: int, factor: float, low: float, high: float) -> float:
-    """As Meta's code has it, with wavelengths."""
+    """Wavelengths, as in Meta's code."""
     wavelength = 2 * math.pi / plain(pair)
     if wavelength < TRAINED / high:
         return plain(pair)
@@ -73,7 +73,7 @@ def test_frequencies_one_by_one(n_tokens: int):
 
 @pytest.mark.parametrize("name", ["llama", "llama-tied"])
 def test_a_scaled_model_is_the_plain_one_at_other_angles(name: str):
-    """Linear scaling by 2 at twice the positions: the very angles that the plain model has."""
+    """Linear scaling by 2 at doubled positions gives the angles of the plain model."""
     model = build(name)
     scaled = Transformer(replace(model.config, rope_scaling=LinearScaling(2.0)))
     scaled.load_state_dict(model.state_dict())

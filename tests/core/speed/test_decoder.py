@@ -1,4 +1,4 @@
-"""Steps of one shape: the same tokens and logits as `stream`, whatever the model is made of."""
+"""Fixed-shape steps give the same tokens and logits as `stream` for all models."""
 
 import dataclasses
 import gc
@@ -36,7 +36,7 @@ def test_tokens_and_logits_are_those_of_stream(kind: str, device: str):
     cache = model.new_cache(1, 23)
     expected = list(stream(model, PROMPT, max_new_tokens=N_NEW, cache=cache))
     decoder = Decoder(model, 23)
-    for _ in range(2):  # nothing of the first run is left
+    for _ in range(2):  # the second run doesn't depend on the first
         steps = list(decoder.stream(PROMPT, max_new_tokens=N_NEW))
         assert [step.token_id for step in steps] == [step.token_id for step in expected]
         for step, other in zip(steps, expected, strict=True):
@@ -56,7 +56,7 @@ def test_what_is_drawn_on_the_cpu_is_what_stream_draws(name: str, device: str):
     )
     tokens = [step.token_id for step in expected]
     decoder = Decoder(model, 24, sampling=sampling, draw_on_cpu=True)
-    for _ in range(2):  # the seed is set anew
+    for _ in range(2):  # the seed is reset
         assert decoder.generate(PROMPT, max_new_tokens=20) == tokens
         assert [s.token_id for s in decoder.stream(PROMPT, max_new_tokens=20)] == tokens
 
@@ -80,7 +80,7 @@ def test_what_its_steps_have_stored_counts(device: str):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_others_may_use_the_gpu_while_steps_are_recorded():
-    """What another thread allocates, copies or waits for must not end the recording."""
+    """Other threads can allocate, copy and synchronize without aborting the capture."""
     model, over, others = random_model(GPT2, "cuda"), threading.Event(), []
 
     def use() -> None:
@@ -108,7 +108,7 @@ def test_a_draw_is_as_likely_as_it_should_be(device: str):
     shares = torch.softmax(first.logits[allowed], dim=0)
     counts, decoder = torch.zeros(3), Decoder(model, 6, sampling=sampling)
     for seed in range(600):
-        decoder.sampling = dataclasses.replace(sampling, seed=seed)  # read anew by every run
+        decoder.sampling = dataclasses.replace(sampling, seed=seed)  # every run reads it
         [token_id] = decoder.generate(PROMPT, max_new_tokens=1)
         counts[(allowed == token_id).nonzero().item()] += 1
     # five standard deviations of a share of 600 draws are at most 0.102
@@ -138,19 +138,19 @@ def test_int8_weights_too():
 
 @pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler and Python's headers")
 def test_a_compiled_step_gives_the_tokens_and_logits_of_stream():
-    # one layer: what is compiled for the next has the same shapes
+    # one layer is enough, because all layers have the same shapes
     model, sampling = random_model(dataclasses.replace(LLAMA, n_layers=1)), Sampling(1.3, seed=4)
     options = {"max_new_tokens": N_NEW, "sampling": sampling}
     expected = list(stream(model, PROMPT, cache=model.new_cache(1, 23), **options))
     decoder = Decoder(model, 23, sampling=sampling, compile_step=True)
-    for _ in range(2):  # nothing of the first run is left
+    for _ in range(2):  # the second run doesn't depend on the first
         steps = list(decoder.stream(PROMPT, max_new_tokens=N_NEW))
         assert [step.token_id for step in steps] == [step.token_id for step in expected]
         for step, other in zip(steps, expected, strict=True):
             assert_close(step.logits, other.logits, atol=1e-5, rtol=1e-5)
     tokens = [step.token_id for step in expected]
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens
-    # nothing is compiled at the second call, nor run by Python
+    # the second call doesn't compile anything or run Python code
     with torch.compiler.set_stance("fail_on_recompile"):
         assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens
 
@@ -165,7 +165,7 @@ def test_what_cannot_be_compiled_says_why():
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_its_memory_is_given_back_at_once(device: str):
-    """Not when Python next looks for unused objects that refer to each other."""
+    """Immediately, without waiting for Python's garbage collector."""
     decoder = Decoder(random_model(GPT2, device), 23)
     list(decoder.stream(PROMPT, max_new_tokens=3))
     decoder.generate(PROMPT, max_new_tokens=3)
@@ -189,7 +189,7 @@ def test_wrong_arguments():
     next(steps)
     with pytest.raises(ValueError, match="11"):
         decoder.generate(PROMPT, max_new_tokens=7)
-    assert [step.cache_length for step in steps] == [6, 7]  # what is refused touches no cache
+    assert [step.cache_length for step in steps] == [6, 7]  # an error changes no cache
     with pytest.raises(ValueError, match="edited"):
         decoder.stream(PROMPT, max_new_tokens=2, hooks=Hooks(edit_heads=lambda _, record: record))
     with pytest.raises(ValueError, match="31.*30"):
@@ -206,5 +206,5 @@ def test_logits_that_are_no_numbers_are_named():
         decoder.generate(PROMPT, max_new_tokens=3)
     with pytest.raises(ValueError, match="not a number"):
         list(decoder.stream(PROMPT, max_new_tokens=3))
-    model.final_norm.bias[0] = 0.0  # and the next generation is no longer blamed for it
+    model.final_norm.bias[0] = 0.0  # and the next generation works again
     assert len(decoder.generate(PROMPT, max_new_tokens=3)) == 3

@@ -1,4 +1,4 @@
-"""Drafted tokens: those of `stream`, whatever the draft is worth, and in how few passes."""
+"""Drafted tokens equal those of `stream`; better drafts need fewer passes."""
 
 import dataclasses
 
@@ -23,13 +23,13 @@ N_NEW = 17
 
 
 def another_model(device: str = "cpu") -> Transformer:
-    """A model of another size with the tokens of `GPT2`, which guesses little right."""
+    """A model of another size with the tokens of `GPT2`, which rarely guesses right."""
     config = dataclasses.replace(GPT2, d_model=12, n_layers=1, n_heads=2)
     return random_model(config, device)
 
 
 def nearly(model: Transformer, noise: float) -> Transformer:
-    """A model with weights near those of another one, which guesses much right."""
+    """A model with weights close to another one's, which often guesses right."""
     near = random_model(model.config, str(next(model.parameters()).device))
     for parameter, other in zip(near.parameters(), model.parameters(), strict=True):
         parameter.data.copy_(other + noise * torch.randn_like(other))
@@ -47,7 +47,7 @@ def test_tokens_and_logits_are_those_of_stream(kind: str, n_drafted: int, device
     model = random_model(CONFIGS[kind], device)
     expected = list(stream(model, PROMPT, max_new_tokens=N_NEW, cache=model.new_cache(1, 22)))
     decoder = DraftedDecoder(model, nearly(model, 0.03), 22, n_drafted=n_drafted)
-    for _ in range(2):  # nothing of the first run is left
+    for _ in range(2):  # the second run doesn't depend on the first
         rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
         assert tokens_of(rounds) == [step.token_id for step in expected]
         logits = torch.cat([settled.logits for settled in rounds])
@@ -64,18 +64,18 @@ def test_the_draws_are_those_of_stream(name: str, device: str):
     n_passes = []
     for draft in (another_model(device), nearly(model, 0.03)):
         decoder = DraftedDecoder(model, draft, 22, sampling=sampling)
-        for _ in range(2):  # the seed is set anew
+        for _ in range(2):  # the seed is reset
             rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
             assert tokens_of(rounds) == expected
         n_passes.append(len(rounds))
     bad, good = n_passes
-    assert 5 <= good < bad <= N_NEW  # with five tokens a pass at best 5
+    assert 5 <= good < bad <= N_NEW  # at best 5, with five tokens per pass
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.3, seed=4)], ids=["greedy", "warm"])
 @pytest.mark.parametrize("n_drafted", [1, 3, 4])
 def test_a_draft_that_is_the_model_itself_is_always_right(n_drafted: int, sampling: Sampling):
-    """Its draws too, as it draws with the same numbers: one pass for k + 1 tokens."""
+    """Its draws use the same random numbers, so each pass gives k + 1 tokens."""
     model = random_model(GPT2)
     decoder = DraftedDecoder(model, model, 22, n_drafted=n_drafted, sampling=sampling)
     rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
@@ -98,7 +98,7 @@ def test_at_the_end_of_the_context_the_last_tokens_are_run_alone():
 @pytest.mark.parametrize("n_drafted", [2, 5])
 @pytest.mark.parametrize("is_always_right", [True, False])
 def test_every_token_as_a_stop_and_every_budget(is_always_right: bool, n_drafted: int):
-    """Inside an accepted draft, at its edges, and where the context has no room for a draft."""
+    """Inside an accepted draft, at its ends, and where no draft fits the context."""
     model = random_model(GPT2)
     draft = model if is_always_right else nearly(model, 0.03)
     n_most = GPT2.context_length - len(PROMPT) + 1
@@ -113,7 +113,7 @@ def test_every_token_as_a_stop_and_every_budget(is_always_right: bool, n_drafted
 
 @pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler and Python's headers")
 def test_a_compiled_pass_of_several_rows_gives_the_logits_of_the_model():
-    """Of its parts: the draft's step is the one that `Decoder` compiles."""
+    """The draft's step is tested with `Decoder`, which compiles the same step."""
     model = random_model(dataclasses.replace(GPT2, n_layers=1))
     check = FixedPass(model, 22, n_rows=3, compile_step=True)
     ids = torch.tensor([[*PROMPT, 33, 8, 51, 2, 19]])
@@ -121,7 +121,7 @@ def test_a_compiled_pass_of_several_rows_gives_the_logits_of_the_model():
     with torch.inference_mode():
         last, _ = check.start(PROMPT)
         assert_close(last, expected[4], atol=1e-5, rtol=1e-5)
-        for start in (5, 7):  # the second writes over the first one's last row
+        for start in (5, 7):  # the second pass overwrites the last row of the first
             check.cache.stand_at(start)
             check.token_ids.copy_(ids[:, start : start + 3])
             with torch.compiler.set_stance("fail_on_recompile"):
@@ -147,15 +147,15 @@ def test_wrong_arguments():
 
 
 def test_a_draft_whose_logits_are_no_numbers_ends_nothing():
-    """A draft may fail altogether; and no number that is none is left for the next text."""
+    """A draft may fail completely, and no NaN remains for the next text."""
     model = random_model(dataclasses.replace(GPT2, output="separate"))
     expected = [s.token_id for s in stream(model, PROMPT, max_new_tokens=N_NEW)]
     bad, guess, *_ = sorted({*range(61)} - {*PROMPT, *expected})
     model.embedding.data[bad] = torch.nan
     draft = random_model(model.config)
-    draft.unembedding.data[:, guess] = torch.nan  # for torch the largest, and so the guess
+    draft.unembedding.data[:, guess] = torch.nan  # for torch NaN is the largest, so it's the guess
     decoder = DraftedDecoder(model, draft, 22)
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected
     with pytest.raises(ValueError, match="not a number"):
         decoder.generate((bad, *PROMPT), max_new_tokens=3)
-    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected  # nothing of it is left
+    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected  # no NaN remains

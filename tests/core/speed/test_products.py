@@ -1,4 +1,4 @@
-"""Every way to multiply rows with a weight matrix gives what the plain product gives."""
+"""All ways to multiply rows by a matrix agree with the plain product."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Two users of one cache or decoder: an error instead of another generation's tokens."""
+"""Two users of one cache or decoder get an error instead of each other's tokens."""
 
 import dataclasses
 from collections.abc import Callable, Iterator
@@ -54,7 +54,7 @@ every_way = pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("n_theirs", [1, 3])
 @pytest.mark.parametrize("n_ours", [1, 2])
 def test_a_second_generation_ends_the_first(way: str, other: str, n_theirs: int, n_ours: int):
-    """Also where both caches are equally long, and the second one goes on as if alone."""
+    """Even if both caches have the same length; the second one continues normally."""
     model = random_model(GPT2)
     start, cache = WAYS[way](model)
     ours = start(PROMPT)
@@ -92,7 +92,7 @@ def test_a_change_of_the_cache_ends_the_generation(way: str, change: str, window
 
 @pytest.mark.parametrize("way", ["Decoder", "DraftedDecoder"])
 def test_generations_of_one_decoder_may_follow_each_other(way: str):
-    """Whichever was asked for first, or left unfinished."""
+    """In any order of creation, and even if one was left unfinished."""
     model = random_model(GPT2)
     start, _ = WAYS[way](model)
     prompts = [PROMPT, *OTHERS.values()]
@@ -104,7 +104,7 @@ def test_generations_of_one_decoder_may_follow_each_other(way: str):
 
 
 def test_two_streams_asked_for_on_one_cache():
-    """The second one was to continue the cache as it was at the call."""
+    """The second one was created to continue the cache in its state at that time."""
     model = random_model(GPT2)
     cache = model.new_cache(1, ROOM)
     first, second = (
