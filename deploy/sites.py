@@ -31,9 +31,9 @@ VARIABLE = settings.SITES.name
 # Enough for the bundled models, the caches and a forward pass. On a GPU, where each process needs
 # half a gigabyte itself, four sites with small models took 4.8 GB under heavy load.
 SITE_BYTES = 2_700_000_000
-# Every page run has its own thread. glibc gives threads up to eight heaps per core, and memory freed
-# in one heap can't be reused in another. In addition to their caches, two sites took 1.2 GB with two
-# heaps each after three thousand visits, and 1.5 GB without this limit
+# Every page run has its own thread. glibc gives threads up to eight heaps per core, and memory
+# freed in one heap can't be reused in another. In addition to their caches, two sites took 1.2 GB
+# with two heaps each after three thousand visits, and 1.5 GB without this limit
 # (benchmarks/results/load_2_cores.txt).
 HEAPS_VARIABLE, HEAPS = "MALLOC_ARENA_MAX", 2
 # Without a GPU and with fewer cores than this, pages start with small models so that the site can
@@ -109,8 +109,8 @@ def check_address(address: str, port: int) -> None:
     except (OSError, OverflowError, TypeError) as error:  # TypeError: not a valid host name
         reason = getattr(error, "strerror", None) or error
         raise SystemExit(
-            f"Cannot listen at {ascii(address)}, port {port}: {reason}. Use --address and --port to "
-            "choose an address of this machine and a free port."
+            f"Cannot listen at {ascii(address)}, port {port}: {reason}. Choose an address of this "
+            "machine and a free port with --address and --port."
         ) from None
 
 

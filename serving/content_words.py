@@ -78,8 +78,8 @@ def same_word(before: str, span: Span, after: str) -> Span | None:
     """Find the word at `span` of one text in another text.
 
     If the same word occurs several times, the first occurrence maps to the first, the second to the
-    second and so on. If it doesn't occur, the last word with the same role (pronoun or content word)
-    is used. None if there is no such word, or if the range contains no word.
+    second and so on. If it doesn't occur, the last word with the same role (pronoun or content
+    word) is used. None if there is no such word, or if the range contains no word.
     """
     words, others = _words(before), _words(after)
     word = _word_at(words, span)

@@ -17,8 +17,8 @@ def cores(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
 
     This is the smallest of three numbers: the cores the system lets this process run on, the CPU
     quota of its container, and OMP_NUM_THREADS. A container may have a quota of 2 of 32 cores, for
-    example. Its processes see all 32, but are paused once they've used up their quota. A quota of 1.5
-    counts as 2.
+    example. Its processes see all 32, but are paused once they've used up their quota. A quota of
+    1.5 counts as 2.
     groups, root: as in `serving.memory.memory_bytes`.
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and, for version 1,
     https://docs.kernel.org/scheduler/sched-bwc.html

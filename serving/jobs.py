@@ -131,8 +131,8 @@ class Work:
 class JobQueue:
     """A queue that runs one job at a time and shows the others their position.
 
-    Jobs run in order of arrival, with two exceptions: every visitor's first job comes before anyone's
-    second, and among those, every address's first job comes before any address's second.
+    Jobs run in order of arrival, with two exceptions: every visitor's first job comes before
+    anyone's second, and among those, every address's first job comes before any address's second.
     """
 
     def __init__(self, max_waiting: int = MAX_WAITING_JOBS, *, name: str = metrics.OTHER) -> None:

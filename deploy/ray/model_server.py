@@ -3,9 +3,9 @@
     python -m deploy.ray
 
 ATTENTION_LAB_REPLICAS: the minimum and maximum number of replicas, for example "1-4".
-ATTENTION_LAB_REPLICA_GPUS: the share of a GPU for each replica, 0 by default. Each replica has a few
-models loaded, and a request goes to a replica that has its model. `requirements-scale.txt` lists
-the dependencies.
+ATTENTION_LAB_REPLICA_GPUS: the share of a GPU for each replica, 0 by default. Each replica has a
+few models loaded, and a request goes to a replica that has its model. `requirements-scale.txt`
+lists the dependencies.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ MODEL_HEADER = "serve_multiplexed_model_id"  # Ray picks a replica that has this
 
 @functools.cache
 def http_client() -> httpx2.Client:
-    """The HTTP client of this process. Connections are unlimited, so visitors don't wait for one."""
+    """The HTTP client of this process, with unlimited connections so that no visitor waits."""
     return httpx2.Client(
         timeout=httpx2.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS),
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20),
