@@ -177,8 +177,8 @@ class JobQueue:
             others = len(self._waiting) - (instead_of in self._waiting)
             if others >= self._max_waiting:
                 raise OverLimit(
-                    f"{others} runs are already waiting. Try again in a minute. Your text is still "
-                    "in the box."
+                    f"The queue is full ({others} runs are waiting). Try again in a minute. Your "
+                    "text is still in the box."
                 )
             if instead_of is not None:
                 instead_of.stop()

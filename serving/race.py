@@ -187,8 +187,8 @@ def _pairs(
 ) -> Iterator[tuple[_Watched | None, _Watched | None, CacheSize]]:
     """Pairs of steps (None once a generation has ended), with the cache size after them."""
     for number in range(n_new):
-        # alternate which one goes first, so that neither always finds its data evicted from the CPU
-        # cache
+        # alternate which one goes first, so that neither always pays for the other's cache
+        # evictions
         if number % 2:
             other, one = next(without, None), next(with_cache, None)
         else:

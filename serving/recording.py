@@ -48,8 +48,7 @@ def record(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
 
     with compute.slot(), torch.inference_mode():
         ids = torch.tensor([list(token_ids)], device=model.device)
-        # nobody needs the logits of all positions, which are a third of the work for a large
-        # vocabulary
+        # logits of all positions aren't needed, and would be a third of the work
         output = model.core(ids, record=True, last_only=True)
         tensors = recorded(model.core, output.hidden_states, output.layers)
     return RecordedPass(tensors, output.records[0].scale)
