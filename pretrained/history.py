@@ -32,7 +32,7 @@ LEVELS = 255  # a weight is stored as round(LEVELS * sqrt(weight / largest weigh
 CONTEXTS = (40, 200, 400)  # numbers of preceding tokens for which the loss is stored, ±20
 LOSSES = ("held_out", *(f"after_{before}" for before in CONTEXTS))
 CURVE = ("step", "train_loss", "held_out_loss")
-FEW, MANY = CONTEXTS[:2]  # 400 isn't compared, because training ends with the longest texts
+FEW, MANY = CONTEXTS[:2]  # not 400: training only reads texts that long at its end
 MARGIN = 0.1  # nats by which more context must lower the loss to count as learning from context
 
 
@@ -55,7 +55,7 @@ class Probe:
     scores: np.ndarray
 
     def weights(self, number: int) -> np.ndarray:
-        """The weights of all heads at the stored step with this number: (L, H, T, T), float32."""
+        """All heads' weights at the stored step with this index, (L, H, T, T), float32."""
         shares = self.codes[number].astype(np.float32) / LEVELS
         weights: np.ndarray = self.largest[number][..., None, None] * shares**2
         return weights
