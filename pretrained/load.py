@@ -286,8 +286,8 @@ def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
 
     if shape(known) != shape(read_spec):
         raise ValueError(
-            f"The folder for {known.title} contains a different model: {read_spec.architecture} with
-            " f"{read_spec.n_layers} layers of {read_spec.n_heads} heads. Rename the folder."
+            f"The folder for {known.title} contains a different model: {read_spec.architecture} "
+            f"with {read_spec.n_layers} layers of {read_spec.n_heads} heads. Rename the folder."
         )
     return known
 
@@ -344,8 +344,9 @@ def _unknown(name: str) -> ValueError:
     ready = [entry.spec.name for entry in catalog() if entry.state == "ready"]
     return ValueError(
         f"There is no model {shown(name)} on this machine. pretrained.load accepts the name of an "
-        f"available model ({', '.join(ready) or 'none'}), the id of a downloaded Hub model, a folder
-        " "in ATTENTION_LAB_MODELS, or the path of a folder with a config.json, such as './mine'."
+        f"available model ({', '.join(ready) or 'none'}), the id of a downloaded Hub model, a "
+        "folder in ATTENTION_LAB_MODELS, or the path of a folder with a config.json, such as "
+        "'./mine'."
     )
 
 

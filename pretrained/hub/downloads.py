@@ -209,8 +209,8 @@ def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Downl
             if spec is None and "/" not in name:
                 known = ", ".join(s.name for s in SPECS)
                 raise ValueError(
-                    f"{name!r} isn't a known model. Use one of {known}, or a Hub id such as
-                    org/name."
+                    f"{name!r} isn't a known model. Use one of {known}, or a Hub id such as "
+                    "org/name."
                 )
             hub_id, revision = (spec.hub_id, spec.revision) if spec else (name, "main")
             downloads.append(_begin(hub_id, revision, into))
