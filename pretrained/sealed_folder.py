@@ -61,14 +61,14 @@ def cache_root() -> Path:
 
 
 def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
-    """The folder `key` in the cache, built by `build(empty_folder)` if it is not there and sound.
+    """The folder `key` in the cache; `build(empty_folder)` creates it if it's missing or damaged.
 
-    Safe among processes: one builds under a lock, into a folder of its own that is renamed when it
-    is complete; the others wait. A damaged folder is noticed and built again. When the cache
-    cannot be written, the folder is built in a temporary place that is removed when this process
-    ends (`remove_own`) or, if it is killed, by the next one (`remove_stale`). Raises OSError only
-    when that fails too, and whatever else `build` raises; nothing is left of a folder that could
-    not be built.
+    Safe with several processes: one takes a lock and builds a separate folder, which is renamed
+    when it's complete, and the others wait. If the cache isn't writable, a temporary folder is
+    built instead. It's removed when this process ends (`remove_own`), or by the next process if
+    this one is killed (`remove_stale`).
+    Raises OSError if the temporary folder fails too, and any other error of `build`. A folder that
+    couldn't be built leaves no files behind.
     """
     root = _root_or_none()
     if root is not None:

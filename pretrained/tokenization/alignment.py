@@ -163,9 +163,9 @@ def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, 
 
 
 def word_of(tokens: Tokens, token: int) -> str | None:
-    """The word that a token belongs to, as in `group_labels`; None for whitespace and special
-    tokens.
+    """The word that a token belongs to, as in `group_labels`.
 
+    None for whitespace and for special tokens.
     Raises: IndexError for a token that doesn't exist.
     """
     start, end = tokens.spans[token]
