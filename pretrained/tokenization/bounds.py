@@ -184,8 +184,8 @@ def _check_replace(step: dict[str, Any]) -> None:
     longest = _pattern_of(step)
     if len(_text(step, "content")) > longest:
         raise ValueError(
-            f"A step replaces {longest:,} characters with {len(step['content']):,}, so a text "
-            "could become too large for this machine's memory."
+            f"A step replaces a text of length {longest:,} with one of length "
+            f"{len(step['content']):,}, so a text could become too large for the memory."
         )
 
 
