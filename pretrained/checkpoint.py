@@ -228,8 +228,8 @@ def _rope_contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     table = rope_table(config)
     yield from _contradictions({name: table.get(name) for name in ("rope_type", "type")})
     for option in ("rope_theta", "original_max_position_embeddings", "partial_rotary_factor"):
-        beside, inside = option, f"{option} of the rotary positions"
-        yield from _contradictions({beside: config.get(option), inside: table.get(option)})
+        name, inside = option, f"{option} of the rotary positions"
+        yield from _contradictions({name: config.get(option), inside: table.get(option)})
 
 
 def _contradictions(stated: Mapping[str, Any]) -> Iterator[str]:

@@ -152,9 +152,9 @@ SPECS: tuple[ModelSpec, ...] = (
 
 
 def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
-    """A spec for a model that the catalogue does not know, read from its config.json.
+    """The spec of a model that isn't in the catalog, read from its config.json.
 
-    Raises ValueError when a number is missing or no number.
+    Raises ValueError with the option's name for a size that is missing or invalid.
     """
     architecture: Architecture = config["model_type"]
 

@@ -293,14 +293,14 @@ def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray
     tokenizer = finished.pretrained.tokenizer
     states = finished.tensors.states[:, -1].to(core.unembedding.device, core.unembedding.dtype)
     logits = logit_lens(core, states).float()  # (L + 1, V)
-    likeliest, ids = logits.softmax(dim=-1).max(dim=-1)
+    top_probabilities, ids = logits.softmax(dim=-1).max(dim=-1)
     top = logits[-1].topk(min(N_NEXT, logits.shape[-1]))
     temperatures = torch.tensor(TEMPERATURES, device=logits.device)
     log_sums = (logits[-1] / temperatures[:, None]).logsumexp(dim=-1)
     next_ids = tuple(top.indices.tolist())
     return (
         token_text.pieces(tokenizer, ids.tolist()),
-        _array(likeliest),
+        _array(top_probabilities),
         NextToken(
             tokens=_words(tokenizer, next_ids),
             ids=next_ids,
