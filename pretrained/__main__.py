@@ -1,4 +1,4 @@
-"""Models from the command line: list them, check one against transformers, download them.
+"""Command line for models: list them, compare one with transformers, or download them.
 
 python -m pretrained list
 python -m pretrained check NAME_OR_FOLDER
@@ -20,21 +20,21 @@ from pretrained.load import Pretrained, load
 from pretrained.sources import folder_at
 
 _COLUMNS = "{:24} {:24} {:13} {:>6} {:>5} {:>9}"
-_MAX_TOKENS = 64  # of the pass that is compared
-# Of float32 passes of many layers, relative to the largest number that is compared. A wrong weight
-# shows by differences of 1e-2 and more.
+_MAX_TOKENS = 64  # in the pass that is compared
+# For float32 passes through many layers, relative to the largest value. A wrong weight causes
+# differences of 1e-2 and more.
 TOLERANCE = 1e-4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status is 1 for a model that fails."""
+    """Run a command and return the exit status, which is 1 if a model fails."""
     parser = argparse.ArgumentParser(prog="python -m pretrained")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="list the models on this machine")
-    check = commands.add_parser("check", help="compare a pass of the core with transformers")
-    check.add_argument("model", help="the name of a model, or the path of a folder")
-    download = commands.add_parser("download", help="download models from the hub")
-    download.add_argument("models", nargs="+", metavar="name", help="a catalog name or a hub id")
+    check = commands.add_parser("check", help="compare a forward pass with transformers")
+    check.add_argument("model", help="the name of a model, or the path of its folder")
+    download = commands.add_parser("download", help="download models from the Hugging Face Hub")
+    download.add_argument("models", nargs="+", metavar="name", help="a catalog name or a Hub id")
     options = parser.parse_args(arguments)
     if options.command == "list":
         return _list()
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list() -> int:
-    """One line for each model that can be loaded, then the names of those to download."""
+    """Print a line for each available model, then the names of downloadable ones."""
     entries = catalog()
     print(_COLUMNS.format("NAME", "TITLE", "KIND", "LAYERS", "HEADS", "SIZE"))
     for entry in entries:
@@ -57,16 +57,16 @@ def _list() -> int:
             size = f"{sizes.float32_bytes(spec, entry.source) / 1e6:,.0f} MB"
             kind = f"{spec.architecture} {spec.role}"
             print(_COLUMNS.format(spec.name, spec.title, kind, spec.n_layers, spec.n_heads, size))
-    print("Sizes are those of the loaded weights, in float32.")
+    print("Sizes are for the loaded weights in float32.")
     missing = [entry.spec.name for entry in entries if entry.source is None]
     if missing:
-        print(f"Can be downloaded: {', '.join(missing)}")
+        print(f"Available for download: {', '.join(missing)}")
     return 0
 
 
 def _download(names: Sequence[str]) -> int:
     for name in names:
-        print(f"{name}: downloading, unless it is here", flush=True)
+        print(f"{name}: downloading if it's missing", flush=True)
         if not prepare.fetch(name):
             return 1
         print(f"{name}: ready")
@@ -74,7 +74,7 @@ def _download(names: Sequence[str]) -> int:
 
 
 def _check(model: str) -> int:
-    """Load a model in float32 on the CPU and compare one pass with transformers."""
+    """Load a model in float32 on the CPU and compare a forward pass with transformers."""
     folder = folder_at(model)
     if folder is not None and (folder / checkpoint.CONFIG_FILE).is_file():
         config = checkpoint.read_json(folder / checkpoint.CONFIG_FILE, checkpoint.MAX_CONFIG_BYTES)
@@ -88,21 +88,21 @@ def _check(model: str) -> int:
     found = comparison.compare(loaded.core, comparison.load_reference(loaded), ids)
     _print_differences(found, len(ids))
     if _largest_relative(found) > TOLERANCE:
-        print("They differ by more than rounding.", file=sys.stderr)
+        print("The core and transformers differ by more than rounding.", file=sys.stderr)
         return 1
-    print("The core computes the same as transformers, up to rounding.")
+    print("The core and transformers agree up to rounding.")
     return 0
 
 
 def _ids(model: Pretrained) -> list[int]:
-    """Token ids spread over the whole vocabulary, which also a model without a tokenizer has."""
+    """Token ids spread over the whole vocabulary, which work without a tokenizer too."""
     config = model.core.config
     n_tokens = min(_MAX_TOKENS, config.context_length)
     return [token * config.vocab_size // n_tokens for token in range(n_tokens)]
 
 
 def _print_differences(found: Differences, n_tokens: int) -> None:
-    print(f"The largest differences from {found.reference} in a pass of {n_tokens} tokens:")
+    print(f"Largest differences from {found.reference} in a pass of {n_tokens} tokens:")
     print(f"  attention weights  {max(found.weights):.1e}")
     print(f"  hidden states      {max(found.hidden):.1e} of {max(found.hidden_sizes):.4g}")
     if found.logits is not None:
@@ -110,7 +110,7 @@ def _print_differences(found: Differences, n_tokens: int) -> None:
 
 
 def _largest_relative(found: Differences) -> float:
-    """The largest difference, where numbers above 1 may differ by as much more."""
+    """The largest difference; for values above 1, relative to their size."""
     sizes_of_states = [max(size, 1.0) for size in found.hidden_sizes]
     pairs = zip(found.hidden, sizes_of_states, strict=True)
     states = [difference / size for difference, size in pairs]

@@ -1,8 +1,8 @@
-"""SmolLM2's bundled GGUF, dequantised once into an ordinary folder of config and safetensors.
+"""Converts SmolLM2's bundled GGUF file once into a folder with config and safetensors.
 
-The package carries llama.cpp's format: layer matrices in Q4_1, the embedding in Q8_0, norms in
-float32. Dequantised values need float32 (scale times integer plus offset is not exact in float16),
-so the folder holds float32: 0.54 GB, equal bit for bit to what transformers reads from the GGUF.
+The package has llama.cpp's format: layer matrices in Q4_1, the embedding in Q8_0, norms in float32.
+The dequantized values (scale times integer plus offset) aren't exact in float16, so the folder has
+float32 weights (0.54 GB). They match what transformers reads from the GGUF bit for bit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gguf import GGUFReader
     from numpy.typing import NDArray
 
-# Part of the cache key: raise it when the conversion below writes something else.
+# Part of the cache key: increase it when the output of the conversion below changes.
 CONVERTER = 1
 
 _TOP_LEVEL = {
@@ -45,24 +45,24 @@ _CONTROL = 3  # gguf.TokenType.CONTROL: a special token
 
 
 def converted(package: Path) -> Path:
-    """The folder with the converted model, converting it now (about 6 s) if that is not done.
+    """The folder with the converted model; converts it first (about 6 s) if necessary.
 
-    package: the folder that holds the GGUF file. The result is keyed by the GGUF's hash and kept
-    in the user's cache. Raises ValueError when the GGUF is missing or not what is expected, and
-    OSError when there is no room for 0.6 GB anywhere.
+    package: the folder with the GGUF file. The result is stored in the user's cache under the hash
+    of the GGUF. Raises ValueError if the GGUF is missing or isn't the expected one, and OSError if
+    there isn't enough disk space for 0.6 GB.
     """
     gguf_file = next(iter(sorted(package.glob("*.gguf"))), None)
     if gguf_file is None:
-        raise ValueError(f"{package.name} holds no GGUF file.")
+        raise ValueError(f"{package.name} has no GGUF file.")
     digest = sha256(gguf_file)
 
     def build(folder: Path) -> None:
         with TemporaryDirectory(dir=folder) as own:
-            copy = Path(own) / gguf_file.name  # the reader maps its file into memory
+            copy = Path(own) / gguf_file.name  # a private copy, because the reader memory-maps it
             with open_file(gguf_file) as source, copy.open("wb") as target:
                 shutil.copyfileobj(source, target)
             if sha256(copy) != digest:
-                raise ValueError(f"{gguf_file.name} changed while it was read. Try again.")
+                raise ValueError(f"{gguf_file.name} changed while it was being read. Try again.")
             convert(copy, folder)
 
     return sealed_folder(f"smollm2-135m-instruct-v{CONVERTER}-{digest[:16]}", build)
@@ -71,8 +71,8 @@ def converted(package: Path) -> Path:
 def convert(gguf_file: Path, folder: Path) -> None:
     """Write config.json, model.safetensors and tokenizer.json for a Llama-style GGUF.
 
-    Raises ValueError for a file that is damaged or not of that kind, and OSError when the folder
-    cannot be written.
+    Raises ValueError if the file is damaged or of a different kind, and OSError if the folder can't
+    be written.
     """
     from gguf import GGUFReader
     from safetensors import SafetensorError
@@ -84,17 +84,19 @@ def convert(gguf_file: Path, folder: Path) -> None:
         state = hf_state(reader, config)
         tokenizer = _tokenizer_json(reader)
     except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"{gguf_file.name} is damaged or no Llama-style GGUF: {error}") from error
+        raise ValueError(
+            f"{gguf_file.name} is damaged or isn't a Llama-style GGUF: {error}"
+        ) from error
     (folder / CONFIG_FILE).write_text(json.dumps(config, indent=1), encoding="utf-8")
     (folder / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
     try:
         save_file(state, folder / WEIGHTS_FILE, metadata={"format": "pt"})
-    except SafetensorError as error:  # its own kind of error also for a full disk
-        raise OSError(f"{WEIGHTS_FILE} cannot be written: {error}") from error
+    except SafetensorError as error:  # safetensors raises this even if the disk is full
+        raise OSError(f"{WEIGHTS_FILE} can't be written: {error}") from error
 
 
 def hf_config(reader: GGUFReader) -> dict[str, Any]:
-    """The GGUF's settings under the names of a transformers config.json."""
+    """The GGUF's settings under their names in a transformers config.json."""
     if _field(reader, "general.architecture") != "llama":
         raise ValueError("the architecture is not llama")
     n_heads = _field(reader, "llama.attention.head_count")
@@ -128,7 +130,7 @@ def hf_config(reader: GGUFReader) -> dict[str, Any]:
 
 
 def hf_state(reader: GGUFReader, config: dict[str, Any]) -> dict[str, NDArray[np.float32]]:
-    """Dequantised float32 tensors under transformers' names, q and k rows in its order."""
+    """Dequantized float32 tensors with the names and row order of transformers."""
     import numpy as np
     from gguf.quants import dequantize
 
@@ -150,9 +152,9 @@ def hf_state(reader: GGUFReader, config: dict[str, Any]) -> dict[str, NDArray[np
 
 
 def unpermute(weight: NDArray[np.float32], n_heads: int) -> NDArray[np.float32]:
-    """Rows of a q or k matrix (H * D, C) from llama.cpp's order back to transformers'.
+    """Reorder the rows of a q or k matrix (H * D, C) from llama.cpp's order to transformers'.
 
-    llama.cpp rotates neighbouring rows (2i, 2i + 1), transformers row i with row i + D / 2.
+    llama.cpp rotates adjacent rows (2i, 2i + 1); transformers rotates row i with row i + D / 2.
     """
     width = weight.shape[1]
     pairs = weight.reshape(n_heads, -1, 2, width)  # (H*D, C) -> (H, D/2, 2, C)
@@ -160,12 +162,12 @@ def unpermute(weight: NDArray[np.float32], n_heads: int) -> NDArray[np.float32]:
 
 
 def _tokenizer_json(reader: GGUFReader) -> str:
-    """The byte-level BPE that the GGUF describes, as a tokenizer.json."""
+    """The GGUF's byte-level BPE as a tokenizer.json."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
     kind = (_field(reader, "tokenizer.ggml.model"), _field(reader, "tokenizer.ggml.pre"))
     if kind != ("gpt2", "smollm"):
-        raise ValueError(f"the tokenizer is {kind}, not SmolLM's")
+        raise ValueError(f"the tokenizer is {kind}, not ('gpt2', 'smollm')")
     words = _field(reader, "tokenizer.ggml.tokens")
     types = _field(reader, "tokenizer.ggml.token_type")
     merges = [tuple(merge.split(" ")) for merge in _field(reader, "tokenizer.ggml.merges")]
@@ -185,5 +187,5 @@ def _tokenizer_json(reader: GGUFReader) -> str:
 
 
 def _field(reader: GGUFReader, name: str) -> Any:
-    """A metadata value; KeyError with its name when it is missing."""
+    """A metadata value; raises KeyError with its name if it's missing."""
     return reader.fields[name].contents()

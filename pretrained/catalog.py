@@ -1,6 +1,6 @@
 """The models that the site can offer: the known ones, and any others on this machine.
 
-Cheap and offline: a few directory look-ups, no weight file is opened, no torch is imported.
+Fast and offline: only looks up a few directories, without opening weight files or importing torch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pretrained.specs import SPECS, ModelSpec, spec_from_config
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """A model, whether it can be loaded now, and from where."""
+    """A model, whether it's ready to be loaded, and its location."""
 
     spec: ModelSpec
     state: Literal["ready", "downloadable"]
@@ -25,13 +25,13 @@ class CatalogEntry:
 def catalog() -> list[CatalogEntry]:
     """Every model that can be offered: the known ones, then unknown ones on this machine.
 
-    Never raises for what lies in a folder (a broken one is left out) and never uses the network.
+    Never uses the network. Broken folders are left out and don't raise errors.
     """
     entries = []
     for spec in SPECS:
         try:
             source = sources.find(spec.name)
-        except (OSError, ValueError):  # a link to elsewhere, or a folder that cannot be read
+        except (OSError, ValueError):  # a link that leaves the folder, or an unreadable folder
             source = None
         entries.append(CatalogEntry(spec, "ready" if source else "downloadable", source))
     for name, source in sources.uncatalogued():

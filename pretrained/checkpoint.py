@@ -1,7 +1,7 @@
-"""Reading a model folder: its configuration and its safetensors weights, and nothing else.
+"""Reads the configuration and the safetensors weights of a model folder.
 
-A folder may come from a stranger, so sizes are bounded, the architecture has to be on a list, file
-names inside an index may not leave the folder, and pickled weights are never opened.
+The folder may be untrusted. So sizes are limited, only listed architectures are accepted, an index
+can't name files outside the folder, and pickled weights are never opened.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from pretrained.model_files import open_file, read_bytes
 if TYPE_CHECKING:
     from torch import Tensor
 
-# model_type -> the classes whose weights the core can hold.
+# model_type -> the classes whose weights the core can load.
 ARCHITECTURES: dict[str, frozenset[str]] = {
     "gpt2": frozenset({"GPT2LMHeadModel", "GPT2Model"}),
     "bert": frozenset({"BertModel", "BertForMaskedLM", "BertForPreTraining"}),
     "llama": frozenset({"LlamaForCausalLM", "LlamaModel"}),
 }
 
-# model_type -> option -> the values that the core builds; the first is what an absent option means.
-# The parity tests are generated from this table: each value is compared with transformers.
+# model_type -> option -> the supported values; the first is the default if the option is missing.
+# The parity tests are generated from this table, and compare each value with transformers.
 OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "gpt2": {
         "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
@@ -55,17 +55,17 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     },
 }
 
-# Values that compute the same as one named before them, up to rounding: (option, value).
+# Values that compute the same as an earlier value of the option, up to rounding: (option, value).
 ROUNDING_ONLY: frozenset[tuple[str, Any]] = frozenset(
     {
         ("activation_function", "gelu_pytorch_tanh"),  # the formula of gelu_new as one operation
         ("hidden_act", "gelu_pytorch_tanh"),
-        ("reorder_and_upcast_attn", True),  # scores in float32, which matters in 16 bits only
+        ("reorder_and_upcast_attn", True),  # scores in float32, which only matters in 16 bits
         ("partial_rotary_factor", None),
     }
 )
 
-# model_type -> names under which a configuration may state the same number.
+# model_type -> alternative names of the same option.
 ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "gpt2": (
         ("n_embd", "hidden_size"),
@@ -77,7 +77,7 @@ ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "llama": (),
 }
 
-# Scalings of rotary positions that the core builds; "default" is none.
+# Supported scalings of rotary positions; "default" means no scaling.
 ROPE_KINDS = ("default", "linear", "dynamic", "yarn", "llama3")
 
 CONFIG_FILE = "config.json"
@@ -92,7 +92,7 @@ TOKENIZER_FILES = (
     "vocab.txt",
 )
 
-# Types of tensors by their safetensors names: weights, and buffers of old checkpoints.
+# Dtypes of weights, and of buffers in old checkpoints, by their safetensors names.
 _TORCH_NAMES = {
     "F64": "float64",
     "F32": "float32",
@@ -106,7 +106,7 @@ _TORCH_NAMES = {
     "BOOL": "bool",
 }
 
-_MAX_DIMENSIONS = 8  # of a stored tensor: those of weights have two, of buffers at most four
+_MAX_DIMENSIONS = 8  # of a stored tensor: weights have two, and buffers at most four
 MAX_CONFIG_BYTES = 1_000_000
 MAX_INDEX_BYTES = 20_000_000
 _SHARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.safetensors")
@@ -116,79 +116,79 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.h5", "*.msgpack")
 def read_json(path: Path, max_bytes: int) -> dict[str, Any]:
     """A JSON object from a file of at most `max_bytes`.
 
-    Raises ValueError when the file is missing, no regular file, too big, not JSON or not an object.
+    Raises ValueError if the file is missing, not a regular file, too large, not JSON or not an
+    object.
     """
     return json_object(read_bytes(path, max_bytes), max_bytes, path.name)
 
 
 def json_object(raw: bytes, max_bytes: int, name: str) -> dict[str, Any]:
-    """The JSON object that these bytes of something with this name spell.
+    """Parse a JSON object; name: the source of the bytes, for error messages.
 
-    Raises ValueError when they are more than `max_bytes`, not JSON or not an object, and for a byte
-    order mark, which transformers refuses too.
+    Raises ValueError if there are more than `max_bytes`, or if they aren't JSON or not an object.
+    Also refuses a byte order mark, like transformers.
     """
     if len(raw) > max_bytes:
-        raise ValueError(f"{name} is larger than {max_bytes:,} bytes.")
+        raise ValueError(f"{name} is larger than the limit of {max_bytes:,} bytes.")
     if raw.startswith(codecs.BOM_UTF8):
-        raise ValueError(f"{name} begins with a byte order mark: save it as UTF-8 without one.")
+        raise ValueError(f"{name} starts with a byte order mark. Save it as UTF-8 without one.")
     try:
         value = json.loads(raw, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not valid JSON: {error}.") from error
+        raise ValueError(f"{name} isn't valid JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise ValueError(f"{name} holds no JSON object.")
+        raise ValueError(f"{name} must contain a JSON object.")
     return value
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; `json` alone would keep the last of two values and drop the first."""
+    """Build a JSON object and refuse repeated keys, of which `json` would only use the last."""
     value = dict(pairs)
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise ValueError(f"it states {repeated!r} twice; keep one of them")
+        raise ValueError(f"it contains {repeated!r} twice; remove one of them")
     return value
 
 
 def check_config(config: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the configuration is of an architecture that the core can hold."""
+    """Raise ValueError unless the core supports the architecture and its options."""
     for obstacle in obstacles(config):
         raise ValueError(obstacle)
 
 
 def check_options(config: Mapping[str, Any]) -> None:
-    """Raise ValueError for an option of a supported architecture that the core does not build."""
+    """Raise ValueError if the core doesn't support an option of a supported architecture."""
     for obstacle in _unbuilt_options(config):
         raise ValueError(obstacle)
 
 
 def obstacles(config: Mapping[str, Any]) -> Iterator[str]:
-    """Every reason for which the core cannot hold a model with this config.json, a sentence each.
+    """Yield a message for every reason why the core can't load a model with this config.json.
 
-    Nothing where it can; whether its numbers make sense is asked when they are read
-    (`pretrained.weights.transformer_config`).
+    Numbers aren't checked here but when they are read (`pretrained.weights.transformer_config`).
     """
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or model_type not in ARCHITECTURES:
         known = ", ".join(sorted(ARCHITECTURES))
         if model_type is None:
-            yield f"model_type is missing; supported are {known}."
+            yield f"model_type is missing; supported types are {known}."
         else:
-            yield f"Model type {model_type!r} is not supported; supported are {known}."
+            yield f"Model type {model_type!r} isn't supported; supported types are {known}."
         return
     architectures = config.get("architectures") or []
     allowed = ARCHITECTURES[model_type]
     if not isinstance(architectures, list) or not all(isinstance(a, str) for a in architectures):
-        yield "'architectures' in config.json is not a list of names."
+        yield "'architectures' in config.json must be a list of names."
     elif architectures and not allowed.intersection(architectures):
         yield (
-            f"Architecture {', '.join(architectures)} is not supported; for {model_type} "
-            f"supported are {', '.join(sorted(allowed))}."
+            f"Architecture {', '.join(architectures)} isn't supported; supported architectures of "
+            f"type {model_type} are {', '.join(sorted(allowed))}."
         )
     if config.get("auto_map"):
-        yield "The model needs code of its own ('auto_map'), which is never run here."
+        yield "The model needs custom code ('auto_map'), which this site never runs."
     if config.get("quantization_config"):
-        yield "Quantised checkpoints are not supported; use the unquantised weights."
+        yield "Quantized checkpoints aren't supported; use the unquantized weights."
     yield from _unbuilt_options(config)
 
 
@@ -197,21 +197,23 @@ def _unbuilt_options(config: Mapping[str, Any]) -> Iterator[str]:
     for option, allowed in OPTIONS[model_type].items():
         value = config.get(option, allowed[0])
         if value not in allowed:
-            yield f"The core does not build models with {option}={value!r}."
+            supported = " or ".join(map(repr, allowed))
+            yield f"The core doesn't support {option}={value!r}, only {supported}."
     for names in ALIASES[model_type]:
         yield from _contradictions({name: config.get(name) for name in names})
     if model_type == "llama":
         table = rope_table(config)
         if rope_kind(table) not in ROPE_KINDS:
-            yield f"The core does not build models with rope_type={rope_kind(table)!r}."
+            supported = ", ".join(ROPE_KINDS)
+            yield f"The core doesn't support rope_type={rope_kind(table)!r}, only {supported}."
         if table.get("partial_rotary_factor") not in (1.0, None):
             part = table["partial_rotary_factor"]
-            yield f"The core does not build models with partial_rotary_factor={part!r}."
+            yield f"The core doesn't support partial_rotary_factor={part!r}, only 1.0."
         yield from _rope_contradictions(config)
 
 
 def _rope_contradictions(config: Mapping[str, Any]) -> Iterator[str]:
-    """What a Llama configuration states twice about its rotary positions, with other values."""
+    """Messages about rotary options that a Llama configuration gives twice with two values."""
     older, newer = (
         {"rope_type" if name == "type" else name: value for name, value in table.items()}
         for table in _rope_tables(config)
@@ -226,22 +228,22 @@ def _rope_contradictions(config: Mapping[str, Any]) -> Iterator[str]:
     table = rope_table(config)
     yield from _contradictions({name: table.get(name) for name in ("rope_type", "type")})
     for option in ("rope_theta", "original_max_position_embeddings", "partial_rotary_factor"):
-        beside, inside = option, f"{option} of the rotary positions"
-        yield from _contradictions({beside: config.get(option), inside: table.get(option)})
+        name, inside = option, f"{option} of the rotary positions"
+        yield from _contradictions({name: config.get(option), inside: table.get(option)})
 
 
 def _contradictions(stated: Mapping[str, Any]) -> Iterator[str]:
-    """A message if names that mean the same number have different values; None states nothing."""
+    """A message if names of the same option have different values; None counts as missing."""
     values = {name: value for name, value in stated.items() if value is not None}
     if any(value != other for value in values.values() for other in values.values()):
         pairs = " and ".join(f"{name}={value!r}" for name, value in values.items())
-        yield f"config.json gives {pairs}, which mean the same. Keep the right one."
+        yield f"config.json gives {pairs}, which are the same option. Keep the correct one."
 
 
 def rope_table(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a Llama configuration says of its rotary positions, if anything.
+    """The rotary options of a Llama configuration; may be empty.
 
-    Raises ValueError when one of its two tables isn't a table.
+    Raises ValueError if `rope_scaling` or `rope_parameters` isn't a table.
     """
     older, newer = _rope_tables(config)
     return older or newer
@@ -253,20 +255,20 @@ def _rope_tables(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[
     for option in ("rope_scaling", "rope_parameters"):
         table = config.get(option)
         if table is not None and not isinstance(table, Mapping):
-            raise ValueError(f"{option!r} is {table!r}, which is no table of options.")
+            raise ValueError(f"{option!r} must be a table of options, not {table!r}.")
         tables.append(table or {})
     return tables[0], tables[1]
 
 
 def rope_kind(table: Mapping[str, Any]) -> Any:
-    """Which scaling such a table asks for: "default" for none. Files before 2024 call it "type"."""
+    """The kind of scaling, "default" for none. Files from before 2024 call the option "type"."""
     return table.get("rope_type") or table.get("type") or "default"
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """The folder's config.json, checked against the list of architectures.
+    """The folder's config.json, after checking that the core supports it.
 
-    Raises ValueError when it is missing, malformed or not supported.
+    Raises ValueError if it's missing, malformed or unsupported.
     """
     config = read_json(path / CONFIG_FILE, MAX_CONFIG_BYTES)
     check_config(config)
@@ -274,10 +276,10 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def weight_files(path: Path) -> list[Path]:
-    """The folder's safetensors files: one, or the shards that its index names.
+    """The folder's safetensors files: a single one, or the shards in its index.
 
-    Cheap: nothing but the index is read. Raises ValueError when there are none, when a shard is
-    missing, or when the index names a file outside the folder.
+    Only reads the index. Raises ValueError if there are no files, if a shard is missing, or if the
+    index names a file outside the folder.
     """
     single = path / WEIGHTS_FILE
     if single.is_file():
@@ -286,15 +288,15 @@ def weight_files(path: Path) -> list[Path]:
         return [path / name for name in _shard_names(path)]
     if any(next(path.glob(pattern), None) for pattern in _PICKLES):
         raise ValueError(
-            f"{path.name} holds only pickled weights, which could run code when opened. Convert "
-            "them once where you trust them: AutoModel.from_pretrained(folder)"
-            ".save_pretrained(folder) writes model.safetensors."
+            f"{path.name} only has pickled weights, which could run code when opened. If you trust "
+            "them, convert them once: AutoModel.from_pretrained(folder).save_pretrained(folder) "
+            "writes model.safetensors."
         )
-    raise ValueError(f"{path.name} holds no {WEIGHTS_FILE}.")
+    raise ValueError(f"{path.name} has no {WEIGHTS_FILE}.")
 
 
 def is_complete(path: Path) -> bool:
-    """Whether the folder holds a supported configuration and all files of its weights."""
+    """Whether the folder has a supported configuration and all its weight files."""
     try:
         read_config(path)
         weight_files(path)
@@ -304,21 +306,23 @@ def is_complete(path: Path) -> bool:
 
 
 class _StoredTensors(Mapping[str, "Tensor"]):
-    """The tensors of safetensors files by name, on the CPU, as stored.
+    """The tensors of safetensors files by name, on the CPU, in their stored dtypes.
 
-    Each is read when it is accessed, and not kept. The library's own readers map the file into
-    memory, even if only to open it: mapped weights change when a file is rewritten, and end the
-    process when it gets shorter.
+    A tensor is read on every access and isn't cached. We don't use the library's own readers
+    because they memory-map the file: then weights would change if the file is rewritten, and the
+    process would crash if the file is truncated.
     """
 
     def __init__(self, files: Iterable[Path]) -> None:
         self._entries: dict[str, tuple[Path, int, dict[str, Any]]] = {}
-        self._opened: tuple[Path, BufferedReader] | None = None  # one file, however many shards
+        self._opened: tuple[Path, BufferedReader] | None = None  # only one shard at a time
         for file in files:
             header, data_start = _read_header(file)
             twice = self._entries.keys() & header.keys()
             if twice:
-                raise ValueError(f"{file.name} repeats the tensor {min(twice)!r} of another shard.")
+                raise ValueError(
+                    f"{file.name} has the tensor {min(twice)!r}, which another shard already has."
+                )
             self._entries |= {name: (file, data_start, entry) for name, entry in header.items()}
 
     def __getitem__(self, name: str) -> Tensor:
@@ -331,7 +335,7 @@ class _StoredTensors(Mapping[str, "Tensor"]):
             handle.seek(data_start + entry["data_offsets"][0])
             n_read = handle.readinto(tensor.reshape(-1).view(torch.uint8).numpy().data)
         except (OSError, RuntimeError, TypeError) as error:
-            # torch's own errors come from shapes that it cannot hold
+            # torch raises its own errors for shapes that are too large
             raise ValueError(_damaged(file, str(error).partition("\n")[0])) from error
         if n_read != tensor.nbytes:
             raise ValueError(_damaged(file, f"{name} has {n_read} of {tensor.nbytes} bytes"))
@@ -350,42 +354,42 @@ class _StoredTensors(Mapping[str, "Tensor"]):
 
 
 def _empty(name: str, entry: Mapping[str, Any], device: str = "cpu") -> Tensor:
-    """A tensor of a header's shape and type. Raises ValueError for a type that is unknown here."""
+    """An empty tensor for a header entry. Raises ValueError for an unknown dtype."""
     import torch
 
     dtype = getattr(torch, _TORCH_NAMES.get(entry["dtype"], ""), None)
     if dtype is None:
-        raise ValueError(f"{name} is stored as {entry['dtype']}, which is no type of weights.")
+        raise ValueError(f"{name} has the unsupported dtype {entry['dtype']}.")
     return torch.empty(entry["shape"], dtype=dtype, device=device)
 
 
 def read_shapes(path: Path) -> dict[str, Tensor]:
-    """The folder's tensors on the meta device: their names, shapes and types, without numbers.
+    """The folder's tensors on the meta device: names, shapes and dtypes without values.
 
-    Raises ValueError as `read_state` does.
+    Raises ValueError like `read_state`.
     """
     headers = [read_header(file) for file in weight_files(path)]
     entries = [item for header in headers for item in header.items()]
     try:
         return {name: _empty(name, entry, "meta") for name, entry in entries}
-    except (RuntimeError, TypeError) as error:  # torch's, for sizes that it cannot hold
-        raise ValueError(f"a tensor's shape is too large: {error}") from error
+    except (RuntimeError, TypeError) as error:  # raised by torch for sizes that are too large
+        raise ValueError(f"the shape of a tensor is too large: {error}") from error
 
 
 def read_state(path: Path) -> Mapping[str, Tensor]:
-    """All tensors of the folder's safetensors file or shards, by name, on the CPU, as stored.
+    """All tensors of the folder's safetensors files by name, on the CPU, in their stored dtypes.
 
-    Each is read from its file when it is accessed, so that only those in use take memory.
-    Raises ValueError when files are missing, truncated or malformed, or two shards share a name;
-    so does access to a tensor of a file that has been damaged since.
+    A tensor is read when it's accessed, so only tensors in use take memory.
+    Raises ValueError if files are missing, truncated or malformed, or if two shards contain the
+    same name. Accessing a tensor also raises ValueError if its file has been damaged since.
     """
     return _StoredTensors(weight_files(path))
 
 
 def tensor_names(path: Path) -> set[str]:
-    """The names of the folder's tensors, read from the file headers alone.
+    """The names of the folder's tensors, from the file headers.
 
-    Raises ValueError when a header is damaged.
+    Raises ValueError if a header is damaged.
     """
     return set(read_state(path))
 
@@ -393,14 +397,14 @@ def tensor_names(path: Path) -> set[str]:
 def read_header(file: Path) -> dict[str, Any]:
     """A safetensors header, checked against the file's length: name -> dtype, shape, offsets.
 
-    Needs no torch. Raises ValueError when the file is truncated or its header malformed, and when
-    it is no regular file.
+    Doesn't need torch. Raises ValueError if the file is truncated or not a regular file, or if its
+    header is malformed.
     """
     return _read_header(file)[0]
 
 
 def _read_header(file: Path) -> tuple[dict[str, Any], int]:
-    """The header, and the position of the first byte after it, which offsets count from."""
+    """The header, and the position of the first byte after it, where offsets start."""
     try:
         with open_file(file) as handle:
             size = os.fstat(handle.fileno()).st_size
@@ -415,7 +419,7 @@ def _read_header(file: Path) -> tuple[dict[str, Any], int]:
     header.pop("__metadata__", None)
     if not all(_is_entry(entry) for entry in header.values()):
         raise ValueError(_damaged(file))
-    # the bytes of the tensors follow each other without gaps or overlaps, up to the file's end
+    # the tensors must be contiguous and end where the file ends
     end = 0
     for begin, next_end in sorted(entry["data_offsets"] for entry in header.values()):
         if begin != end:
@@ -428,11 +432,11 @@ def _read_header(file: Path) -> tuple[dict[str, Any], int]:
 
 def _damaged(file: Path, reason: str = "") -> str:
     detail = f" ({reason})" if reason else ""
-    return f"{file.name} is truncated or damaged{detail}; fetch or convert it again."
+    return f"{file.name} is truncated or damaged{detail}; download or convert it again."
 
 
 def _is_entry(entry: Any) -> bool:
-    """Whether a header's entry has a dtype, a shape, and as many bytes as these need."""
+    """Whether a header entry has a dtype, a shape, and the number of bytes that they require."""
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
         return False
     shape, offsets = entry.get("shape"), entry.get("data_offsets")
@@ -444,21 +448,24 @@ def _is_entry(entry: Any) -> bool:
     if not all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in numbers):
         return False
     n_bytes, bits = offsets[1] - offsets[0], re.search(r"\d+", entry["dtype"])
-    item_bits = 8 if bits is None else int(bits.group())  # "BOOL" has no number
+    item_bits = 8 if bits is None else int(bits.group())  # "BOOL" contains no number
     return bool(n_bytes >= 0 and n_bytes * 8 == math.prod(shape) * item_bits)
 
 
 def _shard_names(path: Path) -> list[str]:
-    """The file names that the index lists, each checked to be a plain name that is there."""
+    """The file names in the index, after checking that each is a plain name of an existing file."""
     weight_map = read_json(path / INDEX_FILE, MAX_INDEX_BYTES).get("weight_map")
     if not isinstance(weight_map, dict) or not weight_map:
         raise ValueError(f"{INDEX_FILE} has no 'weight_map'.")
     values = list(weight_map.values())
     for name in values:
         if not isinstance(name, str) or not _SHARD_NAME.fullmatch(name):
-            raise ValueError(f"{INDEX_FILE} names {name!r}, which is no file of this folder.")
+            raise ValueError(f"{INDEX_FILE} names {name!r}, which isn't a valid shard name.")
     names = sorted(set(values))
     missing = [name for name in names if not (path / name).is_file()]
     if missing:
-        raise ValueError(f"{path.name} lacks {len(missing)} of {len(names)} shards ({missing[0]}).")
+        raise ValueError(
+            f"{path.name} is missing {len(missing)} of {len(names)} shards, for example "
+            f"{missing[0]}. Download the model again."
+        )
     return names

@@ -1,4 +1,4 @@
-"""Our core beside the transformers model of the same weights, layer by layer on one text."""
+"""Compares our core with the transformers model of the same weights, layer by layer."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _MAX_REASON_CHARACTERS = 150
 
 @dataclass(frozen=True)
 class Differences:
-    """Largest absolute differences of one forward pass: ours minus transformers'.
+    """Largest absolute differences between our forward pass and transformers'.
 
-    weights: one for each layer, over all heads, queries and keys. hidden: one for what leaves each
-    layer; for a model with a last norm (GPT-2, Llama) the last one is taken behind that norm,
-    where transformers has it. hidden_sizes: the largest absolute value of each of these states,
-    what their differences are rounding of. embedding: for what enters layer 0. logits: None for a
-    model without an output vocabulary. reference: the class that was compared with.
+    reference: the class of the transformers model. embedding: for the input of layer 0. weights:
+    one per layer, over all heads, queries and keys. hidden: one for the output of each layer; if
+    the model has a last norm (GPT-2, Llama), the last one is after that norm, as in transformers.
+    hidden_sizes: the largest absolute value of each of these outputs, for comparison with rounding.
+    logits: None for a model without an output vocabulary.
     """
 
     reference: str
@@ -41,7 +41,7 @@ class Differences:
 
     @property
     def largest(self) -> float:
-        """The largest of all."""
+        """The largest difference of all."""
         rest = () if self.logits is None else (self.logits,)
         return max(self.embedding, *self.weights, *self.hidden, *rest)
 
@@ -58,8 +58,8 @@ def _transformers_errors(folder: Path | None = None) -> Iterator[None]:
         yield
     except (ImportError, MemoryError, torch.OutOfMemoryError, FilesChanged):
         raise
-    # transformers reads untrusted files here, and raises assertion, attribute and recursion errors
-    # as well as classes of its own
+    # on untrusted files, transformers raises assertion, attribute and recursion errors as well as
+    # its own classes
     except Exception as error:
         reason = " ".join(str(error).split())
         if folder is not None:
@@ -73,9 +73,9 @@ def _transformers_errors(folder: Path | None = None) -> Iterator[None]:
 
 
 def load_reference(model: Pretrained) -> Any:
-    """The model of transformers with the same weights, new at each call.
+    """The transformers model with the same weights, loaded again on every call.
 
-    Raises: ValueError, with the reason, where transformers can't build it; ImportError when it
+    Raises: ValueError with the reason if transformers can't build it; ImportError if transformers
     isn't installed.
     """
     with _transformers_errors(model.folder):
@@ -83,10 +83,10 @@ def load_reference(model: Pretrained) -> Any:
 
 
 def compare(core: Transformer, reference: Any, ids: Sequence[int]) -> Differences:
-    """Run our core and the model of transformers on the same token ids, on the core's device.
+    """Run our core and the transformers model on the same token ids, on the core's device.
 
-    Raises: ValueError for no ids or too many, for weights that overflow on them, and where the
-    model of transformers can't run.
+    Raises: ValueError for too few or too many ids, for weights that overflow on them, or if the
+    transformers model can't run.
     """
     import torch
 
@@ -100,15 +100,15 @@ def compare(core: Transformer, reference: Any, ids: Sequence[int]) -> Difference
 
 
 def differences(ours: TransformerOutput, theirs: Any, reference: str) -> Differences:
-    """The differences of two outputs; `theirs` has `attentions`, `hidden_states`, and `logits`.
+    """The differences of two outputs; `theirs` has `attentions`, `hidden_states` and `logits`.
 
-    Raises: ValueError where they differ in their number of layers.
+    Raises: ValueError if their numbers of layers differ.
     """
     n_layers = len(ours.records)
     if (len(theirs.attentions), len(theirs.hidden_states)) != (n_layers, n_layers + 1):
         raise ValueError(
-            f"{n_layers} layers beside {len(theirs.attentions)} maps and "
-            f"{len(theirs.hidden_states)} hidden states"
+            f"the core has {n_layers} layers, but transformers returned {len(theirs.attentions)} "
+            f"attention maps and {len(theirs.hidden_states)} hidden states"
         )
     states = (*ours.hidden_states[:-1], ours.hidden)
     entering, *leaving = map(largest_difference, states, theirs.hidden_states)
@@ -130,5 +130,5 @@ def differences(ours: TransformerOutput, theirs: Any, reference: str) -> Differe
 def largest_difference(ours: Tensor, theirs: Tensor) -> float:
     """The largest |ours - theirs|. Raises: ValueError for tensors of different shapes."""
     if ours.shape != theirs.shape:
-        raise ValueError(f"tensors of {tuple(ours.shape)} and {tuple(theirs.shape)}")
+        raise ValueError(f"the shapes {tuple(ours.shape)} and {tuple(theirs.shape)} differ")
     return float((ours - theirs).abs().max())  # [largest]

@@ -1,4 +1,4 @@
-"""Whether the core can build a model: told from its config.json, with every reason why not."""
+"""Checks from its config.json whether the core can build a model, with every reason if not."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """Whether a model loads.
+    """The result of a compatibility check.
 
-    obstacles: a sentence for each thing that the core does not build; none if it loads. shape: the
-    model in a line, and n_parameters: how many numbers it has; empty and 0 if it does not load.
-    where: a sentence on where its files are, or what of them is missing; empty for a pasted text.
+    obstacles: a message for each unsupported feature; empty if the model loads. shape: a one-line
+    description; empty if it doesn't load. n_parameters: the number of parameters; 0 if it doesn't
+    load. where: a message about its files; empty for a pasted text.
     """
 
     obstacles: tuple[str, ...]
@@ -31,12 +31,12 @@ class Answer:
 
     @property
     def loads(self) -> bool:
-        """Whether nothing is in the way."""
+        """Whether there are no obstacles."""
         return not self.obstacles
 
 
 def of_text(text: str) -> Answer:
-    """The answer for the text of a config.json."""
+    """Check the text of a config.json."""
     try:
         config = checkpoint.json_object(text.encode(), checkpoint.MAX_CONFIG_BYTES, "The text")
     except ValueError as error:
@@ -45,9 +45,10 @@ def of_text(text: str) -> Answer:
 
 
 def of_name(name: str) -> Answer:
-    """The answer for a folder in the models folder, or a hub id whose files are on this machine.
+    """Check a folder in the models folder, or a Hub id whose files are on this machine.
 
-    Uses no network. Raises: ValueError for what is no name, or is not on this machine.
+    Doesn't use the network. Raises: ValueError for an invalid name or a model that isn't on this
+    machine.
     """
     name = sources.check_name(name.strip())
     folders = sources.local_folders(name)
@@ -57,14 +58,11 @@ def of_name(name: str) -> Answer:
     if not folders:
         root = sources.models_root()
         place = (
-            f"There is no {name} in the models folder"
+            f"{name} isn't in the models folder or in the local Hub cache"
             if root is not None
-            else f"{name} is not here: the variable ATTENTION_LAB_MODELS names no models folder"
+            else f"{name} isn't in the local Hub cache, and ATTENTION_LAB_MODELS isn't set"
         )
-        raise ValueError(
-            f"{place}, and the local cache of the hub does not hold it. Paste the text of its "
-            "config.json instead."
-        )
+        raise ValueError(f"{place}. Paste the text of its config.json instead.")
     try:
         return _of_folder(folders[0])
     except ValueError as error:
@@ -72,7 +70,7 @@ def of_name(name: str) -> Answer:
 
 
 def _of_folder(folder: Path) -> Answer:
-    """The answer for a folder. Of its weights only the headers are read, and tied tables."""
+    """Check a folder; only reads the headers of its weights, and tied matrices."""
     config = checkpoint.read_json(folder / checkpoint.CONFIG_FILE, checkpoint.MAX_CONFIG_BYTES)
     n_files = len(checkpoint.weight_files(folder))
     obstacles = _obstacles(config)
@@ -87,12 +85,12 @@ def _of_folder(folder: Path) -> Answer:
     where = f"Its weights are on this machine, in {files}."
     outside = parts_outside_core(config["model_type"], state)
     if outside:
-        where += f" The core leaves out {len(outside)} tensors: {', '.join(outside)}."
+        where += f" The core doesn't use {len(outside)} of the tensors: {', '.join(outside)}."
     return replace(_description(config, built), where=where)
 
 
 def of_config(config: Mapping[str, Any]) -> Answer:
-    """The answer for the contents of a config.json."""
+    """Check the parsed contents of a config.json."""
     obstacles = _obstacles(config)
     if obstacles:
         return Answer(obstacles)
@@ -112,7 +110,7 @@ def _obstacles(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _description(config: Mapping[str, Any], built: TransformerConfig) -> Answer:
-    """The shape of a model that loads, and how many numbers it has."""
+    """Describe the shape of a model that loads, and count its parameters."""
     from attention_core import Transformer
     from attention_core.costs.parameters import on_paper
 

@@ -1,7 +1,7 @@
-"""Saving a core as a folder that transformers, and `pretrained.load`, load.
+"""Saves a core as a folder that both transformers and `pretrained.load` can load.
 
-The inverse of `pretrained.weights`. A configuration is written and read back, so that a core which
-transformers has no form for is refused instead of being saved as another model.
+This is the inverse of `pretrained.weights`. The configuration is written and read back, so that a
+core that transformers can't represent is refused instead of being saved as a different model.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _DECODER = "cls.predictions.decoder.weight"
 
 
 def save(model: Transformer | Pretrained, folder: str | os.PathLike[str]) -> Path:
-    """Write a model as config.json and model.safetensors, and return the folder.
+    """Save a model as config.json and model.safetensors, and return the folder.
 
-    A `Pretrained` is saved with its tokenizer files and with the heads of its checkpoint that the
-    core has no part for, such as BERT's masked-word head. `AutoModelForCausalLM.from_pretrained`
-    reads the folder, for BERT `AutoModel` or `AutoModelForMaskedLM`. Files of these names are
-    replaced.
-    Raises ValueError, with the settings, for a core that transformers has no form for, and for one
-    in 8 bits; FilesChanged if the model's files changed after it was loaded.
+    A `Pretrained` is saved with its tokenizer files, and with heads of its checkpoint that the core
+    doesn't have, such as BERT's masked-word head. Load the folder with
+    `AutoModelForCausalLM.from_pretrained`, or for BERT with `AutoModel` or `AutoModelForMaskedLM`.
+    Existing files are replaced.
+    Raises ValueError for an 8-bit core, or with the settings that transformers can't represent;
+    FilesChanged if the model's files changed after it was loaded.
 
     >>> import tempfile
     >>> import pretrained
@@ -62,7 +62,7 @@ def save(model: Transformer | Pretrained, folder: str | os.PathLike[str]) -> Pat
     """
     core = model if isinstance(model, Transformer) else model.core
     if isinstance(core, Int8Transformer):
-        raise ValueError("a model in 8 bits can't be saved: save the one that it was made from")
+        raise ValueError("an 8-bit model can't be saved; save the original model instead")
     weights = core.state_dict()
     dtype = next(iter(weights.values())).dtype
     config = checkpoint_config(core.config) | {"dtype": str(dtype).removeprefix("torch.")}
@@ -85,29 +85,30 @@ def save(model: Transformer | Pretrained, folder: str | os.PathLike[str]) -> Pat
 def checkpoint_config(config: TransformerConfig) -> dict[str, Any]:
     """The config.json of a core.
 
-    Raises ValueError, with the settings, for a core that transformers has no form for.
+    Raises ValueError with the settings that transformers can't represent.
     """
     if config.latent is not None:
-        raise ValueError(f"transformers has no form for a core with latent={config.latent}")
+        raise ValueError(f"transformers can't represent a core with latent={config.latent}")
     written = _WRITERS[_model_type(config)][0](config)
     ours, theirs = _explicit(config), _explicit(transformer_config(written))
     other = [
-        f"{field.name}={getattr(ours, field.name)!r} (it has {getattr(theirs, field.name)!r})"
+        f"{field.name}={getattr(ours, field.name)!r} (only {getattr(theirs, field.name)!r})"
         for field in fields(TransformerConfig)
         if getattr(ours, field.name) != getattr(theirs, field.name)
     ]
     if other:
-        raise ValueError(f"{written['architectures'][0]} of transformers has no {', '.join(other)}")
+        name = written["architectures"][0]
+        raise ValueError(f"{name} in transformers doesn't support {', '.join(other)}")
     return written
 
 
 def checkpoint_state(
     config: TransformerConfig, weights: Mapping[str, Tensor], outside: Mapping[str, Tensor]
 ) -> dict[str, Tensor]:
-    """The weights of a core, `core.state_dict()`, under the names of transformers.
+    """Rename the weights of a core, `core.state_dict()`, to their names in transformers.
 
-    outside: tensors of BERT's heads that the core has no part for, under their names there without
-    the prefix "bert.".
+    outside: tensors of BERT's heads that the core doesn't have, by their names in transformers
+    without the prefix "bert.".
     """
     model_type = _model_type(config)
     state = _WRITERS[model_type][1](config, weights) | dict(outside)
@@ -121,19 +122,19 @@ def checkpoint_state(
 
 
 def _model_type(config: TransformerConfig) -> str:
-    """The family that comes nearest; whether it fits is found out by reading what is written."""
+    """The closest model type; reading the configuration back shows whether it really fits."""
     if not config.causal:
         return "bert"
     return "llama" if config.positions == "rotary" else "gpt2"
 
 
 def _explicit(config: TransformerConfig) -> TransformerConfig:
-    """The same model with every size that is left to a default written out."""
+    """The same configuration with default sizes written out."""
     return replace(config, head_size=config.d_head, n_kv_heads=config.kv_heads)
 
 
 def _parts_outside_core(model: Pretrained) -> dict[str, Tensor]:
-    """BERT's pooler and heads. A tied output matrix is left out: it is the token embedding."""
+    """BERT's pooler and heads, without a tied output matrix, which is the token embedding."""
     architecture = model.spec.architecture
     stored = Checkpoint(architecture, checkpoint.read_state(model.folder))
     parts = {name: stored.take(name) for name in parts_outside_core(architecture, stored.remaining)}
@@ -145,7 +146,7 @@ def _parts_outside_core(model: Pretrained) -> dict[str, Tensor]:
 
 
 def _options_outside_core(model: Pretrained, outside: Mapping[str, Tensor]) -> dict[str, Any]:
-    """What a model's own config.json says of its tokens, and of heads outside of the core."""
+    """Options of a model's config.json about its special tokens and heads outside the core."""
     names = list(_TOKEN_IDS)
     if outside:
         names += ["architectures", "tie_word_embeddings"]
@@ -161,15 +162,15 @@ def _tokenizer_files(folder: Path) -> dict[str, bytes]:
 
 
 def _linear(stored: Tensor) -> Tensor:
-    """A matrix of the core as `nn.Linear` stores it, (d_out, d_in); a vector as it is.
+    """A matrix of the core in the layout of `nn.Linear`, (d_out, d_in); a vector unchanged.
 
-    So does the core. No other function here knows that.
+    The core uses the same layout. Only this function depends on that.
     """
     return stored
 
 
 def _parts(config: TransformerConfig, weight: Tensor, n_parts: int) -> tuple[Tensor, ...]:
-    """A weight or bias of the core as one, or as those of queries, keys and values."""
+    """A weight or bias of the core, split into queries, keys and values if `n_parts` is 3."""
     linear = _linear(weight)
     return torch.split(linear, list(config.qkv_widths)) if n_parts == 3 else (linear,)
 
@@ -238,7 +239,7 @@ def _llama_config(config: TransformerConfig) -> dict[str, Any]:
 
 
 def _tables(weights: Mapping[str, Tensor], embedding: str) -> dict[str, Tensor]:
-    """The token embedding, and the output head unless both are one matrix."""
+    """The token embedding, and the output head unless they are tied."""
     output = weights["unembedding"].t()  # (C, V) -> (V, C)
     if "embedding" not in weights:
         return {embedding: output}
@@ -288,7 +289,7 @@ def _layer_state(
     norms: Mapping[str, str],
     matrices: Mapping[str, tuple[str, ...]],
 ) -> dict[str, Tensor]:
-    """A layer of BERT or Llama: weights, and those biases that there are."""
+    """The weights and existing biases of a BERT or Llama layer."""
     state = {}
     sources = {ours: (name,) for ours, name in norms.items()} | dict(matrices)
     for ours, names in sources.items():
@@ -301,7 +302,7 @@ def _layer_state(
     return state
 
 
-# model_type -> what writes its configuration, and its weights without the prefix
+# model_type -> functions that write its configuration, and its weights without the prefix
 _WRITERS = {
     "gpt2": (_gpt2_config, _gpt2_state),
     "bert": (_bert_config, _bert_state),

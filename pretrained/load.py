@@ -1,4 +1,4 @@
-"""Loading a model: our core with its weights, its tokenizer, and the reference to compare with."""
+"""Loads a model: our core with its weights, its tokenizer, and the transformers model."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 
 _transformers_lock = threading.Lock()
-# not a lock of each model: locks can't be pickled or copied
+# one lock for all models, because a lock inside a model couldn't be pickled or copied
 _reference_lock = threading.Lock()
 
 
 class WeightsMissing(LookupError):
-    """A known model whose weights are not on this machine; the message says how to get them."""
+    """A known model has no weights on this machine; the message says how to get them."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pretrained:
-    """A loaded model. Shared between visitors, so nothing in it changes after loading.
+    """A loaded model. It's shared between visitors, so it never changes after loading.
 
     core: our Transformer with the weights, in eval mode.
-    tokenizer: text to ids and back.
-    source: where the weights came from; `folder` is where config and safetensors were read, which
-        differs from the source for the bundled SmolLM2 (converted once, into the user's cache).
+    tokenizer: converts text to ids and back.
+    source: the location of the weights. `folder` is the folder with config and safetensors, which
+        only differs for the bundled SmolLM2 (converted once into the user's cache).
     config: the contents of its config.json.
 
     >>> import torch
@@ -70,13 +70,13 @@ class Pretrained:
 
     @property
     def reference(self) -> Any:
-        """The transformers model of the same folder, dtype and device, with eager attention.
+        """The transformers model with the same weights, dtype and device, and eager attention.
 
-        GPT2LMHeadModel, LlamaForCausalLM, BertForMaskedLM when the checkpoint has that head, else
-        BertModel without pooler. Loaded on first use and kept.
-        Raises ImportError when transformers is not installed.
+        This is a GPT2LMHeadModel, LlamaForCausalLM, BertForMaskedLM (if the checkpoint has that
+        head) or BertModel without pooler. It's loaded on first use and cached.
+        Raises ImportError if transformers isn't installed.
         """
-        with _reference_lock:  # two threads at once must not load it twice
+        with _reference_lock:  # so that two threads don't load it twice
             return self._reference
 
     @cached_property
@@ -84,14 +84,14 @@ class Pretrained:
         return self.load_reference()
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a pickle or a copy holds: no reference, which it loads itself when needed."""
+        """The state for a pickle or a copy, without the reference, which can be loaded again."""
         return {name: value for name, value in vars(self).items() if name != "_reference"}
 
     def load_reference(self) -> Any:
-        """A new `reference` at each call, for those who keep it themselves.
+        """Load a new `reference` on every call, for callers that cache it themselves.
 
-        Raises ImportError when transformers is not installed, and ValueError when the model's files
-        changed after the core was loaded from them.
+        Raises ImportError if transformers isn't installed, and ValueError if the model's files have
+        changed since the core was loaded.
         """
         options: dict[str, Any] = {}
         with unchanged(self.source):
@@ -105,7 +105,7 @@ class Pretrained:
             else:
                 class_name = "BertModel"
                 options["add_pooling_layer"] = False
-            # transformers would map the files into memory, and read a config.json of its own
+            # read the tensors here, because transformers would memory-map the files
             state = {
                 name: tensor.to(self.dtype) if tensor.is_floating_point() else tensor
                 for name, tensor in stored.items()
@@ -125,10 +125,10 @@ class Pretrained:
 
 @contextmanager
 def quiet_transformers() -> Iterator[Any]:
-    """The library, without progress bars and its report about a pooler left out on purpose.
+    """The transformers library without progress bars and warnings about a missing pooler.
 
-    One thread at a time: two threads that import its classes at once can get half a module, and the
-    settings belong to the whole process.
+    Only one thread at a time, because the settings are process-wide, and two threads that import
+    its classes at the same time may get an incomplete module.
     """
     with _transformers_lock:
         import transformers
@@ -151,16 +151,17 @@ def load(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
 ) -> Pretrained:
-    """Load a model from this machine; never from the network.
+    """Load a model from this machine; never uses the network.
 
-    model: a catalogue name, a folder in ATTENTION_LAB_MODELS, a hub id that was downloaded, or the
+    model: a catalog name, a folder in ATTENTION_LAB_MODELS, the Hub id of a downloaded model, or
+    the
         path of a folder with a config.json: a path object, or a string such as "/models/mine",
-        "./mine" or "models/mine". Its tokenizer files may be missing.
-    device: default CUDA when there is one, else the CPU.
+        "./mine" or "models/mine". If you give a path, tokenizer files may be missing.
+    device: by default CUDA if available, otherwise the CPU.
     dtype: float32 (the default), float16 or bfloat16, as a torch dtype or its name.
-    Raises WeightsMissing for a known model that is not on this machine, and ValueError for an
+    Raises WeightsMissing for a known model that isn't on this machine, and ValueError for an
     unknown name, an unsupported or damaged checkpoint, files that change while they are read, an
-    unknown dtype, or a device that is unknown or not available here.
+    unknown dtype, or an unknown or unavailable device.
 
     >>> import torch
     >>> import pretrained
@@ -188,7 +189,7 @@ def load_by_name(
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
 ) -> Pretrained:
-    """As `load`, for names alone: no text is taken for a path, so it may come from anyone."""
+    """Like `load`, but only for names, never paths, so the name may come from a visitor."""
     source = find(name)
     if source is None:
         raise _not_found(name)
@@ -203,7 +204,7 @@ def _load_from(
     *,
     by_path: bool = False,
 ) -> Pretrained:
-    """Load the model of a source. One that is named by its path has a title of its own."""
+    """Load the model of a source; by_path: use the folder's name as its title."""
     import torch
 
     from pretrained.weights import core_from_state_dict
@@ -214,7 +215,7 @@ def _load_from(
         config = checkpoint.read_config(folder)
         spec = _spec_of_path(name, config) if by_path else _spec(name, config)
         tokenizer = tokenizer_of(name, folder, config, may_be_missing=by_path)
-        with torch.inference_mode(False):  # a caller's mode would stay in the weights for everybody
+        with torch.inference_mode(False):  # weights created in inference mode would stay in it
             core = core_from_state_dict(config, checkpoint.read_state(folder))
             core = core.to(target, precision).eval()
     _check_first_pass(name, core)
@@ -234,9 +235,9 @@ def _load_from(
 def tokenizer_of(
     name: str, folder: Path, config: dict[str, Any], *, may_be_missing: bool = False
 ) -> Tokenizer:
-    """The tokenizer in a model's folder.
+    """The tokenizer in a model's folder; a `MissingTokenizer` if it may be missing.
 
-    Raises ValueError where its ids don't fit the model, and where it is missing unless it may be.
+    Raises ValueError if its ids don't fit the model, or if it's required but missing.
     """
     from pretrained.tokenization import choose
     from pretrained.tokenization.tokens import MissingTokenizer, TokenizerMissing, end_ids_of
@@ -251,15 +252,16 @@ def tokenizer_of(
         return MissingTokenizer(str(error), n_known, end_ids_of(config))
     if tokenizer.vocab_size > n_known:
         raise ValueError(
-            f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, the model only {n_known}."
+            f"The tokenizer of {name} has {tokenizer.vocab_size} tokens, but the model only has "
+            f"{n_known}. Use the tokenizer files that belong to this model."
         )
     return tokenizer
 
 
 def _folder_of(source: WeightsSource) -> Path:
-    """Where config and safetensors are: the source's folder, or the conversion of its GGUF.
+    """The folder with config and safetensors: the source's own, or the conversion of its GGUF.
 
-    The files of a conversion are checked against their hashes, and converted again if need be.
+    Converted files are checked against their hashes, and converted again if necessary.
     """
     if source.kind == "bundled" and next(source.path.glob("*.gguf"), None) is not None:
         from pretrained import bundled_smollm2
@@ -269,10 +271,10 @@ def _folder_of(source: WeightsSource) -> Path:
 
 
 def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
-    """The catalogue's entry, or one made from the configuration.
+    """The catalog's spec of a model, or one derived from the configuration.
 
-    Raises ValueError when a folder with a known model's name holds another model: its title would
-    be a lie.
+    Raises ValueError if a folder has a known model's name but contains a different model, because
+    its title would be wrong.
     """
     read_spec = spec_from_config(name, config)
     known = spec_of(name)
@@ -284,22 +286,22 @@ def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
 
     if shape(known) != shape(read_spec):
         raise ValueError(
-            f"The folder for {known.title} holds another model: {read_spec.architecture} with "
-            f"{read_spec.n_layers} layers of {read_spec.n_heads} heads. Give it a name of its own."
+            f"The folder for {known.title} contains a different model: {read_spec.architecture} "
+            f"with {read_spec.n_layers} layers of {read_spec.n_heads} heads. Rename the folder."
         )
     return known
 
 
 def _spec_of_path(name: str, config: dict[str, Any]) -> ModelSpec:
-    """A spec with the folder's name as the title: edited weights of a known model are not it."""
+    """A spec with the folder's name as its title, because the weights may have been edited."""
     return replace(spec_from_config(name, config), note="From a folder on this machine.")
 
 
 def _check_first_pass(name: str, core: Transformer) -> None:
-    """Raise ValueError for weights whose products leave the range of their type at position 0.
+    """Raise ValueError if a pass over a single token overflows the range of the dtype.
 
-    Every later position attends to it. Weights that overflow only later are found by the pass that
-    does (`attention_core.checks.require_finite`).
+    Every later position attends to this one. Overflows at later positions are detected by the pass
+    in which they occur (`attention_core.checks.require_finite`).
     """
     import torch
 
@@ -311,46 +313,48 @@ def _check_first_pass(name: str, core: Transformer) -> None:
             core(torch.zeros(1, 1, dtype=torch.long, device=parameter.device))
     except NotFiniteError as error:
         raise ValueError(
-            f"The weights of {name} give numbers that are infinite or not a number (NaN) in "
+            f"The weights of {name} produce infinite values or NaN in "
             f"{str(parameter.dtype).removeprefix('torch.')}."
         ) from error
 
 
 def _not_found(name: str) -> Exception:
-    """The error for a name without a source: unusable folder, absent weights or unknown name."""
+    """The error for a name without a source: unusable folder, missing weights or unknown name."""
     for folder in local_folders(name):
         try:
             checkpoint.read_config(folder)
             checkpoint.weight_files(folder)
         except ValueError as error:
-            return ValueError(f"The model folder {folder.name} cannot be used: {error}")
+            return ValueError(f"The model folder {folder.name} can't be used: {error}")
     spec = spec_of(name)
     if spec is not None:
-        ways = [f"download it from the hub ({spec.download_bytes / 1e6:,.0f} MB)"]
+        ways = [f"download it from the Hub ({spec.download_bytes / 1e6:,.0f} MB)"]
         if spec.package is not None:
-            ways.append("install the packages of requirements-weights.txt")
+            ways.append("install the packages in requirements-weights.txt")
         ways.append(f"put its files into ATTENTION_LAB_MODELS/{spec.name}")
         return WeightsMissing(
-            f"The weights of {spec.title} are not on this machine: {', or '.join(ways)}."
+            f"The weights of {spec.title} aren't on this machine. To get them, "
+            f"{', or '.join(ways)}."
         )
     return _unknown(name)
 
 
 def _unknown(name: str) -> ValueError:
-    """The error for what is neither a model nor a folder with one."""
+    """The error for a name or path that isn't a model."""
     ready = [entry.spec.name for entry in catalog() if entry.state == "ready"]
     return ValueError(
-        f"There is no model {shown(name)} on this machine: pretrained.load accepts a name that is "
-        f"ready ({', '.join(ready) or 'none'}), the id of a downloaded hub model, a folder in "
-        "ATTENTION_LAB_MODELS, or the path of a folder with a config.json, such as './mine'."
+        f"There is no model {shown(name)} on this machine. pretrained.load accepts the name of an "
+        f"available model ({', '.join(ready) or 'none'}), the id of a downloaded Hub model, a "
+        "folder in ATTENTION_LAB_MODELS, or the path of a folder with a config.json, such as "
+        "'./mine'."
     )
 
 
 def usable_device(device: str | torch.device | None) -> torch.device:
-    """A device that tensors can be on here; None is CUDA where there is one, else the CPU.
+    """The torch device to use; None means CUDA if available, otherwise the CPU.
 
-    Raises ValueError for an unknown device, one that this machine or this build of torch doesn't
-    have, and the meta device, whose tensors hold no numbers.
+    Raises ValueError for a device that is unknown or unavailable on this machine or in this build
+    of torch, and for the meta device, whose tensors have no values.
     """
     import torch
 
@@ -358,13 +362,13 @@ def usable_device(device: str | torch.device | None) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         target = torch.device(device)
-        # torch has no common test of this, and each backend raises an error of its own
+        # torch has no common check for availability, and each backend raises different errors
         torch.empty(1, device=target)
     except (RuntimeError, TypeError, AssertionError, ImportError) as error:
         reason = str(error).partition("\n")[0].partition(". ")[0]
-        raise ValueError(f"The device {device!r} cannot be used here: {reason}.") from error
+        raise ValueError(f"The device {device!r} can't be used here: {reason}.") from error
     if target.type == "meta":
-        raise ValueError("The device 'meta' holds no numbers; use 'cpu' or 'cuda'.")
+        raise ValueError("Tensors on the device 'meta' have no values; use 'cpu' or 'cuda'.")
     return target
 
 
@@ -376,5 +380,5 @@ def _dtype(dtype: str | torch.dtype | None) -> torch.dtype:
     allowed = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
     value = allowed.get(dtype) if isinstance(dtype, str) else dtype
     if value is None or value not in allowed.values():
-        raise ValueError(f"{dtype!r} is no dtype of the models; allowed are {', '.join(allowed)}.")
+        raise ValueError(f"The dtype {dtype!r} isn't supported; use {', '.join(allowed)}.")
     return value

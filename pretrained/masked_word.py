@@ -1,4 +1,4 @@
-"""Loading the masked-word head of a BERT checkpoint, which is no part of the core's model."""
+"""Loads the masked-word head of a BERT checkpoint, which isn't part of the core's model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from attention_core.model.masked_word_head import MaskedWordHead
 
 _PREFIX = "cls.predictions."
-# Parts of the head by the names that a checkpoint stores them under.
+# Parts of the head, and their names in a checkpoint.
 _TRANSFORM = {
     "dense": "transform.dense.weight",
     "dense_bias": "transform.dense.bias",
@@ -25,9 +25,9 @@ _TRANSFORM = {
 
 
 def has_masked_word_head(model: Pretrained) -> bool:
-    """Whether the checkpoint of a loaded model predicts masked words; reads file headers only.
+    """Whether a loaded model's checkpoint has a masked-word head; only reads file headers.
 
-    Raises ValueError when a header is damaged.
+    Raises ValueError if a header is damaged.
     """
     if model.spec.architecture != "bert":
         return False
@@ -37,11 +37,11 @@ def has_masked_word_head(model: Pretrained) -> bool:
 def masked_word_head(model: Pretrained) -> MaskedWordHead:
     """The head with the checkpoint's weights, on the model's device and in its dtype.
 
-    Only its own tensors are read. As in transformers, the configuration may tie the output matrix
-    to the token embedding and the bias `decoder.bias` to `bias`, and a stored matrix or bias that
-    differs is used untied. The output layer reads `decoder.bias` where there is one.
-    Raises ValueError when a part is missing, unknown, damaged, stored twice with different numbers,
-    or doesn't fit the model.
+    Only the head's own tensors are read. As in transformers, the configuration may tie the output
+    matrix to the token embedding, and `decoder.bias` to `bias`. If a different matrix or bias is
+    stored, it's used untied. The output layer uses `decoder.bias` if there is one.
+    Raises ValueError if a part is missing, unknown, damaged, stored twice with different values, or
+    doesn't fit the model.
     """
     from attention_core.model.masked_word_head import MaskedWordHead
     from pretrained.weights import Checkpoint, same_numbers
@@ -54,23 +54,23 @@ def masked_word_head(model: Pretrained) -> MaskedWordHead:
     parts["output_bias"] = stored.take(_PREFIX + ("decoder.bias" if has_own_bias else "bias"))
     embedding = model.core.embedding
     if embedding is None:
-        raise ValueError("A masked-word head needs the token embedding of an encoder.")
+        raise ValueError("The masked-word head needs an encoder with a token embedding.")
     output: Tensor = embedding
     if not tied or _PREFIX + "decoder.weight" in stored:
         own = stored.take(_PREFIX + "decoder.weight").to(model.device, model.dtype)
         output = embedding if same_numbers(own, embedding) else own
-    # beside a `decoder.bias` of its own, `bias` plays no part in transformers either
+    # transformers also ignores `bias` if there is a separate `decoder.bias`
     unknown = [name for name in stored.remaining if name != _PREFIX + "bias"]
     if unknown:
-        raise ValueError(f"The masked-word head has no place for {unknown[0]!r}.")
+        raise ValueError(f"The masked-word head doesn't have the part {unknown[0]!r}.")
     parts = {part: tensor.to(model.device, model.dtype) for part, tensor in parts.items()}
     return MaskedWordHead(config=model.core.config, output=output, **parts)
 
 
 def _read(model: Pretrained) -> dict[str, Tensor]:
-    """The head's tensors by their names.
+    """The head's tensors by name.
 
-    Raises ValueError when the files changed after the core was loaded from them.
+    Raises ValueError if the files have changed since the core was loaded.
     """
     with unchanged(model.source):
         stored = checkpoint.read_state(model.folder)

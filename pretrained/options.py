@@ -1,4 +1,4 @@
-"""Options of a `config.json`, each read with a check: what is no such number is named."""
+"""Reads and checks options of a `config.json`; errors name the option."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ Config = Mapping[str, Any]
 
 
 def size(hf: Config, option: str) -> int:
-    """A size that the configuration must have: a whole number of at least 1, else ValueError."""
+    """A required size: a positive integer, otherwise ValueError."""
     value = hf.get(option)
     if option not in hf:
-        raise ValueError(f"{option} is missing; it has to be a whole number of at least 1")
+        raise ValueError(f"{option} is missing; it must be a positive integer")
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{option} has to be a whole number of at least 1, not {value!r}")
+        raise ValueError(f"{option} must be a positive integer, not {value!r}")
     return value
 
 
 def optional_size(hf: Config, option: str) -> int | None:
-    """As `size`, or None when the option is absent or null."""
+    """Like `size`, but None if the option is missing or null."""
     return None if hf.get(option) is None else size(hf, option)
 
 
 def number(hf: Config, option: str, default: float | None = None) -> float:
-    """A positive number, or the default, if any, when it is absent or null; else ValueError."""
+    """A positive number; the default if it's missing or null; otherwise ValueError."""
     value = default if hf.get(option) is None else hf[option]
     converted = math.nan
     if isinstance(value, int | float) and not isinstance(value, bool):
         try:
             converted = float(value)
-        except OverflowError:  # a whole number of more than 308 digits
+        except OverflowError:  # an integer with more than 308 digits
             converted = math.inf
     if not 0 < converted < math.inf:
-        raise ValueError(f"{option} has to be a positive number, not {value!r}")
+        raise ValueError(f"{option} must be a positive number, not {value!r}")
     return converted
 
 
 def flag(hf: Config, option: str, default: bool = False) -> bool:
-    """True or false, the default when it is absent or null; else ValueError."""
+    """A boolean; the default if it's missing or null; otherwise ValueError."""
     value = default if hf.get(option) is None else hf[option]
     if not isinstance(value, bool):
-        raise ValueError(f"{option} has to be true or false, not {value!r}")
+        raise ValueError(f"{option} must be true or false, not {value!r}")
     return value

@@ -1,11 +1,11 @@
-"""Make weights ready ahead of time: `python -m pretrained.prepare [--into FOLDER] [model ...]`.
+"""Prepares weights ahead of time: `python -m pretrained.prepare [--into FOLDER] [model ...]`.
 
-Downloads the models that are named (`gpt2`, or a hub id), converts SmolLM2 into the cache folder
-(ATTENTION_LAB_CACHE) and prints what is ready. Meant for building an image or for setting up;
-without it the first visitor waits for the conversion.
+Downloads the named models (for example `gpt2`, or a Hub id), converts SmolLM2 into the cache folder
+(ATTENTION_LAB_CACHE), and prints which models are ready. Use it to set up the site or to build an
+image; otherwise the first visitor has to wait for the conversion.
 
-With `--into` the models lie in that folder and not in the hub's cache, each in a folder of its own,
-as the site looks for them in ATTENTION_LAB_MODELS.
+With `--into`, each model is stored in its own folder there instead of in the Hub cache. Use that
+folder as ATTENTION_LAB_MODELS.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from pretrained.sources import find
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Download the models named, convert what has to be, print the catalogue; the exit status."""
+    """Download models, convert weights, print the catalog, and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m pretrained.prepare")
-    parser.add_argument("models", nargs="*", help="names of the catalogue, or hub ids")
-    parser.add_argument("--into", type=Path, help="a folder for them instead of the hub's cache")
+    parser.add_argument("models", nargs="*", help="catalog names or Hub ids")
+    parser.add_argument("--into", type=Path, help="folder for the models, instead of the Hub cache")
     options = parser.parse_args(arguments)
     if not all(fetch(name, options.into) for name in options.models):
         return 1
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def fetch(name: str, into: Path | None = None) -> bool:
-    """Download a model unless it is here, and copy it into the folder; whether that went well."""
+    """Download a model if it's missing, and copy it to `into`; return whether this succeeded."""
     with tempfile.TemporaryDirectory() as cache:
         fetched = downloads.fetch_named([name], into=None if into is None else Path(cache))
         for download in fetched:
@@ -46,17 +46,18 @@ def fetch(name: str, into: Path | None = None) -> bool:
             source = find(name)
             kept = source.path if source is not None and source.kind == "hub cache" else None
             here = fetched[0].path if fetched else kept
-            if here is not None:  # as files, without the links of a cache
+            if here is not None:  # copies the files that the cache's links point to
                 shutil.copytree(here, into / name.replace("/", "--"))
     return True
 
 
 def _print_catalogue() -> int:
-    """Convert what has to be, print what is ready; the exit status."""
+    """Convert weights if necessary, print the catalog, and return the exit status."""
     for entry in catalog():
         source = entry.source
         if source is None:
-            print(f"{entry.spec.name:24} not here, {entry.spec.download_bytes / 1e6:,.0f} MB")
+            size = f"{entry.spec.download_bytes / 1e6:,.0f} MB"
+            print(f"{entry.spec.name:24} not on this machine, {size}")
             continue
         where = f"{source.kind}: {source.path}"
         if source.kind == "bundled" and entry.spec.architecture == "llama":

@@ -1,6 +1,7 @@
-"""The transformers model one generation step at a time, as `attention_core.stream` does the core.
+"""Generates with a transformers model step by step, like `attention_core.stream` with the core.
 
-`generate` of transformers hands out no time for each token, and cannot be interrupted inside one.
+The method `generate` of transformers doesn't report the time per token, and can't be interrupted
+inside a step.
 """
 
 from __future__ import annotations
@@ -27,21 +28,22 @@ def reference_steps(
     attention: str = "sdpa",
     before_layer: Callable[[int], None] | None = None,
 ) -> Iterator[Step]:
-    """Yield one `Step` a new token of GPT2LMHeadModel or LlamaForCausalLM, always the likeliest.
+    """Yield one `Step` per new token of a GPT2LMHeadModel or LlamaForCausalLM, chosen greedily.
 
-    With its own `DynamicCache`, or running the whole sequence again in every step. The logits are
-    asked for at the last position alone, as `generate` does, and the clock goes around the model's
-    call alone. `attention` is transformers' name of the implementation; the model has its earlier
-    one between two steps. `config` is the core's for the same model: it counts the operations.
-    `before_layer` is called before each layer and abandons the pass by raising.
-    Raises: ValueError, before anything runs, for an empty prompt, no new token, or more tokens than
-    the context can hold.
+    Uses a `DynamicCache` if `cached`; otherwise every step reruns the whole sequence. Like
+    `generate`, this only computes logits for the last position. Only the model call is timed.
+    config: the core's configuration of the same model, used to count operations. attention:
+    transformers' name of the attention implementation, which is only set during a step.
+    before_layer: called before each layer; it may raise to end the pass.
+    Raises: ValueError, before anything runs, for an empty prompt, no new tokens, or more tokens
+    than fit into the context.
     """
     n_run = len(token_ids) + max_new_tokens - 1
     if not token_ids or max_new_tokens < 1 or n_run > config.context_length:
         raise ValueError(
-            f"a prompt of {len(token_ids)} tokens with {max_new_tokens} new ones: both must be at "
-            f"least 1, and all but the last fit the context of {config.context_length}"
+            f"the prompt has {len(token_ids)} tokens and max_new_tokens is {max_new_tokens}; both "
+            f"must be at least 1, and all tokens but the last must fit into the context of "
+            f"{config.context_length}"
         )
     return _steps(
         reference, config, list(token_ids), max_new_tokens, cached, attention, before_layer
@@ -88,7 +90,7 @@ def _steps(
 def _timed(
     reference: Any, ids: Tensor, cache: Any, before_layer: Callable[[int], None] | None
 ) -> tuple[Tensor, float]:
-    """Logits (V) of the last position, float32 on the CPU, and the seconds of the model's call."""
+    """Logits (V) of the last position, float32 on the CPU, and the seconds of the model call."""
     from attention_core.costs.stopwatch import synchronize
 
     with _with_layer_hook(_layers(reference), before_layer):
@@ -110,7 +112,7 @@ def _layers(reference: Any) -> nn.ModuleList:
 
 @contextmanager
 def _implementation(reference: Any, attention: str) -> Iterator[None]:
-    """Inside, the model uses this kind of attention; afterwards it has its earlier kind again."""
+    """Switch the attention implementation inside a `with` block, and restore it afterwards."""
     before = reference.config._attn_implementation
     reference.set_attn_implementation(attention)
     try:
@@ -123,7 +125,7 @@ def _implementation(reference: Any, attention: str) -> Iterator[None]:
 def _with_layer_hook(
     layers: nn.ModuleList, before_layer: Callable[[int], None] | None
 ) -> Iterator[None]:
-    """Inside, `before_layer` is called before each layer of the model runs."""
+    """Call `before_layer` before each layer runs, inside a `with` block."""
     if before_layer is None:
         yield
         return

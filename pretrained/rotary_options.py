@@ -1,4 +1,4 @@
-"""What a Llama configuration says of its rotary positions: theta, scaling, longest text."""
+"""Reads the rotary options of a Llama configuration: theta, scaling, context length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LONGEST_CONTEXT = 100_000_000  # tokens
 
 @dataclass(frozen=True)
 class RotaryOptions:
-    """The base of the frequencies, their scaling, and for how many tokens both are meant."""
+    """The base of the frequencies, their scaling, and the context length in tokens."""
 
     theta: float
     scaling: RopeScaling | None
@@ -29,23 +29,24 @@ class RotaryOptions:
 
 
 def rotary_options(hf: Config) -> RotaryOptions:
-    """Read them as transformers does, from the one table of transformers 5 or from older options.
+    """Read the options like transformers, from the table of transformers 5 or from older options.
 
-    `max_position_embeddings` is the trained length for linear and dynamic scaling, so the context
-    is `factor` times as long; the others name the trained length beside it.
-    Raises: ValueError, with the option's name, for a number that is missing, none or out of range.
+    For linear and dynamic scaling, `max_position_embeddings` is the trained length, so the context
+    is `factor` times as long. Other scalings give the trained length in a separate option.
+    Raises: ValueError with the option's name for a value that is missing, not a number or out of
+    range.
     """
     table = rope_table(hf)
     theta = number(table if table.get("rope_theta") is not None else hf, "rope_theta", 10_000.0)
-    if theta < 1:  # its powers would leave the range of float32
-        raise ValueError(f"rope_theta has to be at least 1, not {theta!r}")
+    if theta < 1:  # its powers would overflow float32
+        raise ValueError(f"rope_theta must be at least 1, not {theta!r}")
     longest = _length(hf, "max_position_embeddings")
     kind = rope_kind(table)
     if kind == "default":
         return RotaryOptions(theta, None, longest)
     factor = _setting(table, "factor")
     if factor < 1:
-        raise ValueError(f"factor has to be at least 1, not {factor!r}")
+        raise ValueError(f"factor must be at least 1, not {factor!r}")
     if kind == "linear":
         return RotaryOptions(theta, LinearScaling(factor), int(longest * factor))
     if kind == "dynamic":
@@ -66,10 +67,10 @@ def rotary_options(hf: Config) -> RotaryOptions:
 
 
 def _attention_factor(table: Config, factor: float) -> float | None:
-    """The one that is given, or the ratio of two lengths that DeepSeek's files give; else None."""
+    """`attention_factor`, or the ratio of two scales as in DeepSeek's files; otherwise None."""
     if table.get("attention_factor") is not None:
         return _setting(table, "attention_factor")
-    if not table.get("mscale") or not table.get("mscale_all_dim"):  # to transformers, 0 is absent
+    if not table.get("mscale") or not table.get("mscale_all_dim"):  # as in transformers, 0 is unset
         return None
     above, below = (
         0.1 * _setting(table, name) * math.log(factor) + 1.0
@@ -79,7 +80,7 @@ def _attention_factor(table: Config, factor: float) -> float | None:
 
 
 def _trained_length(hf: Config, table: Config, longest: int) -> int:
-    """The length before the scaling; beside the table it counts more than in it."""
+    """The length before scaling; an option outside the table takes precedence."""
     option = "original_max_position_embeddings"
     for options in (hf, table):
         if options.get(option) is not None:
@@ -88,18 +89,18 @@ def _trained_length(hf: Config, table: Config, longest: int) -> int:
 
 
 def _length(options: Config, option: str) -> int:
-    """A number of tokens, compared before anything is computed from it."""
+    """A number of tokens, checked against `LONGEST_CONTEXT`."""
     length = size(options, option)
     if length > LONGEST_CONTEXT:
-        raise ValueError(f"{option} is {length:,}; at most {LONGEST_CONTEXT:,} is taken")
+        raise ValueError(f"{option} is {length:,}, but must be at most {LONGEST_CONTEXT:,}")
     return length
 
 
 def _setting(table: Config, option: str, default: float | None = None) -> float:
-    """A number of a scaling that float32 can compute with."""
+    """A number of a scaling, checked against the range that float32 can handle."""
     value = number(table, option, default)
     if not 1 / LARGEST_FACTOR <= value <= LARGEST_FACTOR:
         raise ValueError(
-            f"{option} has to be {1 / LARGEST_FACTOR:g} to {LARGEST_FACTOR:g}, not {value!r}"
+            f"{option} must be from {1 / LARGEST_FACTOR:g} to {LARGEST_FACTOR:g}, not {value!r}"
         )
     return value

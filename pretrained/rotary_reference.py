@@ -1,4 +1,4 @@
-"""The frequencies of rotary positions as transformers' own functions compute them."""
+"""Rotary frequencies computed by transformers' own functions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 def reference_frequencies(
     scaling: RopeScaling | None, head_size: int, theta: float, trained_length: int, n_tokens: int
 ) -> tuple[Tensor, float]:
-    """Radians a token of every pair, (D/2,), in a text of so many tokens, and the cosine factor.
+    """Radians per token for each pair, (D/2,), and the attention factor, for a text of n tokens.
 
-    From `ROPE_INIT_FUNCTIONS`, or a Llama's own function without a scaling.
+    Uses `ROPE_INIT_FUNCTIONS`, or Llama's own function if there is no scaling.
     """
     from transformers import LlamaConfig
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
     from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 
     table = rope_parameters(scaling) | {"rope_theta": theta}
-    # a table that names the trained length stands beside the length of longer texts
+    # if the table has the trained length, max_position_embeddings is the extended length
     longest = n_tokens if "original_max_position_embeddings" in table else trained_length
     config = LlamaConfig(head_dim=head_size, max_position_embeddings=longest, rope_parameters=table)
     if scaling is None:
@@ -34,9 +34,9 @@ def reference_frequencies(
 
 
 def rope_parameters(scaling: RopeScaling | None) -> dict[str, Any]:
-    """A scaling in the words of a `config.json`.
+    """A scaling as options of a `config.json`.
 
-    Raises: ValueError for a scaling that transformers does not know.
+    Raises: ValueError for a scaling that transformers doesn't support.
     """
     from attention_core.positions.scaling import (
         DynamicScaling,
@@ -71,4 +71,4 @@ def rope_parameters(scaling: RopeScaling | None) -> dict[str, Any]:
                 "high_freq_factor": scaling.high_freq_factor,
             }
         case _:
-            raise ValueError(f"transformers has no scaling like {scaling}")
+            raise ValueError(f"transformers doesn't support the scaling {scaling}")

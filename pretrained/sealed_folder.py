@@ -1,4 +1,4 @@
-"""The user's cache folder, and sealed folders in it: written once, complete or not at all."""
+"""The user's cache folder, and sealed folders in it that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ _LOCK_SECONDS = 300.0
 
 # Files whose hash this process has checked: path -> (size, mtime_ns, inode) at that time.
 _verified: dict[Path, tuple[int, int, int]] = {}
-# Folders that this process built in a temporary place because the cache could not be written.
+# Folders that this process built as temporary folders because the cache isn't writable.
 _temporary: dict[str, Path] = {}
 _temporary_lock = threading.Lock()
-# Folders to remove when this process ends: temporary ones with a lock that says their owner is
-# alive, and half-filled ones in the cache, which the lock of their key protects.
+# Folders to remove when this process ends: temporary ones, with a lock that shows that their owner
+# is alive, and incomplete ones in the cache, which the lock of their key protects.
 _to_remove: dict[Path, BaseFileLock | None] = {}
 _to_remove_lock = threading.Lock()
 
 _TEMPORARY_NAME = re.compile(r"attention-lab-[0-9a-f]{16}")
-# A half-filled folder of the cache: the key, as `bundled_smollm2` makes it, and a random end.
+# An incomplete folder in the cache: the key from `bundled_smollm2`, and a random suffix.
 _HALF_FILLED_NAME = re.compile(r"\.[a-z0-9-]+-v\d+-[0-9a-f]{16}\.[A-Za-z0-9_-]+")
 
 
 class _FolderTakenAway(OSError):
-    """The folder that was being filled has been removed: nothing is to be built elsewhere."""
+    """The folder was removed while it was being filled, because the process is ending."""
 
 
 def cache_root() -> Path:
-    """ATTENTION_LAB_CACHE, or the platform's cache folder for this application. Not created.
+    """ATTENTION_LAB_CACHE, or the platform's cache folder for this application; may not exist.
 
-    Raises RuntimeError when the user has no home folder, and ValueError as
+    Raises RuntimeError if the user has no home folder, and ValueError like
     `EnvironmentVariable.read`.
     """
     if (folder := settings.CACHE.read()) is not None:
@@ -61,14 +61,14 @@ def cache_root() -> Path:
 
 
 def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
-    """The folder `key` in the cache, built by `build(empty_folder)` if it is not there and sound.
+    """The folder `key` in the cache; `build(empty_folder)` creates it if it's missing or damaged.
 
-    Safe among processes: one builds under a lock, into a folder of its own that is renamed when it
-    is complete; the others wait. A damaged folder is noticed and built again. When the cache
-    cannot be written, the folder is built in a temporary place that is removed when this process
-    ends (`remove_own`) or, if it is killed, by the next one (`remove_stale`). Raises OSError only
-    when that fails too, and whatever else `build` raises; nothing is left of a folder that could
-    not be built.
+    Safe with several processes: one takes a lock and builds a separate folder, which is renamed
+    when it's complete, and the others wait. If the cache isn't writable, a temporary folder is
+    built instead. It's removed when this process ends (`remove_own`), or by the next process if
+    this one is killed (`remove_stale`).
+    Raises OSError if the temporary folder fails too, and any other error of `build`. A folder that
+    couldn't be built leaves no files behind.
     """
     root = _root_or_none()
     if root is not None:
@@ -76,7 +76,7 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
             return _shared(root, key, build)
         except _FolderTakenAway:
             raise
-        except OSError:  # read-only, full, or a lock held for minutes: helped below
+        except OSError:  # read-only, full, or locked for minutes: use a temporary folder
             pass
     with _temporary_lock:
         if key in _temporary and is_sound(_temporary[key]):
@@ -86,7 +86,7 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
         try:
             build(folder)
             seal(folder)
-        except BaseException:  # half a gigabyte, for every visitor who asks again
+        except BaseException:  # otherwise every attempt would leave half a gigabyte
             _remove(folder)
             raise
         _temporary[key] = folder
@@ -96,15 +96,15 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
 def _root_or_none() -> Path | None:
     try:
         return cache_root()
-    except (RuntimeError, ValueError):  # no home folder, or no longer a folder
+    except (RuntimeError, ValueError):  # no home folder, or ATTENTION_LAB_CACHE is invalid by now
         return None
 
 
 def remove_own() -> None:
-    """Remove the temporary folders of this process, and those it is filling, before it ends.
+    """Remove the temporary and incomplete folders of this process before it ends.
 
-    A signal ends a process without `atexit`, so a server calls this itself. A `sealed_folder` that
-    is being built in another thread raises OSError.
+    A server calls this itself, because `atexit` doesn't run if a signal ends the process. If
+    another thread is building a `sealed_folder`, that call raises OSError.
     """
     with _to_remove_lock:
         folders = list(_to_remove)
@@ -113,9 +113,9 @@ def remove_own() -> None:
 
 
 def remove_stale() -> None:
-    """Remove what killed processes left in the temporary folder and in the cache.
+    """Remove folders that killed processes left in the temporary folder and in the cache.
 
-    A folder is theirs by its name and its user, and stale if nobody holds its lock.
+    They are recognized by their name and user, and are stale if their lock is free.
     """
     for folder in _named(Path(tempfile.gettempdir()), _TEMPORARY_NAME):
         lock = folder.with_name(f"{folder.name}.lock")
@@ -127,7 +127,7 @@ def remove_stale() -> None:
 
 
 def _named(place: Path | None, name: re.Pattern[str]) -> list[Path]:
-    """The folders directly in a place with such a name, of this user."""
+    """Folders of this user directly in `place` whose names match."""
     uid = os.getuid() if hasattr(os, "getuid") else 0
     try:
         files = list(place.iterdir()) if place is not None else []
@@ -137,19 +137,19 @@ def _named(place: Path | None, name: re.Pattern[str]) -> list[Path]:
 
 
 def _is_removed(folder: Path, lock: Path) -> bool:
-    """Remove a folder unless somebody holds its lock; whether that is done."""
+    """Remove a folder if its lock is free, and return whether it was removed."""
     from filelock import FileLock
 
     try:
         with FileLock(lock, timeout=0):
             shutil.rmtree(folder)
-    except OSError:  # its owner is alive (a Timeout is an OSError too), or it cannot be removed
+    except OSError:  # the lock is held (Timeout is an OSError), or the folder can't be removed
         return False
     return True
 
 
 def _new_temporary_folder() -> Path:
-    """An empty folder; this process holds its lock from before the folder is there."""
+    """Create an empty folder, after taking its lock."""
     from filelock import FileLock
 
     folder = Path(tempfile.gettempdir()) / f"attention-lab-{secrets.token_hex(8)}"
@@ -166,8 +166,8 @@ def _new_temporary_folder() -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Remove one of the folders of `_to_remove`, and its lock."""
-    for _ in range(10):  # another thread may still create a file in it
+    """Remove a folder in `_to_remove`, and its lock."""
+    for _ in range(10):  # another thread may still be creating files in it
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
             break
@@ -182,7 +182,7 @@ atexit.register(remove_own)
 
 
 def seal(folder: Path) -> None:
-    """Write the manifest: the size and SHA-256 of every file of the folder."""
+    """Write a manifest with the size and SHA-256 of every file in the folder."""
     files = {
         file.name: {"size": file.stat().st_size, "sha256": sha256(file)}
         for file in sorted(folder.iterdir())
@@ -192,10 +192,10 @@ def seal(folder: Path) -> None:
 
 
 def is_sound(folder: Path) -> bool:
-    """Whether every file of a sealed folder is there and unchanged.
+    """Whether every file of a sealed folder exists and is unchanged.
 
-    Sizes and times are compared on every call; a hash is computed once per process and file, and
-    again when its size, time or inode changed (half a gigabyte takes about 0.3 s).
+    Sizes and times are compared on every call. A hash (0.3 s for half a gigabyte) is computed once
+    per process and file, and again if the size, time or inode has changed.
     """
     try:
         files = read_json(folder / MANIFEST, 100_000).get("files")
@@ -207,7 +207,7 @@ def is_sound(folder: Path) -> bool:
 
 
 def sha256(file: Path) -> str:
-    """The file's SHA-256 as hexadecimal digits. Raises OSError when it is no regular file."""
+    """The file's SHA-256 in hexadecimal. Raises OSError if it isn't a regular file."""
     with open_file(file) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
@@ -225,17 +225,17 @@ def _is_unchanged(file: Path, entry: dict[str, object]) -> bool:
 
 
 def _shared(root: Path, key: str, build: Callable[[Path], None]) -> Path:
-    """The sealed folder in the shared cache. Raises OSError when the cache cannot be written."""
+    """The sealed folder in the shared cache. Raises OSError if the cache isn't writable."""
     from filelock import FileLock
 
     folder = root / key
-    if is_sound(folder):  # also the way in for a cache that is complete but read-only
+    if is_sound(folder):  # checked first because a complete cache may be read-only
         return folder
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(root / f"{key}.lock", timeout=_LOCK_SECONDS):
-        if is_sound(folder):  # another process was faster
+        if is_sound(folder):  # another process has built it in the meantime
             return folder
-        # Whoever left these is gone: writing needs the lock that is held here.
+        # Their owners have ended, because only the owner of this lock may write here.
         for stale in root.glob(f".{key}.*"):
             shutil.rmtree(stale, ignore_errors=True)
         work = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=root))
@@ -244,11 +244,11 @@ def _shared(root: Path, key: str, build: Callable[[Path], None]) -> Path:
         try:
             build(work)
             seal(work)
-            # mkdtemp and some writers keep it private; a prepared image is read by others
+            # mkdtemp and some writers restrict access, but an image is read by a different user
             work.chmod(0o755)
             for file in work.iterdir():
                 file.chmod(0o644)
-            if folder.exists():  # damaged, or it would have been sound above
+            if folder.exists():  # it's damaged, because the check above failed
                 folder.rename(root / f".{key}.damaged-{os.getpid()}")
             work.rename(folder)
         except OSError as error:

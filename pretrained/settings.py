@@ -1,8 +1,7 @@
-"""Environment variables that the site reads: names, defaults, and the values each one may have.
+"""The site's environment variables: names, defaults, and allowed values.
 
-`check_or_exit` looks at all of them before a program starts, so that a value that means nothing
-ends it with one line instead of being ignored. Whoever needs a value later calls `read`, which
-uses the same parser.
+Programs call `check_or_exit` when they start, so an invalid value ends them with a one-line message
+instead of being ignored. Later, `read` returns a value with the same parser.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from pretrained.names import check_name
 T = TypeVar("T")
 
 MAX_SITES = 64
-_SHOWN_CHARACTERS = 60  # of a value in an error message
+_SHOWN_CHARACTERS = 60  # characters of a value in an error message
 
 _ON, _OFF = frozenset({"on", "1", "true", "yes"}), frozenset({"off", "0", "false", "no"})
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -40,9 +39,9 @@ _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+", re.ASCII)
 class EnvironmentVariable(Generic[T]):
     """An environment variable.
 
-    default: its value when the variable is not set or blank. parse: reads any other text, or raises
-    ValueError. allowed: what the text may be, for the error message. is_secret: the text is not
-    repeated there.
+    default: the value if the variable is unset or blank. parse: converts any other text, or raises
+    ValueError. allowed: a description of valid values, for the error message. is_secret: keep the
+    value out of the error message.
     """
 
     name: str
@@ -52,19 +51,19 @@ class EnvironmentVariable(Generic[T]):
     is_secret: bool = False
 
     def read(self) -> T:
-        """Return the value now. Raises ValueError with the name, the text and what is allowed."""
+        """The current value. Raises ValueError with the name, the text and the allowed values."""
         text = os.environ.get(self.name, "").strip()
         if not text:
             return self.default
         try:
             return self.parse(text)
         except ValueError:
-            found = "holds what is not allowed" if self.is_secret else f"is {_shown(text)}"
-            raise ValueError(f"{self.name} {found}; it has to be {self.allowed}.") from None
+            found = "is invalid" if self.is_secret else f"is {_shown(text)}"
+            raise ValueError(f"{self.name} {found}. It must be {self.allowed}.") from None
 
 
 def _shown(text: str) -> str:
-    """A text in ASCII without control characters, at most `_SHOWN_CHARACTERS` of it."""
+    """A quoted ASCII form of a text, without control characters, cut to `_SHOWN_CHARACTERS`."""
     return ascii(text[:_SHOWN_CHARACTERS]) + ("..." if len(text) > _SHOWN_CHARACTERS else "")
 
 
@@ -75,7 +74,7 @@ def _switch(text: str) -> bool:
 
 
 def _number(text: str) -> float:
-    """A number in ASCII digits; infinity and NaN are none."""
+    """A finite number in ASCII digits."""
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
         raise ValueError
     return float(text)
@@ -95,7 +94,7 @@ def _site_count(text: str) -> int:
 
 
 def _replicas(text: str) -> tuple[int, int]:
-    """The fewest and the most replicas."""
+    """The minimum and maximum number of replicas."""
     match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", text)
     if match is None:
         raise ValueError
@@ -106,7 +105,7 @@ def _replicas(text: str) -> tuple[int, int]:
 
 
 def _gpus(text: str) -> float:
-    """A share of a GPU, or a whole number of GPUs: Ray takes nothing else."""
+    """A fraction of a GPU, or a whole number of GPUs, as Ray requires."""
     number = _number(text)
     if number > 1 and not number.is_integer():
         raise ValueError
@@ -123,13 +122,13 @@ def _url(text: str) -> str:
     is_plain = text.isascii() and text.isprintable() and " " not in text
     if not is_plain or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         raise ValueError
-    if parts.port == 0:  # reading it raises ValueError for what is no port
+    if parts.port == 0:  # reading the port raises ValueError if it's invalid
         raise ValueError
     return text.rstrip("/")
 
 
 def _folder(text: str) -> Path:
-    # os.path answers False for what may not be read, and leaves "~" alone without a home folder
+    # os.path returns False for unreadable paths, and keeps "~" if there is no home folder
     folder = os.path.expanduser(text)
     if not os.path.isdir(folder) or not os.access(folder, os.R_OK | os.X_OK):
         raise ValueError
@@ -137,7 +136,7 @@ def _folder(text: str) -> Path:
 
 
 def _folder_to_create(text: str) -> Path:
-    """A folder that is there, or a path below one."""
+    """An existing folder, or a path inside one."""
     path = Path(os.path.expanduser(text))
     whole = path.absolute()
     nearest = next(place for place in (whole, *whole.parents) if os.path.lexists(place))
@@ -173,7 +172,7 @@ def _model_names(text: str) -> tuple[str, ...]:
 
 
 def _token(text: str) -> str:
-    if not text.isprintable():  # no header can hold it
+    if not text.isprintable():  # it couldn't be sent in a header
         raise ValueError
     return text
 
@@ -184,8 +183,8 @@ def _json(text: str) -> bool:
     return True
 
 
-_SWITCH_VALUES = "on, 1, true or yes, or off, 0, false or no"
-_NAMES = "names of models, separated by commas, such as gpt2, all-minilm-l6-v2"
+_SWITCH_VALUES = "on (or 1, true, yes) or off (or 0, false, no)"
+_NAMES = "a comma-separated list of models, such as gpt2, all-minilm-l6-v2"
 
 CACHE = EnvironmentVariable[Path | None](
     "ATTENTION_LAB_CACHE", None, _folder_to_create, "a folder, or a path where one can be created"
@@ -205,13 +204,13 @@ MAX_DOWNLOAD = EnvironmentVariable(
     "ATTENTION_LAB_MAX_DOWNLOAD_GB",
     8_000_000_000,
     _bytes_of_gigabytes,
-    "gigabytes above 0, such as 8",
+    "a number of gigabytes above 0, such as 8",
 )
 MEMORY = EnvironmentVariable[int | None](
     "ATTENTION_LAB_MEMORY_GB",
     None,
     _bytes_of_gigabytes,
-    "gigabytes above 0, such as 2.7",
+    "a number of gigabytes above 0, such as 2.7",
 )
 METRICS_TOKEN = EnvironmentVariable(
     "ATTENTION_LAB_METRICS_TOKEN", "", _token, "a text without control characters", is_secret=True
@@ -220,23 +219,26 @@ MODELS = EnvironmentVariable[Path | None](
     "ATTENTION_LAB_MODELS", None, _folder, "a folder that exists and can be read"
 )
 PREFETCH = EnvironmentVariable[tuple[str, ...]](
-    "ATTENTION_LAB_PREFETCH", (), _model_names, f"{_NAMES}, or hub ids such as org/name"
+    "ATTENTION_LAB_PREFETCH", (), _model_names, f"{_NAMES}, or Hub ids such as org/name"
 )
 REPLICAS = EnvironmentVariable(
-    "ATTENTION_LAB_REPLICAS", (1, 1), _replicas, "a number of replicas such as 2, or a range 1-4"
+    "ATTENTION_LAB_REPLICAS",
+    (1, 1),
+    _replicas,
+    "a number of replicas such as 2, or a range like 1-4",
 )
 REPLICA_GPUS = EnvironmentVariable(
-    "ATTENTION_LAB_REPLICA_GPUS", 0.0, _gpus, "a share of a GPU such as 0.25, or a whole number"
+    "ATTENTION_LAB_REPLICA_GPUS", 0.0, _gpus, "a fraction of a GPU such as 0.25, or a whole number"
 )
 SERVE_URL = EnvironmentVariable(
-    "ATTENTION_LAB_SERVE_URL", "", _url, "an http or https address such as http://models:8600"
+    "ATTENTION_LAB_SERVE_URL", "", _url, "an http or https URL such as http://models:8600"
 )
 SITES = EnvironmentVariable[int | None](
     "ATTENTION_LAB_SITES", None, _site_count, f"a whole number from 1 to {MAX_SITES}"
 )
 WARMUP = EnvironmentVariable("ATTENTION_LAB_WARMUP", True, _switch, _SWITCH_VALUES)
 HUB_ENDPOINT = EnvironmentVariable(
-    "HF_ENDPOINT", "https://huggingface.co", _url, "an http or https address of a hub"
+    "HF_ENDPOINT", "https://huggingface.co", _url, "the http or https URL of a model hub"
 )
 HUB_CACHE = EnvironmentVariable[Path | None](
     "HF_HUB_CACHE", None, _folder_to_create, "a folder, or a path where one can be created"
@@ -248,13 +250,13 @@ ALL: tuple[EnvironmentVariable[object], ...] = tuple(
 
 
 def check() -> None:
-    """Raise ValueError for the first variable whose value is not allowed."""
+    """Raise ValueError for the first variable with an invalid value."""
     for setting in ALL:
         setting.read()
 
 
 def check_or_exit() -> None:
-    """End the program with one line on standard error if a variable's value is not allowed."""
+    """Exit with a one-line message on standard error if a variable has an invalid value."""
     try:
         check()
     except ValueError as error:

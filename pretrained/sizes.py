@@ -1,4 +1,4 @@
-"""How much memory a model takes once it is loaded, known before anything of it is."""
+"""The memory that a model needs, estimated before it's loaded."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pretrained import checkpoint
 from pretrained.sources import WeightsSource
 from pretrained.specs import ModelSpec
 
-BYTES_OF_A_NUMBER = 4  # float32, as the pages run every model
+BYTES_OF_A_NUMBER = 4  # pages run every model in float32
 
 
 def float32_bytes(spec: ModelSpec | None, source: WeightsSource | None) -> int:
-    """Bytes of a model's weights in float32.
+    """Bytes of a model's weights in float32; doesn't need torch.
 
-    Read from the headers of its safetensors files where they are on this machine, else what the
-    catalogue says; 0 where neither tells. Needs no torch.
+    The size comes from the headers of its safetensors files if they are on this machine, otherwise
+    from the catalog. It's 0 if unknown.
     """
     if source is not None:
         try:
@@ -24,6 +24,6 @@ def float32_bytes(spec: ModelSpec | None, source: WeightsSource | None) -> int:
                 for file in checkpoint.weight_files(source.path)
                 for entry in checkpoint.read_header(file).values()
             )
-        except ValueError:  # bundled in another form, or damaged: loading it says so
+        except ValueError:  # a different format, or damaged, which loading it will report
             pass
     return BYTES_OF_A_NUMBER * spec.n_parameters if spec is not None else 0

@@ -1,8 +1,8 @@
-"""Finding a model's weights on this machine.
+"""Finds a model's weights on this machine.
 
-They lie in a local folder, in the Hugging Face cache, in an installed package, or in this project.
+They may be in a local folder, the Hugging Face cache, an installed package, or this project.
 
-Nothing here reaches for the network, opens a weight file, or runs a package's code.
+This module never uses the network, opens a weight file, or runs a package's code.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pretrained.specs import ModelSpec, spec_of
 
 SourceKind = Literal["folder", "hub cache", "bundled", "trained here"]
 
-# The models that this project has trained itself (`training/`), a folder for each.
+# The models that this project has trained itself (`training/`), one folder each.
 TRAINED_HERE = Path(__file__).parent / "checkpoints"
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -32,11 +32,11 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 
 @dataclass(frozen=True)
 class WeightsSource:
-    """Where a model's weights are stored: the kind of location, the folder, and its version.
+    """The location of a model's weights: its kind, the folder, and the version of the files.
 
-    For the bundled SmolLM2 the folder holds a GGUF file; otherwise config.json and safetensors.
-    The version is the fingerprint of the folder's files when this was made: when a file changes,
-    the same folder is another source.
+    The folder contains config.json and safetensors, or a GGUF file for the bundled SmolLM2. The
+    version is the fingerprint of the folder's files when this object was created, so a folder whose
+    files have changed is a different source.
     """
 
     kind: SourceKind
@@ -47,11 +47,11 @@ class WeightsSource:
         object.__setattr__(self, "version", fingerprint(self.path))
 
 
-CLOCK_TICK = 0.05  # seconds; file systems round times to 10 ms or less
+CLOCK_TICK = 0.05  # seconds; file systems round times to at most 10 ms
 
 
 class FilesChanged(ValueError):
-    """The files of a model are no longer those that were found in its folder."""
+    """The files of a model have changed since they were found."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
@@ -61,16 +61,16 @@ class FilesChanged(ValueError):
 
 
 class UnusableModel(ValueError):
-    """A model that is on this machine and can't be loaded, perhaps since a moment ago."""
+    """A model on this machine can't be loaded; its files may just have changed."""
 
 
 @contextmanager
 def unchanged(source: WeightsSource) -> Iterator[None]:
-    """Read files of a source inside.
+    """Read files of a source inside a `with` block that checks that they don't change.
 
-    Waits up to `CLOCK_TICK` seconds for files that were written just now: a second write within
-    one tick of the file system's clock would not show in their times.
-    Raises FilesChanged when they are not those that were found, before the reading or after it.
+    Waits up to `CLOCK_TICK` seconds if a file was just written, because a second write within the
+    resolution of the file system's clock wouldn't change its time.
+    Raises FilesChanged if the files changed before or while they were read.
     """
     age = time.time() - last_write(source.path)
     if 0 <= age < CLOCK_TICK:
@@ -79,7 +79,7 @@ def unchanged(source: WeightsSource) -> Iterator[None]:
     try:
         yield
     except ValueError:
-        _check_unchanged(source)  # half of a new file looks like a damaged one
+        _check_unchanged(source)  # a partly written file looks damaged
         raise
     _check_unchanged(source)
 
@@ -90,17 +90,17 @@ def _check_unchanged(source: WeightsSource) -> None:
 
 
 def models_root() -> Path | None:
-    """The folder named by ATTENTION_LAB_MODELS, or None when it is not set or not there."""
+    """The folder ATTENTION_LAB_MODELS; None if it's unset or doesn't exist."""
     try:
         return settings.MODELS.read()
-    except ValueError:  # it was there when the site started
+    except ValueError:  # it was removed after the site started
         return None
 
 
 def local_folders(name: str) -> list[Path]:
-    """Existing folders in ATTENTION_LAB_MODELS for a name: by name, then by hub id.
+    """Existing folders in ATTENTION_LAB_MODELS for a name: by name, then by Hub id.
 
-    Raises ValueError for a hostile name, or for a folder that is a link to somewhere else.
+    Raises ValueError for an invalid name, or for a folder that is a link out of it.
     """
     check_name(name)
     root = models_root()
@@ -113,35 +113,38 @@ def local_folders(name: str) -> list[Path]:
         folder = root / candidate
         if os.path.isdir(folder):
             if not folder.resolve().is_relative_to(root.resolve()):
-                raise ValueError(f"The model folder {candidate} links out of the models folder.")
+                raise ValueError(
+                    f"The model folder {candidate} is a link to a location outside the models "
+                    "folder. Copy it into the models folder instead."
+                )
             folders.append(folder)
     return folders
 
 
 def folder_at(model: str | os.PathLike[str]) -> Path | None:
-    """The absolute path of a folder that is named by its path; None for the name of a model.
+    """The absolute path of a folder if `model` is a path; None if it's the name of a model.
 
-    A path object, an absolute path, and a string such as "./x", "../x" or "~/x" are paths; another
-    string with a "/" is one if that folder holds a config.json. Only who runs the program may name
-    a path: a stranger's text goes through `find`, which takes names alone.
+    A path object, an absolute path, and strings such as "./x", "../x" or "~/x" are paths. Any other
+    string with a "/" is a path if that folder has a config.json. Don't pass a visitor's text to
+    this function, but to `find`, which only accepts names.
     """
     if isinstance(model, os.PathLike):
         return Path(model).absolute()
-    if not isinstance(model, str):  # no name either, which `check_name` says
+    if not isinstance(model, str):  # `check_name` raises an error for it
         return None
     path = os.path.expanduser(model)
     is_path = os.path.isabs(path) or model.split("/")[0] in (".", "..")
-    # os.path answers False for what may not be read and for names that no file can have
+    # os.path returns False for unreadable and for invalid paths
     holds_model = "/" in model and os.path.isfile(os.path.join(path, checkpoint.CONFIG_FILE))
     return Path(path).absolute() if is_path or holds_model else None
 
 
 def find(name: str) -> WeightsSource | None:
-    """Where the weights of `name` lie on this machine, or None.
+    """The location of the weights of `name` on this machine, or None.
 
-    `name` is a catalogue name, a hub id, or a folder in ATTENTION_LAB_MODELS. Looked for in this
-    order: that folder, the local Hugging Face cache, the bundled packages, and what was trained
-    here. Raises ValueError for a name that is neither a plain name nor a hub id.
+    name: a catalog name, a Hub id, or a folder in ATTENTION_LAB_MODELS. Searches that folder first,
+    then the local Hugging Face cache, the bundled packages, and this project's own models.
+    Raises ValueError if the name is neither a plain name nor a Hub id.
     """
     for folder in local_folders(name):
         if checkpoint.is_complete(folder):
@@ -165,12 +168,12 @@ def hub_cache() -> Path:
     """The folder of the local Hugging Face cache."""
     from huggingface_hub import constants
 
-    # The library reads its variables once, at import; a value set later has to count too.
+    # The library only reads this variable at import, but it may be set later.
     return settings.HUB_CACHE.read() or Path(constants.HF_HUB_CACHE)
 
 
 def _hub_cache_or_none() -> Path | None:
-    """None if the variable names no folder: models from elsewhere can be used all the same."""
+    """The Hugging Face cache; None if its variable is invalid, so other models still work."""
     try:
         return hub_cache()
     except ValueError:
@@ -178,15 +181,15 @@ def _hub_cache_or_none() -> Path | None:
 
 
 def cache_repository(hub_id: str, cache: Path) -> Path:
-    """The folder of a model in a Hugging Face cache, whether it is there or not."""
+    """The path of a model's folder in a Hugging Face cache; it may not exist."""
     return cache / ("models--" + check_hub_id(hub_id).replace("/", "--"))
 
 
 def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> Path | None:
-    """The snapshot folder of a model in the local Hugging Face cache, or None. No network.
+    """The snapshot folder of a model in the local Hugging Face cache, or None; offline.
 
-    The answer of huggingface_hub's `try_to_load_from_cache`, whose import takes a quarter of a
-    second: refs/<revision> holds the commit that names the snapshot.
+    Returns the same as huggingface_hub's `try_to_load_from_cache`, whose import takes a quarter of
+    a second. The file refs/<revision> contains the commit, which is the name of the snapshot.
     """
     cache = cache or _hub_cache_or_none()
     if cache is None:
@@ -204,7 +207,7 @@ def hub_cache_folder(hub_id: str, revision: str, cache: Path | None = None) -> P
 
 
 def package_folder(package: str) -> Path | None:
-    """The folder of an installed top-level package, found without importing it; None if absent."""
+    """The folder of an installed package, found without importing it; None if it's missing."""
     try:
         module_spec = importlib.util.find_spec(package)
     except (ImportError, ValueError):
@@ -216,7 +219,7 @@ def package_folder(package: str) -> Path | None:
 
 
 def bundled_folder(spec: ModelSpec) -> Path | None:
-    """The folder inside a bundled package that holds the model's data files, or None."""
+    """The folder inside a bundled package that contains the model's data files, or None."""
     package = package_folder(spec.package) if spec.package else None
     if package is None:
         return None
@@ -227,19 +230,19 @@ def bundled_folder(spec: ModelSpec) -> Path | None:
 
 
 def uncatalogued() -> Iterator[tuple[str, WeightsSource]]:
-    """Models on this machine that the catalogue does not know and the core can hold.
+    """Models on this machine that aren't in the catalog but that the core can load.
 
-    Folders of ATTENTION_LAB_MODELS under their own names, then what lies in the local Hugging Face
-    cache under its hub id. No name comes twice, and what cannot be used is left out.
+    First the folders in ATTENTION_LAB_MODELS, under their own names, then the models in the local
+    Hugging Face cache, under their Hub ids. Names are unique, and unusable models are left out.
     """
     for name in (*_folder_names(), *_cached_hub_ids()):
         if spec_of(name) or spec_of(name.replace("--", "/", 1)):
             continue
         try:
             source = find(name)
-        except (OSError, ValueError):  # a link to elsewhere, no name of ours, or not readable
+        except (OSError, ValueError):  # a link out of the folder, an invalid name, or unreadable
             continue
-        # A hub id whose files lie in the models folder was listed under that folder's name.
+        # If the files of a Hub id are in the models folder, it was listed under the folder's name.
         if source is not None and source.kind == ("hub cache" if "/" in name else "folder"):
             yield name, source
 
@@ -258,7 +261,7 @@ def _cached_hub_ids() -> list[str]:
 
 
 def _directories(folder: Path) -> list[str]:
-    """The names of the folders directly in a folder, sorted; none when it cannot be read."""
+    """The names of the folders directly in a folder, sorted; empty if it can't be read."""
     try:
         return sorted(entry.name for entry in folder.iterdir() if entry.is_dir())
     except OSError:

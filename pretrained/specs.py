@@ -1,4 +1,4 @@
-"""The known models and their sizes: a table that is there before any file of a model is read."""
+"""The catalog of known models and their sizes, available without reading model files."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ Architecture = Literal["gpt2", "bert", "llama"]
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """The name, kind and sizes of a model, known before any of its files is read.
+    """The name, kind and sizes of a model, known without reading its files.
 
-    `download_bytes` is about what a download moves (0 when there is none to make); `n_parameters`
-    is how many numbers the core holds of it (0 where only its files tell); `package` is the import
-    name of the package that carries the weights, if one does; `hub_id` is empty for a local folder
-    that the hub does not know.
+    hub_id: empty for a model that isn't on the Hub. download_bytes: approximate size of a download;
+    0 if there is none. n_parameters: the number of parameters in the core; 0 if unknown. package:
+    the import name of the package that contains the weights, if any.
     """
 
     name: str
@@ -53,7 +52,7 @@ def _gpt2(
         n_heads=n_heads,
         n_kv_heads=n_heads,
         context_length=1024,
-        note="The model of the lectures: learned positions, one key and value head per query head.",
+        note="The model from the lectures: learned positions, one key/value head per query head.",
     )
 
 
@@ -80,9 +79,9 @@ def _novels(
         n_kv_heads=8,
         context_length=context_length,
         note=(
-            "Trained for this site with its own core, on ninety English novels, with GPT-2's "
-            "tokenizer cut to 8,192 tokens. GPT-2 novels and BERT novels are a pair with the "
-            "same layers, heads, width, books and tokens."
+            "Trained for this site with its own core on ninety English novels, with GPT-2's "
+            "tokenizer reduced to 8,192 tokens. GPT-2 novels and BERT novels are a pair: they have "
+            "the same layers, heads, width, books and tokens."
         ),
     )
 
@@ -108,9 +107,9 @@ SPECS: tuple[ModelSpec, ...] = (
         n_kv_heads=3,
         context_length=8192,
         note=(
-            "Llama style: rotary positions, 9 query heads that share 3 key and value heads. The "
-            "bundled weights were quantised (layers to 4 bits, Q4_1; embeddings to 8 bits) and "
-            "are dequantised to float32 here, so they differ a little from the published ones."
+            "Llama style: rotary positions, and 9 query heads that share 3 key/value heads. The "
+            "bundled weights were quantized (layers to 4 bits, Q4_1; embeddings to 8 bits) and "
+            "are dequantized to float32, so they differ slightly from the published ones."
         ),
     ),
     ModelSpec(
@@ -127,7 +126,7 @@ SPECS: tuple[ModelSpec, ...] = (
         n_heads=12,
         n_kv_heads=12,
         context_length=512,
-        note="The encoder of the original paper: every token attends to every token.",
+        note="The encoder from the BERT paper: every token attends to every token.",
     ),
     _novels("bert-novels", "BERT novels", "encoder", "bert", 6_869_248, 128),
     ModelSpec(
@@ -153,16 +152,18 @@ SPECS: tuple[ModelSpec, ...] = (
 
 
 def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
-    """A spec for a model that the catalogue does not know, read from its config.json.
+    """The spec of a model that isn't in the catalog, read from its config.json.
 
-    Raises ValueError when a number is missing or no number.
+    Raises ValueError with the option's name for a size that is missing or invalid.
     """
     architecture: Architecture = config["model_type"]
 
     def number(option: str) -> int:
         value = config.get(option)
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"config.json of {name} gives {value!r} for {option!r}.")
+            raise ValueError(
+                f"In config.json of {name}, {option!r} must be a positive integer, not {value!r}."
+            )
         return value
 
     is_gpt2 = architecture == "gpt2"
@@ -187,7 +188,7 @@ def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
 
 
 def spec_of(name: str) -> ModelSpec | None:
-    """The catalogue's spec for a name or a hub id, or None."""
-    if not name:  # models trained here have no hub id
+    """The catalog's spec for a name or a Hub id, or None."""
+    if not name:  # an empty Hub id would match our own models
         return None
     return next((spec for spec in SPECS if name in (spec.name, spec.hub_id)), None)

@@ -1,7 +1,7 @@
-"""GPT-2s with random weights, in the core and in transformers: for times, which need no training.
+"""GPT-2 models with random weights, in the core and in transformers, for time measurements.
 
-How long a step takes depends on a model's shape and not on what it has learned, so a shape whose
-weights are not on a machine can be timed there all the same. The text that comes out means nothing.
+The time of a step depends on a model's shape and not on its weights. So we can time a shape even if
+its weights aren't on the machine, although the generated text is meaningless.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a GPT-2: L layers of H heads and width C. The vocabulary is GPT-2's own."""
+    """The sizes of a GPT-2 model with GPT-2's own vocabulary."""
 
     title: str
     n_layers: int
@@ -41,9 +41,9 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
 
 @dataclass(frozen=True, eq=False)
 class Untrained:
-    """A core and its transformers twin with the same random weights, float32.
+    """A core and a transformers model with the same random weights, float32.
 
-    It has what is needed of a `pretrained.Pretrained` to be timed.
+    It has the attributes of `pretrained.Pretrained` that measurements need.
     """
 
     name: str
@@ -61,23 +61,23 @@ class Untrained:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """GPT-2's own. Raises: ValueError where its vocabulary is not installed."""
+        """GPT-2's tokenizer. Raises: ValueError if its vocabulary isn't installed."""
         from pretrained.tokenization import gpt2
 
         return gpt2.gpt2()
 
 
 def untrained(name: str, *, device: str | torch.device | None = None) -> Untrained:
-    """One of SHAPES, the same weights every time; on CUDA by default where there is one.
+    """A model with one of SHAPES, always with the same weights; on CUDA by default if available.
 
-    Raises: ValueError for an unknown name or a device that is not available here, ImportError when
-    transformers is not installed.
+    Raises: ValueError for an unknown name or an unavailable device; ImportError if transformers
+    isn't installed.
     """
     from pretrained.load import quiet_transformers, usable_device
     from pretrained.weights import core_from_reference
 
     if name not in SHAPES:
-        raise ValueError(f"there is no shape {name!r}; there are {', '.join(SHAPES)}")
+        raise ValueError(f"unknown shape {name!r}; choose one of {', '.join(SHAPES)}")
     shape = SHAPES[name]
     with quiet_transformers() as transformers:
         config = transformers.GPT2Config(
@@ -95,9 +95,9 @@ def untrained(name: str, *, device: str | torch.device | None = None) -> Untrain
 def random_gpt2(config: Any, seed: int = 2) -> Any:
     """A `GPT2LMHeadModel` with random weights whose greedy choices are clear and varied.
 
-    At its usual start a GPT-2 with a tied output repeats its last token for ever, for the token's
-    own embedding dominates the residual stream. Larger matrices and positions let the layers
-    decide. No token ends the text, so that every run is as long as it should be.
+    With the usual initialization, a GPT-2 with tied output repeats its last token forever, because
+    the token's own embedding dominates the residual stream. Scaling up the matrices and positions
+    gives the layers more influence. No token ends the text, so every run has the requested length.
     """
     import torch
 

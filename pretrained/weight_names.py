@@ -1,9 +1,9 @@
-"""What the weights of a layer are called: in this core, and in the checkpoints of others.
+"""Names of a layer's weights in our core, and in checkpoints of transformers.
 
-`pretrained.weights` reads checkpoints by these names, `pretrained.export` writes them.
+`pretrained.weights` reads checkpoints with these names, and `pretrained.export` writes them.
 """
 
-# GPT-2: each has a weight and a bias, stored as the core stores them
+# GPT-2: each has a weight and a bias
 GPT2_LAYER = {
     "attention_norm": "ln_1",
     "attention.qkv": "attn.c_attn",
@@ -13,7 +13,7 @@ GPT2_LAYER = {
     "mlp.down": "mlp.c_proj",
 }
 
-# BERT and Llama: a matrix of the core is one or several of theirs, transposed, side by side
+# BERT and Llama: each matrix of the core consists of one or more of theirs
 BERT_NORMS = {"attention_norm": "attention.output.LayerNorm", "mlp_norm": "output.LayerNorm"}
 BERT_MATRICES = {
     "attention.qkv": tuple(f"attention.self.{name}" for name in ("query", "key", "value")),

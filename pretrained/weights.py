@@ -1,8 +1,8 @@
-"""Weight maps: from the checkpoints of GPT-2, BERT and Llama onto the from-scratch core.
+"""Converts the weights of GPT-2, BERT and Llama checkpoints to our core.
 
-No tensor of a checkpoint is dropped silently. Each one is used, or checked against what the core
-computes in its place, or named in an error. Only BERT's pooler and pre-training heads, which the
-core has no part for, are left out; `parts_outside_core` names them.
+No tensor of a checkpoint is dropped silently. Each one is used, compared with the value that the
+core computes instead, or named in an error. Only BERT's pooler and pre-training heads are left out,
+because the core doesn't have them; `parts_outside_core` lists them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GELUS: dict[str, Literal["gelu", "gelu_tanh"]] = {
     "gelu_pytorch_tanh": "gelu_tanh",
 }
 
-# Larger than in any model that was published: such sizes are refused before anything is built.
+# Limits above the sizes of any published model; larger sizes are refused before building a model.
 LARGEST = {
     "d_model": 100_000,
     "n_layers": 10_000,
@@ -39,25 +39,25 @@ LARGEST = {
     "context_length": LONGEST_CONTEXT,
     "n_segments": 10_000,
 }
-# What weights are stored in; integers and truth values are no weights.
+# Supported dtypes of weights.
 _DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
-# What transformers puts before the names of a model that has a head on it.
+# Prefixes of weight names in transformers models that have a head.
 PREFIXES = {"gpt2": "transformer.", "bert": "bert.", "llama": "model."}
-# The token embedding and the output head by their names in checkpoints.
+# Names of the token embedding and the output head in checkpoints.
 _EMBEDDINGS = {"gpt2": "wte.weight", "llama": "embed_tokens.weight"}
 _HEAD = "lm_head.weight"
 
-# Heads of BERT checkpoints that read the encoder's output.
+# Heads of BERT checkpoints that use the encoder's output.
 _OUTSIDE_CORE = {"bert": r"pooler\..*|cls\..*"}
-_LARGEST_MASKED_BIAS = -1e4  # GPT-2 checkpoints of every age hide a key with this or less
+_LARGEST_MASKED_BIAS = -1e4  # all versions of GPT-2 checkpoints mask with this value or less
 
 
 def transformer_config(hf_config: Config) -> TransformerConfig:
     """The core's configuration for the contents of a `config.json`.
 
-    Raises: ValueError for an architecture or an option that the core does not build, for a number
-    that is missing or none, with the option's name, and for a size over `LARGEST`.
+    Raises: ValueError for an unsupported architecture or option, for a missing or invalid number,
+    with the option's name, and for a size above `LARGEST`.
     """
     readers = {"gpt2": _gpt2_config, "bert": _bert_config, "llama": _llama_config}
     reader = _of(hf_config, readers)
@@ -65,15 +65,17 @@ def transformer_config(hf_config: Config) -> TransformerConfig:
     config = cast(TransformerConfig, reader(hf_config))
     for name, largest in LARGEST.items():
         if getattr(config, name) > largest:
-            raise ValueError(f"{name} is {getattr(config, name):,}; at most {largest:,} is taken")
+            raise ValueError(
+                f"{name} is {getattr(config, name):,}, but must be at most {largest:,}"
+            )
     return config
 
 
 def config_of_state(hf_config: Config, state: Mapping[str, Tensor]) -> TransformerConfig:
-    """The core's configuration for a checkpoint: tied tables that differ are separate ones.
+    """The core's configuration for a checkpoint; tied matrices become separate if they differ.
 
-    transformers does the same. Raises: ValueError as of `transformer_config`, and for a tensor that
-    is stored twice with different numbers.
+    transformers does the same. Raises: the errors of `transformer_config`, and ValueError for a
+    tensor that is stored twice with different values.
     """
     config = transformer_config(hf_config)
     keys = Checkpoint(hf_config["model_type"], state)
@@ -87,17 +89,16 @@ def config_of_state(hf_config: Config, state: Mapping[str, Tensor]) -> Transform
 def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Transformer:
     """A `Transformer` in evaluation mode with the weights of a transformers state dict.
 
-    An output head (`lm_head`) that differs from the token embedding becomes a separate matrix, even
-    if the configuration asks for tied ones; transformers does the same.
+    If the output head (`lm_head`) differs from the token embedding, it becomes a separate matrix
+    even if the configuration ties them; transformers does the same.
 
-    Tensors that the core stores as they come are shared with `state`, not copied: embeddings and
-    positions, and what belongs to norms. Changing one in place changes the other; moving or casting
-    the core makes its own. Copied is what is stored otherwise here: tied and output matrices
-    (transposed), and the matrices of the layers (those of queries, keys and values as one; GPT-2's
-    transposed).
+    Embeddings, positions and the weights of norms share memory with `state`: changing one in place
+    changes the other, until the core is moved or cast. Tensors with a different layout in the core
+    are copied: tied and output matrices (transposed), and the matrices of layers (queries, keys and
+    values are joined, and GPT-2's are transposed).
 
-    Raises: ValueError for keys missing, left over or stored twice with different numbers, buffers
-    that contradict the configuration, shapes that do not fit, weights that are not finite
+    Raises: ValueError for keys that are missing, unknown or stored twice with different values,
+    buffers that contradict the configuration, shapes that don't fit, weights that aren't finite
     floating-point numbers, or an unsupported configuration.
     """
     core, weights = _converted(hf_config, config_of_state(hf_config, state), state)
@@ -110,10 +111,10 @@ def core_from_state_dict(hf_config: Config, state: Mapping[str, Tensor]) -> Tran
 def check_tensors(
     hf_config: Config, state: Mapping[str, Tensor], shapes: Mapping[str, Tensor]
 ) -> TransformerConfig:
-    """The core's configuration, once the names, shapes and types of all tensors are checked.
+    """Check the names, shapes and dtypes of all tensors, and return the core's configuration.
 
-    `shapes` holds the tensors of `state` on the meta device. Of the numbers only tied tables are
-    read, so that even a large checkpoint takes little time.
+    shapes: the tensors of `state` on the meta device. Only reads the values of tied matrices, so
+    even a large checkpoint takes little time.
     Raises: ValueError for tensors that don't fit.
     """
     config = config_of_state(hf_config, state)
@@ -124,10 +125,10 @@ def check_tensors(
 def _converted(
     hf_config: Config, config: TransformerConfig, state: Mapping[str, Tensor]
 ) -> tuple[Transformer, dict[str, Tensor]]:
-    """A core without numbers, and its weights by their names in it. Errors as of a whole load."""
+    """A core on the meta device, and its weights by name; errors as when loading a model."""
     if config.n_layers > len(state):
         raise ValueError(
-            f"config.json promises {config.n_layers:,} layers, and the checkpoint has only "
+            f"config.json gives {config.n_layers:,} layers, but the checkpoint only has "
             f"{len(state):,} tensors"
         )
     convert = _of(
@@ -136,20 +137,20 @@ def _converted(
     keys = Checkpoint(hf_config["model_type"], state)
     try:
         weights = convert(config, keys)
-    except RuntimeError as error:  # torch's, of tensors that cannot stand side by side
-        raise ValueError(f"the tensors of the checkpoint do not fit together: {error}") from error
+    except RuntimeError as error:  # raised by torch for tensors that can't be concatenated
+        raise ValueError(f"the shapes of the checkpoint's tensors don't match: {error}") from error
     keys.check_consumed(hf_config["model_type"], config)
-    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced
+    with torch.device("meta"):  # don't allocate or initialize weights that are replaced anyway
         core = Transformer(config)
     for name, parameter in core.named_parameters():
         if name in weights and weights[name].shape != parameter.shape:
             raise ValueError(
-                f"{name} needs shape {tuple(parameter.shape)}, "
-                f"the checkpoint gives {tuple(weights[name].shape)}"
+                f"{name} must have shape {tuple(parameter.shape)}, "
+                f"but the checkpoint has {tuple(weights[name].shape)}"
             )
     for name, tensor in weights.items():
         if tensor.dtype not in _DTYPES:
-            raise ValueError(f"{name} is stored as {tensor.dtype}, which is no type of weights")
+            raise ValueError(f"{name} has the unsupported dtype {tensor.dtype}")
     return core, weights
 
 
@@ -160,8 +161,8 @@ def parts_outside_core(model_type: str, keys: Iterable[str]) -> list[str]:
 
 
 def same_numbers(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors hold the same numbers, whatever types they are stored in."""
-    if a.is_meta or b.is_meta:  # without numbers: refused when its weights are checked
+    """Whether two tensors have the same values, even if their dtypes differ."""
+    if a.is_meta or b.is_meta:  # they have no values, and are refused when weights are checked
         return a.shape == b.shape
     return a.shape == b.shape and torch.equal(a, b.to(a.dtype)) and torch.equal(a.to(b.dtype), b)
 
@@ -169,33 +170,33 @@ def same_numbers(a: Tensor, b: Tensor) -> bool:
 def core_from_reference(hf_model: Any) -> Transformer:
     """A `Transformer` with the weights of a loaded transformers model.
 
-    Takes `GPT2LMHeadModel`, `BertModel` and `LlamaForCausalLM`; same errors as
-    `core_from_state_dict`, and ValueError for weights of several types. Memory is shared in the
-    same way.
+    Accepts `GPT2LMHeadModel`, `BertModel` and `LlamaForCausalLM`. Memory is shared as in
+    `core_from_state_dict`.
+    Raises: the errors of `core_from_state_dict`, and ValueError for weights of different dtypes.
     """
     state = hf_model.state_dict()
     dtypes = {str(tensor.dtype) for tensor in state.values() if tensor.is_floating_point()}
     if len(dtypes) > 1:
         raise ValueError(
-            f"the model's weights are of {', '.join(sorted(dtypes))}: convert them to one type, "
-            "for example with model.float()"
+            f"the model's weights have the dtypes {', '.join(sorted(dtypes))}; convert them to a "
+            "single dtype, for example with model.float()"
         )
     return core_from_state_dict(hf_model.config.to_dict(), state)
 
 
 def _check_numbers(name: str, tensor: Tensor) -> None:
     if tensor.is_meta:
-        raise ValueError(f"{name} is on the meta device and has no numbers")
-    smallest, largest = torch.aminmax(tensor)  # NaN if any number is
+        raise ValueError(f"{name} is on the meta device and has no values")
+    smallest, largest = torch.aminmax(tensor)  # NaN if any value is NaN
     if not (smallest.isfinite() and largest.isfinite()):
-        raise ValueError(f"{name} holds numbers that are infinite or none (NaN)")
+        raise ValueError(f"{name} contains infinite values or NaN")
 
 
 class Checkpoint:
-    """A state dict from which every tensor is taken once; prefixes of wrapping models are dropped.
+    """A state dict from which every tensor is taken once, by its name without a model prefix.
 
-    A tensor is looked up when it is taken, so a state that reads from files stays small.
-    Raises: ValueError for a tensor that two spellings of its name store with different numbers.
+    Tensors are looked up when they are taken, so a state that reads from files needs little memory.
+    Raises: ValueError if two spellings of a name have different values.
     """
 
     def __init__(self, model_type: str, state: Mapping[str, Tensor]) -> None:
@@ -204,7 +205,7 @@ class Checkpoint:
         for key in state:
             name = _plain(model_type, key)
             if name in self._keys and not same_numbers(state[self._keys[name]], state[key]):
-                raise ValueError(f"the checkpoint stores {name!r} twice, with different numbers")
+                raise ValueError(f"the checkpoint has {name!r} twice, with different values")
             self._keys[name] = key
 
     def __contains__(self, name: object) -> bool:
@@ -212,37 +213,42 @@ class Checkpoint:
 
     @property
     def remaining(self) -> list[str]:
-        """The names that have not been taken, sorted."""
+        """The names of tensors that haven't been taken, sorted."""
         return sorted(self._keys)
 
     def take(self, name: str) -> Tensor:
-        """The tensor of this name, once. Raises ValueError if it isn't stored or was taken."""
+        """Take a tensor. Raises ValueError if it's missing or has already been taken."""
         if name not in self._keys:
             raise ValueError(f"the checkpoint has no weight {name!r}")
         return self._state[self._keys.pop(name)]
 
     def take_matrix(self, *keys: str) -> Tensor:
-        """`nn.Linear` weights (d_out, d_in), one below the other: (sum of d_out, d_in)."""
+        """Take `nn.Linear` weights (d_out, d_in), concatenated to (sum of d_out, d_in)."""
         return torch.cat([self.take(f"{key}.weight") for key in keys])
 
     def take_biases(self, *keys: str) -> Tensor:
-        """`nn.Linear` biases (d_out), side by side."""
+        """Take `nn.Linear` biases (d_out), concatenated to (sum of d_out)."""
         return torch.cat([self.take(f"{key}.bias") for key in keys])
 
     def take_tables(self, config: TransformerConfig, model_type: str) -> dict[str, Tensor]:
-        """The token embedding and the output head, or one matrix for both if they are tied.
+        """Take the token embedding and the output head, or one matrix for both if they are tied.
 
-        Of tied tables it is enough if one is stored, as in transformers.
+        If they are tied, the checkpoint needs only one of them, as in transformers.
         """
         embedding = _EMBEDDINGS[model_type]
         if config.output != "tied":
+            if _HEAD not in self._keys:
+                raise ValueError(
+                    f"the checkpoint has no weight {_HEAD!r}; if the output head is the token "
+                    "embedding, set tie_word_embeddings to true in config.json"
+                )
             head = self.take(_HEAD).t().contiguous()
             return {"embedding": self.take(embedding), "unembedding": head}
         stored = [self.take(name) for name in (_HEAD, embedding) if name in self._keys]
         return {"unembedding": (stored or [self.take(embedding)])[0].t().contiguous()}
 
     def check_consumed(self, model_type: str, config: TransformerConfig) -> None:
-        """Check what is left: buffers that the core computes itself, and heads it doesn't have."""
+        """Raise ValueError if unknown tensors remain, except computed buffers and other heads."""
         outside = parts_outside_core(model_type, self._keys)
         left = [
             name
@@ -251,13 +257,13 @@ class Checkpoint:
         ]
         if left:
             raise ValueError(
-                f"{len(left)} weights of the checkpoint have no place in the core, "
-                f"the first is {min(left)!r}"
+                f"the core doesn't have {len(left)} of the checkpoint's weights, for example "
+                f"{min(left)!r}"
             )
 
 
 def _is_computed(model_type: str, key: str, buffer: Tensor, config: TransformerConfig) -> bool:
-    """Whether a tensor is a buffer of old checkpoints that holds what the core computes itself."""
+    """Whether a tensor is a buffer of an old checkpoint with the values that the core computes."""
     for pattern, holds_it in _BUFFERS[model_type].items():
         if re.fullmatch(pattern, key):
             return buffer.is_meta or holds_it(buffer, config)
@@ -285,12 +291,12 @@ def _holds_rotary_frequencies(buffer: Tensor, config: TransformerConfig) -> bool
     expected = plain_frequencies(config.d_rotary, config.rope_theta)
     if not buffer.is_floating_point() or buffer.shape != expected.shape:
         return False
-    rounding = torch.finfo(buffer.dtype)  # the buffer was cast with the weights
+    rounding = torch.finfo(buffer.dtype)  # the buffer may have been cast like the weights
     rtol, atol = 2 * rounding.eps, rounding.smallest_normal
     return torch.allclose(buffer.float().cpu(), expected, rtol=rtol, atol=atol)
 
 
-# Buffers that old checkpoints store: the causal mask and its fill, positions, rotary frequencies.
+# Buffers in old checkpoints: the causal mask and its fill value, positions, rotary frequencies.
 _BUFFERS: dict[str, dict[str, Callable[[Tensor, TransformerConfig], bool]]] = {
     "gpt2": {
         r"h\.\d+\.attn\.bias": _is_causal_mask,
@@ -302,7 +308,7 @@ _BUFFERS: dict[str, dict[str, Callable[[Tensor, TransformerConfig], bool]]] = {
 
 
 def _plain(model_type: str, key: str) -> str:
-    """Drop the prefix of a model with a head, and the LayerNorm names of 2018 checkpoints."""
+    """Drop the prefix of a model with a head, and rename LayerNorm weights of 2018 checkpoints."""
     key = key.removeprefix(PREFIXES[model_type])
     return re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", key).replace(
         "LayerNorm.beta", "LayerNorm.bias"
@@ -312,7 +318,7 @@ def _plain(model_type: str, key: str) -> str:
 def _of(hf_config: Config, table: dict[str, Callable[..., Any]]) -> Callable[..., Any]:
     model_type = hf_config.get("model_type")
     if not isinstance(model_type, str) or model_type not in table:
-        raise ValueError(f"the core builds {', '.join(table)} models, not {model_type!r}")
+        raise ValueError(f"model_type must be one of {', '.join(table)}, not {model_type!r}")
     return table[model_type]
 
 
@@ -365,7 +371,7 @@ def _llama_config(hf: Config) -> TransformerConfig:
 
 
 def _gpt2_weights(config: TransformerConfig, keys: Checkpoint) -> dict[str, Tensor]:
-    """GPT-2's Conv1D layers store (d_in, d_out): their weights are transposed."""
+    """The weights of a GPT-2; its Conv1D matrices (d_in, d_out) are transposed."""
     weights = keys.take_tables(config, "gpt2") | {"positions": keys.take("wpe.weight")}
     names = {
         f"blocks.{i}.{ours}": f"h.{i}.{theirs}"

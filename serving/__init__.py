@@ -1,1 +1,1 @@
-"""Models, recorded passes, queues, compute slots and limits for visitors, without Streamlit."""
+"""Models, recorded passes, job queues, compute slots and visitor limits, without Streamlit."""

@@ -1,4 +1,4 @@
-"""Which addresses count as one visitor."""
+"""The network whose addresses share one visitor's limits."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import ipaddress
 
 
 def network_of(address: str) -> str:
-    """The network that shares an address's limits: an IPv4 address, or an IPv6 /64 prefix.
+    """The network of an address: the IPv4 address itself, or the IPv6 /64 prefix.
 
-    Text that is not an IP address is returned as it is.
+    Text that isn't an IP address is returned unchanged.
     """
     try:
         parsed = ipaddress.ip_address(address)

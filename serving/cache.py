@@ -3,9 +3,10 @@
     @cached(key=lambda name, text: (*models.key(name), text))
     def one_pass(name: str, text: str) -> OnePass: ...
 
-Two byte limits hold for the whole process: `TEXTS` has what visitors' texts leave behind, so that
-texts never evict a model, and `MODELS` has models of all kinds and parts of them. Each evicts its
-least recently used values first, and trained models last, because they take seconds to load.
+The process has two caches, each with a limit in bytes. `TEXTS` is for results computed from
+visitors' texts, and `MODELS` is for models and parts of them, so texts never evict a model. Each
+cache evicts its least recently used values first, and trained models last, because loading them
+takes seconds.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ Value = TypeVar("Value")
 # A function and the key of one of its values.
 EntryKey = tuple["CachedFunction[Any, Any]", Hashable]
 
-# The rest of the memory is for the process itself (PyTorch, transformers and Streamlit take about
-# 1 GB), for the tensors of a running forward pass, and for other programs.
+# The rest of the memory is for the process itself (PyTorch, transformers and Streamlit need about
+# 1 GB), for the tensors of running forward passes, and for other programs.
 TOTAL_BYTES = int(0.6 * memory_bytes())
 
 
 class Cache:
-    """Values of several functions within one byte limit."""
+    """Cached values of several functions with a common limit in bytes."""
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes, self.nbytes = max_bytes, 0
@@ -44,7 +45,7 @@ class Cache:
         self.changed = threading.Condition()
 
     def get(self, key: EntryKey) -> Any:
-        """A cached value, which is then the most recently used one; None if it is missing."""
+        """Return a cached value and mark it as recently used; None if it isn't cached."""
         with self.changed:
             if key not in self.entries:
                 return None
@@ -52,7 +53,7 @@ class Cache:
             return self.entries[key][0]
 
     def get_or_compute(self, key: EntryKey, compute: Callable[[], Any]) -> Any:
-        """A value; threads that ask for the same one wait until one of them has computed it."""
+        """Return a value; if several threads need the same one, only one of them computes it."""
         with self.changed:
             self.changed.wait_for(lambda: key not in self.computing)
             if key in self.entries:
@@ -68,7 +69,7 @@ class Cache:
                 self.changed.notify_all()
 
     def _add(self, key: EntryKey, value: Any, n_bytes: int) -> None:
-        """Cache a value unless it is larger than the limit; evict others until it fits."""
+        """Evict values until this one fits, and cache it, unless it exceeds the limit itself."""
         if n_bytes > self.max_bytes:
             return
         with self.changed:
@@ -78,7 +79,7 @@ class Cache:
             self.nbytes += n_bytes
 
     def evict(self, key: EntryKey) -> None:
-        """Forget a value; one with a method `release` gives its memory up even if it is in use."""
+        """Remove a value. If it has a `release` method, that frees its memory even while in use."""
         with self.changed:
             value, n_bytes = self.entries.pop(key, (None, 0))  # another thread may have been first
             self.nbytes -= n_bytes
@@ -91,9 +92,9 @@ MODELS = Cache(TOTAL_BYTES - TEXTS.max_bytes)
 
 
 class CachedFunction(Generic[P, Value]):
-    """A function whose values are cached; call it like the function itself.
+    """A function whose results are cached; call it like the function itself.
 
-    Errors are not cached. Values are shared between visitors: treat them as read-only.
+    Errors aren't cached. Visitors share the results, so treat them as read-only.
     """
 
     __name__: str
@@ -122,7 +123,7 @@ class CachedFunction(Generic[P, Value]):
         return value
 
     def peek(self, *args: Any, **kwargs: Any) -> Value | None:
-        """The value for these arguments of `key` if it is cached, else None; counts as a use."""
+        """The cached value for these arguments of `key`, or None; marks it as recently used."""
         return None if self._is_disabled else self._cache.get((self, self._key(*args, **kwargs)))
 
     def is_cached(self, *args: Any, **kwargs: Any) -> bool:
@@ -141,7 +142,7 @@ class CachedFunction(Generic[P, Value]):
 
     @property
     def n_cached(self) -> int:
-        """How many values of this function are cached."""
+        """Number of this function's cached values."""
         return len(self._sizes())
 
     def clear(self) -> None:
@@ -151,7 +152,7 @@ class CachedFunction(Generic[P, Value]):
 
     @contextmanager
     def disabled(self) -> Iterator[None]:
-        """Inside, every call computes its value and caches nothing (for tests)."""
+        """Turn caching off inside a `with` block (for tests)."""
         self._is_disabled = True
         try:
             yield
@@ -166,17 +167,17 @@ def cached(
     cache: Cache = TEXTS,
     evict_last: bool = False,
 ) -> Callable[[Callable[P, Value]], CachedFunction[P, Value]]:
-    """Cache what a function returns.
+    """Decorate a function so that its results are cached.
 
-    key: takes the arguments of a call and returns what identifies the value; leave out arguments
-    that don't change it, such as a callback for progress. size: bytes of a value, `size_of` by
-    default. A value that is larger than the cache's limit is returned and not cached.
+    key: maps the arguments of a call to the cache key; leave out arguments that don't affect the
+    result, such as a progress callback. size: bytes of a value, `size_of` by default. A value that
+    exceeds the cache's limit is returned but not cached.
     """
     return lambda function: CachedFunction(function, key, size or size_of, cache, evict_last)
 
 
 def nbytes_by_name() -> dict[str, int]:
-    """Bytes of the cached values of each function, by module and name."""
+    """Bytes of each function's cached values, by module and qualified name."""
     sizes: Counter[str] = Counter()
     for cache in (TEXTS, MODELS):
         with cache.changed:
@@ -186,9 +187,9 @@ def nbytes_by_name() -> dict[str, int]:
 
 
 def size_of(value: object) -> int:
-    """Bytes of a value, with everything in it: tensors, arrays, layers, tables and containers.
+    """Bytes of a value with all its tensors, arrays, layers, tables and containers.
 
-    Memory that is used twice counts once. A view counts all the memory that it keeps in use.
+    Shared memory counts once. A view counts the whole memory that it keeps alive.
     """
     return _size_of(value, set())
 
@@ -203,12 +204,12 @@ def _size_of(value: object, counted: set[int]) -> int:
         new = memory not in counted
         counted.add(memory)
         return int(storage.nbytes()) if new else 0
-    base = getattr(value, "base", None)  # what an array is a view of
+    base = getattr(value, "base", None)  # the array or buffer that this array is a view of
     if isinstance(base, np.ndarray | bytes) or hasattr(base, "untyped_storage"):
         return _size_of(base, counted)
-    if hasattr(value, "memory_usage"):  # a data frame: the strings of its columns too
+    if hasattr(value, "memory_usage"):  # a data frame; deep=True includes its strings
         return int(value.memory_usage(deep=True).sum())
-    # a module; rounded weights are in its buffers
+    # a module; quantized weights are in its buffers
     if hasattr(value, "parameters") and hasattr(value, "buffers"):
         stored = (*value.parameters(), *value.buffers())
         return sum(_size_of(tensor, counted) for tensor in stored)

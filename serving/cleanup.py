@@ -1,4 +1,4 @@
-"""What a server removes when it starts and when it ends, so that it leaves nothing behind."""
+"""Removal of temporary files and downloads when a server starts and ends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pretrained.hub import downloads
 
 @asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
-    """Remove what killed servers left, then, at the end, what this one has and still downloads."""
+    """Remove leftovers of killed servers; at the end, stop downloads and remove our own files."""
     sealed_folder.remove_stale()
     try:
         yield

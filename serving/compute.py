@@ -1,11 +1,11 @@
-"""Who may compute: a semaphore with one slot per core, in which pages go before background jobs.
+"""A semaphore with one compute slot per core, in which pages go before background jobs.
 
     with compute.slot():
         output = model(ids)
 
-A computation without company takes all cores. Several take one core each, because a forward pass
-gains little from a second thread. Long work gives its slot back between two steps (`steps`), so
-that pages never wait for long.
+A single computation uses all cores. Several at the same time use one core each, because a forward
+pass gains little from a second thread. Long work releases its slot between steps (`steps`), so that
+pages never wait long.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from serving.limits import LONGEST_WAIT_SECONDS, SILENT_WAIT_SECONDS, OverLimit
 
 Item = TypeVar("Item")
 
-STEPS_SECONDS = 0.1  # of short steps that share a slot
-# Pages that ask up to this long after a job go before it; a steady stream of pages can't starve it.
+STEPS_SECONDS = 0.1  # short steps share a slot for about this long
+# A page goes before a job that has waited up to this long. Older jobs keep their position, so a
+# steady stream of pages can't starve them.
 JOB_DELAY_SECONDS = 2.0
 WAITING = "Many people are using this site right now. Your page continues in a few seconds."
 BUSY = "Too many people are using this site right now. Try again in a minute."
@@ -33,17 +34,17 @@ BUSY = "Too many people are using this site right now. Try again in a minute."
 
 @dataclass(eq=False)
 class _Request:
-    """A request for a slot. n_slots: how many it holds while it runs."""
+    """A request to compute. n_slots: the number of slots it holds while it runs."""
 
     exclusive: bool
     n_slots: int = 1
-    position: float = 0.0  # the smallest is next
+    position: float = 0.0  # the smallest goes next
     started: float = 0.0  # on the monotonic clock
     granted: threading.Event = field(default_factory=threading.Event)
 
 
 class _ThreadState(threading.local):
-    """What is known of a thread: its request while it holds a slot, and for whom it works."""
+    """Per-thread state: its request while it holds a slot, and whether it runs a job."""
 
     request: _Request | None = None
     is_background = False
@@ -58,7 +59,7 @@ _lock = threading.Lock()
 
 @functools.cache
 def _n_threads() -> int:
-    """How many threads torch uses by default: one per core."""
+    """The number of threads that torch uses by default: one per core."""
     import torch
 
     return torch.get_num_threads()
@@ -66,7 +67,7 @@ def _n_threads() -> int:
 
 @functools.cache
 def _n_slots() -> int:
-    """How many computations may run at once: a GPU runs one at a time."""
+    """The number of computations that may run at the same time: only one on a GPU."""
     import torch
 
     return 1 if torch.cuda.is_available() else _n_threads()
@@ -74,7 +75,7 @@ def _n_slots() -> int:
 
 @contextmanager
 def page_run(on_wait: Callable[[], object]) -> Iterator[None]:
-    """Call `on_wait` when this thread waits for a slot so long that the visitor should know."""
+    """Call `on_wait` if this thread waits so long for a slot that the visitor should know."""
     _thread.on_wait = on_wait
     try:
         yield
@@ -84,7 +85,7 @@ def page_run(on_wait: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def background() -> Iterator[None]:
-    """Inside, this thread works for a job: pages go first."""
+    """Mark this thread as running a job inside a `with` block, so that pages go first."""
     _thread.is_background = True
     try:
         yield
@@ -94,9 +95,9 @@ def background() -> Iterator[None]:
 
 @contextmanager
 def slot(*, exclusive: bool = False) -> Iterator[None]:
-    """Wait for a slot and compute; a thread that holds one goes on at once.
+    """Wait for a slot; a thread that already holds one continues immediately.
 
-    exclusive: nothing else runs at the same time, for what is timed.
+    exclusive: run alone, for measurements of time.
     Raises: OverLimit after `LONGEST_WAIT_SECONDS`.
     """
     if _thread.request is not None:
@@ -112,7 +113,7 @@ def slot(*, exclusive: bool = False) -> Iterator[None]:
 
 @contextmanager
 def released() -> Iterator[None]:
-    """Give up this thread's slot while it waits for another thread, which may need one."""
+    """Release this thread's slot while it waits for another thread that may need one."""
     request = _thread.request
     if request is None:
         yield
@@ -127,9 +128,9 @@ def released() -> Iterator[None]:
 def steps(
     items: Iterable[Item], *, exclusive: bool = False, seconds: float = STEPS_SECONDS
 ) -> Iterator[Item]:
-    """Compute items in slots of about `seconds`; with 0 seconds, one item in each.
+    """Compute items in slots of about `seconds` each; 0 means one item per slot.
 
-    Items are handed on after their slot, so they must not change while later ones are computed.
+    Items are yielded after their slot ends, so later items must not change earlier ones.
     """
     iterator, has_more = iter(items), True
     while has_more:
@@ -145,13 +146,13 @@ def steps(
 
 
 def n_requests() -> int:
-    """How many computations run or wait."""
+    """The number of running and waiting computations."""
     with _lock:
         return len(_waiting) + len(_running)
 
 
 def held_seconds() -> float:
-    """For how long the oldest running computation has held its slot; 0 if none runs."""
+    """Seconds for which the oldest running computation has held its slot; 0 if none is running."""
     with _lock:
         return max((time.monotonic() - request.started for request in _running), default=0.0)
 
@@ -171,7 +172,7 @@ def _enter(request: _Request) -> None:
             raise OverLimit(BUSY)
     metrics.waited("compute", time.monotonic() - asked)
     _thread.request = request
-    # torch keeps this number for each thread
+    # torch stores this setting per thread
     torch.set_num_threads(n_threads if request.n_slots == _n_slots() else 1)
 
 
@@ -183,7 +184,7 @@ def _leave(request: _Request) -> None:
 
 
 def _grant() -> None:
-    """Start the next requests as long as slots are free; the caller holds the lock."""
+    """Start the next requests while slots are free; the caller holds the lock."""
     while _waiting:
         request = _waiting[0]
         is_alone = len(_waiting) == 1 and not _running

@@ -1,7 +1,7 @@
-"""Which words of a text carry its content, and where a word is in another text.
+"""The content words of a text, and the position of a word in another text.
 
-There is no tagger: English function words and pronouns are listed, everything else with a letter or
-digit is a content word. In another language every word is one.
+We don't use a tagger: English pronouns and function words come from lists, and every other word is
+a content word. In other languages, all words count as content words.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _ROLES: dict[str, Role] = {
 
 @dataclass(frozen=True)
 class _Word:
-    """A word of a text, and where it stands."""
+    """A word of a text with its position."""
 
     text: str
     span: Span
 
     @property
     def role(self) -> Role:
-        """A pronoun, a content word, or one that only holds the sentence together."""
+        """Whether it's a pronoun, a content word or a function word ("other")."""
         return _ROLES.get(self.text.casefold().replace("’", "'"), "content")
 
 
@@ -49,13 +49,13 @@ def _words(text: str) -> list[_Word]:
 
 
 def _word_at(words: list[_Word], span: Span) -> _Word | None:
-    """The word that shares a character with a range."""
+    """The first word that overlaps a range; None if no word does."""
     start, end = span
     return next((w for w in words if max(w.span[0], start) < min(w.span[1], end)), None)
 
 
 def roles(tokens: Tokens) -> tuple[Role, ...]:
-    """The role of the word that each token belongs to; "other" for special tokens and signs."""
+    """The role of each token's word; "other" for special tokens and punctuation."""
     words = _words(tokens.text)
     found = [_word_at(words, span) for span in tokens.spans]
     return tuple(
@@ -65,7 +65,7 @@ def roles(tokens: Tokens) -> tuple[Role, ...]:
 
 
 def default_token(tokens: Tokens) -> int:
-    """The token that is looked at first: the last pronoun, else the last content word, else any."""
+    """The token selected by default: the last pronoun, content word or ordinary token."""
     kinds = roles(tokens)
     for kind in ("pronoun", "content"):
         if kind in kinds:
@@ -75,10 +75,11 @@ def default_token(tokens: Tokens) -> int:
 
 
 def same_word(before: str, span: Span, after: str) -> Span | None:
-    """Where a word of one text is in another one.
+    """Find the word at `span` of one text in another text.
 
-    The same word, of several the one with the same number; else a word with the same role, the last
-    pronoun or the last content word. None where there is neither, or the range held no word.
+    If the same word occurs several times, the first occurrence maps to the first, the second to the
+    second and so on. If it doesn't occur, the last word with the same role (pronoun or content
+    word) is used. None if there is no such word, or if the range contains no word.
     """
     words, others = _words(before), _words(after)
     word = _word_at(words, span)
@@ -95,7 +96,7 @@ def same_word(before: str, span: Span, after: str) -> Span | None:
 
 
 def distinct_content(tokens: Tokens, *, but: int) -> list[int]:
-    """Tokens of content words, each word once, other than the word of one token."""
+    """The first token of each content word, except the word that contains token `but`."""
     words, kinds = _words(tokens.text), roles(tokens)
     own, seen, found = _word_at(words, tokens.spans[but]), set[Span](), []
     for token, kind in enumerate(kinds):

@@ -1,4 +1,4 @@
-"""The processor of this machine, and how many of its cores this process may keep busy."""
+"""The machine's processor, and the number of cores that this process may use."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ VARIABLE = "OMP_NUM_THREADS"  # torch reads it too
 
 
 def cores(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
-    """Cores: those that the system lets this process run on, or fewer in a container; at least 1.
+    """The number of cores that this process may use, at least 1.
 
-    A container may have a share of all cores, such as 2 of 32: its processes see all of them, and
-    are stopped as soon as they have used up their share. A share of 1.5 counts as 2. Whoever
-    starts the process may allow less, in OMP_NUM_THREADS.
-    groups, root: as of `serving.memory.memory_bytes`.
-    Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and
-    https://docs.kernel.org/scheduler/sched-bwc.html for version 1.
+    This is the smallest of three numbers: the cores the system lets this process run on, the CPU
+    quota of its container, and OMP_NUM_THREADS. A container may have a quota of 2 of 32 cores, for
+    example. Its processes see all 32, but are paused once they've used up their quota. A quota of
+    1.5 counts as 2.
+    groups, root: as in `serving.memory.memory_bytes`.
+    Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and, for version 1,
+    https://docs.kernel.org/scheduler/sched-bwc.html
     """
     return min([_of_the_system(), *_shares(groups, root), *_allowed()])
 
 
 def machine() -> str:
-    """The processor of this machine and its number of cores."""
+    """The name of this machine's processor and its number of cores."""
     names = Path("/proc/cpuinfo")
     lines = names.read_text(encoding="utf-8").splitlines() if names.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
@@ -41,7 +42,7 @@ def _of_the_system() -> int:
 
 
 def _shares(groups: Path, root: Path) -> list[int]:
-    """The shares of all groups of this process that have one."""
+    """The CPU quotas, in cores, of all control groups of this process that have one."""
     quotas = [text_of(file).split() for file in limit_files(groups, root, "", "cpu.max")]
     for file in limit_files(groups, root, "cpu", "cpu.cfs_quota_us"):
         quotas.append([text_of(file), text_of(file.with_name("cpu.cfs_period_us"))])
@@ -53,6 +54,6 @@ def _shares(groups: Path, root: Path) -> list[int]:
 
 
 def _allowed() -> list[int]:
-    """What the variable says, if it is a number above 0; torch ignores it too if it is none."""
+    """OMP_NUM_THREADS if it's a positive integer; torch ignores other values too."""
     text = os.environ.get(VARIABLE, "").strip()
     return [int(text)] if text.isdecimal() and int(text) > 0 else []

@@ -1,4 +1,4 @@
-"""The models that pages open with, by name: the site's own order, and what its host puts before."""
+"""The models that pages show by default: the site's own order, after the operator's choice."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from pretrained import settings
 
 VARIABLE = settings.FIRST_MODELS.name
 
-# Small ones for a crowd, behind GPT-2 and BERT, which are there only if somebody fetched them.
+# For many visitors: GPT-2 and BERT if they were downloaded, otherwise the small bundled models.
 SMALL = "gpt2, bert-base-uncased, gpt2-novels, bert-novels"
 
-# What a page asks for, the role of such models, and those that it then shows first when the address
-# names none. "bert" and "gpt2" are for pages about the two architectures, alone or as a pair.
+# Maps a kind of model that a page requests to its role and to the models shown by default, in order
+# of preference. "bert" and "gpt2" are for pages about these two architectures.
 _PREFERRED = {
     "encoder": ("encoder", ("bert-base-uncased", "all-minilm-l6-v2", "bert-novels")),
     "decoder": ("decoder", ("gpt2", "smollm2-135m-instruct", "gpt2-novels")),
@@ -21,6 +21,6 @@ KINDS = tuple(_PREFERRED)
 
 
 def order(kind: str) -> tuple[str, tuple[str, ...]]:
-    """The role of one of `KINDS` of models, and names in the order in which they come first."""
+    """The role of a kind of model (one of `KINDS`), and model names in order of preference."""
     role, names = _PREFERRED[kind]
     return role, (*settings.FIRST_MODELS.read(), *names)

@@ -1,4 +1,4 @@
-"""The information flow of a pass, and why its next words are likely, as the picture draws them.
+"""Data for the pictures of a pass: information flow, and contributions to next-token logits.
 
 Dimension letters: L layers, H query heads, T tokens, E edges, N next words.
 """
@@ -14,18 +14,18 @@ from serving.cache import cached
 from serving.one_pass import N_DRAWN, OnePass
 from serving.runs import Run
 
-LEAST_SHARE = 0.015  # of an edge that is drawn at all
-MOST_EDGES = 6_000  # the strongest ones; 12 tokens of SmolLM2 have about 1,200
-N_HEADS = 3  # that carry most of an edge, by name
-N_SPLIT = 12  # heads with the largest shares of a logit, split by the key they came from
+LEAST_SHARE = 0.015  # edges below this importance aren't drawn
+MOST_EDGES = 6_000  # only the strongest are drawn; 12 tokens of SmolLM2 have about 1,200
+N_HEADS = 3  # heads stored per edge, those with the largest shares
+N_SPLIT = 12  # heads per logit, those with the largest shares, that are split by key
 
 
 @dataclass(frozen=True, eq=False)
 class Flow:
-    """The flow through a pass, float32.
+    """The information flow through a pass, float32.
 
-    edges: (E, 4 + 2 * N_HEADS): layer, query, key, importance, then the heads that carry most of
-    it, each with its share. residual, mlp: (L, T), as of `InformationFlow`.
+    edges: (E, 4 + 2 * N_HEADS): layer, query, key, importance, then the heads with the largest
+    shares, each followed by its share. residual, mlp: (L, T), as in `InformationFlow`.
     """
 
     edges: np.ndarray
@@ -35,12 +35,13 @@ class Flow:
 
 @dataclass(frozen=True, eq=False)
 class Why:
-    """What every part of the model adds to the logits of the likeliest next words, float32.
+    """The contribution of every part of the model to the most likely next words' logits, float32.
 
     heads (N, L, H), mlp (N, L); rest (N, 4): the token embedding, the attention biases, the bias of
-    the last norm, the output bias. All shares of a word add up to its logit. top (N, N_SPLIT): the
-    heads with the largest shares, as layer * H + head; keys (N, N_SPLIT, T): their shares by the
-    key that they came from. clues (L, H, T): shares of every head in the likeliest word, by key.
+    the last norm, the output bias. All contributions to a word add up to its logit. top
+    (N, N_SPLIT): the heads with the largest contributions, as layer * H + head. keys
+    (N, N_SPLIT, T): the contributions of these heads, split by key. clues (L, H, T): every head's
+    contribution to the most likely word, split by key.
     """
 
     heads: np.ndarray
@@ -53,7 +54,7 @@ class Why:
 
 @dataclass(frozen=True)
 class Carried:
-    """What one token passes to another in a layer, and the head that carries most of it."""
+    """An edge from key to query in a layer, with its importance and strongest head."""
 
     layer: int
     head: int
@@ -63,14 +64,14 @@ class Carried:
 
 
 def _switched_off(run: Run) -> frozenset[tuple[int, int]]:
-    """The heads of a pass that are switched off, as (layer, head)."""
+    """The heads that are switched off in a pass, as (layer, head)."""
     switched = getattr(run, "switched", None)
     return frozenset() if switched is None else switched.heads
 
 
 @cached(key=lambda run: run.key)
 def flow_of(run: Run) -> Flow:
-    """The information flow of a recorded pass, whose layers run again from their inputs."""
+    """The information flow of a recorded pass; reruns each layer from its recorded input."""
     import torch
 
     from attention_core.analysis.information_flow import edge_heads, information_flow
@@ -97,7 +98,7 @@ def flow_of(run: Run) -> Flow:
 
 
 def _strongest(shares: np.ndarray) -> np.ndarray:
-    """The layer, query and key of each edge that is drawn, (E, 3), in the order of the layers."""
+    """The layer, query and key of each edge that is drawn, (E, 3), ordered by layer."""
     least = LEAST_SHARE
     if (shares >= least).sum() > MOST_EDGES:
         least = float(np.partition(shares.ravel(), -MOST_EDGES)[-MOST_EDGES])
@@ -106,7 +107,7 @@ def _strongest(shares: np.ndarray) -> np.ndarray:
 
 @cached(key=lambda passed: passed.run.key)
 def why_next(passed: OnePass) -> Why | None:
-    """The shares in the logits of the likeliest next words; None for a model without them."""
+    """Contributions to the most likely next words' logits; None if the model predicts none."""
     import torch
 
     from attention_core.analysis.logit_attribution import logit_attribution
@@ -140,10 +141,10 @@ def why_next(passed: OnePass) -> Why | None:
 
 
 def strongest_into(run: Run, flow: Flow, token: int | None) -> Carried | None:
-    """The edge with the largest importance into a token (None: into any) from another word.
+    """The most important edge into a token (None: any token) from a different token.
 
-    Special tokens are left out, and so is the first token of a decoder: heads with nothing to say
-    rest there (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
+    Leaves out special tokens and a decoder's first token, because that one is an attention sink
+    (Xiao et al. 2023, https://arxiv.org/abs/2309.17453).
     """
     resting = np.array(run.tokens.special)
     resting[0] |= run.causal

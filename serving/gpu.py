@@ -1,4 +1,4 @@
-"""The memory of the GPU that models run on, as far as it can be told without torch."""
+"""The GPU that models run on and its memory, detected without importing torch."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import importlib.metadata
 import subprocess
 from pathlib import Path
 
-DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # of Linux, and of Linux within Windows
+DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # on Linux, and on WSL
 
 
 def is_here() -> bool:
-    """Whether there is a GPU that the installed torch is built for, as far as Linux tells."""
+    """Whether there is a GPU and a torch build that can use it; Linux only."""
     return any(device.exists() for device in DEVICES) and not _torch_version().endswith("+cpu")
 
 
 @functools.cache
 def memory_bytes() -> int | None:
-    """Bytes of the smallest GPU here; None where models run on the CPU, 0 where nobody can tell."""
+    """Bytes of the smallest GPU; None if models run on the CPU, 0 if the size is unknown."""
     if not is_here():
         return None
-    # torch would tell too, but takes seconds to import and half a gigabyte of the GPU to ask
+    # not with torch, which takes seconds to import and would use half a gigabyte of GPU memory
     command = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-        return min(int(line) for line in answer.stdout.splitlines()) << 20  # it tells MiB
+        return min(int(line) for line in answer.stdout.splitlines()) << 20  # the output is in MiB
     except (OSError, subprocess.SubprocessError, ValueError):
         return 0
 

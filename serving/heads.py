@@ -1,4 +1,4 @@
-"""The name of a head, L3H1: head 1 of layer 3, both counted from 0; and pairs of tokens in it."""
+"""Names of heads (L3H1 is head 1 of layer 3, counted from 0), and their strongest token pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, order=True)
 class HeadId:
-    """A head of a model. As text it is written as in the literature: "L3H1"."""
+    """A head of a model; its text form is the one used in the literature, "L3H1"."""
 
     layer: int
     head: int
@@ -27,13 +27,13 @@ class HeadId:
 
     @classmethod
     def parse(cls, name: str) -> HeadId:
-        """The head that a name such as "L3H1" stands for.
+        """Parse a name such as "L3H1".
 
         Raises: ValueError for any other text.
         """
         match = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", name)
         if match is None:
-            raise ValueError(f"{name!r} is no head; write one as L3H1.")
+            raise ValueError(f"{name!r} isn't a head. Write head 1 of layer 3 as L3H1.")
         return cls(int(match[1]), int(match[2]))
 
 
@@ -43,9 +43,9 @@ def all_heads(n_layers: int, n_heads: int) -> list[str]:
 
 
 def strongest(run: Run, layer: int, head: int, *, causal: bool = False) -> tuple[int, int]:
-    """The query and the key of a head's strongest weight, of the pairs that show most.
+    """The query and key of a head's largest weight among the most interesting pairs.
 
-    causal: keys behind the query are left out in an encoder too.
+    causal: leave out keys after the query, even in an encoder.
     """
     weights = run.weights[layer, head]
     best = np.where(_pairs(run, causal), weights, -1.0).argmax()
@@ -53,18 +53,18 @@ def strongest(run: Run, layer: int, head: int, *, causal: bool = False) -> tuple
 
 
 def first_head(run: Run) -> HeadId:
-    """The head with the largest weight between the pairs that show most, of all heads."""
+    """The head with the largest weight among the most interesting pairs."""
     n_heads = run.weights.shape[1]
     best = np.where(_pairs(run), run.weights, -1.0).max(axis=(2, 3))  # (L, H)
     return HeadId(*divmod(int(best.argmax()), n_heads))
 
 
 def _pairs(run: Run, causal: bool = False) -> np.ndarray:
-    """The pairs of tokens that show most, (T, S), of what the text has.
+    """A mask (T, S) of the most interesting pairs of tokens in the text.
 
-    First a pronoun and a content word before it; then two content words that are no neighbours;
-    then any two ordinary tokens; then any. Special tokens are no ordinary ones, and neither is the
-    first of a decoder: heads with nothing to say rest there (Xiao et al. 2023,
+    In order of preference: a pronoun and a content word before it, two content words that aren't
+    adjacent, two different ordinary tokens, any pair. Special tokens aren't ordinary. Neither is a
+    decoder's first token, because it's an attention sink (Xiao et al. 2023,
     https://arxiv.org/abs/2309.17453).
     """
     tokens = run.tokens

@@ -1,7 +1,4 @@
-"""What a process of the site sets for itself once, when it starts.
-
-How Python's and torch's threads share the processors, and how many connections may be open.
-"""
+"""Process-wide settings for Python, torch and the system, applied when the site starts."""
 
 from __future__ import annotations
 
@@ -14,9 +11,10 @@ from serving.limits import OBJECTS_BEFORE_COLLECTION, SWITCH_SECONDS
 
 
 def prepare() -> None:
-    """Set what is right for many visitors in one process; called before torch is imported."""
-    # GNU OpenMP reads this when torch is first imported. With its long spins at barriers, one other
-    # busy process makes generation on two cores 20 to 100 times slower; with short ones, twice.
+    """Tune this process for many visitors; call this before torch is imported."""
+    # GNU OpenMP reads this when torch is imported. By default its threads spin for a long time at
+    # barriers, so a single other busy process makes generation on two cores 20 to 100 times slower.
+    # With short spins it's only half as fast.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
@@ -24,9 +22,10 @@ def prepare() -> None:
 
 
 def _allow_open_files() -> None:
-    """As many open files as the system lets this process have; often it begins with 1,024.
+    """Raise the limit on open files to the system's maximum; the default is often 1,024.
 
-    An open page takes four, its connection and three of its session, so 1,024 end at 256 pages.
+    An open page uses four: one for its connection and three for its session. So 1,024 would only be
+    enough for 256 pages.
     """
     with contextlib.suppress(ImportError, ValueError, OSError):  # not a Unix, or not allowed
         import resource

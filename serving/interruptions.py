@@ -1,9 +1,9 @@
-"""Notices when the whole process stood still while something was timed.
+"""Detects whether the process was suspended during a measurement.
 
-A process that is stopped, or frozen with its container, can't notice it by a clock around the work:
-the work just seems slow. CPU time doesn't tell either, because on a GPU a step takes none, and on a
-busy machine a slow step takes little. So a thread beats twenty times a second while the work runs:
-it needs next to no time, and it misses many beats in a row only if nothing in the process ran.
+If a process is stopped, or frozen with its container, a clock around the work can't tell: the work
+just looks slow. CPU time doesn't help either, because a step on a GPU uses almost none. So a thread
+beats twenty times a second while the work runs. It costs almost nothing, and it only misses many
+beats in a row if nothing in the process ran.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 BEAT_SECONDS = 0.05
-SHORTEST_SECONDS = 1.0  # a busy machine delays a beat by some tenths of a second
+SHORTEST_SECONDS = 1.0  # a busy machine may delay a beat by a few tenths of a second
 
 
 class Heartbeat:
-    """Measure how long the process stood still inside `with heartbeat:`."""
+    """Measure how long the process was suspended inside `with heartbeat:`."""
 
     def __init__(
         self,
@@ -32,9 +32,10 @@ class Heartbeat:
         self._last, self._still = clock(), 0.0
 
     def beat(self) -> float:
-        """Record that the process is running; return the seconds it has stood still so far.
+        """Record that the process is running; return the total seconds it was suspended.
 
-        Any thread may beat. The timed one does around its work: after a stop it may be first.
+        Any thread may call this. The timed thread does so around its work, because after a
+        suspension it may run before the heartbeat thread.
         """
         with self._lock:
             now = self._clock()
@@ -44,7 +45,7 @@ class Heartbeat:
             return self._still
 
     def watched(self, items: Iterator[Item]) -> Iterator[tuple[Item, float]]:
-        """Each item, and the seconds that the process stood still while it was computed."""
+        """Yield each item with the seconds the process was suspended while computing it."""
         while True:
             before = self.beat()
             try:
@@ -54,13 +55,13 @@ class Heartbeat:
             yield item, self.beat() - before
 
     def __enter__(self) -> Heartbeat:
-        """Begin to beat."""
+        """Start the heartbeat thread."""
         self.beat()
         threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the thread."""
+        """Stop the heartbeat thread."""
         self._over.set()
 
     def _run(self) -> None:
@@ -69,8 +70,8 @@ class Heartbeat:
 
 
 def notice(seconds: float) -> str:
-    """What visitors read in place of a result."""
+    """The message that visitors see instead of a result."""
     return (
-        f"Interrupted: the process stood still for about {seconds:.0f} s, so this run isn't a "
-        "measurement."
+        f"The server was suspended for about {seconds:.0f} s during this run, so its times aren't "
+        "valid. Run it again."
     )

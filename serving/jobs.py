@@ -1,9 +1,9 @@
-"""Long work as jobs: queued, watched and stopped.
+"""A queue for long-running jobs that can be watched and stopped.
 
-One worker thread of a queue runs one job at a time, so that two visitors' runs do not spoil each
-other's times. There are several queues (`serving.queues`). Jobs and pages share the compute slots
-(`serving.compute`), and pages go first, for a slot and for a core. A job that nobody watches stops
-by itself. Nothing here touches Streamlit.
+Each queue has one worker thread, which runs one job at a time, so that visitors' runs don't distort
+each other's times. There are several queues (`serving.queues`). Jobs and pages share the compute
+slots (`serving.compute`), and pages have priority. A job stops when nobody watches it anymore. This
+module doesn't depend on Streamlit.
 """
 
 from __future__ import annotations
@@ -27,89 +27,89 @@ from serving.limits import (
     OverLimit,
 )
 
-NICENESS = 10  # of the threads of jobs, as the system counts it: pages have 0 and go first
+NICENESS = 10  # for job threads; pages have 0, so the system prefers them
 State = Literal["waiting", "running", "done", "stopped", "failed"]
 
-# A page asks two to four times a second; a slow one, while a model loads beside it, now and then.
+# A page polls its job two to four times a second, but less often while a model is loading.
 UNWATCHED_SECONDS = 10.0
 
-# A tab that has been hidden for five minutes asks once a minute: browsers hold its timers back.
+# Once a tab has been hidden for five minutes, browsers only let it poll once a minute.
 HIDDEN_AFTER_SECONDS, HIDDEN_UNWATCHED_SECONDS = 290.0, 75.0
 
 
 class Stopped(Exception):
-    """Raised inside a forward pass when the visitor has stopped the job."""
+    """Raised inside a forward pass after the visitor has stopped the job."""
 
 
 class Work:
-    """A piece of long work and what has become of it. The worker writes, the page reads."""
+    """A job and its state, which the worker writes and the page reads."""
 
     def __init__(self) -> None:
         self.state: State = "waiting"
         self.error = ""
         self.finished = threading.Event()
-        self._changing = threading.Lock()  # of the state, which the worker and the page may set
+        self._changing = threading.Lock()  # guards the state, which worker and page may both set
         self._stop = threading.Event()
         self._begun = self._seen = time.monotonic()
         self.queued = self._begun
-        self.owner: object = self  # whose it is, and from where; the queue writes both down
+        self.owner: object = self  # the queue sets the visitor and their address
         self.address: object = self
-        self.queue: JobQueue | None = None  # the one it was put into
-        self._stopped = math.inf  # when it was told to stop
+        self.queue: JobQueue | None = None
+        self._stopped = math.inf  # the time of the request to stop
 
     def work(self) -> None:
-        """Do it; called on the worker's thread. Calls `check_stop` now and then."""
+        """Do the work, on the worker's thread; call `check_stop` regularly."""
         raise NotImplementedError
 
     @property
     def live(self) -> bool:
-        """Whether something may still change for the visitor: neither finished nor told to stop."""
+        """Whether the job is neither finished nor being stopped."""
         return not (self.finished.is_set() or self._stop.is_set())
 
     @property
     def ahead(self) -> int:
-        """How many jobs come before it in its queue; 0 for one that runs or is over."""
+        """The number of jobs before this one in its queue; 0 if it's running or finished."""
         return 0 if self.queue is None else self.queue.ahead(self)
 
     def watch(self) -> None:
-        """Say that somebody is still looking."""
+        """Record that a page is still watching this job."""
         self._seen = time.monotonic()
 
     def stop(self) -> None:
-        """End the job between two layers of the pass that is running.
+        """Stop the job before the next layer of its current forward pass.
 
-        For the visitor it is over at once; the worker may first finish loading a model.
+        For the visitor it ends immediately. The worker may have to finish loading a model first.
         """
         self._stopped = min(self._stopped, time.monotonic())
         self._stop.set()
         self._become("stopped")
 
     def _become(self, state: State, error: str = "") -> None:
-        """Take another state; what is over, or was stopped, stays so."""
+        """Change the state, unless the job has already ended."""
         with self._changing:
             if self.state in ("waiting", "running"):
                 self.error, self.state = error, state
 
     @property
     def abandoned(self) -> bool:
-        """Whether it was stopped, or nobody has looked for a while."""
+        """Whether the job was stopped, or no page has watched it for a while."""
         return self._stop.is_set() or self.overdue > 0
 
     @property
     def overdue(self) -> float:
-        """For how many seconds it has been abandoned; 0 if it is not."""
+        """Seconds since the job was abandoned; 0 if it isn't."""
         now = time.monotonic()
         old = now - self._begun > HIDDEN_AFTER_SECONDS
         patience = HIDDEN_UNWATCHED_SECONDS if old else UNWATCHED_SECONDS
         return max(0.0, now - self._seen - patience, now - self._stopped)
 
     def check_stop(self, _: int = 0) -> None:
-        """Raise Stopped if the job is abandoned; the hook `before_layer` of a forward pass."""
+        """Raise Stopped if the job is abandoned; used as the `before_layer` hook of a pass."""
         if self.abandoned:
             raise Stopped
 
     def run(self) -> None:
-        """Do the work, on the worker's thread. Never raises: the outcome is in `state`."""
+        """Do the work on the worker's thread. Never raises; the outcome is in `state`."""
         try:
             self.check_stop()
             self._become("running")
@@ -117,26 +117,26 @@ class Work:
             self._become("done")
         except Stopped:
             self._become("stopped")
-        except InvalidInput as error:  # what was asked for cannot be: no error of the site
+        except InvalidInput as error:  # the visitor's input is at fault, not the site
             self._become("failed", str(error))
         except models.LOAD_ERRORS as error:
             metrics.error(error, "job")
             self._become("failed", str(error))
-        except Exception as error:  # the visitor sees that it failed, the log why; others go on
+        except Exception as error:  # keep the worker alive for other jobs; details go to the log
             logging.getLogger(__name__).exception("a job failed")
             metrics.error(error, "job")
-            self._become("failed", "The model failed on this text; see the server log.")
+            self._become("failed", "The model failed on this text. The server log has the details.")
 
 
 class JobQueue:
-    """One job runs, the others wait and see their place.
+    """A queue that runs one job at a time and shows the others their position.
 
-    First come, first served, but the first jobs of all visitors come before the second of anybody,
-    and so do, among those, the first of all addresses.
+    Jobs run in order of arrival, with two exceptions: every visitor's first job comes before
+    anyone's second, and among those, every address's first job comes before any address's second.
     """
 
     def __init__(self, max_waiting: int = MAX_WAITING_JOBS, *, name: str = metrics.OTHER) -> None:
-        self.name = name  # in what is counted
+        self.name = name  # the label in metrics
         self._max_waiting = max_waiting
         self._waiting: deque[Work] = deque()
         self._running: Work | None = None
@@ -151,12 +151,12 @@ class JobQueue:
         owner: str | None = None,
         address: str | None = None,
     ) -> None:
-        """Queue a job; `instead_of`, the visitor's earlier one, is stopped if it is accepted.
+        """Queue a job, and stop the visitor's earlier job `instead_of` if it's accepted.
 
-        owner: the visitor, over all tabs; None for one that is not known again. address: from where
-        the visitor comes, which many may share; None where nobody knows.
-        Raises: OverLimit if the queue is full, or the visitor or the address has enough jobs in it;
-        the earlier job then goes on.
+        owner: identifies the visitor across tabs; None if unknown. address: the visitor's network
+        address, which several visitors may share; None if unknown.
+        Raises: OverLimit if the queue is full, or the visitor or the address has too many waiting
+        jobs. The earlier job then continues.
         """
         with self._changed:
             self._drop_abandoned()
@@ -165,20 +165,20 @@ class JobQueue:
             own = sum(w.owner == job.owner and w is not instead_of for w in self._waiting)
             if own >= MAX_WAITING_OF_A_VISITOR:
                 raise OverLimit(
-                    f"You have {own} runs waiting in other tabs. Stop one of them, or wait for it; "
-                    "what you typed is still in the box."
+                    f"You already have {own} runs waiting in other tabs. Stop one of them or wait "
+                    "until it's done. Your text is still in the box."
                 )
             near = sum(w.address == job.address and w is not instead_of for w in self._waiting)
             if near >= MAX_WAITING_OF_AN_ADDRESS:
                 raise OverLimit(
-                    f"{near} runs from your network are already waiting. Try again in a minute; "
-                    "what you typed is still in the box."
+                    f"{near} runs from your network are already waiting. Try again in a minute. "
+                    "Your text is still in the box."
                 )
             others = len(self._waiting) - (instead_of in self._waiting)
             if others >= self._max_waiting:
                 raise OverLimit(
-                    f"{others} visitors are already waiting. Try again in a minute; "
-                    "what you typed is still in the box."
+                    f"The queue is full ({others} runs are waiting). Try again in a minute. Your "
+                    "text is still in the box."
                 )
             if instead_of is not None:
                 instead_of.stop()
@@ -191,11 +191,10 @@ class JobQueue:
             self._changed.notify()
 
     def _place_of(self, job: Work) -> int:
-        """Behind all jobs that are of no later rank.
+        """The queue position for a new job: after all jobs of the same or an earlier rank.
 
-        A job's rank is whether it is its visitor's first, second and so on, the one that runs
-        included, and of those of one rank, whether it is the first, second and so on of its
-        address.
+        A job's rank is its number among its visitor's jobs, including a running one, and then its
+        number among the jobs of its address.
         """
         runs = [self._running] if self._running is not None and self._is_running() else []
         owners = Counter(running.owner for running in runs)
@@ -210,7 +209,7 @@ class JobQueue:
         return max(places, default=0)
 
     def ahead(self, job: Work) -> int:
-        """How many jobs come before this one; 0 for one that runs or is over."""
+        """The number of jobs before this one; 0 if it's running or finished."""
         with self._changed:
             self._drop_abandoned()
             if job not in self._waiting:
@@ -218,33 +217,33 @@ class JobQueue:
             return self._waiting.index(job) + self._is_running()
 
     def _is_running(self) -> bool:
-        """Whether a job runs; one that was told to stop, or has just ended, is as good as gone."""
+        """Whether a job is running that is neither finished nor being stopped."""
         job = self._running
         return job is not None and job.live and not job.abandoned
 
     def _drop_abandoned(self) -> None:
         for job in [job for job in self._waiting if job.abandoned]:
             self._waiting.remove(job)
-            job.stop()  # so that it stays over, even if its visitor asks for it just now
-            self._run(job)  # ends at once, as stopped
+            job.stop()  # so that it stays stopped, even if its page polls right now
+            self._run(job)  # ends immediately in the state "stopped"
 
     @property
     def length(self) -> int:
-        """How many jobs wait; the one that runs is not among them."""
+        """The number of waiting jobs, without the running one."""
         with self._changed:
             return len(self._waiting)
 
     @property
     def is_free(self) -> bool:
-        """Whether a job that is put in now would begin at once."""
+        """Whether a new job would start immediately."""
         with self._changed:
             return not (self._waiting or self._is_running())
 
     @property
     def stuck_seconds(self) -> float:
-        """For how long the running job has gone on after it was abandoned; 0 if all is well.
+        """Seconds for which the running job has continued after being abandoned, usually 0.
 
-        Infinite where jobs wait for a worker that has died.
+        Infinite if jobs are waiting but the worker has died.
         """
         with self._changed:
             if self._waiting and not (self._worker and self._worker.is_alive()):
@@ -258,7 +257,7 @@ class JobQueue:
             job.run()
             metrics.job_ended(self.name, job.state, time.monotonic() - begin)
         finally:
-            job.finished.set()  # when it is counted: nothing comes behind it
+            job.finished.set()  # last, so that the metrics are complete once a job is finished
 
     def _work(self) -> None:
         _lower_priority()
@@ -272,9 +271,11 @@ class JobQueue:
 
 
 def _lower_priority() -> None:
-    """On Linux, let this thread use only the processor time that pages leave."""
+    """Lower this thread's priority below that of pages (Linux only)."""
     if sys.platform == "linux":
         thread = threading.get_native_id()
         now = os.getpriority(os.PRIO_PROCESS, thread)
-        with suppress(OSError):  # where a sandbox refuses it, jobs have the rank of pages
+        with suppress(
+            OSError
+        ):  # a sandbox may forbid it; jobs then have the same priority as pages
             os.setpriority(os.PRIO_PROCESS, thread, max(now, NICENESS))

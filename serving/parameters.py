@@ -1,8 +1,8 @@
-"""The address of a page."""
+"""The addresses of pages."""
 
 from __future__ import annotations
 
 
 def address(folder: str) -> str:
-    """The address of the page in a folder of `pages/`: "learn/two_networks" has "two-networks"."""
+    """The address of a page from its folder in `pages/`: "learn/two_networks" -> "two-networks"."""
     return folder.rpartition("/")[2].replace("_", "-")

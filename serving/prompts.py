@@ -1,4 +1,4 @@
-"""A visitor's text as a model reads it, once every limit on it has been checked."""
+"""Tokenizes a visitor's text and checks every limit on it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
     from attention_core import Transformer
     from pretrained import Tokenizer
 
-NO_TOKEN = "There is no token in this text: type a word or more."
-NO_TOKEN_IN_PROMPT = "There is no token in this prompt: type a word or more."
+NO_TOKEN = "This text has no tokens: type a word or more."
+NO_TOKEN_IN_PROMPT = "This prompt has no tokens: type a word or more."
 
 
 class Reader(Protocol):
-    """A model that reads text: a trained one, or one with random weights."""
+    """A model with a tokenizer, with trained or random weights."""
 
     @property
     def core(self) -> Transformer:
-        """The model itself, for its context."""
+        """The model, whose context length is checked."""
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Text to tokens."""
+        """The model's tokenizer."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The tokens of a text that fit the model, and how many new ones may follow them.
+    """The tokens of a text that fits the model, and the number of new tokens that may follow.
 
-    note: why there is room for fewer new tokens than were asked for, or nothing.
+    note: a message if the context limits the number of new tokens; otherwise empty.
     """
 
     tokens: Tokens
@@ -41,7 +41,7 @@ class Prepared:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The ids of the tokens."""
+        """The token ids."""
         return self.tokens.ids
 
 
@@ -55,30 +55,32 @@ def prepare(
     at_least: int = 1,
     empty: str = "",
 ) -> Prepared:
-    """The tokens of a text, and of `n_new` new tokens as many as the context has room for.
+    """Tokenize a text, and reduce `n_new` to the number of new tokens that fit into the context.
 
-    limit: tokens of the text that `purpose` ("a head map") takes. The last new token is never run,
-    so it needs no room. at_least: new tokens for which there has to be room. empty: the message
-    for a text without a token.
-    Raises: OverLimit for a text that is too long for the page, for `purpose` or for the model,
-    Refused with the message `empty` for one without a token.
+    limit: the most tokens for `purpose` (for example "a head map"). at_least: the number of new
+    tokens that must fit. The last new token is never run, so it needs no position in the context.
+    empty: the message for a text without tokens.
+    Raises: OverLimit for a text that is too long for the page, `purpose` or the model; InvalidInput
+    with the message `empty` for a text without tokens.
     """
     check_text(text)
     tokens = model.tokenizer.encode(text)
     n = len(tokens.ids)
+    context = model.core.config.context_length
+    longest = context - (at_least - 1 if n_new else 0)
+    if longest < limit:
+        limit, purpose = longest, "the context of this model"
     check_tokens(n, limit, purpose)
     if not n:
         raise InvalidInput(empty or (NO_TOKEN_IN_PROMPT if n_new else NO_TOKEN))
-    context = model.core.config.context_length
-    check_tokens(n + (at_least - 1 if n_new else 0), context, "the context of this model")
-    room = min(n_new, context - n + 1)
+    n_fitting = min(n_new, context - n + 1)
     note = (
-        "" if room == n_new else f"The context of this model has room for {room} new tokens only."
+        "" if n_fitting == n_new else f"Only {n_fitting} new tokens fit into the model's context."
     )
-    return Prepared(tokens, room, note)
+    return Prepared(tokens, n_fitting, note)
 
 
 def check_choice(n_new: int, smallest: int, largest: int) -> None:
-    """Raise OverLimit for a number of new tokens that a page does not offer."""
+    """Raise OverLimit for a number of new tokens outside the page's range."""
     if not smallest <= n_new <= largest:
         raise OverLimit(f"Choose {smallest} to {largest} new tokens, not {n_new}.")

@@ -1,7 +1,6 @@
-"""The same text generated with a KV cache and without one, step by step in turn.
+"""Generates the same text with and without a KV cache, alternating between the two.
 
-What happens is told as events, in an order that the request alone decides, so that it can run in
-this process or in another one.
+The results are a stream of events, so a race can run in this process or on a model server.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from serving.step_times import StepTime
 if TYPE_CHECKING:
     from attention_core import KVCache, Sampling, Step, Transformer, TransformerConfig
 
-    _Watched = tuple[Step, float]  # and the seconds that the process stood still during it
+    _Watched = tuple[Step, float]  # a step, and the seconds the process was suspended during it
 
 
 @dataclass(frozen=True)
 class RaceRequest:
-    """What a visitor asked for."""
+    """The settings that a visitor chose."""
 
     model: str
     prompt: str
@@ -39,12 +38,12 @@ class RaceRequest:
 
     @property
     def summary(self) -> str:
-        """The settings in a line, so that what is shown cannot be mistaken for another run's."""
+        """A line with the settings, which shows which run the results belong to."""
         parts = [models.title(self.model), f"{self.max_new_tokens} new tokens"]
         if self.weights != "float32":
             parts.insert(1, f"weights in {self.weights}")
         if self.temperature == 0:
-            return ", ".join([*parts, "the likeliest token each time"])
+            return ", ".join([*parts, "always the most likely token"])
         parts.append(f"temperature {self.temperature:g}")
         if self.top_k is not None:
             parts.append(f"top-k {self.top_k}")
@@ -53,7 +52,7 @@ class RaceRequest:
         return ", ".join([*parts, f"seed {self.seed}"])
 
     def sampling(self) -> Sampling:
-        """The sampling of the core; ValueError for values out of range."""
+        """The sampling settings for the core; ValueError for values out of range."""
         from attention_core import Sampling
 
         return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
@@ -61,13 +60,13 @@ class RaceRequest:
     def check(self) -> None:
         """Raise OverLimit for a number of tokens out of range, or a prompt that is too long."""
         if not 1 <= self.max_new_tokens <= MAX_NEW_TOKENS:
-            raise OverLimit(f"Ask for 1 to {MAX_NEW_TOKENS} new tokens, not {self.max_new_tokens}.")
+            raise OverLimit(f"Choose 1 to {MAX_NEW_TOKENS} new tokens, not {self.max_new_tokens}.")
         check_text(self.prompt)
 
 
 @dataclass(frozen=True)
 class CacheSize:
-    """Bytes of stored keys and values: of the cache's own tensors, and by the lectures' formula."""
+    """Bytes of the stored keys and values: measured, and by the formula from the lectures."""
 
     measured: int
     formula: int
@@ -75,14 +74,14 @@ class CacheSize:
 
 @dataclass(frozen=True)
 class Begun:
-    """The model is there. device: where it runs, and the form of its numbers."""
+    """The model is loaded. device: its device and number format."""
 
     device: str
 
 
 @dataclass(frozen=True)
 class RaceStep:
-    """One token of both generations; difference: the largest between their logits."""
+    """A step of both generations; difference: the largest difference between their logits."""
 
     cached: StepTime
     uncached: StepTime
@@ -92,7 +91,7 @@ class RaceStep:
 
 @dataclass(frozen=True)
 class Ended:
-    """Both generations are over. notice: why there are fewer tokens than were asked for, if so."""
+    """Both generations are done. notice: why there are fewer tokens than requested, or empty."""
 
     notice: str
 
@@ -101,10 +100,10 @@ Event = Begun | RaceStep | Ended
 
 
 def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
-    """The size of what a cache holds now, and by the formula of the model's kind of attention.
+    """The size of a cache's current contents, measured and by the formula for its attention.
 
-    Layers x batch x key/value heads x head size x tokens x 2 x bytes a value; latents and windows
-    have formulas of their own (`attention_core.costs.formulas.cache_bytes`).
+    The formula is layers x batch x key/value heads x head size x tokens x 2 x bytes per value.
+    Latents and windows have different ones (`attention_core.costs.formulas.cache_bytes`).
     """
     from attention_core import cache_bytes
 
@@ -116,10 +115,10 @@ def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
 
 
 def race(request: RaceRequest, check_stop: Callable[[int], None]) -> Iterator[Event]:
-    """Generate with the cache and without it, a few pairs of steps in each compute slot.
+    """Generate with and without the cache, a few pairs of steps per compute slot.
 
-    check_stop: called before every layer of every pass; what it raises ends the race.
-    Raises: OverLimit or ValueError for a request that cannot be run; errors as of `models.get`.
+    check_stop: called before every layer of every pass; an error it raises ends the race.
+    Raises: OverLimit or ValueError for a request that can't be run; the errors of `models.get`.
     """
     from attention_core import Hooks, stream
 
@@ -131,11 +130,11 @@ def race(request: RaceRequest, check_stop: Callable[[int], None]) -> Iterator[Ev
     yield Begun(f"{model.device}, {numbers if request.weights == 'float32' else request.weights}")
     prompt = prepare(model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", request.max_new_tokens)
     ids, n_new = prompt.ids, prompt.n_new
-    # the last new token is never run itself
+    # the last new token is never run
     cache, cached = _cached(core, request.weights, len(ids) + n_new - 1, sampling)
     uncached = partial(stream, core, sampling=sampling)
     hooks = Hooks(before_layer=check_stop)
-    # Warm-up: the same passes once before they are timed, so that neither run goes first.
+    # Warm up with the same passes, so that neither generation pays for being first.
     few = min(n_new, 2)  # a prefill and a decode step
     with compute.slot(exclusive=True):
         deque(cached(ids, max_new_tokens=few, hooks=hooks), maxlen=0)
@@ -153,7 +152,8 @@ def race(request: RaceRequest, check_stop: Callable[[int], None]) -> Iterator[Ev
         for one, other, size in compute.steps(pairs, exclusive=True):
             if one is None or other is None:
                 both = one is None and other is None
-                yield Ended(f"{'The model' if both else 'One run'} ended its text here.")
+                subject = "The model" if both else "One of the two runs"
+                yield Ended(f"{subject} generated the end of the text here.")
                 return
             difference = float((one[0].logits - other[0].logits).abs().max())
             yield RaceStep(StepTime.of(*one), StepTime.of(*other), difference, size)
@@ -163,16 +163,16 @@ def race(request: RaceRequest, check_stop: Callable[[int], None]) -> Iterator[Ev
 def _cached(
     core: Transformer, weights: rounded.Weights, max_length: int, sampling: Sampling
 ) -> tuple[KVCache, Callable[..., Iterator[Step]]]:
-    """An empty cache for so many tokens, and how to generate with it.
+    """An empty cache for `max_length` tokens, and a function that generates with it.
 
-    In bfloat16 the steps are recorded and repeated (`attention_core.speed`).
+    In bfloat16, steps are recorded as CUDA graphs and replayed (`attention_core.speed`).
     """
     from attention_core import stream
 
     if weights == "bfloat16":
         from attention_core.speed.decoder import Decoder
 
-        # drawn on the CPU: the run without the cache draws there, and shall draw the same tokens
+        # sample on the CPU, like the run without a cache, so that both draw the same tokens
         decoder = Decoder(core, max_length, sampling=sampling, draw_on_cpu=True)
         return decoder.cache, decoder.stream
     cache = core.new_cache(1, max_length)
@@ -185,9 +185,10 @@ def _pairs(
     size: Callable[[], CacheSize],
     n_new: int,
 ) -> Iterator[tuple[_Watched | None, _Watched | None, CacheSize]]:
-    """A step of each generation, None where it has ended, and the size of the cache behind them."""
+    """Pairs of steps (None once a generation has ended), with the cache size after them."""
     for number in range(n_new):
-        # taking turns in going first, so that neither always pays for what the other evicted
+        # alternate which one goes first, so that neither always pays for the other's cache
+        # evictions
         if number % 2:
             other, one = next(without, None), next(with_cache, None)
         else:

@@ -1,4 +1,4 @@
-"""One recorded forward pass of a model, and which of its tensors are kept."""
+"""A recorded forward pass of a model, and the tensors that are stored from it."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunTensors:
-    """The tensors kept of one forward pass over T tokens: float32, on the CPU, never changed.
+    """The recorded tensors of a forward pass over T tokens: float32, on the CPU, read-only.
 
     L layers, H query heads, H_kv key/value heads, S = T keys, D head size, C width. Queries and
-    keys are rotated where the model does so.
+    keys are after rotation, if the model rotates them.
     """
 
     weights: Tensor  # (L, H, T, S)  the attention weights
     q: Tensor  # (L, H, T, D)
     k: Tensor  # (L, H_kv, S, D)
     v: Tensor  # (L, H_kv, S, D)
-    value_norms: Tensor  # (L, H, S)  the lengths ||v_j W_O|| of what a head writes for a key
+    value_norms: Tensor  # (L, H, S)  the lengths ||v_j W_O|| of the vectors a head adds per key
     states: Tensor  # (L + 1, T, C)  the residual stream: before layer 0, and after each layer
-    attention_norms: Tensor  # (L, T)  the lengths of what attention adds to each token's stream
-    mlp_norms: Tensor  # (L, T)  the same of the feed-forward network
+    attention_norms: Tensor  # (L, T)  the lengths of the attention outputs
+    mlp_norms: Tensor  # (L, T)  the lengths of the feed-forward outputs
 
 
 @dataclass(frozen=True)
 class RecordedPass:
-    """What a pass leaves behind: its tensors, and what the scores were multiplied with."""
+    """The tensors of a pass, and the scale that the scores were multiplied by."""
 
     tensors: RunTensors
     scale: float
 
 
 def record(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
-    """One recorded forward pass over these tokens, in a compute slot; errors of `recorded`."""
+    """Record a forward pass over these tokens in a compute slot; errors as in `recorded`."""
     import torch
 
     with compute.slot(), torch.inference_mode():
         ids = torch.tensor([list(token_ids)], device=model.device)
-        # nobody reads the logits of all positions, a third of the work for a large vocabulary
+        # logits of all positions aren't needed, and would be a third of the work
         output = model.core(ids, record=True, last_only=True)
         tensors = recorded(model.core, output.hidden_states, output.layers)
     return RecordedPass(tensors, output.records[0].scale)
@@ -57,9 +57,9 @@ def record(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
 def recorded(
     core: Transformer, states: Sequence[Tensor], layers: Sequence[LayerRecord]
 ) -> RunTensors:
-    """What is kept of a pass: `states` (1, T, C) before the first layer and after each.
+    """The tensors to store from a pass; states: (1, T, C) before the first and after each layer.
 
-    Raises: NotFiniteError for numbers, or lengths of vectors, that nobody could draw.
+    Raises: NotFiniteError if values or lengths of vectors are infinite or NaN.
     """
     from attention_core.analysis.contributions import value_norms
     from attention_core.analysis.residual_stream import token_norms

@@ -1,4 +1,4 @@
-"""Models with weights in 8 or 16 bits, and what their rounding costs."""
+"""Models with weights in 8 or 16 bits, and the effect of the rounding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Weights = Literal["float32", "int8", "bfloat16"]
 
-# Plain prose that no model has seen: what the price is measured on.
+# The effect is measured on plain prose that no model was trained on.
 TEXT = (
     "The harbour was quiet when Mara unlocked the office. Two boats had come in during the night, "
     "and their nets hung over the rail like wet curtains. She put the kettle on, opened the ledger "
@@ -28,16 +28,16 @@ TEXT = (
     "school: her son had forgotten his lunch again, and could she bring it before noon? She said "
     "that she could, laughed, and closed the ledger. The kettle had boiled dry."
 )
-_CHUNK = 8  # tokens of a pass: as few rows as a decode step has, so that they are rounded like one
+_CHUNK = 8  # tokens per pass: few enough rows that they're rounded as in a decode step
 
 
 @dataclass(frozen=True)
 class Price:
-    """What fewer bits save, and what they cost on `TEXT`, token for token.
+    """The bytes saved by fewer bits, and the loss of accuracy on `TEXT`.
 
-    n_bytes, n_bytes_rounded: of all weights. n_tokens: how many next tokens were compared.
-    largest_difference: between two logits. n_equal: how often both find the same token likeliest.
-    perplexity, perplexity_rounded: e to the mean surprise at the token that comes.
+    n_bytes, n_bytes_rounded: size of all weights. n_tokens: the number of predictions compared.
+    largest_difference: between two logits. n_equal: how often both predict the same token.
+    perplexity, perplexity_rounded: e to the power of the mean surprise at the actual next token.
     """
 
     n_bytes: int
@@ -50,7 +50,7 @@ class Price:
 
 
 def has_gpu() -> bool:
-    """Whether models run on a GPU here. Without one, a page need not wait for torch to say so."""
+    """Whether models run on a GPU; avoids importing torch if the machine has none."""
     if not gpu.is_here() and "torch" not in sys.modules:
         return False
 
@@ -60,13 +60,13 @@ def has_gpu() -> bool:
 
 
 def forms() -> list[Weights]:
-    """What weights may be stored in here. A CPU is no faster with bfloat16."""
+    """The available formats for weights. bfloat16 needs a GPU: it isn't faster on a CPU."""
     return ["float32", "int8", "bfloat16"] if has_gpu() else ["float32", "int8"]
 
 
 @cached(cache=MODELS, key=models.key)
 def int8(name: str) -> Int8Transformer:
-    """The core of a model with its matrices in 8 bits; errors as of `models.get`."""
+    """A model's core with its matrices in 8 bits; errors as in `models.get`."""
     from attention_core.speed.int8 import Int8Transformer
 
     return Int8Transformer(models.get(name).core)
@@ -74,25 +74,25 @@ def int8(name: str) -> Int8Transformer:
 
 @cached(cache=MODELS, key=models.key)
 def bfloat16(name: str) -> Transformer:
-    """The core of a model with all its numbers in 16 bits; errors as of `models.get`."""
+    """A model's core with all weights in bfloat16; errors as in `models.get`."""
     return in_bfloat16(models.get(name).core)
 
 
 def in_bfloat16(model: Transformer) -> Transformer:
-    """A copy of a core with all its numbers in 16 bits."""
+    """A copy of a core with all weights in bfloat16."""
     import torch
 
     return copy.deepcopy(model).to(torch.bfloat16)
 
 
 def core(name: str, weights: Weights) -> Transformer:
-    """The core of a model with its weights in this form.
+    """A model's core with its weights in this format.
 
-    Raises: ValueError for a form that is not offered here; errors as of `models.get`.
+    Raises: ValueError for a format that isn't available here; the errors of `models.get`.
     """
     if weights not in forms():
         raise ValueError(
-            f"There is no GPU here, and weights in {weights} are for one. "
+            f"Weights in {weights} need a GPU, and this machine has none. "
             f"Choose {' or '.join(forms())}."
         )
     if weights == "float32":
@@ -102,15 +102,15 @@ def core(name: str, weights: Weights) -> Transformer:
 
 @cached(key=lambda name, weights: (models.key(name), weights), size=lambda price: 500)
 def price(name: str, weights: Weights) -> Price:
-    """What a decoder pays for weights in this form.
+    """Compare a decoder with its version in this format.
 
-    Raises: ValueError for an encoder, which has no next token; errors as of `core`.
+    Raises: ValueError for an encoder, which doesn't predict next tokens; the errors of `core`.
     """
     import torch
 
     model = models.get(name)
     if model.spec.role != "decoder":
-        raise ValueError(f"{model.spec.title} writes no text")
+        raise ValueError(f"{model.spec.title} is an encoder and can't generate text")
     ids = torch.tensor([model.tokenizer.encode(TEXT).ids[: model.core.config.context_length]])
     rounded = core(name, weights)
     plain, others = (_logits(each, ids) for each in (model.core, rounded))
@@ -126,7 +126,7 @@ def price(name: str, weights: Weights) -> Price:
 
 
 def _logits(core: Transformer, ids: Tensor) -> Tensor:
-    """(1, T) -> (T, V) in float32, a few tokens at a time behind a cache."""
+    """Logits of a text, (1, T) -> (T, V) in float32, computed a few tokens at a time."""
     import torch
 
     cache = core.new_cache(1, ids.shape[1])
@@ -135,7 +135,7 @@ def _logits(core: Transformer, ids: Tensor) -> Tensor:
     for few in torch.split(ids.to(device), _CHUNK, dim=1):
         with compute.slot(), torch.inference_mode():
             logits = core(few, cache=cache).logits
-        assert logits is not None  # of a decoder
+        assert logits is not None  # decoders always have logits
         parts.append(logits[0].float().cpu())
     return torch.cat(parts)
 

@@ -1,4 +1,4 @@
-"""Runs of a model on a visitor's text: one forward pass each, cached for all visitors."""
+"""Recorded forward passes over visitors' texts, cached for all visitors."""
 
 from __future__ import annotations
 
@@ -33,16 +33,14 @@ class Recorded:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One forward pass of a model over a text, and what was recorded of it.
+    """A recorded forward pass of a model over a text.
 
-    key: what stands for the run in caches; it was looked up once, when the run was made or found.
-    scale: what the scores are multiplied with. The tensors are there as read-only arrays too, for
-    whoever draws them: `weights` (L, H, T, S), `q` (L, H, T, D), `k` and `v` (L, H_kv, S, D),
-    `value_norms` (L, H, S).
+    key: the run's cache key. scale: the factor that scores are multiplied by. For drawing, the
+    tensors are also available as read-only arrays: `weights` (L, H, T, S), `q` (L, H, T, D), `k`
+    and `v` (L, H_kv, S, D), `value_norms` (L, H, S).
 
-    An open page keeps the runs that it shows, in the files that it offers and in the parts that are
-    painted anew by themselves, as long as it is open. So a run releases its tensors when the cache
-    evicts it, and records them again when they are read.
+    While a page is open, its downloads and fragments keep references to its runs. So a run releases
+    its tensors when the cache evicts it, and records them again when they're needed.
     """
 
     key: RunKey
@@ -54,40 +52,40 @@ class Run:
 
     @property
     def tensors(self) -> RunTensors:
-        """What was recorded, for whoever computes with it. Errors as of loading the model."""
+        """The recorded tensors; errors as when loading the model."""
         return self.recorded.tensors or self._again().tensors
 
     def _again(self) -> Run:
-        """The same run, from the cache or recorded now; others may be recording it already."""
-        with compute.released():
+        """The same run, from the cache or recorded again."""
+        with compute.released():  # another thread may be recording it already
             return forward(self.key, self.pretrained, self.tokens)
 
     def release(self) -> None:
-        """Give the tensors up; the cache has evicted the run."""
+        """Release the tensors; called when the cache evicts the run."""
         self.recorded.tensors = None
 
     @property
     def nbytes(self) -> int:
-        """No bytes in other cached values that hold this run: its tensors are counted as a run."""
+        """Size within other cached values: 0, because the run's own cache entry counts it."""
         return 0
 
     @property
     def model(self) -> str:
-        """The name of the model."""
+        """The model's name."""
         return self.key[0]
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model with the weights of this run, even if its files changed since.
+        """The model with the weights of this run, even if its files have changed since.
 
-        Errors as of loading it: FilesChanged when it is no longer in memory and its files are other
-        ones now.
+        Raises: FilesChanged if it's no longer in memory and its files have changed; otherwise the
+        errors of loading a model.
         """
         return models.loaded((self.key[0], self.key[1]))
 
     @property
     def model_key(self) -> RunKey:
-        """What stands for the model in caches, whatever the text."""
+        """The part of the cache key that identifies the model, without the text."""
         return self.key[:-1]
 
     @property
@@ -112,19 +110,19 @@ class Run:
 
     @property
     def value_norms(self) -> np.ndarray:
-        """The lengths of what each head writes for each key, (L, H, S)."""
+        """The length of the vector that each head adds per key, (L, H, S)."""
         return _view(self.tensors.value_norms)
 
     def kv_head(self, head: int) -> int:
-        """The key/value head that a query head reads."""
+        """The key/value head that a query head uses."""
         return head // (self.tensors.q.shape[1] // self.tensors.k.shape[1])
 
     def head(self, layer: int, head: int) -> AttentionRecord:
-        """Attention of one head, every step of it: (T, D) and (T, S).
+        """Every step of one head's attention: (T, D) and (T, S).
 
-        The scores are computed again from the recorded queries and keys. To keep them for every
-        head would double the memory of a run (71 MB of weights for 256 tokens of SmolLM2), and
-        those of one head take less than a millisecond.
+        The scores are recomputed from the recorded queries and keys, which takes less than a
+        millisecond. Storing them for every head would double the memory of a run (71 MB of weights
+        for 256 tokens of SmolLM2).
         Raises: NotFiniteError for scores that overflow.
         """
         from attention_core import attend
@@ -139,18 +137,18 @@ class Run:
         return record
 
     def state(self, number: int) -> Tensor:
-        """What enters layer `number`, (1, T, C), or leaves the last: as the model itself holds it.
+        """The input of layer `number`, or the output of the last layer, (1, T, C).
 
-        On its device and in its type, for whoever lets the model go on from there.
+        It has the model's device and dtype, so the model can continue from there.
         """
         model = self.pretrained
         return self.tensors.states[number][None].to(model.device, model.dtype)
 
     def layer(self, number: int) -> LayerRecord:
-        """Every tensor of one layer, which runs again from its recorded input.
+        """Every tensor of one layer; reruns the layer from its recorded input.
 
-        That takes some milliseconds. To keep it for every layer would need four times the memory
-        of a run (500 MB for 256 tokens of SmolLM2).
+        This takes a few milliseconds. Storing the tensors of every layer would need four times the
+        memory of a run (500 MB for 256 tokens of SmolLM2).
         """
         import torch
 
@@ -168,10 +166,10 @@ def run(
     *,
     empty: str = "",
 ) -> Run:
-    """Model `name` on `text`, of which `purpose` takes at most `limit` tokens.
+    """Run model `name` on `text`; `purpose` allows at most `limit` tokens.
 
-    Raises: OverLimit for a text that is too long, ValueError for one without any token, and what
-    loading a model raises.
+    Raises: OverLimit for a text that is too long, ValueError for one without tokens, and the errors
+    of loading a model.
     """
     where = models.key(name)
     model = models.loaded(where)
@@ -181,7 +179,7 @@ def run(
 
 @cached(key=lambda key, model, tokens: key, size=lambda run: size_of(run.tensors))
 def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
-    """One recorded forward pass, wherever models run; errors as of `recording.record`."""
+    """A recorded forward pass, here or on the model server; errors as in `recording.record`."""
     recording = backend.record(model, tokens.ids)
     return Run(
         key=key,
@@ -194,7 +192,7 @@ def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
 
 
 def _view(tensor: Tensor) -> np.ndarray:
-    """The same memory as an array that cannot be written to."""
+    """A read-only array that shares the tensor's memory."""
     array: np.ndarray = tensor.numpy()
     array.setflags(write=False)
     return array

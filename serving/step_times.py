@@ -1,4 +1,4 @@
-"""What the pages keep of a step of generation."""
+"""The data that pages store about a generation step."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StepTime:
-    """A `Step` without its logits and records: numbers alone, so that thousands can be kept.
+    """A `Step` without its logits and records, so that thousands fit into memory.
 
-    Every field but the last means what the field of that name means in `attention_core.Step`;
-    seconds are those of the model call. stood_still: for how many seconds the whole process was
-    stopped during the step (`serving.interruptions`).
+    All fields except the last have the same meaning as in `attention_core.Step`; seconds: duration
+    of the model call. stood_still: seconds for which the process was suspended during the step
+    (`serving.interruptions`).
     """
 
     kind: Literal["prefill", "decode"]
@@ -32,10 +32,10 @@ class StepTime:
 
     @classmethod
     def of(cls, step: Step, stood_still: float = 0.0) -> StepTime:
-        """What is kept of a step."""
+        """Copy the fields of a step."""
         names = [field.name for field in fields(cls) if hasattr(step, field.name)]
         return cls(**{name: getattr(step, name) for name in names}, stood_still=stood_still)
 
     def count(self) -> None:
-        """Count it as a generated token, where a site gets it, whoever ran it (`metrics`)."""
+        """Count it as a generated token in this site's metrics, wherever the model ran."""
         metrics.generated(self.seconds, cached=self.cache_length > 0)

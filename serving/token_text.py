@@ -1,4 +1,4 @@
-"""Tokens to be read: labels of those that a model chose or in a sentence, and the last word."""
+"""Readable labels and text for token ids, and the position of a text's last word."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ END_OF_TEXT = "(end of text)"
 
 
 def decode_bytes(tokenizer: Tokenizer, ids: Sequence[int]) -> bytes:
-    """The bytes of some ids put together, for display.
+    """The concatenated bytes of some ids, for display.
 
-    A model's vocabulary is often padded beyond its tokenizer's: such an id shows as <unknown:4362>.
+    A model's vocabulary is often larger than its tokenizer's. Ids that the tokenizer doesn't know
+    are shown as <unknown:4362>.
     """
     parts = []
     for is_known, group in itertools.groupby(ids, lambda i: 0 <= i < tokenizer.vocab_size):
@@ -35,7 +36,7 @@ def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
 
 
 def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
-    """The bytes of each token; those that end a text are named instead."""
+    """The bytes of each token; end-of-text tokens show a name instead."""
     ends = tokenizer.end_ids
     return [
         END_OF_TEXT.encode() if token_id in ends else decode_bytes(tokenizer, [token_id])
@@ -44,32 +45,32 @@ def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
 
 
 def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
-    """Each token by itself, as a plain word; ␣ is the space that tells it from another of them."""
+    """Each token as a plain word; ␣ marks a leading space only if two words differ just by it."""
     return plain(raw(tokenizer, ids))
 
 
 def piece(tokenizer: Tokenizer, token_id: int) -> str:
-    """One token by itself, as a plain word; part of a character as <F0>."""
+    """One token as a plain word; part of a character as <F0>."""
     return pieces(tokenizer, [token_id])[0]
 
 
 def in_line(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
-    """Each token as it stands in a line of text: only its spaces are not made visible."""
+    """Each token for display within a line of text: like `printable`, but with normal spaces."""
     return tuple(printable(part).replace("␣", " ") for part in raw(tokenizer, ids))
 
 
 def text_so_far(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
-    """The text of tokens that others may follow: a character appears once all of it is there."""
+    """The text of an unfinished generation, without an incomplete last character."""
     return codecs.getincrementaldecoder("utf-8")("replace").decode(decode_bytes(tokenizer, ids))
 
 
 def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
-    """Labels that are unique in the whole text."""
+    """Labels for the tokens of a text, each of them unique."""
     return text_labels(raw(tokenizer, ids))
 
 
 def last_word(tokens: Tokens) -> int:
-    """The position of the last token with a letter or digit; of the last token if none has one."""
+    """The position of the last token with a letter or digit, otherwise of the last token."""
     words = [
         position
         for position, piece in enumerate(tokens.pieces)

@@ -1,4 +1,4 @@
-"""What a process does once, for its first visitor: import the core, load the first models."""
+"""Warm-up of a process: import the core and load the default models for the first visitor."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import time
 from pretrained import settings
 from serving import models
 
-# The first page and its scripts go to the browser before the imports take the interpreter: Home's
-# picture comes 0.6 s sooner on two cores.
+# Lets the first page and its scripts reach the browser before the imports occupy the interpreter.
+# On two cores, Home's picture appears 0.6 s sooner.
 AFTER_SECONDS = 1.0
-TRY_AGAIN_SECONDS = 30.0  # after models could not be loaded
+TRY_AGAIN_SECONDS = 30.0  # after loading a model has failed
 
 _importing = threading.Lock()
-_needed = threading.Event()  # a page needs the core: nobody waits any longer
+_needed = threading.Event()  # set when a page needs the core, so that the warm-up starts right away
 _starting = threading.Lock()
-_threads: list[threading.Thread] = []  # the warm-up, once it has begun
-_failed: list[str] | None = None  # models that were not loaded; None before it has ended
+_threads: list[threading.Thread] = []  # the warm-up thread once it has started
+_failed: list[str] | None = None  # models that failed to load; None until the warm-up is done
 _next_try = 0.0  # on the monotonic clock
 
 
 def import_core() -> None:
-    """Import the whole of `attention_core`; to be called before any part of it is imported.
+    """Import `attention_core`; call this before importing any part of it.
 
-    Two threads that import a package and a module inside it for the first time, both at once, wait
-    for each other, and Python ends one of the two imports with a deadlock error.
+    If one thread imports a package while another one imports a module in it for the first time,
+    they wait for each other, and Python ends one of the imports with a deadlock error.
     """
     _needed.set()
     with _importing:
@@ -35,10 +35,10 @@ def import_core() -> None:
 
 
 def start(*modules: str) -> threading.Thread | None:
-    """Import `modules` and load the first models in the background, while the visitor reads.
+    """Import `modules` and load the default models in the background.
 
-    It begins after `AFTER_SECONDS`, or as soon as a page needs the core.
-    Only the first call starts a thread; later ones return it. None if ATTENTION_LAB_WARMUP=off.
+    The warm-up starts after `AFTER_SECONDS`, or as soon as a page needs the core. Only the first
+    call starts a thread; later calls return it. None if ATTENTION_LAB_WARMUP=off.
     """
     if not settings.WARMUP.read():
         return None
@@ -52,22 +52,22 @@ def start(*modules: str) -> threading.Thread | None:
 
 
 def lacking(*modules: str) -> str | None:
-    """What the first visitor would wait for or miss, as a sentence; None if it is all there.
+    """A message about what the first visitor would have to wait for or miss; None if nothing.
 
-    Starts the warm-up, as `start` does: whoever asks would send no visitor before it has ended.
-    What could not be loaded is tried again for whoever goes on asking.
-    Without one (ATTENTION_LAB_WARMUP=off) a page loads what it needs, and nothing is lacking.
+    Starts the warm-up like `start`, because a proxy doesn't send visitors before it's done. Models
+    that failed to load are tried again on later calls. None if the warm-up is off
+    (ATTENTION_LAB_WARMUP=off), because pages then load what they need.
     """
     thread = start(*modules)
     if thread is None:
         return None
-    running = thread.is_alive()  # read first: what it found is there once it has ended
+    running = thread.is_alive()  # check this first: `_failed` is set before the thread ends
     if _failed is None:
-        return "The first models are loading." if running else "The warm-up failed; see the log."
+        return "The default models are loading." if running else "The warm-up failed; see the log."
     lacking = [name for name in _failed if not models.is_loaded(name)]
     if lacking:
         _try_again()
-        return f"{' and '.join(lacking)} could not be loaded; see the log."
+        return f"Loading {' and '.join(lacking)} failed; see the log."
     return None
 
 
@@ -88,13 +88,13 @@ def _load() -> None:
 
 
 def _try_again() -> None:
-    """Load once more what was not loaded, in the background, if the last try was a while ago.
+    """Retry models that failed to load, in the background, at most every `TRY_AGAIN_SECONDS`.
 
-    A GPU may have been full for a moment, or a folder not yet copied to its end.
+    The GPU may have been full, or a folder may not have been copied completely.
     """
     global _next_try
     with _starting:
         if time.monotonic() < _next_try:
             return
-        _next_try = math.inf  # until that try has ended
+        _next_try = math.inf  # until this retry has ended
     threading.Thread(target=_load, name="warm-up again", daemon=True).start()

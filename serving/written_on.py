@@ -1,8 +1,8 @@
-"""New tokens behind a text, for the picture of one pass: written with a KV cache and without it.
+"""Continues the text in the picture of a forward pass, both with and without a KV cache.
 
-Both ways choose the same tokens, unless two are so alike to the model that rounding decides; what
-is kept are as many passes as both made. Every pass is timed. Dimension letters as in
-`serving.one_pass`.
+Both ways choose the same tokens, unless two tokens are so close that rounding decides. If one way
+stops earlier, the extra passes of the other are dropped. Every pass is timed. Dimension letters as
+in `serving.one_pass`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from attention_core import KVCache, Sampling, Step
     from pretrained import Pretrained, Tokenizer
 
-N_CHOICES = 10  # likeliest tokens of a pass that are shown
+N_CHOICES = 10  # most likely tokens shown per pass
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What a pass says may come next: the likeliest tokens, and their probabilities.
+    """The most likely next tokens after a pass, with their probabilities.
 
-    chosen: the token that was drawn from all probabilities.
+    chosen: the token that was sampled.
     """
 
     tokens: tuple[str, ...]
@@ -37,11 +37,11 @@ class Choices:
 
 @dataclass(frozen=True)
 class WrittenOn:
-    """New tokens behind a text.
+    """The continuation of a text.
 
-    ids: the tokens that were written and run; an end of the text is chosen last but not run.
-    cached, uncached: one `StepTime` a pass; the first pass runs the prompt, and the last runs the
-    last of `ids`. choices: of each pass.
+    ids: the new tokens that were run; the token chosen last isn't run. cached, uncached: one
+    `StepTime` per pass; the first pass runs the prompt, and the last pass runs the last of `ids`.
+    choices: one per pass.
     """
 
     n_prompt: int
@@ -52,24 +52,24 @@ class WrittenOn:
 
 
 def write_on(name: str, text: str, n_new: int, temperature: float, top_k: int | None) -> WrittenOn:
-    """Write `n_new` tokens both ways, or fewer where there is no room or the text ends.
+    """Generate `n_new` tokens both ways, or fewer if they don't fit or the text ends.
 
-    temperature, top_k: as of `attention_core.Sampling`, with the seed 0. Measured once for all
-    visitors who ask the same.
-    Raises: ValueError for an encoder and for a text that leaves no room; and what loading a model
-    raises.
+    temperature, top_k: as in `attention_core.Sampling`, with seed 0. Visitors with the same
+    settings share one measurement.
+    Raises: ValueError for an encoder, or for a text after which no new token fits; the errors of
+    loading a model.
     """
     from attention_core import Sampling
 
     model = models.get(name)
     if model.spec.role != "decoder":
-        raise ValueError(f"{model.spec.title} writes no text")
+        raise ValueError(f"{model.spec.title} is an encoder and can't generate text")
     prepared = prepare(model, text, MAX_ONE_PASS_TOKENS, "the whole pass", n_new + 1)
     most = min(prepared.n_new - 1, MAX_ONE_PASS_TOKENS - len(prepared.ids))
     if most < 1:
         raise ValueError(
-            f"The text has {len(prepared.ids)} tokens: in this picture, which takes at most "
-            f"{MAX_ONE_PASS_TOKENS}, there is no room for new ones. Type a shorter text."
+            f"The text already has {len(prepared.ids)} tokens. This picture shows at most "
+            f"{MAX_ONE_PASS_TOKENS}, so shorten the text to generate new ones."
         )
     sampling = Sampling(temperature, top_k)
     return _written(model, prepared.ids, most, sampling)
@@ -79,7 +79,7 @@ def write_on(name: str, text: str, n_new: int, temperature: float, top_k: int | 
 def _written(
     model: Pretrained, prompt: tuple[int, ...], n_new: int, sampling: Sampling
 ) -> WrittenOn:
-    """Both ways, each step alone, so that it is the model's own time; others go in between."""
+    """Generate both ways, each step in an exclusive slot so that its time is accurate."""
     from attention_core.generation import stream
 
     core, ends = model.core, model.tokenizer.end_ids
@@ -95,7 +95,7 @@ def _written(
         )
         return list(compute.steps(taken, exclusive=True))
 
-    steps(None, 1)  # the first pass of a while is slower than the others
+    steps(None, 1)  # warm up, because the first pass is slower
     uncached, cached = steps(None), steps(core.new_cache(1, len(prompt) + n_new))
     n_passes = min(len(cached), len(uncached))
     passes = [[StepTime.of(step) for step in taken[:n_passes]] for taken in (cached, uncached)]
@@ -103,7 +103,7 @@ def _written(
         step.count()
     return WrittenOn(
         n_prompt=len(prompt),
-        ids=tuple(step.token_id for step in passes[0][:-1]),  # what is chosen last is not run
+        ids=tuple(step.token_id for step in passes[0][:-1]),  # the token chosen last isn't run
         cached=tuple(passes[0]),
         uncached=tuple(passes[1]),
         choices=tuple(_choices(step, model.tokenizer, sampling) for step in cached[:n_passes]),

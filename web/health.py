@@ -1,4 +1,4 @@
-"""The routes for probes: /healthz, the process is alive, and /readyz, it can take visitors."""
+"""Routes for probes: /healthz (the process is alive) and /readyz (it's ready for visitors)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def routes(*modules: str) -> list[Route]:
-    """The two routes; modules: what the warm-up imports before the site is ready."""
+    """The two routes; modules: names that the warm-up imports before the site is ready."""
 
     def readyz(_: Request) -> Response:
         reason = not_ready(*modules)
@@ -26,16 +26,16 @@ def routes(*modules: str) -> list[Route]:
 
 
 async def _healthz(_: Request) -> Response:
-    """It needs no thread, so it responds while models load."""
+    """Respond without using a thread, so that it also works while models load."""
     return PlainTextResponse("ok", headers=NO_STORE)
 
 
 def not_ready(*modules: str) -> str | None:
-    """Why the site can't take visitors now, as a sentence; None if it can."""
+    """The reason why the site isn't ready for visitors; None if it is."""
     held = compute.held_seconds()
     if held > STUCK_SECONDS:
-        return f"One pass of a model has held all others up for {held:.0f} s."
+        return f"A forward pass has blocked a compute slot for {held:.0f} s."
     for queue in QUEUES:
         if queue.stuck_seconds > STUCK_SECONDS:
-            return f"The queue of {queue.name} does not move."
+            return f"The queue of {queue.name} is stuck."
     return warmup.lacking(*modules)

@@ -1,6 +1,6 @@
-"""The host names that the site answers to, as `ATTENTION_LAB_HOSTS` lists them.
+"""The host names that the site serves, from `ATTENTION_LAB_HOSTS`.
 
-With a list, a foreign page whose name was made to point at this machine (DNS rebinding) is refused.
+The list protects against DNS rebinding, where a malicious site's name resolves to this machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-# Probes ask by IP address. /metrics checks its client itself (`web/metrics_endpoint.py`).
+# Probes use the IP address as the host. /metrics checks its client itself
+# (`web/metrics_endpoint.py`).
 _PROBES = frozenset({"/healthz", "/readyz", "/metrics", "/_stcore/health"})
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# After the styles of the head: of two rules with equal specificity the later one wins.
+# After the styles in the head, because the later of two rules with equal specificity wins.
 _PLACE = b"<body>"
 
 
 class HtmlInsert:
-    """Puts HTML at the start of the body of every document that a browser opens."""
+    """Inserts HTML at the start of the body of every document that a browser opens."""
 
     def __init__(self, app: ASGIApp, html: str) -> None:
         self._app, self._insert = app, _PLACE + html.encode()
@@ -57,7 +57,7 @@ def _is_document(start: Message) -> bool:
 
 
 def _set_size(start: Message, size: int) -> None:
-    """Set the new size, and drop the tag and the date of the file as it was."""
+    """Set the new size, and drop the ETag and date, which belong to the original file."""
     headers = MutableHeaders(raw=start["headers"])
     headers["content-length"] = str(size)
     del headers["etag"], headers["last-modified"]

@@ -1,6 +1,6 @@
 """Limits on what one visitor may send, so that no visitor slows down the others.
 
-A message that comes too fast waits in its own connection, where waiting costs nothing.
+Messages that arrive too fast wait in their own connection, where waiting costs nothing.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from serving import limits
 from serving.addresses import network_of
 from web.messages import FILE, kind_of
 
-CONNECTIONS_PER_SECOND, BURST_OF_CONNECTIONS = 10, 300  # of an address: a whole class reloads
-_MESSAGE_TOO_BIG, _TRY_AGAIN_LATER = 1009, 1013  # codes of a closed WebSocket
+CONNECTIONS_PER_SECOND, BURST_OF_CONNECTIONS = 10, 300  # per address: a whole class may reload
+_MESSAGE_TOO_BIG, _TRY_AGAIN_LATER = 1009, 1013  # WebSocket close codes
 
 
 class RateLimiter:
-    """A token bucket for every key: `burst` requests at once, then `per_second`."""
+    """A token bucket for each key: `burst` requests immediately, then `per_second`."""
 
     def __init__(
         self, per_second: float, burst: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._interval, self._clock = 1 / per_second, clock
         self._burst_seconds = burst / per_second
-        self._full_at: dict[Hashable, float] = {}  # when each bucket has its whole burst again
+        self._full_at: dict[Hashable, float] = {}  # when each bucket will be full again
 
     def delay(self, key: Hashable) -> float:
         """Count one request, and return the seconds that it has to wait."""
         now = self._clock()
         full_at = max(self._full_at.pop(key, now), now) + self._interval
-        self._full_at[key] = full_at  # at the end: the first key is the one unused for longest
+        self._full_at[key] = full_at  # moves the key to the end; the first is least recently used
         while self._full_at[oldest := next(iter(self._full_at))] <= now:
             del self._full_at[oldest]
         return max(0.0, full_at - now - self._burst_seconds)
@@ -61,7 +61,7 @@ class Limits:
         self._app, self.sleep = app, sleep
         self._open: Counter[str] = Counter()
         self._connections = RateLimiter(CONNECTIONS_PER_SECOND, BURST_OF_CONNECTIONS, clock)
-        # of one connection, and of an address
+        # per connection, and per address
         self.messages = (
             RateLimiter(limits.MESSAGES_A_SECOND, limits.BURST_OF_MESSAGES, clock),
             RateLimiter(limits.MESSAGES_A_SECOND_OF_AN_ADDRESS, limits.BURST_OF_AN_ADDRESS, clock),
@@ -74,9 +74,9 @@ class Limits:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or a connection within its limits."""
+        """Pass the request on; WebSocket connections are limited, and uploads refused."""
         if scope["type"] == "http" and "/_stcore/upload_file" in scope["path"]:
-            await PlainTextResponse("This site takes no files.", 403)(scope, receive, send)
+            await PlainTextResponse("This site doesn't accept files.", 403)(scope, receive, send)
         elif scope["type"] == "websocket":
             await self._connect(scope, receive, send)
         else:
@@ -100,7 +100,7 @@ class Limits:
 
 
 class Connection:
-    """One WebSocket within the limits."""
+    """A WebSocket connection with rate limits."""
 
     def __init__(self, shared: Limits, address: str, receive: Receive, send: Send) -> None:
         self._shared, self._address = shared, address
@@ -108,12 +108,12 @@ class Connection:
         self._sending, self._is_closed = asyncio.Lock(), False
 
     async def receive(self) -> Message:
-        """Return the next message for Streamlit, when its turn comes."""
+        """Return the next message for Streamlit once the limits allow it."""
         while True:
             message = await self._receive()
             if message["type"] != "websocket.receive":
                 return message
-            async with self._sending:  # answers to a client that does not read would fill memory
+            async with self._sending:  # responses to a client that doesn't read would fill memory
                 pass
             await self._wait(self._shared.messages)
             content = message.get("bytes") or b""

@@ -1,7 +1,7 @@
-"""The messages of Streamlit's protocol that the pages of this site send.
+"""A filter for Streamlit's protocol that accepts only messages the site's pages send.
 
-Streamlit accepts more: it starts git for anyone who asks for the repository's state, fails with a
-traceback on some messages, and writes identifiers into the log as they are.
+Streamlit accepts more: any client can make it run git, some messages make it fail with a traceback,
+and it writes identifiers into the log unescaped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from serving.limits import MAX_WIDGETS
 
 FILE = "backend_operation_request"
 KINDS = frozenset({"rerun_script", "stop_script", "app_heartbeat", FILE})
-# Fields with a visitor's text or URL, which may hold any characters.
+# Fields with a visitor's text or URL, which may contain any characters.
 TEXTS = frozenset(
     {
         "ClientState.query_string",
@@ -35,7 +35,7 @@ _COLOR_SCHEMES = ("", "light", "dark")  # Streamlit fails on any other
 
 
 def kind_of(content: bytes) -> str | None:
-    """The kind of a message as pages send it, or None for one that has to be dropped."""
+    """The kind of a message that our pages send; None for any other, which must be dropped."""
     try:
         message = BackMsg.FromString(content)
     except DecodeError:
@@ -47,7 +47,7 @@ def kind_of(content: bytes) -> str | None:
 
 
 def _is_plain(message: BackMsg) -> bool:
-    """Whether identifiers are short and in printable ASCII, and widgets are few."""
+    """Whether identifiers are short and printable ASCII, and there aren't too many widgets."""
     rerun = message.rerun_script
     return (
         len(rerun.widget_states.widgets) <= MAX_WIDGETS

@@ -1,9 +1,9 @@
 """The route /metrics, and the middleware that counts visits and failed requests.
 
-Without a token /metrics answers this machine alone: clients at a loopback address that came without
-a proxy. With a token in ATTENTION_LAB_METRICS_TOKEN it answers whoever sends the token, from
-anywhere. All others get 404. A proxy on this machine that adds no header and uses a local host name
-looks like the machine itself, so behind a proxy a token has to be set.
+Without a token, /metrics only serves this machine: clients at a loopback address, not through a
+proxy. If ATTENTION_LAB_METRICS_TOKEN is set, it serves any client that sends the token. All other
+clients get 404. A proxy on this machine that adds no headers and uses a local host name looks like
+the machine itself, so behind a proxy you must set a token.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from web import health
 
 TOKEN_VARIABLE = settings.METRICS_TOKEN.name
 
-_LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}  # the last: where one socket serves both
+_LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}  # the last: an IPv6 socket that serves IPv4
 _LOOPBACK_NAMES = {"localhost", "127.0.0.1", "::1"}
 # Prefixes of headers that proxies add. uvicorn may take the client's address from such a header, so
-# with one of them that address proves nothing.
+# if one is present, the address proves nothing.
 _FORWARDED = (
     "forwarded", "via", "x-forwarded", "x-real-ip", "x-original", "x-client-ip", "x-cluster-",
     "x-envoy-", "x-amzn-", "x-appengine-", "x-azure-", "x-arr-", "x-scheme", "x-request-id",
@@ -40,7 +40,7 @@ _FORWARDED = (
 
 
 class RequestMetrics:
-    """Counts visits, one for each WebSocket, and the errors that end a request."""
+    """Counts visits (one per WebSocket) and the errors that end a request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -61,13 +61,13 @@ class RequestMetrics:
 
 
 def _is_hidden(scope: Scope) -> bool:
-    """Whether this is a request for Streamlit's own metrics by a client that may read none."""
+    """Whether a client without permission requests Streamlit's own metrics."""
     is_for_metrics = scope.get("path", "").endswith("/_stcore/metrics")
     return is_for_metrics and not may_read(HTTPConnection(scope))
 
 
 def route() -> Route:
-    """The route /metrics, in the format of Prometheus."""
+    """The route /metrics, in Prometheus format."""
     return Route("/metrics", _metrics)
 
 
@@ -90,10 +90,10 @@ def may_read(request: HTTPConnection) -> bool:
 
 
 def _is_forwarded(request: HTTPConnection) -> bool:
-    """Whether a request shows that a proxy forwarded it; a proxy may also hide that.
+    """Whether there are signs that a proxy forwarded this request; a proxy can also hide that.
 
-    Programs on this machine use HTTP/1.1. A proxy that adds nothing, such as nginx with
-    `proxy_pass` alone, uses 1.0 by default.
+    Programs on this machine use HTTP/1.1. A proxy that adds no headers, such as nginx with only
+    `proxy_pass`, uses HTTP/1.0 by default.
     """
     is_old = request.scope.get("http_version", "1.1") == "1.0"
     return is_old or any(name.startswith(_FORWARDED) for name in request.headers)
@@ -108,14 +108,14 @@ def _host(request: HTTPConnection) -> str | None:
 
 
 class _CurrentState(Collector):
-    """Gauges that are read at the moment of the request."""
+    """Gauges whose values are read when /metrics is requested."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The gauges with their values now."""
         waiting = {queue.name: queue.length for queue in health.QUEUES}
-        yield _gauge("queue_length", "Jobs that wait.", "queue", waiting)
+        yield _gauge("queue_length", "Waiting jobs.", "queue", waiting)
         requests, held = {"": compute.n_requests()}, {"": compute.held_seconds()}
-        yield _gauge("compute_requests", "Computations that run or wait for a slot.", "", requests)
+        yield _gauge("compute_requests", "Running and waiting computations.", "", requests)
         yield _gauge("compute_held_seconds", "Seconds the oldest slot has been held.", "", held)
         cached = cache.nbytes_by_name()
         yield _gauge("cache_bytes", "Bytes cached for all visitors.", "function", cached)
@@ -125,7 +125,7 @@ class _CurrentState(Collector):
 
 
 def _gauge(name: str, help_text: str, label: str, values: Mapping[str, float]) -> GaugeMetricFamily:
-    """A gauge with one value for each value of its label, or a single one without a label."""
+    """A gauge with one value per label value, or a single value if it has no label."""
     labels = [label] if label else []
     gauge = GaugeMetricFamily(f"{metrics.PREFIX}_{name}", help_text, labels=labels)
     for value, number in values.items():
@@ -134,9 +134,9 @@ def _gauge(name: str, help_text: str, label: str, values: Mapping[str, float]) -
 
 
 def _gpu_bytes() -> dict[str, float]:
-    """Bytes by device; empty until some other code has imported torch and used a GPU."""
+    """Bytes by device; empty until other code has imported torch and used a GPU."""
     torch = sys.modules.get("torch")
-    cuda: Any = getattr(torch, "cuda", None)  # not complete while another thread is importing torch
+    cuda: Any = getattr(torch, "cuda", None)  # incomplete while another thread imports torch
     if not hasattr(cuda, "memory_allocated") or not cuda.is_initialized():
         return {}
     return {str(i): cuda.memory_allocated(i) for i in range(cuda.device_count())}

@@ -1,4 +1,4 @@
-"""Redirects from the former addresses of pages to the pages that replaced them."""
+"""Redirects from old page addresses to the pages that replaced them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOVED = {"journey": "one-pass"}
 
 
 def routes() -> list[Route]:
-    """A permanent redirect for each; parameters get the prefix of the new page."""
+    """A permanent redirect per old address; parameters get the prefix of the new page."""
     return [Route(f"/{old}", _redirect) for old in MOVED]
 
 
@@ -26,5 +26,5 @@ def _redirect(request: Request) -> RedirectResponse:
             for name, value in request.query_params.multi_items()
         ]
     )
-    # relative, so that it is right behind a proxy that serves the site below a path
+    # relative, so that it also works behind a proxy that serves the site under a path
     return RedirectResponse(f"{new}?{query}" if query else new, status_code=308)

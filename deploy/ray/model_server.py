@@ -1,10 +1,11 @@
-"""The model server on Ray: as many replicas as requests need.
+"""The model server on Ray, which adds and removes replicas as the load changes.
 
     python -m deploy.ray
 
-ATTENTION_LAB_REPLICAS: the fewest and the most replicas, "1-4". ATTENTION_LAB_REPLICA_GPUS: the
-share of a GPU that each one takes, 0 by default. Each replica holds a few models, and a request
-goes to a replica that has its model. `requirements-scale.txt` lists the dependencies.
+ATTENTION_LAB_REPLICAS: the minimum and maximum number of replicas, for example "1-4".
+ATTENTION_LAB_REPLICA_GPUS: the share of a GPU for each replica, 0 by default. Each replica has a
+few models loaded, and a request goes to a replica that has its model. `requirements-scale.txt`
+lists the dependencies.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from serving.backend import service
 from serving.limits import MAX_CONCURRENT_REQUESTS
 
 MODELS_PER_REPLICA = 3
-REQUESTS_PER_REPLICA = 2  # beyond this number another replica is started
+REQUESTS_PER_REPLICA = 2  # with more, Ray starts another replica
 
 
 class ModelServer:
@@ -33,14 +34,14 @@ class ModelServer:
         self._loading: set[asyncio.Future[str]] = set()
 
     async def __call__(self, request: Request) -> Response:
-        """Answer as `serving.backend.service` does, which sends heartbeats while a model loads.
+        """Respond like `serving.backend.service`, which sends heartbeats while a model loads.
 
-        In parallel, Ray's own task loads the same model, so that Ray knows that it is here.
+        In parallel, a task loads the same model through Ray, so that Ray knows this replica has it.
         """
         name = serve.get_multiplexed_model_id()
         if name:
             task = asyncio.ensure_future(self.model(name))
-            self._loading.add(task)  # the event loop alone holds tasks weakly
+            self._loading.add(task)  # the event loop itself has only weak references to tasks
             task.add_done_callback(self._loading.discard)
         if request.url.path == "/healthz":
             return await service.healthz(request)
@@ -48,7 +49,7 @@ class ModelServer:
 
     @serve.multiplexed(max_num_models_per_replica=MODELS_PER_REPLICA)  # type: ignore[untyped-decorator]
     async def model(self, name: str) -> str:
-        """Load a model; the answer reports what fails."""
+        """Load a model; the response to the request reports any error."""
         with contextlib.suppress(*models.LOAD_ERRORS):
             await asyncio.to_thread(models.get, name)
         return name
@@ -65,7 +66,7 @@ _options: dict[str, Any] = {
         "num_cpus": 1,
         "num_gpus": settings.REPLICA_GPUS.read(),
     },
-    # more than are answered, so that the replica itself answers that it is busy
+    # more than it can serve, so that the replica itself can respond that it's busy
     "max_ongoing_requests": 2 * MAX_CONCURRENT_REQUESTS,
     "health_check_period_s": 2,
 }

@@ -1,1 +1,1 @@
-"""Downloads from the model hub, only when somebody asks."""
+"""Downloads from the Hugging Face Hub, which only start on request."""

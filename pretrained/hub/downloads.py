@@ -1,8 +1,8 @@
-"""Downloads from the hub: only when somebody asks, in a process of their own, stoppable.
+"""Downloads from the Hugging Face Hub, each in a separate process that can be stopped.
 
-`start_download`, `prefetch` and `hub_reachable` are the only calls of this package that use the
-network. A download runs as `python -m pretrained.hub.fetch`, so stopping it is killing a process,
-and a hub that hangs never holds up a page.
+Only `start_download`, `prefetch` and `hub_reachable` use the network. A download runs as
+`python -m pretrained.hub.fetch`, so we can stop it by killing the process, and a slow Hub never
+blocks a page.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pretrained.specs import SPECS, spec_of
 
 State = Literal["running", "done", "failed", "cancelled"]
 
-# Lines of the child that carry this prefix are messages; anything else is a library talking.
+# Output lines of the child process with this prefix are messages; others come from libraries.
 MESSAGE = "attention-lab: "
 _REVISION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,99}")
 
@@ -37,10 +37,10 @@ _started: weakref.WeakSet[Download] = weakref.WeakSet()
 
 
 class Download:
-    """A running or finished download. Safe to read from any thread.
+    """A running or finished download; any thread may read it.
 
-    hub_id, revision: what is fetched. error: a sentence once the state is "failed", else "".
-    path: the folder with the files once the state is "done", else None.
+    hub_id, revision: the model and its version. error: a message if the state is "failed",
+    otherwise empty. path: the folder with the files if the state is "done", otherwise None.
     """
 
     def __init__(self, hub_id: str, revision: str) -> None:
@@ -52,7 +52,7 @@ class Download:
         self._lock = threading.Lock()
         self._total = 0
         self._blobs: Path | None = None
-        self._before = 0  # bytes that lay in the cache when the download began
+        self._before = 0  # bytes already in the cache when the download started
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
 
@@ -62,7 +62,7 @@ class Download:
         return self._state
 
     def progress(self) -> tuple[int, int]:
-        """Bytes that have arrived and bytes in all; the latter is 0 while it is not yet known."""
+        """Bytes downloaded and total bytes; the total is 0 until it's known."""
         total = self._total
         if self._state == "done":
             return total, total
@@ -71,7 +71,7 @@ class Download:
         return min(max(folder_bytes(self._blobs) - self._before, 0), total), total
 
     def cancel(self) -> None:
-        """Stop within a second and remove what has arrived in part. No effect once finished."""
+        """Stop within a second and delete partial files; no effect once finished."""
         with self._lock:
             if self._state != "running":
                 return
@@ -79,7 +79,7 @@ class Download:
         self._stop()
 
     def wait(self, timeout: float | None = None) -> State:
-        """Wait until the download is over, at most `timeout` seconds; the state then."""
+        """Wait at most `timeout` seconds for the download to finish, and return its state."""
         if self._reader is not None:
             self._reader.join(timeout)
         return self._state
@@ -93,7 +93,7 @@ class Download:
             "PYTHONUNBUFFERED": "1",
             "HF_HUB_DISABLE_PROGRESS_BARS": "1",
             "HF_HUB_DISABLE_TELEMETRY": "1",
-            # Plain HTTP: its partial file grows as bytes arrive, which is what progress() reads.
+            # With plain HTTP the partial file grows during the download, so progress() can read it.
             "HF_HUB_DISABLE_XET": "1",
         }
         command = [
@@ -132,7 +132,9 @@ class Download:
         code = process.wait()
         with self._lock:
             if self._state == "running":
-                self.error = self.error or f"The download ended unexpectedly ({last or code})."
+                self.error = self.error or (
+                    f"The download ended unexpectedly ({last or code}). Try it again."
+                )
                 self._state = "failed"
 
     def _message(self, message: dict[str, Any]) -> None:
@@ -154,14 +156,14 @@ class Download:
         process = self._process
         if process is None:
             return
-        # Listed before the kill: these are the child's, it holds the cache's lock on them.
+        # Listed while the child still holds the cache's lock, so these files are its own.
         partial = list(self._blobs.glob("*.incomplete")) if self._blobs else []
         process.terminate()
         try:
             process.wait(0.5)
         except subprocess.TimeoutExpired:
             process.kill()
-            # a process that the system holds in a read dies when that ends; nobody waits for it
+            # a process that is blocked in a system call ends later; don't wait for it
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.4)
         for file in partial:
@@ -169,35 +171,34 @@ class Download:
 
 
 def start_download(hub_id: str, revision: str = "main", *, into: Path | None = None) -> Download:
-    """Begin to download a model and return at once.
+    """Start downloading a model and return immediately.
 
-    into: a Hugging Face cache folder, by default the user's, where `pretrained.find` looks.
-    Only configuration, tokenizer and safetensors files are fetched, no pickles and no code.
-    Raises ValueError for a malformed hub id or revision and PermissionError when downloads are
-    switched off (ATTENTION_LAB_DOWNLOADS=off).
+    into: a Hugging Face cache folder, by default the user's, which `pretrained.find` searches.
+    Only fetches configuration, tokenizer and safetensors files, never pickles or code.
+    Raises ValueError for a malformed Hub id or revision, and PermissionError if downloads are off
+    (ATTENTION_LAB_DOWNLOADS=off).
     """
     if not downloads_allowed():
-        raise PermissionError("Downloads are switched off on this site.")
+        raise PermissionError("Downloads are turned off on this site.")
     return _begin(hub_id, revision, into)
 
 
 def cancel_all() -> None:
-    """Cancel the downloads of this process; their own processes would outlive it."""
+    """Cancel all downloads of this process, because their processes would outlive it."""
     for download in list(_started):
         download.cancel()
 
 
 def prefetch() -> list[Download]:
-    """Begin to download the models that ATTENTION_LAB_PREFETCH names (comma separated)."""
+    """Start downloading the models in ATTENTION_LAB_PREFETCH (comma-separated)."""
     return fetch_named(settings.PREFETCH.read())
 
 
 def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Download]:
-    """Begin to download these models: names of the catalogue or hub ids.
+    """Start downloading models by catalog name or Hub id, except those already on this machine.
 
-    into: as of `start_download`. Models that are already on this machine are left out. What the
-    operator asks for here is fetched even where visitors may not download. Never raises: an unknown
-    name becomes a failed download with its error.
+    into: as in `start_download`. Works even if downloads are off for visitors, because the operator
+    chose these models. Never raises: an unknown name becomes a failed download with an error.
     """
     downloads = []
     for name in dict.fromkeys(filter(None, names)):
@@ -207,7 +208,10 @@ def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Downl
                 continue
             if spec is None and "/" not in name:
                 known = ", ".join(s.name for s in SPECS)
-                raise ValueError(f"No model named {name!r}; known are {known}, or a hub id.")
+                raise ValueError(
+                    f"{name!r} isn't a known model. Use one of {known}, or a Hub id such as "
+                    "org/name."
+                )
             hub_id, revision = (spec.hub_id, spec.revision) if spec else (name, "main")
             downloads.append(_begin(hub_id, revision, into))
         except (ValueError, OSError) as error:
@@ -218,15 +222,15 @@ def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Downl
 
 
 def downloads_allowed() -> bool:
-    """Whether visitors may start downloads: yes, unless ATTENTION_LAB_DOWNLOADS is off.
+    """Whether visitors may start downloads, which ATTENTION_LAB_DOWNLOADS=off forbids.
 
-    Raises ValueError for a value that is neither on nor off.
+    Raises ValueError for an invalid value of the variable.
     """
     return settings.DOWNLOADS.read()
 
 
 def hub_reachable(timeout: float = 3.0) -> bool:
-    """Whether the hub answers, known within `timeout` seconds even if name resolution hangs."""
+    """Whether the Hub responds within `timeout` seconds, even if name resolution hangs."""
     answers: list[bool] = []
     probe = threading.Thread(target=lambda: answers.append(_probe(timeout)), daemon=True)
     probe.start()
@@ -235,37 +239,37 @@ def hub_reachable(timeout: float = 3.0) -> bool:
 
 
 def endpoint() -> str:
-    """The hub's address: HF_ENDPOINT, or the public one."""
+    """The Hub's URL: HF_ENDPOINT, or the public Hub."""
     return settings.HUB_ENDPOINT.read()
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of the files directly in a folder; 0 when there is none."""
+    """Bytes of the files directly in a folder; 0 if the folder doesn't exist."""
     return sum(_sizes(folder.glob("*"))) if folder.is_dir() else 0
 
 
 def _begin(hub_id: str, revision: str, into: Path | None) -> Download:
     check_hub_id(hub_id)
     if not _REVISION.fullmatch(revision) or ".." in revision:
-        raise ValueError(f"{revision!r} is no revision.")
+        raise ValueError(f"{revision!r} isn't a valid revision; use a branch, tag or commit.")
     download = Download(hub_id, revision)
     download._start(into or hub_cache())
     return download
 
 
 def _probe(timeout: float) -> bool:
-    """Any answer counts, also a refusal; proxies of the environment are used."""
+    """Whether the Hub sends any response, even an error; uses the environment's proxies."""
     try:
         request = urllib.request.Request(endpoint(), method="HEAD")
         with urllib.request.urlopen(request, timeout=timeout):
             return True
     except urllib.error.HTTPError:
         return True
-    except (OSError, ValueError):  # no route, no name, refused, timed out, or no such address
+    except (OSError, ValueError):  # unreachable, timed out, or an invalid URL
         return False
 
 
 def _sizes(files: Iterable[Path]) -> Iterable[int]:
     for file in files:
-        with suppress(OSError):  # a partial file is renamed when it is complete
+        with suppress(OSError):  # a partial file is renamed once it's complete
             yield file.stat().st_size

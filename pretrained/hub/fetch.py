@@ -1,8 +1,9 @@
 """The process that downloads a model: `python -m pretrained.hub.fetch ORG/NAME REVISION CACHE`.
 
-Looks at the repository first and refuses what could not be used: an architecture that the core
-does not hold, no safetensors, more bytes than allowed, no room. Speaks to its parent in lines of
-JSON behind `hub.MESSAGE`: {"total", "before", "blobs"} once, then {"path"} or {"error"}.
+It first checks the repository, and refuses the download if the architecture isn't supported, there
+are no safetensors, the files are too large, or there isn't enough disk space. It sends messages to
+its parent process as JSON lines with the prefix `downloads.MESSAGE`: {"total", "before", "blobs"}
+once, then {"path"} or {"error"}.
 """
 
 from __future__ import annotations
@@ -28,18 +29,19 @@ _TIMEOUT_SECONDS = 10.0
 
 
 class DownloadRefused(Exception):
-    """The download is not made; the message is a sentence for the visitor."""
+    """The download was refused; the message is for the visitor."""
 
 
 def choose(sizes: dict[str, int | None]) -> dict[str, int]:
-    """The files to fetch out of a repository's files (path -> bytes), with their sizes.
+    """Select the files to download, with their sizes; sizes: path -> bytes of the repository.
 
-    Raises DownloadRefused when there is no configuration or no safetensors, or a size is not told.
+    Raises DownloadRefused if the configuration, the safetensors or a size is missing.
     """
     names = [name for name in SMALL_FILES if name in sizes]
     if checkpoint.CONFIG_FILE not in sizes:
         raise DownloadRefused(
-            "The repository holds no config.json, so it is no model for this site."
+            "The repository has no config.json, so this site can't use it. Choose a GPT-2, BERT or "
+            "Llama model."
         )
     if checkpoint.WEIGHTS_FILE in sizes:
         names.append(checkpoint.WEIGHTS_FILE)
@@ -47,23 +49,27 @@ def choose(sizes: dict[str, int | None]) -> dict[str, int]:
         names += [checkpoint.INDEX_FILE, *(name for name in sizes if _SHARD.fullmatch(name))]
     else:
         raise DownloadRefused(
-            "The repository holds no safetensors weights; pickled ones are not opened."
+            "The repository has no safetensors weights. This site doesn't open pickled weights, "
+            "because they can run code."
         )
     chosen: dict[str, int] = {}
     for name in names:
         size = sizes[name]
         if size is None:
-            raise DownloadRefused(f"The hub does not tell the size of {name}.")
+            raise DownloadRefused(f"The Hub doesn't report the size of {name}.")
         if name in SMALL_FILES and size > _MAX_SMALL_BYTES:
-            raise DownloadRefused(f"{name} is {size / 1e6:,.0f} MB, which is no file of its kind.")
+            raise DownloadRefused(
+                f"{name} has {size / 1e6:,.0f} MB, but the limit for this file is "
+                f"{_MAX_SMALL_BYTES / 1e6:,.0f} MB."
+            )
         chosen[name] = size
     return chosen
 
 
 def max_bytes() -> int:
-    """The most that one download may fetch: ATTENTION_LAB_MAX_DOWNLOAD_GB, by default 8 GB.
+    """The size limit of a download: ATTENTION_LAB_MAX_DOWNLOAD_GB, 8 GB by default.
 
-    Raises DownloadRefused when the variable's value is not allowed.
+    Raises DownloadRefused if the variable's value is invalid.
     """
     try:
         return settings.MAX_DOWNLOAD.read()
@@ -72,28 +78,32 @@ def max_bytes() -> int:
 
 
 def fetch(hub_id: str, revision: str, cache: Path) -> Path:
-    """Download a model into a Hugging Face cache folder; its snapshot folder.
+    """Download a model into a Hugging Face cache folder, and return its snapshot folder.
 
-    A branch is looked up once: files, sizes and contents are those of that one commit, whatever is
-    pushed meanwhile. The cache takes the commit for the branch once the snapshot is complete, so a
-    download that is cut short leaves an older snapshot in use.
-    Raises DownloadRefused with a sentence, or whatever huggingface_hub raises.
+    A branch is resolved to a commit once, so files, sizes and contents always match, even if
+    someone pushes in the meantime. The cache's branch reference is updated only after the snapshot
+    is complete, so an older snapshot stays in use if the download is interrupted.
+    Raises DownloadRefused with a message, or the errors of huggingface_hub.
     """
     if not hub_reachable():
-        raise DownloadRefused(f"The hub ({endpoint()}) cannot be reached from this machine.")
+        raise DownloadRefused(
+            f"This machine can't reach the Hub ({endpoint()}). Check its internet connection and "
+            "proxy, then try again."
+        )
     from huggingface_hub import HfApi, hf_hub_download, snapshot_download
 
-    # No token: a visitor's request must not reach what only the operator may read.
+    # No token, so that visitors can't access the operator's private models.
     api = HfApi(endpoint=endpoint(), token=False)
     info = api.model_info(hub_id, revision=revision, files_metadata=True, timeout=_TIMEOUT_SECONDS)
     commit = info.sha or ""
     if not COMMIT.fullmatch(commit):
-        raise DownloadRefused(f"The hub does not tell which commit {revision} is.")
+        raise DownloadRefused(f"The Hub doesn't report the commit of {revision}.")
     files = choose({file.rfilename: file.size for file in info.siblings or []})
     total = sum(files.values())
     if total > max_bytes():
         raise DownloadRefused(
-            f"The model is {total / 1e9:.1f} GB; downloads are limited to {max_bytes() / 1e9:g} GB."
+            f"The model has {total / 1e9:.1f} GB, but downloads are limited to "
+            f"{max_bytes() / 1e9:g} GB. Choose a smaller model."
         )
     repository = cache_repository(hub_id, cache)
     check_room(cache, _missing_bytes(repository / "snapshots" / commit, files))
@@ -111,47 +121,47 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     odd = [name for name, size in files.items() if _size(snapshot / name) != size]
     if odd:
         raise DownloadRefused(
-            f"The download is incomplete: {min(odd)} is not as the hub announced it."
+            f"The download is incomplete: {min(odd)} has the wrong size. Try it again."
         )
-    for file in checkpoint.weight_files(snapshot):  # an index may name shards that are not there
+    for file in checkpoint.weight_files(snapshot):  # raises if the index names a missing shard
         check_weights(file)
     remember(repository, revision, commit)
     return snapshot
 
 
 def check_room(cache: Path, needed: int) -> None:
-    """Raise Refused when the disk of the cache, which need not exist yet, has no such room."""
+    """Raise DownloadRefused if the cache's disk is too full; the cache need not exist yet."""
     place = next(path for path in (cache, *cache.absolute().parents) if path.is_dir())
     free = shutil.disk_usage(place).free
     if free < needed:
         raise DownloadRefused(
-            f"The download needs {needed / 1e6:,.1f} MB, but {free / 1e6:,.1f} MB are free on the "
-            "disk of the model cache."
+            f"The download needs {needed / 1e6:,.1f} MB, but only {free / 1e6:,.1f} MB are free on "
+            "the disk of the model cache."
         )
 
 
 def check_weights(file: Path) -> None:
-    """Raise Refused for a file of a snapshot that holds no weights, and remove it.
+    """Raise DownloadRefused for a damaged weight file of a snapshot, and delete it.
 
-    It has the announced size, so it would stand in the way of every later download.
+    If it stayed, later downloads would skip it because its size is correct.
     """
     try:
         checkpoint.read_header(file)
     except ValueError as error:
-        file.resolve().unlink(missing_ok=True)  # in a cache a file is a link to a blob
+        file.resolve().unlink(missing_ok=True)  # files in the cache are links to blobs
         file.unlink(missing_ok=True)
         raise DownloadRefused(
-            f"What the hub sent as {file.name} is damaged: try it again."
+            f"The Hub sent a damaged {file.name}. Try the download again."
         ) from error
 
 
 def remember(repository: Path, revision: str, commit: str) -> None:
-    """Note the commit of a branch or tag in the file refs/<name>, as huggingface_hub does."""
+    """Write the commit of a branch or tag to the file refs/<name>, like huggingface_hub."""
     if revision == commit:
         return
     ref = repository / "refs" / revision
     ref.parent.mkdir(parents=True, exist_ok=True)
-    # renamed into place: another process never reads half a name
+    # write and rename, so that other processes never read an incomplete commit
     new = ref.with_name(f"{ref.name}.{os.getpid()}.tmp")
     new.write_text(commit, encoding="utf-8")
     new.replace(ref)
@@ -166,14 +176,24 @@ def _size(file: Path) -> int | None:
 
 
 def sentence(error: Exception) -> str:
-    """An error of huggingface_hub or of the system as one sentence for the visitor."""
+    """Turn an error of huggingface_hub or the system into a message for the visitor."""
     from huggingface_hub import errors
 
     known: tuple[tuple[type[Exception], str], ...] = (
-        (errors.GatedRepoError, "The model is gated: its owner wants an agreement first."),
-        (errors.RepositoryNotFoundError, "The hub has no such public model."),
-        (errors.RevisionNotFoundError, "The hub has no such revision of the model."),
-        (errors.OfflineModeIsEnabled, "HF_HUB_OFFLINE is set, so nothing is downloaded."),
+        (
+            errors.GatedRepoError,
+            "This model is gated: you can only get it after accepting its license. Choose a model "
+            "that isn't gated.",
+        ),
+        (
+            errors.RepositoryNotFoundError,
+            "The Hub has no public model with this id. Check its spelling.",
+        ),
+        (errors.RevisionNotFoundError, "The model doesn't have this revision on the Hub."),
+        (
+            errors.OfflineModeIsEnabled,
+            "HF_HUB_OFFLINE is set, so downloads are turned off. Unset it to allow them.",
+        ),
     )
     for kind, text in known:
         if isinstance(error, kind):
@@ -188,14 +208,14 @@ def tell(**message: Any) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Fetch what the arguments name and report; the exit status."""
+    """Download the model, report to the parent process, and return the exit status."""
     hub_id, revision, cache = arguments
     try:
         path = fetch(hub_id, revision, Path(cache))
     except DownloadRefused as refusal:
         tell(error=str(refusal))
         return 1
-    except Exception as error:  # the last stop: whatever it was, the parent gets a sentence
+    except Exception as error:  # the parent must always get a message
         tell(error=sentence(error))
         return 1
     tell(path=str(path))

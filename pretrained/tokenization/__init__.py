@@ -1,1 +1,1 @@
-"""Tokenizers, and the tokens of two of them aligned."""
+"""Tokenizers, and the alignment of two tokenizations."""

@@ -1,8 +1,8 @@
-"""Which tokens of two tokenizations belong together: by the characters that they hold.
+"""Aligns the tokens of two tokenizations by their characters.
 
-Two models cut a text differently, so their attention maps have other rows and columns. What they
-share are the places where both cut: between two such places lies a unit, made of one or more tokens
-on each side. Words are coarser units, the same for every tokenizer.
+Two models split a text differently, so their attention maps have different rows and columns. But
+some token borders are the same in both. The text between two such borders is a unit, which consists
+of one or more tokens on each side. Words are larger units, which are the same for every tokenizer.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pretrained.tokenization.tokens import Tokens, text_labels
 Groups = tuple[tuple[int, ...], ...]
 
 _APOSTROPHES = "'\u2019"
-# What a reader takes for one character: Unicode's extended grapheme clusters, of annex 29,
+# User-perceived characters: Unicode's extended grapheme clusters,
 # https://www.unicode.org/reports/tr29/.
 _CHARACTERS = regex.compile(r"\X")
 
 
 @dataclass(frozen=True)
 class AlignedUnit:
-    """Tokens of both sides that hold the same characters: their indices, in order.
+    """Indices of tokens on both sides, a and b, that contain the same characters.
 
     label_a, label_b: the unit's text on each side, printable and unique within its side.
     """
@@ -39,10 +39,10 @@ class AlignedUnit:
 
 @dataclass(frozen=True)
 class Alignment:
-    """The units that two tokenizations share, and the groups of tokens that have no partner.
+    """The units that two tokenizations share, and groups of tokens without a counterpart.
 
-    Every token is in exactly one unit, or in one group of `only_a` or `only_b`. Both are in the
-    order of the text.
+    Every token belongs to exactly one unit, or to one group of `only_a` or `only_b`. Units and
+    groups follow the order of the text.
     """
 
     units: tuple[AlignedUnit, ...]
@@ -50,33 +50,34 @@ class Alignment:
     only_b: Groups
 
     def unit_of(self, side: str, n_tokens: int) -> tuple[int, ...]:
-        """For each token of side "a" or "b" the number of its unit; -1 for one without a partner.
+        """For each token of side "a" or "b", the index of its unit; -1 if it has none.
 
-        Raises: ValueError for another side, or for fewer tokens than the units hold.
+        Raises: ValueError for a different side, or if the units contain more than `n_tokens`
+        tokens.
         """
         if side not in ("a", "b"):
-            raise ValueError(f"a side is 'a' or 'b', not {side!r}")
+            raise ValueError(f"side must be 'a' or 'b', not {side!r}")
         places = [-1] * n_tokens
         for number, unit in enumerate(self.units):
             for token in unit.a if side == "a" else unit.b:
                 if token >= n_tokens:
-                    raise ValueError(f"unit {number} holds token {token} of {n_tokens}")
+                    raise ValueError(f"unit {number} has token {token}, but n_tokens is {n_tokens}")
                 places[token] = number
         return tuple(places)
 
 
 def words(tokens: Tokens) -> Groups:
-    """Groups of token indices that make a word: every token is in exactly one group.
+    """Group token indices by word; every token is in exactly one group.
 
-    A word is a run of letters, digits and marks, with apostrophes inside it ("didn't"). A Chinese
-    character is a word by itself, as BERT's tokenizer has it; so is every other visible character
-    (punctuation, an emoji with all that is joined to it). White space belongs to the word after it,
-    at the end of the text to the word before. A token that holds parts of two words makes one of
-    them; a token that the tokenizer added ([CLS]) is a group of its own.
+    A word consists of letters, digits and marks, and may contain apostrophes ("didn't"). As in
+    BERT's tokenizer, every Chinese character is a separate word. So is every other visible
+    character, such as a punctuation mark or a whole emoji sequence. Whitespace belongs to the next
+    word, or at the end of the text to the previous one. If a token contains parts of two words,
+    they form one group. Tokens that the tokenizer added, such as [CLS], are separate groups.
     """
     sets = _Sets(len(tokens))
     segments = _segments(tokens.text)
-    first_of: dict[int, int] = {}  # segment -> the first token that holds a part of it
+    first_of: dict[int, int] = {}  # segment -> the first token that contains a part of it
     own = _covering(tokens)
     text_tokens = [n for n, (start, end) in enumerate(own) if end > start]
     for token in text_tokens:
@@ -93,17 +94,17 @@ def words(tokens: Tokens) -> Groups:
 def aligned(
     a: Tokens, b: Tokens, groups_a: Groups | None = None, groups_b: Groups | None = None
 ) -> Alignment:
-    """The smallest groups of characters whose borders are token borders on both sides.
+    """Align tokens in the smallest units whose borders are token borders on both sides.
 
-    groups_a, groups_b: tokens that shall not be parted (`words`), each token by itself if absent.
-    For the same text the characters of both sides are the same. Otherwise words that both texts
-    have in the same order are, whatever their case (difflib.SequenceMatcher); tokens that hold a
-    visible character of other words have no partner. Tokens that the tokenizers added ([CLS])
-    are partners where they have the same text and stand at the same end.
+    groups_a, groups_b: groups of tokens that must stay together, such as `words`; single tokens by
+    default. If the texts differ, words that occur in both in the same order are aligned, ignoring
+    case (difflib.SequenceMatcher). Tokens with a visible character of any other word have no
+    counterpart. Tokens that the tokenizers added ([CLS]) are aligned if they have the same text and
+    are at the same end.
     """
     same_of = _same_characters(a.text, b.text)
     spans_a, spans_b = _covering(a), _covering(b)
-    offset = len(a.text)  # the characters of b that a does not have come after those of a
+    offset = len(a.text)  # characters that only b has are numbered after those of a
     at_a = [list(range(*span)) for span in spans_a]
     at_b = [[same_of.get(c, offset + c) for c in range(*span)] for span in spans_b]
     characters = _Sets(offset + len(b.text))
@@ -114,7 +115,7 @@ def aligned(
         for group in groups or ():
             characters.join_all([place for token in group for place in held[token]])
 
-    # characters that only one text has, white space aside, make their group one without a partner
+    # a group with a visible character that only one text has gets no counterpart
     shared = set(same_of.values())
     alone = {i for i, c in enumerate(a.text) if _is_visible(c) and i not in shared}
     alone |= {offset + i for i, c in enumerate(b.text) if _is_visible(c) and i not in same_of}
@@ -139,14 +140,14 @@ def aligned(
 
 
 def aligned_words(a: Tokens, b: Tokens) -> Alignment:
-    """`aligned`, with words that are not parted: units are words, or runs of them."""
+    """Like `aligned`, but keeps words together, so each unit is one or more words."""
     return aligned(a, b, words(a), words(b))
 
 
 def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, ...]:
-    """The text that each group of tokens holds, printable, unique, without white space around it.
+    """The text of each group of tokens: printable, unique, without surrounding whitespace.
 
-    A group of added tokens is named by their pieces.
+    For a group of added tokens, it's their pieces.
     """
     texts = []
     spans = _covering(tokens)
@@ -162,10 +163,10 @@ def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, 
 
 
 def word_of(tokens: Tokens, token: int) -> str | None:
-    """The word that a token belongs to, as `group_labels` names it.
+    """The word that a token belongs to, as in `group_labels`.
 
-    None for white space and for a token with a meaning of its own.
-    Raises: IndexError for a token that is not there.
+    None for whitespace and for special tokens.
+    Raises: IndexError for a token that doesn't exist.
     """
     start, end = tokens.spans[token]
     if tokens.special[token] or not tokens.text[start:end].strip():
@@ -176,7 +177,7 @@ def word_of(tokens: Tokens, token: int) -> str | None:
 
 
 class _Sets:
-    """Disjoint sets of the numbers 0 .. n - 1 (union-find); the smallest member names a set."""
+    """Disjoint sets of 0 .. n - 1 (union-find), each represented by its smallest member."""
 
     def __init__(self, n: int) -> None:
         self._above = list(range(n))
@@ -203,7 +204,7 @@ class _Sets:
 
 
 def _by_set(held: Sequence[Sequence[int]], characters: _Sets) -> dict[int, tuple[int, ...]]:
-    """The tokens of each set of characters; tokens without characters are in none."""
+    """The tokens of each set of characters, without tokens that have no characters."""
     tokens_of: dict[int, list[int]] = {}
     for token, places in enumerate(held):
         if places:
@@ -212,7 +213,7 @@ def _by_set(held: Sequence[Sequence[int]], characters: _Sets) -> dict[int, tuple
 
 
 def _rest(n_tokens: int, paired: set[int], groups: Iterable[tuple[int, ...]]) -> Groups:
-    """The groups of tokens without a partner, in the order of the text; added tokens are alone."""
+    """Groups of tokens without a counterpart, in text order; added tokens are single groups."""
     loose = [group for group in groups if group[0] not in paired]
     grouped = paired.union(*loose)
     return tuple(sorted([*loose, *((n,) for n in range(n_tokens) if n not in grouped)]))
@@ -221,12 +222,12 @@ def _rest(n_tokens: int, paired: set[int], groups: Iterable[tuple[int, ...]]) ->
 def _added_pairs(
     a: Tokens, b: Tokens, spans_a: Sequence[tuple[int, int]], spans_b: Sequence[tuple[int, int]]
 ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Tokens that both tokenizers added: those of the same text, counted from the same end."""
+    """Pairs of added tokens on both sides with the same text, at the same end of the text."""
     empty_a = [n for n, (start, end) in enumerate(spans_a) if start == end]
     empty_b = [n for n, (start, end) in enumerate(spans_b) if start == end]
     pairs: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     for at_start in (True, False):
-        # before the text or behind it: an empty span at its very beginning or end
+        # added tokens before or after the text, which have empty spans
         left = [n for n in empty_a if _leads(n, spans_a) is at_start]
         right = [n for n in empty_b if _leads(n, spans_b) is at_start]
         for i, j in zip(left, right, strict=False):
@@ -236,16 +237,16 @@ def _added_pairs(
 
 
 def _leads(token: int, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether an added token stands before the text; in an empty text only the first token does."""
+    """Whether an added token is before the text; in an empty text, only the first token is."""
     text = [n for n, (start, end) in enumerate(spans) if end > start]
     return token < (text[0] if text else 1)
 
 
 def _covering(tokens: Tokens) -> list[tuple[int, int]]:
-    """The spans of all tokens, each made longer by the marks behind it that no token holds.
+    """The spans of all tokens, extended by marks after them that belong to no token.
 
-    An encoder that strips accents leaves the mark of a decomposed "é" to no token; it belongs to
-    the token of its letter.
+    If an encoder strips accents, no token contains the mark of a decomposed "é". It belongs to the
+    token of its letter.
     """
     held = {c for start, end in tokens.spans for c in range(start, end)}
     spans = []
@@ -257,7 +258,7 @@ def _covering(tokens: Tokens) -> list[tuple[int, int]]:
 
 
 def _continues(char: str) -> bool:
-    """Whether a character belongs to the one before it: a mark, a joiner, a skin tone."""
+    """Whether a character belongs to the one before it, such as a mark, joiner or skin tone."""
     return _CHARACTERS.fullmatch("a" + char) is not None
 
 
@@ -266,13 +267,13 @@ def _is_visible(char: str) -> bool:
 
 
 def _is_word(char: str) -> bool:
-    """A letter or digit; a vowel sign, which some scripts write as a character of its own."""
+    """Whether it's a letter, digit or mark (such as a vowel sign), but not Chinese."""
     in_word = char.isalnum() or unicodedata.category(char).startswith("M")
     return in_word and not _is_chinese(char)
 
 
 def _is_chinese(char: str) -> bool:
-    """The ideographs that BERT's tokenizer parts: the CJK blocks, without kana and Hangul."""
+    """Whether BERT's tokenizer splits at this character: CJK ideographs, not kana or Hangul."""
     return (
         "\u4e00" <= char <= "\u9fff"
         or "\u3400" <= char <= "\u4dbf"
@@ -282,9 +283,9 @@ def _is_chinese(char: str) -> bool:
 
 
 def _segments(text: str) -> list[int]:
-    """For each character the number of its word, which grows along the text; -1 for white space.
+    """For each code point, the index of its word; -1 for whitespace.
 
-    What a reader takes for one character (a letter with its marks, a flag, a family) is never cut.
+    User-perceived characters (a letter with its marks, a flag, a family emoji) are never split.
     """
     numbers: list[int] = []
     number = -1
@@ -298,7 +299,7 @@ def _segments(text: str) -> list[int]:
             first in _APOSTROPHES and _is_word(before) and _is_word(after)
         )
         firsts.append(first)
-        if first.isspace():  # a line's end is two; a mark behind a space stands alone
+        if first.isspace():  # "\r\n" is one cluster, and a mark may follow a space
             n_blank = len(character) - len(character.lstrip())
             numbers += [-1] * n_blank
             character = character[n_blank:]
@@ -313,7 +314,7 @@ def _visible_segments(span: tuple[int, int], segments: Sequence[int]) -> list[in
 
 
 def _same_characters(a: str, b: str) -> dict[int, int]:
-    """For characters of `b` the place of the same character in `a`."""
+    """Map positions of characters in `b` to the position of the same character in `a`."""
     if a == b:
         return {i: i for i in range(len(a))}
     words_a, words_b = _word_spans(a), _word_spans(b)

@@ -1,9 +1,9 @@
-"""What a tokenizer file may ask for: steps that cost little, whatever text they are given.
+"""Limits on tokenizer files, so that untrusted ones can't use too much memory or time.
 
-A tokenizer.json is a small program: it replaces characters by longer texts, searches with patterns,
-adds tokens. The library runs it without any bound, so that a file of a stranger can ask for more
-memory than there is, which ends the process, or search for hours. Here every step of the file is
-looked at before the library gets it, and a file with an unknown or a boundless step is refused.
+A tokenizer.json is like a small program that replaces characters by longer texts, searches with
+patterns and adds tokens. The library has no limits, so a malicious file could use up all memory,
+which ends the process, or search for hours. So we check every step of the file before the library
+reads it, and refuse a file with an unknown or unlimited step.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as FastTokenizer
 
 MAX_TOKENIZER_BYTES = 64_000_000
-MAX_STEPS = 8  # of one kind: no published file has more than four
-MAX_PIECE_CHARACTERS = 2_000  # of a token: runs of spaces are the longest of published ones
-MAX_WORD_CHARACTERS = 1_000  # that WordPiece looks at: its time grows with their square
+MAX_STEPS = 8  # per kind: published files have at most four
+MAX_PIECE_CHARACTERS = 2_000  # per token: in published files, the longest are runs of spaces
+MAX_WORD_CHARACTERS = 1_000  # per word for WordPiece, whose time grows with the square
 MAX_ADDED_TOKENS = 16  # around a text
 MAX_PATTERN_CHARACTERS = 1_000
-MAX_OPTIONAL = 4  # pieces in one branch of a pattern: each of them doubles what is tried
+MAX_OPTIONAL = 4  # optional pieces per branch of a pattern: each one doubles the search
 
-# Steps after which a text is about as long as before, or at most a few times as long.
+# Steps that make a text at most a few times as long.
 _PLAIN = frozenset(
     {
         "BertNormalizer", "BertPreTokenizer", "ByteFallback", "ByteLevel", "CharDelimiterSplit",
@@ -42,57 +42,57 @@ _MODELS = frozenset({"BPE", "Unigram", "WordLevel", "WordPiece"})
 _PROCESSORS = frozenset({"BertProcessing", "ByteLevel", "RobertaProcessing", "TemplateProcessing"})
 _LISTS = ("normalizers", "pretokenizers", "decoders", "processors")
 
-# One character of a text, as a pattern spells it: an escape, a class, or the character itself.
+# A pattern for one character: an escape, a class, or the character itself.
 _ESCAPE = r"\\(?:[pP]\{\^?\w+\}|[dDsSwWnrtfv]|[^\w\s])"
 _ATOM = rf"(?:{_ESCAPE}|\[\^?(?:{_ESCAPE}|[^\[\]\\&])+\]|[^\\()\[\]{{}}|?*+])"
-# A group holds no repeats, and is not repeated: nested repeats are what searches for hours.
+# A group can't contain repeats or be repeated, because nested repeats may search for hours.
 _GROUP = rf"\((?:\?(?:i:|:|!|=|<!|<=))?(?:{_ATOM}|\|)*\)"
 _PART = re.compile(rf"(?P<atom>{_GROUP}(?![*+{{])|{_ATOM})(?P<repeat>[?*+]|\{{\d(?:,\d?)?\}})?|\|")
 
 
 def read_tokenizer(file: Path) -> FastTokenizer:
-    """The tokenizer of a tokenizer.json, once every step of it is known to be bounded.
+    """Check every step of a tokenizer.json, then load it.
 
-    Raises ValueError for a file that is too large or damaged, and for a step that is refused.
+    Raises ValueError for a file that is too large or damaged, or has a refused step.
     """
     from tokenizers import Tokenizer
 
     value = read_json(file, MAX_TOKENIZER_BYTES)
     _check(value)
     with library_errors(f"{file.name} of {file.parent.name} is damaged"):
-        # Written anew: what was looked at is what the library reads, even if a name came twice.
+        # Serialize the checked value, so that the library reads exactly what we checked.
         tokenizer = Tokenizer.from_str(json.dumps(value))
     n_ids = n_ids_of(tokenizer)
     beyond = max(_added_ids(value), default=-1)
     if beyond >= n_ids:
         raise ValueError(
-            f"{file.name} adds token {beyond} to every text, which is outside its vocabulary of "
+            f"{file.name} adds the token id {beyond} to every text, but its vocabulary only has "
             f"{n_ids} tokens."
         )
     return tokenizer
 
 
 def n_ids_of(tokenizer: FastTokenizer) -> int:
-    """One more than the largest id of the vocabulary, added tokens included; 0 for an empty one.
+    """One more than the largest id in the vocabulary, including added tokens; 0 if it's empty.
 
-    Raises ValueError for a token that is longer than any of a published vocabulary: a model that
-    writes it again and again would fill the memory.
+    Raises ValueError for a token longer than `MAX_PIECE_CHARACTERS`, because a model that keeps
+    generating it would fill the memory.
     """
     vocabulary = tokenizer.get_vocab(with_added_tokens=True)
     longest = max(map(len, vocabulary), default=0)
     if longest > MAX_PIECE_CHARACTERS:
         raise ValueError(
-            f"A token has {longest:,} characters; at most {MAX_PIECE_CHARACTERS:,} are taken."
+            f"A token has {longest:,} characters, but the limit is {MAX_PIECE_CHARACTERS:,}."
         )
     return max(vocabulary.values(), default=-1) + 1
 
 
 @contextmanager
 def library_errors(says: str) -> Iterator[None]:
-    """What the tokenizers library cannot go on with is a ValueError that begins with `says`.
+    """Turn errors of the tokenizers library into ValueErrors that start with `says`.
 
-    The library raises bare Exceptions. A defect in its Rust code arrives as a PanicException, which
-    no `except Exception` catches.
+    The library raises plain Exceptions. A bug in its Rust code raises a PanicException, which
+    `except Exception` doesn't catch.
     """
     try:
         yield
@@ -105,15 +105,14 @@ def library_errors(says: str) -> Iterator[None]:
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise ValueError for a pattern whose search can take longer than the square of a text.
+    """Raise ValueError if a pattern's search may take more than quadratic time.
 
-    Refused are repeats inside a group that may be repeated, references back, and a branch with two
-    repeats of which the first is tried anew for each length of the second: with `a*a*b` there are
-    as many ways as pairs of places, with `(a+)+b` as many as subsets. A repeat at the end of its
-    branch is free, for nothing behind it can fail. Whatever is no plain pattern is refused too.
+    This refuses repeats inside a group, backreferences, and branches with two repeats that cause
+    backtracking: `a*a*b` tries every pair of positions, and `(a+)+b` every subset. A repeat at the
+    end of a branch is allowed, because nothing after it can fail. Unknown syntax is refused too.
     """
     repeats = optional = place = 0
-    at_end = False  # the last repeat is the end of its branch so far
+    at_end = False  # whether the branch so far ends with a repeat
     while place < len(pattern):
         part = _PART.match(pattern, place)
         if part is None or len(pattern) > MAX_PATTERN_CHARACTERS:
@@ -124,11 +123,11 @@ def check_pattern(pattern: str) -> None:
             repeats = optional = 0
             at_end = False
             continue
-        if at_end and repeat not in ("?", "*"):  # something that can fail stands behind it
+        if at_end and repeat not in ("?", "*"):  # a part that can fail follows the repeat
             repeats += 1
             at_end = False
         if repeat in ("*", "+") or repeat.endswith(",}"):
-            repeats += at_end  # of two in a row only the last is free
+            repeats += at_end  # of two adjacent repeats, only the last one is allowed
             at_end = True
         elif repeat:
             optional += 1
@@ -140,7 +139,7 @@ def _check(value: dict[str, Any]) -> None:
     for kind in ("normalizer", "pre_tokenizer", "decoder"):
         steps = list(_steps(value.get(kind)))
         if len(steps) > MAX_STEPS:
-            raise ValueError(f"The {kind} has {len(steps)} steps; at most {MAX_STEPS} are taken.")
+            raise ValueError(f"The {kind} has {len(steps)} steps, but the limit is {MAX_STEPS}.")
         for step in steps:
             _check_step(kind, step)
     _check_model(value.get("model"))
@@ -149,18 +148,18 @@ def _check(value: dict[str, Any]) -> None:
 
 
 def _steps(value: Any) -> Iterator[dict[str, Any]]:
-    """The steps of a part of the file, without the sequences that hold them."""
+    """The steps of a part of the file, with sequences flattened."""
     if value is None:
         return
     if not isinstance(value, dict):
-        raise ValueError(f"A step of the tokenizer is no table: {str(value)[:80]!r}.")
+        raise ValueError(f"A step of the tokenizer isn't a table: {str(value)[:80]!r}.")
     if value.get("type") != "Sequence":
         yield value
         return
     for name in _LISTS:
         inner = value.get(name, [])
         if not isinstance(inner, list):
-            raise ValueError(f"{name} is no list of steps.")
+            raise ValueError(f"{name} must be a list of steps.")
         for step in inner:
             yield from _steps(step)
 
@@ -173,28 +172,28 @@ def _check_step(kind: str, step: dict[str, Any]) -> None:
         _pattern_of(step)
     elif name == "Prepend":
         if len(_text(step, "prepend")) > 1:
-            raise ValueError("The normalizer puts more than one character before a text.")
+            raise ValueError("The normalizer prepends more than one character to a text.")
     elif name == "Precompiled":
         _check_precompiled(step)
     elif not isinstance(name, str) or name not in _PLAIN:
-        raise ValueError(f"The {kind} has a step {str(name)[:80]!r}, which is not taken here.")
+        raise ValueError(f"The {kind} has the unsupported step {str(name)[:80]!r}.")
 
 
 def _check_replace(step: dict[str, Any]) -> None:
-    """A replacement may not be longer than what it replaces."""
+    """Check that a replacement isn't longer than the text that it replaces."""
     longest = _pattern_of(step)
     if len(_text(step, "content")) > longest:
         raise ValueError(
-            f"{len(step['content']):,} characters replace {longest:,} of a text, which could make "
-            "it longer than the memory of this machine."
+            f"A step replaces a text of length {longest:,} with one of length "
+            f"{len(step['content']):,}, so a text could become too large for the memory."
         )
 
 
 def _pattern_of(step: dict[str, Any]) -> int:
-    """The number of characters that a step looks for, at least; its pattern is checked."""
+    """Check the pattern of a step, and return the minimum number of characters it matches."""
     pattern = step.get("pattern")
     if not isinstance(pattern, dict) or len(pattern) != 1:
-        raise ValueError(f"A step looks for {str(pattern)[:80]!r}, which is no pattern.")
+        raise ValueError(f"A step has the invalid pattern {str(pattern)[:80]!r}.")
     if "Regex" in pattern:
         check_pattern(_text(pattern, "Regex"))
         return 1
@@ -202,35 +201,37 @@ def _pattern_of(step: dict[str, Any]) -> int:
 
 
 def _check_precompiled(step: dict[str, Any]) -> None:
-    """The table of SentencePiece: a trie behind its size, then the texts that it puts in."""
+    """Check a table of SentencePiece: the size of a trie, the trie, then replacement texts."""
     try:
         table = base64.b64decode(_text(step, "precompiled_charsmap"), validate=True)
     except ValueError as error:
-        raise ValueError("The table of replaced characters is damaged.") from error
+        raise ValueError("The table of replacement texts is damaged.") from error
     texts = table[4 + int.from_bytes(table[:4], "little") :]
     if max(map(len, texts.split(b"\0"))) > 64:  # U+FDFA becomes 33 bytes
-        raise ValueError("The table of replaced characters has texts of more than 64 bytes.")
+        raise ValueError("The table of replacement texts has a text of more than 64 bytes.")
 
 
 def _check_model(model: Any) -> None:
     if not isinstance(model, dict):
         raise ValueError("The tokenizer file is damaged: it has no model.")
     if model.get("type", "BPE") not in _MODELS:
-        raise ValueError(f"The tokenizer's model is of the unknown type {model.get('type')!r}.")
+        raise ValueError(f"The tokenizer's model has the unknown type {model.get('type')!r}.")
     if model.get("dropout"):
-        raise ValueError("The tokenizer drops merges at random: no text has tokens of its own.")
+        raise ValueError("The tokenizer drops merges at random, so a text has no fixed tokens.")
     longest = model.get("max_input_chars_per_word", 100)
     if not isinstance(longest, int) or longest > MAX_WORD_CHARACTERS:
-        raise ValueError(f"Words of {longest!r} characters; at most {MAX_WORD_CHARACTERS:,}.")
+        raise ValueError(
+            f"max_input_chars_per_word is {longest!r}, but must be at most {MAX_WORD_CHARACTERS:,}."
+        )
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         if len(str(model.get(name) or "")) > MAX_ADDED_TOKENS:
             raise ValueError(f"{name} has more than {MAX_ADDED_TOKENS} characters.")
 
 
 def _check_processor(step: dict[str, Any]) -> None:
-    """The tokens around a text are few, whatever the file says how often they come."""
+    """Check that a step adds only a few tokens around a text."""
     if step.get("type") not in _PROCESSORS:
-        raise ValueError(f"Tokens are added by {str(step.get('type'))[:80]!r}, which is unknown.")
+        raise ValueError(f"The post-processor {str(step.get('type'))[:80]!r} isn't supported.")
     if step["type"] != "TemplateProcessing":
         return
     special = step.get("special_tokens", {})
@@ -240,11 +241,11 @@ def _check_processor(step: dict[str, Any]) -> None:
         n_added = sum(len(special[name]["ids"]) for name in names)
         n_texts = sum("Sequence" in part for part in template)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError("The tokens around a text are no template.") from error
+        raise ValueError("The template for tokens around a text is damaged.") from error
     if n_added > MAX_ADDED_TOKENS or n_texts > 1:
         raise ValueError(
-            f"{n_added:,} tokens around {n_texts:,} copies of a text; at most {MAX_ADDED_TOKENS} "
-            "around one are taken."
+            f"The tokenizer adds {n_added:,} tokens around {n_texts:,} copies of a text, but the "
+            f"limit is {MAX_ADDED_TOKENS} tokens around a single copy."
         )
 
 
@@ -262,5 +263,5 @@ def _added_ids(value: dict[str, Any]) -> Iterator[int]:
 def _text(table: dict[str, Any], name: str) -> str:
     value = table.get(name)
     if not isinstance(value, str):
-        raise ValueError(f"{name!r} of a step is {str(value)[:80]!r}, which is no text.")
+        raise ValueError(f"{name!r} of a step must be a text, not {str(value)[:80]!r}.")
     return value

@@ -1,4 +1,4 @@
-"""Byte-level BPE vocabularies through the `tokenizers` library."""
+"""Byte-level BPE tokenizers, based on the `tokenizers` library."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
 
 
 class FastBpe:
-    """A tokenizer.json, mostly a decoder's, through the `tokenizers` library.
+    """A tokenizer from a tokenizer.json, usually of a decoder.
 
-    Special tokens that a user types are ordinary text; those that the file adds by itself (a
-    begin-of-text token) stay, marked special, with an empty span. In an encoder's file [MASK] is
-    an added token that is not special there: a typed one is the mask, as people expect of BERT.
+    Special tokens that a user types are treated as ordinary text. Special tokens that the tokenizer
+    adds, such as a begin-of-text token, have an empty span. In an encoder's file, [MASK] is an
+    added token that isn't special, so a typed [MASK] becomes the mask token, as users of BERT
+    expect.
     """
 
     cls_id: int | None = None
@@ -55,25 +56,25 @@ class FastBpe:
         self._special = frozenset(special if self.mask_id is None else special | {self.mask_id})
         end = tokenizer.token_to_id("<|endoftext|>")
         self.end_ids = end_ids | ({end} if end in self._special else set())
-        # A ByteLevel decoder means that vocabulary entries spell bytes in GPT-2's alphabet.
+        # With a ByteLevel decoder, vocabulary entries represent bytes in GPT-2's alphabet.
         self._byte_level = "ByteLevel" in repr(tokenizer.decoder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Build copies anew: the library's pickles forget `encode_special_tokens`."""
+        """Rebuild copies from scratch: the library's pickles lose `encode_special_tokens`."""
         return FastBpe, (self._tokenizer, self.end_ids)
 
     @classmethod
     def from_folder(cls, path: Path, config: Mapping[str, Any]) -> FastBpe:
         """Build the tokenizer from tokenizer.json, or from vocab.json with merges.txt.
 
-        Raises ValueError when neither is there, the file is malformed, or it could take too long.
+        Raises ValueError if the files are missing, malformed or exceed a limit.
         """
         return cls(_fast_tokenizer(path), end_ids_of(config))
 
     def encode(self, text: str) -> Tokens:
-        """Tokens of a text, with whatever the tokenizer file adds by itself."""
+        """Tokens of a text, including those that the tokenizer adds."""
         text = clean(text)
-        with library_errors("The tokenizer cannot read this text"):
+        with library_errors("The tokenizer can't process this text"):
             encoding = self._tokenizer.encode(text)
         ids = tuple(encoding.ids)
         added = [bool(flag) for flag in encoding.special_tokens_mask]
@@ -82,7 +83,7 @@ class FastBpe:
         try:
             spans = byte_spans(text, own, self._no_tokens)
         except ValueError:
-            # a normaliser changed the text: the library's own offsets point into the original
+            # a normalizer changed the text, so use the library's offsets into the original
             spans = place_added(encoding.offsets, added, len(text))
         return Tokens(
             text=text,
@@ -103,9 +104,9 @@ class FastBpe:
         return b"".join(self._token_bytes(i) for i in ids)
 
     def words(self, text: str) -> tuple[str, ...]:
-        """The words of a text, with the spaces before them: no merge crosses their borders.
+        """The words of a text with their leading spaces; merges never cross word borders.
 
-        Raises ValueError for a vocabulary that does not spell bytes, or has rules of its own.
+        Raises ValueError for a vocabulary that isn't byte-level, or has a normalizer.
         """
         self._check_byte_level()
         alphabet = byte_alphabet()
@@ -114,25 +115,25 @@ class FastBpe:
 
     @cached_property
     def merge_ranks(self) -> Mapping[tuple[bytes, bytes], int]:
-        """The merge list of the file: which two neighbours join, and how early in the list.
+        """The file's merges: pairs of adjacent parts, and their rank in the merge list.
 
-        Raises ValueError for a vocabulary that does not spell bytes, or has rules of its own.
+        Raises ValueError for a vocabulary that isn't byte-level, or has a normalizer.
         """
         self._check_byte_level()
         merges = json.loads(self._tokenizer.to_str())["model"]["merges"]
         return read_merges(merge if isinstance(merge, str) else " ".join(merge) for merge in merges)
 
     def id_of(self, piece: bytes) -> int | None:
-        """The id of some bytes; None if they are no token."""
+        """The id of some bytes; None if they aren't a token."""
         spelling = {byte: char for char, byte in byte_alphabet().items()}
         index: int | None = self._tokenizer.token_to_id("".join(spelling[byte] for byte in piece))
         return index
 
     @cached_property
     def _no_tokens(self) -> frozenset[int]:
-        """Bytes that are no token: the library leaves them out of a text.
+        """Bytes without a token, which the library leaves out of a text.
 
-        Behind one of them its own offsets point at the wrong characters.
+        After such a byte, the library's offsets point to the wrong characters.
         """
         if not self._byte_level:
             return frozenset()
@@ -140,7 +141,9 @@ class FastBpe:
 
     def _check_byte_level(self) -> None:
         if not self._byte_level or self._tokenizer.normalizer is not None:
-            raise ValueError("Only byte-level vocabularies without a normaliser have these steps.")
+            raise ValueError(
+                "This only works for byte-level vocabularies without a normalizer, such as GPT-2's."
+            )
 
     def _token_bytes(self, index: int) -> bytes:
         if index in self._added:
@@ -156,7 +159,7 @@ class FastBpe:
 
 
 def is_byte_level(path: Path) -> bool:
-    """Whether the folder's tokenizer.json holds merges of bytes; ValueError for a damaged file."""
+    """Whether the folder's tokenizer.json is byte-level BPE; ValueError for a damaged file."""
     file = path / "tokenizer.json"
     if not file.exists():
         return False
@@ -168,20 +171,20 @@ def is_byte_level(path: Path) -> bool:
 
 
 def merge_lines(raw: bytes) -> list[str]:
-    """The lines of a merges.txt: two neighbors that join, with a space between them.
+    """The lines of a merges.txt, each with two adjacent parts separated by a space.
 
-    Raises ValueError when it is not UTF-8 text.
+    Raises ValueError if it isn't UTF-8 text.
     """
     try:
-        lines = raw.decode().split("\n")  # not splitlines(): only a line feed ends a line
+        lines = raw.decode().split("\n")  # splitlines() would also split at other characters
     except UnicodeDecodeError as error:
-        raise ValueError("The list of merges is not UTF-8 text.") from error
+        raise ValueError("The list of merges isn't UTF-8 text.") from error
     lines = [line.removesuffix("\r") for line in lines]
     return [line for line in lines if line and not line.startswith("#version")]
 
 
 def read_merges(lines: Iterable[str]) -> dict[tuple[bytes, bytes], int]:
-    """Ranks of merges that are spelt in GPT-2's alphabet, two parts with a space between them."""
+    """Ranks of merges in GPT-2's alphabet; each line has two parts separated by a space."""
     alphabet = byte_alphabet()
     ranks = {}
     for rank, line in enumerate(lines):
@@ -192,7 +195,7 @@ def read_merges(lines: Iterable[str]) -> dict[tuple[bytes, bytes], int]:
 
 @lru_cache(maxsize=1)
 def byte_alphabet() -> dict[str, int]:
-    """GPT-2's spelling of the 256 bytes: printable ones as themselves, others from U+0100 on."""
+    """GPT-2's characters for the 256 bytes: printable bytes unchanged, others from U+0100 on."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = [byte for byte in range(256) if byte not in set(plain)]
     return {chr(b): b for b in plain} | {chr(0x100 + n): b for n, b in enumerate(rest)}
@@ -214,5 +217,5 @@ def _fast_tokenizer(path: Path) -> FastTokenizer:
         tokenizer.decoder = decoders.ByteLevel()
         return tokenizer
     raise TokenizerMissing(
-        f"{path.name} holds no tokenizer (tokenizer.json, or vocab.json and merges.txt)."
+        f"{path.name} has no tokenizer. It needs tokenizer.json, or vocab.json and merges.txt."
     )

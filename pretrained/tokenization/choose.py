@@ -1,4 +1,4 @@
-"""Which tokenizer a model has: chosen by the files in its folder."""
+"""Chooses a model's tokenizer by the files in its folder."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pretrained.tokenization.tokens import Tokenizer
 
 
 def for_folder(path: Path, config: Mapping[str, Any]) -> Tokenizer:
-    """The tokenizer of a model folder, by the architecture that its configuration names.
+    """The tokenizer of a model folder, chosen by its files and the model type.
 
-    GPT-2's own vocabulary goes through tiktoken, other byte-level vocabularies and WordPiece
-    through the tokenizers library. Raises ValueError when the folder's files do not make one.
+    GPT-2's own vocabulary uses tiktoken; other byte-level vocabularies and WordPiece use the
+    tokenizers library. Raises ValueError if the files are missing or invalid.
     """
     if config["model_type"] == "bert" and not bpe.is_byte_level(path):
         return wordpiece.WordPiece.from_folder(path)
@@ -27,8 +27,8 @@ def for_folder(path: Path, config: Mapping[str, Any]) -> Tokenizer:
 def for_source(path: Path) -> Tokenizer:
     """The tokenizer of a model's source (`pretrained.find(name).path`), without its weights.
 
-    Raises ValueError when the files do not make one, and OSError when the bundled SmolLM2 cannot be
-    converted.
+    Raises ValueError if the files are missing or invalid, and OSError if the bundled SmolLM2 can't
+    be converted.
     """
     if next(path.glob("*.gguf"), None) is not None:
         path = bundled_smollm2.converted(path)

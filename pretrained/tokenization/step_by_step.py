@@ -1,7 +1,7 @@
-"""How a tokenizer cuts one word, step by step: byte-pair merges, and WordPiece's longest match.
+"""Tokenizes one word step by step: byte-pair merges, or WordPiece's longest match.
 
-Sources: Sennrich et al. 2016 (https://arxiv.org/abs/1508.07909) for the merges, Radford et al. 2019
-for bytes instead of characters; Devlin et al. 2018 for WordPiece. No tensors, no torch.
+Doesn't need torch. Sources: Sennrich et al. 2016 (https://arxiv.org/abs/1508.07909) for the merges,
+Radford et al. 2019 for bytes instead of characters, Devlin et al. 2018 for WordPiece.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-# Every step looks at all pairs, so its time grows with the length; words are shorter than this.
+# Every step checks all pairs, so the total time grows with the square. Real words are shorter.
 MAX_STEP_BYTES = 96
 
 
 @dataclass(frozen=True)
 class MergeStep:
-    """The parts of a word after one merge; the first step has merged nothing yet.
+    """The parts of a word after a merge; the first step is the word before any merge.
 
-    merged: which part is new. rank: the place of its merge in the learned list, 0 the first.
+    merged: the index of the new part. rank: the index of its merge in the merge list.
     """
 
     parts: tuple[bytes, ...]
@@ -30,12 +30,12 @@ def merge_steps(
 ) -> tuple[MergeStep, ...]:
     """Byte-pair encoding of one word, from its single bytes to its tokens.
 
-    Of all neighbours that have a merge, those with the lowest rank are joined (the leftmost first),
-    until no neighbours have one. `ranks` maps a pair of neighbours to its place in the list.
-    Raises: ValueError for a piece of more than `limit` bytes, or of none.
+    Every step merges the adjacent pair with the lowest rank, the leftmost one if there are several,
+    until no pair can be merged. ranks: maps a pair of adjacent parts to its rank in the merge list.
+    Raises: ValueError for an empty piece, or one of more than `limit` bytes.
     """
     if not 1 <= len(piece) <= limit:
-        raise ValueError(f"{len(piece)} bytes cannot be shown step by step; 1 to {limit} can.")
+        raise ValueError(f"The word must have 1 to {limit} bytes, not {len(piece)}.")
     parts = [piece[i : i + 1] for i in range(len(piece))]
     steps = [MergeStep(tuple(parts))]
     while True:
@@ -53,10 +53,10 @@ def merge_steps(
 
 @dataclass(frozen=True)
 class MatchStep:
-    """One piece that WordPiece takes from a word: characters `start` to `end`.
+    """A piece that WordPiece matches in a word: characters `start` to `end`.
 
-    piece: as the vocabulary spells it ("##ny"), or the token for unknown words. tried: longer
-    pieces that are not in the vocabulary, longest first.
+    piece: the vocabulary entry ("##ny"), or the token for unknown words. tried: longer pieces that
+    aren't in the vocabulary, longest first.
     """
 
     start: int
@@ -69,15 +69,18 @@ class MatchStep:
 def match_steps(
     word: str, id_of: Callable[[str], int | None], *, unknown: str = "[UNK]", max_chars: int = 100
 ) -> tuple[MatchStep, ...]:
-    """WordPiece of one word: again and again the longest piece of the vocabulary that fits.
+    """WordPiece for one word: repeatedly match the longest piece in the vocabulary.
 
-    A piece that does not begin the word is spelt with "##". Where nothing fits, or the word is
-    longer than `max_chars`, the whole word becomes the one token for unknown words.
-    Raises: ValueError for a word of no characters, or a vocabulary without `unknown`.
+    Pieces after the start of the word begin with "##". If no piece matches, or the word is longer
+    than `max_chars`, the whole word becomes the token for unknown words.
+    Raises: ValueError for an empty word, or a vocabulary without `unknown`.
     """
     unknown_id = id_of(unknown)
     if not word or unknown_id is None:
-        raise ValueError(f"nothing to match: {len(word)} characters, {unknown!r} is {unknown_id}")
+        raise ValueError(
+            f"The word must not be empty, and the vocabulary must contain {unknown!r}; got a word "
+            f"of {len(word)} characters, and the id {unknown_id}."
+        )
     if len(word) > max_chars:
         return (MatchStep(0, len(word), unknown, unknown_id, ()),)
     steps: list[MatchStep] = []

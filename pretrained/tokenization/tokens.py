@@ -1,4 +1,4 @@
-"""Text as a model sees it: ids, the text of each token, and where in the text it came from."""
+"""Text as a model sees it: token ids, their texts, and their positions in the text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 MAX_LABEL_CHARS = 24
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _VISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥"}
-# Categories that would be invisible or act on their neighbours: control, format (zero-width
-# joiners, bidirectional marks), surrogate, private, unassigned, line and paragraph separators.
+# Categories that are invisible or affect adjacent characters: control, format (zero-width joiners,
+# bidirectional marks), surrogate, private use, unassigned, and separators.
 _ESCAPED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 
 
@@ -22,16 +22,17 @@ _ESCAPED = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 class Tokens:
     """A tokenized text. All tuples have one entry per token.
 
-    text: what was tokenized (a lone surrogate in the input is replaced by U+FFFD).
+    text: the input, with lone surrogates replaced by U+FFFD.
     ids: the token ids.
-    pieces: the text of each token; U+FFFD stands for a part of a character (`labels` tells which
-        part); WordPiece keeps '##'.
-    spans: half-open character ranges of `text`. A token that holds a part of a character's bytes
-        spans that whole character. A token that the tokenizer added has an empty span (n, n).
-    special: whether the token is one with a meaning of its own ([CLS], [SEP], [MASK], ...).
-    raw: the bytes of each token where the tokenizer works on bytes, else empty.
+    pieces: the text of each token. Parts of a character are U+FFFD here; `labels` shows their
+    bytes.
+        WordPiece keeps '##'.
+    spans: half-open character ranges of `text`. The span of a part of a character is the whole
+        character. A token that the tokenizer added has an empty span (n, n).
+    special: whether the token is a special token ([CLS], [SEP], [MASK], ...).
+    raw: the bytes of each token if the tokenizer works on bytes, otherwise empty.
 
-    Raises ValueError when the lengths differ.
+    Raises ValueError if the lengths differ.
     """
 
     text: str
@@ -46,7 +47,7 @@ class Tokens:
         lengths = {len(column) for column in (*columns, *filter(None, [self.raw]))}
         if len(lengths) != 1:
             raise ValueError(
-                f"ids, pieces, spans, special and raw differ in length: {sorted(lengths)}."
+                f"ids, pieces, spans, special and raw have different lengths: {sorted(lengths)}."
             )
 
     def __len__(self) -> int:
@@ -54,15 +55,15 @@ class Tokens:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """A short, printable label per token, unique within the text: safe for a chart's axis."""
+        """A short, printable label per token, unique within the text, for axes of charts."""
         return text_labels(self.raw or self.pieces)
 
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What the site needs of a tokenizer.
+    """The interface of a tokenizer.
 
-    end_ids: tokens that end a generation. mask_id, cls_id, sep_id: None where there is none.
+    end_ids: tokens that end a generation. mask_id, cls_id, sep_id: None if the vocabulary has none.
     """
 
     vocab_size: int
@@ -72,24 +73,24 @@ class Tokenizer(Protocol):
     sep_id: int | None
 
     def encode(self, text: str) -> Tokens:
-        """Tokens of a text, which may be any string; ValueError for anything else."""
+        """Tokens of any string; ValueError for other types."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids; ValueError for what is not an id of the vocabulary."""
+        """The text of some ids; ValueError for an id outside the vocabulary."""
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
-        """The bytes of some ids, so that a character split over tokens can be put together."""
+        """The bytes of some ids, from which characters split across tokens can be restored."""
 
 
 class TokenizerMissing(ValueError):
-    """A model folder without tokenizer files."""
+    """A model folder has no tokenizer files."""
 
 
 @dataclass
 class MissingTokenizer:
-    """In place of the tokenizer of a model that has none, such as a core saved on its own.
+    """Placeholder for a model without a tokenizer, such as a core that was saved alone.
 
-    reason: a sentence. Raises ValueError with it where a tokenizer is needed.
+    reason: the message of the ValueError that its methods raise.
     """
 
     reason: str
@@ -101,7 +102,7 @@ class MissingTokenizer:
 
     def encode(self, text: str) -> Tokens:
         """Raise ValueError."""
-        raise ValueError(f"{self.reason} Pass token ids to the core instead of a text.")
+        raise ValueError(f"{self.reason} Without it, pass token ids to the core instead of text.")
 
     def decode(self, ids: Sequence[int]) -> str:
         """Raise ValueError."""
@@ -113,9 +114,9 @@ class MissingTokenizer:
 
 
 def plain(pieces: Sequence[str | bytes]) -> tuple[str, ...]:
-    """Each piece as a plain word: " the" as "the", white space and bytes as `printable` has them.
+    """Each piece as a plain word: " the" becomes "the"; whitespace and bytes as in `printable`.
 
-    Only where two different pieces would look the same, both are `printable`: "the" and "␣the".
+    If two different pieces would look the same, both are shown as `printable`: "the" and "␣the".
     """
     words = {piece: _word(piece) for piece in pieces}
     n_pieces = Counter(words.values())
@@ -125,12 +126,12 @@ def plain(pieces: Sequence[str | bytes]) -> tuple[str, ...]:
 
 
 def text_labels(pieces: Sequence[str | bytes]) -> tuple[str, ...]:
-    """Plain words for the tokens of a text: the second "the", with a space or not, is "the₂"."""
+    """Plain, unique words for the tokens of a text: the second "the" or " the" is "the₂"."""
     return numbered([_word(piece) for piece in pieces])
 
 
 def numbered(labels: Sequence[str]) -> tuple[str, ...]:
-    """The labels, each different from all others: the second "the" becomes "the₂"."""
+    """Make labels unique with subscripts: the second "the" becomes "the₂"."""
     used, counts, unique = set(labels), Counter[str](), []
     for label in labels:
         shown = label
@@ -147,7 +148,7 @@ def _lowered(number: int) -> str:
 
 
 def _word(piece: str | bytes) -> str:
-    """A piece without the space before it; `printable` if it holds other white space."""
+    """A piece without its leading space; `printable` if it has other whitespace."""
     words = _text(piece).removeprefix(" ").split(" ")
     if not all(words) or words[0][0].isspace():
         return printable(piece)
@@ -163,17 +164,17 @@ def _cut(label: str) -> str:
 
 
 def printable(piece: str | bytes) -> str:
-    """A piece with everything invisible made visible, at most MAX_LABEL_CHARS characters long.
+    """A piece with invisible characters made visible, at most MAX_LABEL_CHARS characters long.
 
-    A space shows as ␣, a new line as ⏎, a tab as ⇥, other invisible characters as escapes, and
-    bytes that are only a part of a character as hexadecimal numbers, such as <F0><9F>.
+    A space becomes ␣, a newline ⏎ and a tab ⇥. Other invisible characters become escapes, and
+    bytes of incomplete characters become hexadecimal numbers, such as <F0><9F>.
     """
     piece = _text(piece)
     visible = []
     for char in piece[: MAX_LABEL_CHARS + 1]:
         if char in _VISIBLE:
             visible.append(_VISIBLE[char])
-        elif "\udc80" <= char <= "\udcff":  # how surrogateescape keeps such a byte
+        elif "\udc80" <= char <= "\udcff":  # a byte that surrogateescape couldn't decode
             visible.append(f"<{ord(char) - 0xDC00:02X}>")
         elif unicodedata.category(char) in _ESCAPED:
             code = ord(char)
@@ -181,14 +182,14 @@ def printable(piece: str | bytes) -> str:
         else:
             visible.append(char)
     if visible and unicodedata.combining(piece[0]):
-        visible.insert(0, "◌")  # a mark alone would sit on the axis' neighbouring character
+        visible.insert(0, "◌")  # otherwise the mark would combine with an adjacent character
     return _cut("".join(visible)) or "∅"
 
 
 def clean(text: str) -> str:
-    """The text with lone surrogates, which have no UTF-8 form, replaced by U+FFFD.
+    """Replace lone surrogates, which can't be encoded in UTF-8, by U+FFFD.
 
-    Raises ValueError for anything that is not a string.
+    Raises ValueError if `text` isn't a string.
     """
     if not isinstance(text, str):
         raise ValueError(f"A text must be a string, got {type(text).__name__}.")
@@ -198,14 +199,14 @@ def clean(text: str) -> str:
 def byte_spans(
     text: str, token_bytes: Sequence[bytes], without: Collection[int] = ()
 ) -> tuple[tuple[int, int], ...]:
-    """Character spans of tokens whose bytes, put together, are the text's UTF-8 bytes.
+    """Character spans of tokens whose concatenated bytes are the text's UTF-8 bytes.
 
-    Each span covers every character that the token holds at least one byte of.
-    without: bytes that the vocabulary does not have, so that no token holds them.
-    Raises ValueError when the bytes are not those of the text.
+    A span covers every character of which the token has at least one byte.
+    without: bytes that aren't in the vocabulary, so no token contains them.
+    Raises ValueError if the bytes differ from those of the text.
     """
     if b"".join(token_bytes) != bytes(byte for byte in text.encode() if byte not in without):
-        raise ValueError("The tokens' bytes do not add up to the text.")
+        raise ValueError("The tokens' bytes aren't the bytes of the text.")
     char_of: list[int] = []  # byte position -> character position
     for index, char in enumerate(text):
         char_of.extend(index for byte in char.encode() if byte not in without)
@@ -223,7 +224,7 @@ def byte_spans(
 
 
 def end_ids_of(config: Mapping[str, Any]) -> frozenset[int]:
-    """The ids that a config.json names as ends of a text: one number, a list, or none."""
+    """The end-of-text ids in a config.json, where they may be a number, a list or missing."""
     value = config.get("eos_token_id")
     values = value if isinstance(value, list) else [value]
     return frozenset(v for v in values if isinstance(v, int) and not isinstance(v, bool))
@@ -232,7 +233,7 @@ def end_ids_of(config: Mapping[str, Any]) -> frozenset[int]:
 def place_added(
     offsets: Sequence[tuple[int, int]], added: Sequence[bool], n_chars: int
 ) -> tuple[tuple[int, int], ...]:
-    """Spans in which an added token is empty and sits where the token before it ended."""
+    """Spans in which every added token is empty, at the end of the previous token."""
     spans = []
     last_end = 0
     for (start, end), is_added in zip(offsets, added, strict=True):
@@ -244,11 +245,11 @@ def place_added(
 
 
 def check_ids(ids: Sequence[int], vocab_size: int) -> None:
-    """Raise ValueError for ids that are not whole numbers, or outside the vocabulary."""
+    """Raise ValueError for ids that aren't integers, or are outside the vocabulary."""
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise ValueError(f"Token ids must be a list of whole numbers, got {type(ids).__name__}.")
+        raise ValueError(f"Token ids must be a list of integers, got {type(ids).__name__}.")
     for token_id in ids:
         if isinstance(token_id, bool) or not isinstance(token_id, Integral):
-            raise ValueError(f"Token ids must be whole numbers, got {token_id!r}.")
+            raise ValueError(f"Token ids must be integers, got {token_id!r}.")
         if not 0 <= token_id < vocab_size:
-            raise ValueError(f"Token {token_id} is outside the vocabulary of {vocab_size}.")
+            raise ValueError(f"Token ids must be from 0 to {vocab_size - 1}, got {token_id}.")

@@ -1,4 +1,4 @@
-"""WordPiece, the tokenizer of BERT and its relatives, through the `tokenizers` library."""
+"""WordPiece, the tokenizer of BERT and similar models, based on the `tokenizers` library."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer as FastTokenizer
 
 _SPECIAL = ("[CLS]", "[SEP]", "[MASK]", "[PAD]", "[UNK]")
-# [UNK] stands for a word of the text, so it is not special in the sense of `Tokens.special`.
+# [UNK] replaces a word of the text, so it isn't special in the sense of `Tokens.special`.
 _STRUCTURAL = ("[CLS]", "[SEP]", "[MASK]", "[PAD]")
 
 
 class WordPiece:
-    """An encoder's tokenizer: [CLS] text [SEP], the text lower-cased where the model wants it.
+    """An encoder's tokenizer: [CLS] text [SEP], with the text in lowercase for uncased models.
 
-    A typed [MASK] is the mask token, as people expect of BERT. Spans point into the original
-    text, before lower-casing and the stripping of accents. There is no truncation: the model's
-    context length is the caller's to respect.
+    A typed [MASK] becomes the mask token, as users of BERT expect. Spans refer to the original
+    text, before lowercasing and removing accents. Texts aren't truncated, so the caller must check
+    the model's context length.
     """
 
     def __init__(self, tokenizer: FastTokenizer) -> None:
-        # The files of sentence encoders cut at 128 tokens and pad up to that.
+        # The files of sentence encoders truncate and pad to 128 tokens.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -55,18 +55,20 @@ class WordPiece:
     def from_folder(cls, path: Path) -> WordPiece:
         """Build the tokenizer from tokenizer.json, or from vocab.txt if only that exists.
 
-        Raises ValueError when neither is there, the file is malformed, or it could take too long.
+        Raises ValueError if the files are missing, malformed or exceed a limit.
         """
         if (path / "tokenizer.json").exists():
             return cls(read_tokenizer(path / "tokenizer.json"))
         if (path / "vocab.txt").exists():
             return cls(_from_vocabulary(path / "vocab.txt", _lowercase(path)))
-        raise TokenizerMissing(f"{path.name} holds no tokenizer (tokenizer.json or vocab.txt).")
+        raise TokenizerMissing(
+            f"{path.name} has no tokenizer. It needs tokenizer.json or vocab.txt."
+        )
 
     def encode(self, text: str) -> Tokens:
         """Tokens of a text between [CLS] and [SEP]."""
         text = clean(text)
-        with library_errors("The tokenizer cannot read this text"):
+        with library_errors("The tokenizer can't process this text"):
             encoding = self._tokenizer.encode(text)
         added = [bool(flag) for flag in encoding.special_tokens_mask]
         return Tokens(
@@ -78,9 +80,9 @@ class WordPiece:
         )
 
     def words(self, text: str) -> tuple[str, ...]:
-        """The words of a text as they are matched: lower-cased and without accents if need be.
+        """The normalized words of a text, for example in lowercase and without accents.
 
-        Special tokens that were typed, such as [MASK], are no words.
+        Leaves out typed special tokens, such as [MASK].
         """
         names = (token.content for token in self._tokenizer.get_added_tokens_decoder().values())
         pattern = "|".join(map(re.escape, names))
@@ -92,12 +94,12 @@ class WordPiece:
         return tuple(words)
 
     def id_of(self, piece: str) -> int | None:
-        """The id of a piece as the vocabulary spells it; None if it is no token."""
+        """The id of a vocabulary entry; None if it isn't a token."""
         index: int | None = self._tokenizer.token_to_id(piece)
         return index
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids, special tokens included; case and accents are gone.
+        """The normalized text of some ids, including special tokens.
 
         Raises ValueError for an id outside the vocabulary.
         """
@@ -105,12 +107,12 @@ class WordPiece:
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
-        """The UTF-8 bytes of `decode`: WordPiece tokens never hold a part of a character."""
+        """The UTF-8 bytes of `decode`; WordPiece tokens only contain whole characters."""
         return self.decode(ids).encode()
 
 
 def _lowercase(path: Path) -> bool:
-    """Whether the model wants lower case; models that say nothing are uncased by convention."""
+    """Whether the model is uncased, which is the default."""
     file = path / "tokenizer_config.json"
     if not file.exists():
         return True
@@ -121,14 +123,14 @@ def _from_vocabulary(file: Path, lowercase: bool) -> FastTokenizer:
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
     try:
-        # Not splitlines(): a vocabulary may hold other line separators as tokens.
+        # splitlines() would also split at other line separators, which may be tokens
         lines = read_bytes(file, MAX_TOKENIZER_BYTES).decode().rstrip("\n").split("\n")
     except UnicodeDecodeError as error:
-        raise ValueError("vocab.txt is not UTF-8 text.") from error
+        raise ValueError("vocab.txt isn't UTF-8 text.") from error
     vocabulary = {line.rstrip("\r"): index for index, line in enumerate(lines)}
     missing = [name for name in _SPECIAL if name not in vocabulary]
     if missing:
-        raise ValueError(f"vocab.txt lacks {', '.join(missing)}.")
+        raise ValueError(f"vocab.txt is missing {', '.join(missing)}.")
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -1,1 +1,1 @@
-"""Where models run: in this process, or on a server of their own that several sites share."""
+"""Where models run: in this process, or on a model server that several sites share."""

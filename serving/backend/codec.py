@@ -1,8 +1,8 @@
-"""The format in which a site and a model server talk.
+"""The protocol between a site and a model server.
 
-A request is a JSON object. An answer is a stream of lines, each a JSON object with the name of its
-event; an empty line only says that the server is alive. If a line has `tensor_bytes`, that many
-bytes in the safetensors format follow it. An answer that doesn't end with `END` broke off.
+A request is a JSON object. A response is a stream of lines. Each line is a JSON object with the
+name of an event, or empty as a sign that the server is alive. If a line has `tensor_bytes`, that
+many bytes in safetensors format follow. A response that doesn't end with `END` is incomplete.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ HEARTBEAT, END = b"\n", b'{"event": "End"}\n'
 
 
 class ServerBusy(ConnectionError):
-    """The server can't run this request now: it has no free slot, or can't load the model."""
+    """The server can't run this request now: it has no free slot or can't load the model."""
 
 
 class ServerUnavailable(ConnectionError):
-    """The server doesn't answer, or its answer is malformed or breaks off."""
+    """The server doesn't respond, or its response is malformed or incomplete."""
 
 
 def encode(event: Event) -> bytes:
-    """An event as a line, with its tensors after it."""
+    """An event as a line, followed by its tensors."""
     name = type(event).__name__
     if not isinstance(event, RecordedPass):
         return _line(event=name, **asdict(event))
@@ -58,24 +58,24 @@ def _line(**fields: Any) -> bytes:
 
 
 def decode(chunks: Iterator[bytes]) -> Iterator[Event | None]:
-    """The events of an answer that arrives in chunks of any size; None for a heartbeat.
+    """Yield the events of a response from chunks of any size; None for a heartbeat.
 
-    Raises: ServerUnavailable for an answer that is malformed, too large or breaks off; otherwise
-    the error that the server reports (`encode_error`).
+    Raises: ServerUnavailable if the response is malformed, too large or incomplete; otherwise the
+    error that the server reports (`encode_error`).
     """
     file = io.BufferedReader(_Chunks(chunks))
     while (line := file.readline(MAX_EVENT_BYTES)) != END:
         try:
             event = None if line == HEARTBEAT else _event(line, file)
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise ServerUnavailable("the answer is malformed or broke off") from error
+            raise ServerUnavailable("the response is malformed or incomplete") from error
         if isinstance(event, Exception):
             raise event
         yield event
 
 
 class _Chunks(io.RawIOBase):
-    """The chunks of an answer as a file."""
+    """The chunks of a response as a file."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._rest = chunks, b""
@@ -108,11 +108,11 @@ def _tensors(n_bytes: int, file: BinaryIO) -> dict[str, Tensor]:
     from safetensors.torch import load
 
     if not 0 < n_bytes <= MAX_TENSOR_BYTES:
-        raise ValueError(f"tensors take 1 to {MAX_TENSOR_BYTES:,} bytes, not {n_bytes:,}")
+        raise ValueError(f"tensors must have 1 to {MAX_TENSOR_BYTES:,} bytes, not {n_bytes:,}")
     try:
         return load(file.read(n_bytes))
     except SafetensorError as error:
-        raise ValueError(f"{n_bytes:,} bytes that hold no tensors") from error
+        raise ValueError(f"these {n_bytes:,} bytes are not in safetensors format") from error
 
 
 _EVENTS: dict[str, Any] = {
@@ -123,7 +123,7 @@ _EVENTS: dict[str, Any] = {
     )
 }
 _ERRORS = {kind.__name__: kind for kind in (OverLimit, ServerBusy, ValueError)}
-_NESTED: dict[str, Any] = {  # fields that JSON alone doesn't bring back
+_NESTED: dict[str, Any] = {  # fields whose types JSON doesn't preserve
     "step": lambda fields: StepTime(**fields),
     "cached": lambda fields: StepTime(**fields),
     "uncached": lambda fields: StepTime(**fields),

@@ -1,8 +1,9 @@
-"""Recorded passes, generations and measurements: by the model server, if there is one, or here.
+"""Sends recorded passes, generations and measurements to the model server, or runs them here.
 
-ATTENTION_LAB_SERVE_URL names the server. If it's busy, this process computes the answer itself. If
-it doesn't answer, this process does so too, tells visitors (`outage_notice`), and tries the server
-again after `RETRY_SECONDS`. An answer that breaks off in the middle ends with an error message.
+ATTENTION_LAB_SERVE_URL is the server's address. If the server is busy or doesn't respond, this
+process computes the result itself. After a failure it also shows visitors a notice
+(`outage_notice`), and tries the server again after `RETRY_SECONDS`. If a response breaks off in the
+middle, the run ends with an error message.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ CheckStop = Callable[[int], None]
 
 
 def outage_notice() -> str:
-    """What visitors read while the model server is unavailable; empty otherwise."""
+    """The message for visitors while the model server is unavailable; empty otherwise."""
     if time.monotonic() >= _unavailable_until:
         return ""
     return (
-        "The model server isn't answering. Until it's back, this site computes everything itself, "
+        "The model server isn't responding. Until it's back, this site computes everything itself, "
         "which may take longer."
     )
 
@@ -43,7 +44,7 @@ def outage_notice() -> str:
 def record(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
     """One recorded pass; errors as in `serving.recording.record`."""
     request = {"model": model.spec.name, "token_ids": list(token_ids)}
-    here = (recording.record(model, token_ids) for _ in range(1))  # computed when it's read
+    here = (recording.record(model, token_ids) for _ in range(1))  # a generator, so it runs lazily
     result: RecordedPass
     [result] = _events("record", request, lambda _: None, here)
     return result
@@ -63,7 +64,7 @@ def measure(question: TimingRequest, check_stop: CheckStop) -> Iterator[measurem
 def _events(
     path: str, request: dict[str, Any], check_stop: CheckStop, here: Iterator[Any]
 ) -> Iterator[Any]:
-    """The server's events, or those of `here`, a generator, if the server sends none."""
+    """The server's events; those of the generator `here` if the server sends none."""
     url, has_begun = settings.SERVE_URL.read(), False
     if url and not outage_notice():
         try:
@@ -74,7 +75,7 @@ def _events(
         except (ServerBusy, ServerUnavailable) as error:
             if isinstance(error, ServerUnavailable):
                 _mark_unavailable(error)
-            if has_begun:  # the other half would be another machine's
+            if has_begun:  # the rest would come from a different machine
                 raise ServerUnavailable(BROKE_OFF) from error
     yield from here
 

@@ -1,10 +1,11 @@
-"""The model server: runs models for the sites that can reach it.
+"""The model server, which runs models for one or more sites.
 
     uvicorn serving.backend.service:app --port 8600
 
-POST /record, /race and /measure answer with a stream of events (`serving.backend.codec`); /healthz
-says that the process is alive. A heartbeat is sent every second, unless one computation has held
-its slot for `STUCK_SECONDS`. There is no authentication: only sites may be able to reach it.
+POST /record, /race and /measure return a stream of events (`serving.backend.codec`). GET /healthz
+returns 200 while the process is alive. The server sends a heartbeat every second, unless a
+computation has held its slot for `STUCK_SECONDS`. The server has no authentication, so make it
+reachable only from the sites.
 """
 
 # ruff: noqa: E402
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from pretrained import settings
 
-settings.check_or_exit()  # first of all: modules read variables when they are imported
+settings.check_or_exit()  # before other imports: some modules read variables when imported
 
 import asyncio
 import json
@@ -51,7 +52,7 @@ CheckStop = Callable[[int], None]
 Fields = dict[str, Any]
 
 
-# ---- what it computes
+# ---- computations
 
 
 def serve_record(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
@@ -69,13 +70,13 @@ def serve_record(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
 
 
 def serve_race(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
-    """The events of `serving.race`, after the passes of pages."""
+    """The events of `serving.race`; pages have priority."""
     with compute.background():
         yield from race.race(race.RaceRequest(**request), check_stop)
 
 
 def serve_measure(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
-    """The events of `serving.timing.measurement`, after the passes of pages."""
+    """The events of `serving.timing.measurement`; pages have priority."""
     question = TimingRequest(**request | {"contenders": tuple(request["contenders"])})
     with compute.background():
         yield from measurement.measure(question, check_stop)
@@ -88,19 +89,20 @@ HANDLERS: dict[str, Callable[[Fields, CheckStop], Iterator[Event]]] = {
 }
 
 
-# ---- how it answers
+# ---- responses
 
 
 async def answer(request: Request) -> Response:
-    """The answer to a request: a stream of events, or what is wrong with the request."""
+    """The response to a request: a stream of events, or what is wrong with the request."""
     path = request.url.path.rsplit("/", 1)[-1]
     if path not in HANDLERS:
-        return PlainTextResponse(f"no such address: choose one of {', '.join(HANDLERS)}", 404)
+        return PlainTextResponse(f"unknown path: use one of {', '.join(HANDLERS)}", 404)
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_REQUEST_BYTES:
-            return PlainTextResponse(f"a request has at most {MAX_REQUEST_BYTES:,} bytes", 413)
+            message = f"the request is larger than the limit of {MAX_REQUEST_BYTES:,} bytes"
+            return PlainTextResponse(message, 413)
     try:
         values = json.loads(body)
     except (ValueError, RecursionError):
@@ -108,15 +110,15 @@ async def answer(request: Request) -> Response:
     if not isinstance(values, dict):
         return PlainTextResponse("the request must be a JSON object", 400)
     if not _capacity.acquire(blocking=False):
-        return PlainTextResponse("all slots are taken", 503)
+        return PlainTextResponse("all slots are in use; try again later", 503)
     return EventStream(path, values)
 
 
 class EventStream(StreamingResponse):
-    """Events, each computed after the one before was sent, in a thread of this answer.
+    """A stream of events; each is computed after the previous one was sent, in its own thread.
 
-    The computation stops before the model's next layer if the client disconnects, or reads nothing
-    for `UNREAD_SECONDS`. The answer takes capacity until its thread has ended.
+    The computation stops before the model's next layer if the client disconnects or reads nothing
+    for `UNREAD_SECONDS`. The response uses capacity until its thread has ended.
     """
 
     def __init__(self, path: str, request: Fields) -> None:
@@ -149,7 +151,7 @@ class EventStream(StreamingResponse):
             pending = loop.run_in_executor(self._worker, next, self._lines, None)
             while not (await asyncio.wait([pending], timeout=HEARTBEAT_SECONDS))[0]:
                 if compute.held_seconds() > STUCK_SECONDS:
-                    return  # the site takes an answer that breaks off for an outage
+                    return  # the site treats an incomplete response as an outage
                 yield codec.HEARTBEAT
             line = pending.result()
             if line is None:
@@ -162,7 +164,7 @@ class EventStream(StreamingResponse):
 
 
 def _lines(path: str, request: Fields, check_stop: CheckStop) -> Generator[bytes, None, None]:
-    """The encoded events of an answer. Errors are events too, and none of them ends the server."""
+    """The encoded events of a response. Errors become events and never stop the server."""
     try:
         yield from map(codec.encode, HANDLERS[path](request, check_stop))
     except Stopped:
@@ -175,16 +177,17 @@ def _lines(path: str, request: Fields, check_stop: CheckStop) -> Generator[bytes
     except Exception as error:
         logging.getLogger(__name__).exception("an answer failed")
         metrics.error(error, "answer")
-        yield codec.encode_error(ValueError("The model failed on this text; see the server log."))
+        message = "The model failed on this text. The server log has the details."
+        yield codec.encode_error(ValueError(message))
     yield codec.END
 
 
 async def healthz(_: Request) -> Response:
-    """Say that the process is alive."""
+    """Respond that the process is alive."""
     return PlainTextResponse("ok")
 
 
-# Every replica on Ray imports this module, as uvicorn does.
+# Runs on import, because uvicorn and every Ray replica import this module.
 log.start()
 app = Starlette(
     routes=[

@@ -1,1 +1,1 @@
-"""How long generation takes with a cache and without: what is timed, and the measurement."""
+"""Measurements of generation time with and without a KV cache."""

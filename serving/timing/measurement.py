@@ -1,6 +1,6 @@
-"""A measurement of generation, told as events: one compute slot for each step.
+"""Measures the time of generation; every step runs in its own compute slot.
 
-It can run in this process or in another one; whoever listens keeps what it says.
+The results are a stream of events, so a measurement can run in this process or on a model server.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WARMING_UP, MEASURING = "warming up", "measuring"
 
 @dataclass(frozen=True)
 class Described:
-    """The model is there. terms: constant, linear and quadratic operations of a decode step."""
+    """The model is loaded. terms: constant, linear and quadratic operations of a decode step."""
 
     device: str
     n_prompt: int
@@ -40,7 +40,7 @@ class Described:
 
 @dataclass(frozen=True)
 class WarmedUp:
-    """The seconds of a first and of a last step of a contender, in the warm-up."""
+    """Seconds of a contender's first and last step, measured during the warm-up."""
 
     name: str
     first: float
@@ -49,17 +49,17 @@ class WarmedUp:
 
 @dataclass(frozen=True)
 class Doing:
-    """What is done from now on."""
+    """The current phase: `WARMING_UP` or `MEASURING`."""
 
     what: str
 
 
 @dataclass(frozen=True)
 class Timed:
-    """A step of a contender, and what the comparison with the others says after it.
+    """A step of a contender, and the comparison with the other contenders after it.
 
-    largest_difference: of two logits so far. parted: the first step at which a contender took
-    another token.
+    largest_difference: between two logits so far. parted: for each contender that chose a different
+    token, the first step at which it did.
     """
 
     repeat: int
@@ -73,17 +73,17 @@ Event = Described | WarmedUp | Doing | Timed
 
 
 class LogitComparison:
-    """The logits of contenders at the same place, as long as all have run the same tokens."""
+    """Compares the contenders' logits at the same step while they have the same tokens."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.largest_difference: float | None = None
         self.parted: dict[str, int] = {}  # contender -> first step with another token
-        self._names = [name for name in names if name in UNROUNDED]  # others answer differently
+        self._names = [name for name in names if name in UNROUNDED]  # rounded weights may differ
         self._round: dict[str, tuple[int, Tensor]] = {}
         self._counts = dict[tuple[int, str], int]()
 
     def add(self, turn: Turn) -> None:
-        """Take a step, and compare it with the others' at the same place once all have come."""
+        """Add a step, and compare it with the others' once all have reached it."""
         place = self._counts.get((turn.repeat, turn.name), 0)
         self._counts[turn.repeat, turn.name] = place + 1
         if turn.name not in self._names:
@@ -98,20 +98,20 @@ class LogitComparison:
         token_id, logits = self._round[first]
         for name in others:
             if place > self.parted.get(name, place):
-                continue  # they answer different questions by now
+                continue  # their texts differ, so their logits can't be compared
             other_id, other = self._round[name]
             difference = float((logits - other).abs().max())
-            if not math.isnan(self.largest_difference or 0.0):  # once no number, never one again
+            if not math.isnan(self.largest_difference or 0.0):  # NaN stays NaN
                 self.largest_difference = max(difference, self.largest_difference or 0.0)
             if other_id != token_id:
                 self.parted[name] = min(place, self.parted.get(name, place))
 
 
 def measure(question: TimingRequest, check_stop: Callable[[int], None]) -> Iterator[Event]:
-    """Generate with every contender in turn.
+    """Generate with all contenders, alternating between them.
 
-    check_stop: called before every layer of every pass; what it raises ends the measurement.
-    Raises: OverLimit or ValueError for a question that cannot be run; errors as of `models.get`.
+    check_stop: called before every layer of every pass; an error it raises ends the measurement.
+    Raises: OverLimit or ValueError for a request that can't be run; the errors of `models.get`.
     """
     question.check()
     model = _load(question)
@@ -127,13 +127,16 @@ def measure(question: TimingRequest, check_stop: Callable[[int], None]) -> Itera
 
 
 def _load(question: TimingRequest) -> Pretrained | Untrained:
-    """The model and its twin in transformers; ValueError where that is not to be had."""
+    """Load the model, and its counterpart in transformers if needed; ValueError if it can't be."""
     try:
         model = subjects.load(question.model)
         if any(name.startswith("transformers") for name in question.contenders):
-            subjects.reference(model)  # read from its files before anything is timed
+            subjects.reference(model)  # load it before the timing starts
     except ImportError as error:
-        raise ValueError(f"This needs transformers, which is not installed: {error}") from error
+        raise ValueError(
+            f"This needs transformers, which isn't installed ({error}). Install it, or choose only "
+            "ways to generate that use the core."
+        ) from error
     return model
 
 
@@ -156,9 +159,10 @@ def _described(
 def _warm_up(
     question: TimingRequest, contenders: Mapping[str, Contender], ids: tuple[int, ...]
 ) -> Iterator[WarmedUp]:
-    """Both kinds of pass of each contender, dropped, and a first look at what they take.
+    """Run and time both kinds of pass of each contender once before the measurement.
 
-    Without a cache the longest pass runs too: between it and the shortest lies every step.
+    Without a cache the longest pass runs too, because all other steps take between that and the
+    shortest one.
     """
     longest = (*ids, *[ids[-1]] * (question.n_new - 1))
     expected = 0.0
@@ -175,14 +179,14 @@ def _warm_up(
         yield WarmedUp(name, first, last)
     if expected > MAX_TIMED_SECONDS:
         raise OverLimit(
-            f"By its warm-up this would take about {expected / 60:.0f} minutes, and the limit "
-            f"is {MAX_TIMED_SECONDS // 60}: others wait behind it. Ask for fewer new tokens, "
-            "repeats or ways to generate."
+            f"This measurement would take about {expected / 60:.0f} minutes. The limit is "
+            f"{MAX_TIMED_SECONDS // 60} minutes, because other visitors have to wait. Choose fewer "
+            "new tokens, repeats or ways to generate."
         )
 
 
 def expected_seconds(question: TimingRequest, first: float, last: float) -> float:
-    """What all steps of a contender take if they grow evenly from the first to the last."""
+    """The total time of a contender's steps if they grow linearly from the first to the last."""
     return question.n_new * (first + last) / 2 * question.repeats
 
 
@@ -198,7 +202,7 @@ def _steps(
     steps = in_turns(starts, repeats=question.repeats, warmup_steps=0)
     comparison = LogitComparison(question.contenders)
     with Heartbeat() as heartbeat:
-        # a pass of another page goes in between
+        # seconds=0 lets passes of other pages run between the steps
         for timed, still in compute.steps(heartbeat.watched(steps), exclusive=True, seconds=0):
             comparison.add(timed)
             yield Timed(

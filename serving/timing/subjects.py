@@ -1,4 +1,4 @@
-"""What is timed: the models, random shapes besides, and the ways to generate with them."""
+"""Models and random shapes that can be timed, and the ways to generate with them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ GPT2_SHAPE, TINY = "random-gpt2-124m", "random-tiny"
 
 CORE_CACHED, CORE_UNCACHED = "core, cached", "core, uncached"
 THEIRS_CACHED, THEIRS_UNCACHED = "transformers, cached", "transformers, uncached"
-CORE_INT8 = "core, int8, cached"  # its weights are rounded: it answers as another model would
-# its weights are rounded too, and a GPU repeats its steps as a recorded graph
+# These two have rounded weights, so they may generate a different text. The second one records its
+# steps as a CUDA graph and replays them.
+CORE_INT8 = "core, int8, cached"
 CORE_GRAPHS = "core, bfloat16 CUDA graphs, cached"
 UNROUNDED = (CORE_CACHED, CORE_UNCACHED, THEIRS_CACHED, THEIRS_UNCACHED)
 CONTENDERS = (*UNROUNDED, CORE_INT8, CORE_GRAPHS)
 CACHED = (CORE_CACHED, THEIRS_CACHED, CORE_INT8, CORE_GRAPHS)
 PAIRS = ((CORE_CACHED, CORE_UNCACHED), (THEIRS_CACHED, THEIRS_UNCACHED))
 
-MIN_TOKENS = 16  # what a fit and an exponent are still drawn from
+MIN_TOKENS = 16  # enough to fit a curve and an exponent
 
 
 @dataclass(frozen=True)
 class TimingRequest:
-    """What a visitor asks to be timed."""
+    """The settings of a measurement that a visitor chose."""
 
     model: str
     prompt: str
@@ -52,37 +53,40 @@ class TimingRequest:
     contenders: tuple[str, ...]
 
     def check(self) -> None:
-        """Raise OverLimit or ValueError, with the numbers, for what cannot be run."""
+        """Raise OverLimit or ValueError, with the values, for settings that can't be run."""
         check_text(self.prompt)
         if not MIN_TOKENS <= self.n_new <= MAX_TIMED_TOKENS:
             raise OverLimit(
-                f"Ask for {MIN_TOKENS} to {MAX_TIMED_TOKENS} new tokens, not {self.n_new}."
+                f"Choose {MIN_TOKENS} to {MAX_TIMED_TOKENS} new tokens, not {self.n_new}."
             )
         if not 1 <= self.repeats <= MAX_TIMED_REPEATS:
-            raise OverLimit(f"Ask for 1 to {MAX_TIMED_REPEATS} repeats, not {self.repeats}.")
+            raise OverLimit(f"Choose 1 to {MAX_TIMED_REPEATS} repeats, not {self.repeats}.")
         if not self.contenders:
-            raise ValueError("Nothing is chosen to be timed: choose at least one way to generate.")
+            raise ValueError("Choose at least one way to generate.")
         unknown = set(self.contenders) - set(CONTENDERS)
         if unknown:
-            raise ValueError(f"There is no such way to generate: {', '.join(sorted(unknown))}.")
+            raise ValueError(
+                f"Unknown way to generate: {', '.join(sorted(unknown))}. "
+                f"Choose from {'; '.join(CONTENDERS)}."
+            )
 
 
-# The lecture's: GPT-2, a short prompt, 100 new tokens; here with the core beside transformers.
+# The lecture's experiment: GPT-2, a short prompt, 100 new tokens; we add transformers to compare.
 LECTURE = TimingRequest(GPT2_SHAPE, "The next day is bright", 100, 1, UNROUNDED)
-# What the page opens on: the same of a GPT-2 so small that the answer is there in seconds.
+# The page's default: the same with a GPT-2 small enough to finish in seconds.
 FIRST = TimingRequest("gpt2-novels", LECTURE.prompt, 100, 3, UNROUNDED)
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to generate: `start(token_ids, n_new)` gives its steps, one model call each."""
+    """A way to generate: `start(token_ids, n_new)` yields its steps, one model call each."""
 
     cached: bool
     start: Callable[[tuple[int, ...], int], Iterator[Step]]
 
 
 def names() -> list[str]:
-    """What can be timed: the decoders that are here, then the random shapes."""
+    """The models that can be timed: the available decoders, then the random shapes."""
     shapes = list(SHAPES) if _has_transformers() else []
     return [*(entry.spec.name for entry in models.ready("decoder")), *shapes]
 
@@ -98,14 +102,14 @@ def _has_transformers() -> bool:
 
 
 def load(name: str) -> Pretrained | Untrained:
-    """The model or random shape of that name, shared; errors as of `models.get`, or ImportError."""
+    """The model or random shape `name`, shared; errors as in `models.get`, or ImportError."""
     if name not in SHAPES:
         return models.get(name)
     return _untrained(name)
 
 
 def reference(model: Pretrained | Untrained) -> Any:
-    """The model of transformers with the same weights; errors as of `models.reference`."""
+    """The transformers model with the same weights; errors as in `models.reference`."""
     return model.reference if isinstance(model, Untrained) else models.reference(model)
 
 
@@ -130,15 +134,15 @@ def _untrained(name: str) -> Untrained:
 
 
 def prompt_ids(model: Pretrained | Untrained, prompt: str, n_new: int) -> tuple[int, ...]:
-    """The prompt's token ids. OverLimit or ValueError, with the numbers, if they cannot be run."""
+    """The prompt's token ids; OverLimit or ValueError, with the values, if they can't be run."""
     prepared = prepare(model, prompt, MAX_PROMPT_TOKENS, "a prompt", n_new)
     ids, context = prepared.ids, model.core.config.context_length
     if prepared.n_new < n_new:
-        needed = len(ids) + n_new - 1  # the last new token is never run itself
+        needed = len(ids) + n_new - 1  # the last new token is never run
         raise OverLimit(
-            f"A prompt of {len(ids)} tokens with {n_new} new ones needs {needed} positions, and "
-            f"this model's context holds {context}. Ask for fewer new tokens or shorten the "
-            "prompt; what you typed is still in the box."
+            f"A prompt of {len(ids)} tokens with {n_new} new ones needs {needed} positions, but "
+            f"this model's context has {context}. Choose fewer new tokens or shorten the prompt; "
+            "your text is still in the box."
         )
     return ids
 
@@ -149,9 +153,9 @@ def contenders(
     max_tokens: int,
     before_layer: Callable[[int], None],
 ) -> Mapping[str, Contender]:
-    """The wanted contenders for sequences of up to `max_tokens` tokens.
+    """The contenders named in `wanted`, for sequences of up to `max_tokens` tokens.
 
-    `before_layer` is called between the layers of every pass and may end it by raising.
+    before_layer: called before every layer of every pass; it may raise to end the pass.
     """
     by_name: dict[str, Contender] = {}
     for name in wanted:
@@ -182,9 +186,9 @@ def _core(
 
 
 def _decoder(model: Pretrained | Untrained, max_tokens: int) -> Decoder:
-    """The model in 16 bits, with recorded steps; ValueError where nothing records them."""
+    """The model in bfloat16, with steps recorded as CUDA graphs; ValueError without a GPU."""
     if not rounded.has_gpu():
-        raise ValueError(f"There is no GPU here, and {CORE_GRAPHS!r} needs one.")
+        raise ValueError(f"{CORE_GRAPHS!r} needs a GPU, and this machine has none.")
 
     from attention_core.speed.decoder import Decoder
 

@@ -107,7 +107,7 @@ def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
     site.button("models_start").click().run()
     assert not site.exception
     message = site.warning[0].value
-    assert "no hub name" in message
+    assert "Hub id" in message
     assert "![x](" not in message
     assert "://" not in message
 
@@ -122,7 +122,7 @@ def test_a_path_in_a_link_opens_no_file(site: AppTest, monkeypatch: pytest.Monke
         open_page(site, SIDE, side_by_side_a_model=text)
         assert not site.exception
         assert site.selectbox("side_by_side_a_model").value in known
-        with pytest.raises(ValueError, match="no model|no hub name"):
+        with pytest.raises(ValueError, match="model name|Hub id"):
             models.get(text)
 
 

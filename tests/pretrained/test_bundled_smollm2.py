@@ -105,7 +105,7 @@ def test_a_damaged_gguf_is_a_sentence(tmp_path: Path, smollm2_package: Path) -> 
     raw = next(smollm2_package.glob("*.gguf")).open("rb").read(300_000)
     for content in (b"", b"GGUF", b"not a gguf at all", raw):
         (tmp_path / "model.gguf").write_bytes(content)
-        with pytest.raises(ValueError, match="damaged or no Llama-style GGUF"):
+        with pytest.raises(ValueError, match="Llama-style GGUF"):
             bundled_smollm2.convert(tmp_path / "model.gguf", tmp_path)
 
 

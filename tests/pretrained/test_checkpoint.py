@@ -35,7 +35,7 @@ def write_shards(folder: Path, weight_map: dict[str, str]) -> None:
         ({"model_type": "gpt2", "architectures": ["EvilModel"]}, "EvilModel"),
         ({"model_type": "gpt2", "architectures": "GPT2"}, "list"),
         ({**GPT2, "auto_map": {"AutoModel": "evil.py"}}, "auto_map|never run"),
-        ({**GPT2, "quantization_config": {"bits": 4}}, "Quantised"),
+        ({**GPT2, "quantization_config": {"bits": 4}}, "Quantized"),
         ({**GPT2, "activation_function": "relu"}, "activation_function='relu'"),
         ({"model_type": "llama", "rope_scaling": {"rope_type": "longrope"}}, "'longrope'"),
         ({"model_type": "llama", "rope_scaling": {"type": "su"}}, "'su'"),
@@ -67,7 +67,7 @@ def test_shards(tmp_path: Path) -> None:
         "ccc": 3.0,
     }
     (tmp_path / second).unlink()
-    with pytest.raises(ValueError, match="lacks 1 of 2 shards"):
+    with pytest.raises(ValueError, match="missing 1 of 2 shards"):
         checkpoint.read_state(tmp_path)
 
 
@@ -81,7 +81,7 @@ def test_an_index_cannot_leave_the_folder(tmp_path: Path, name: Any) -> None:
     save_file({"a": torch.zeros(1)}, tmp_path / "secret.safetensors")
     index = {"weight_map": {"a": name}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ValueError, match="no file of this folder"):
+    with pytest.raises(ValueError, match="valid shard name"):
         checkpoint.read_state(folder)
 
 
@@ -161,12 +161,12 @@ def test_damaged_headers(tmp_path: Path, header: bytes) -> None:
 def test_tensors_that_do_not_fit_their_file(tmp_path: Path, header: dict[str, Any]) -> None:
     """Overlaps, holes, lengths that are not those of the shape, unknown types."""
     write_header(tmp_path / "model.safetensors", json.dumps(header).encode())
-    with pytest.raises(ValueError, match="truncated or damaged|no type of weights"):
+    with pytest.raises(ValueError, match="truncated or damaged|unsupported dtype"):
         dict(checkpoint.read_state(tmp_path))
 
 
 def test_shards_that_repeat_a_tensor(tmp_path: Path) -> None:
     write_shards(tmp_path, {"a": "x.safetensors", "b": "y.safetensors"})
     save_file({"a": torch.zeros(1), "b": torch.zeros(1)}, tmp_path / "y.safetensors")
-    with pytest.raises(ValueError, match="repeats the tensor 'a'"):
+    with pytest.raises(ValueError, match="the tensor 'a'"):
         checkpoint.read_state(tmp_path)

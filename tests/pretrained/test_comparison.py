@@ -66,5 +66,5 @@ def test_shapes_that_differ_are_refused() -> None:
         largest_difference(torch.zeros(2, 3), torch.zeros(3))
     model = pretrained.load(ENCODER)
     ours = replace(model.core(torch.tensor([[101, 102]]), record=True), logits=None)
-    with pytest.raises(ValueError, match="6 layers beside 0 maps"):
+    with pytest.raises(ValueError, match="6 layers.*0 attention maps"):
         differences(ours, SimpleNamespace(attentions=(), hidden_states=()), "x")

@@ -77,7 +77,7 @@ def test_every_option_that_is_not_built_is_named():
     answer = compatibility.of_config(config)
     assert not answer.loads
     together = " ".join(answer.obstacles)
-    for word in ("hidden_act='relu'", "rope_type='longrope'", "auto_map", "Quantised", "Mistral"):
+    for word in ("hidden_act='relu'", "rope_type='longrope'", "auto_map", "Quantized", "Mistral"):
         assert word in together
     assert len(answer.obstacles) == 5
 
@@ -88,7 +88,7 @@ def test_every_option_that_is_not_built_is_named():
         ("{", "JSON"),
         ("[" * 100_000, "JSON"),
         ("{}", "model_type"),
-        ('{"model_type": "llama"}', "whole number"),
+        ('{"model_type": "llama"}', "positive integer"),
         ("9" * 1_000_001, "1,000,000"),
     ],
 )

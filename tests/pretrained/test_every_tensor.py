@@ -231,7 +231,7 @@ def test_a_tensor_under_two_names(case: str, models: Path):
     change_state(folder, lambda state: state.update({other: state[name].clone()}))
     assert_close(our_logits(family, folder, tokens), expected, atol=0.0, rtol=0.0)
     change_state(folder, lambda state: state.update({other: state[name] + 0.5}))
-    with pytest.raises(ValueError, match="twice, with different numbers"):
+    with pytest.raises(ValueError, match="twice, with different values"):
         our_logits(family, folder, tokens)
 
 

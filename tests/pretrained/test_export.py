@@ -130,7 +130,7 @@ def test_a_core_that_transformers_has_no_form_for(named: str, tmp_path: Path):
 
 
 def test_a_core_in_8_bits_is_refused(tmp_path: Path):
-    with pytest.raises(ValueError, match="8 bits"):
+    with pytest.raises(ValueError, match="8-bit"):
         pretrained.save(Int8Transformer(random_core(TINY["gpt2"])), tmp_path / "mine")
 
 

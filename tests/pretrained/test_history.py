@@ -69,8 +69,8 @@ def test_a_file_comes_back(tmp_path):
         ({"steps": np.array([0, 50, 50])}, ""),
         ({"tokens": np.array([0, 1])}, r"tokens.*\(3,\).*\(2,\)"),
         ({"codes_0": np.zeros((N, L, H, T, T + 1), np.uint8)}, r"codes_0 .* \(3, 2, 5, 4, 5\)"),
-        ({"codes_0": np.zeros((N, L, H, T, T), np.uint16)}, "8 bits"),
-        ({"largest_0": np.full((N, L, H), np.nan, "f4")}, "8 bits"),
+        ({"codes_0": np.zeros((N, L, H, T, T), np.uint16)}, "8-bit"),
+        ({"largest_0": np.full((N, L, H), np.nan, "f4")}, "8-bit"),
         ({"labels_0": np.array(["a", "b", "a", "d"])}, ""),
         ({"titles": np.array([], "U1"), "texts": np.array([], "U1")}, "no text"),
     ],
@@ -89,7 +89,7 @@ def test_a_file_that_is_cut_off_or_no_archive(tmp_path, keep):
 
 
 def test_names_and_files_that_are_not_there(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match=r"no training of '\.\./x'"):
+    with pytest.raises(ValueError, match=r"no training history"):
         history("../x")
     monkeypatch.setattr(stored, "FOLDER", tmp_path)
     history.cache_clear()

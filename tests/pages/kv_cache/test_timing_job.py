@@ -101,7 +101,7 @@ def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypa
     job = TimingJob(TimingRequest(TINY, PROMPT, 16, 1, (CORE_GRAPHS,)))
     JobQueue().put(job)
     assert finish(job).state == "failed"
-    assert "no GPU" in job.error
+    assert "needs a GPU" in job.error
     # without one, the same steps one by one
     monkeypatch.setattr(rounded, "has_gpu", lambda: True)
     assert CORE_GRAPHS in subjects.ways()

@@ -277,7 +277,7 @@ def test_a_full_queue_is_said_and_loses_nothing(site: AppTest, monkeypatch: pyte
     monkeypatch.setattr(watch, "TRAININGS", JobQueue(max_waiting=0))
     open_page(site, VIEW)
     site.button("watch_heads_form_play").click().run()
-    assert any("visitors are already waiting" in message for message in messages(site))
+    assert any("queue is full" in message for message in messages(site))
     assert "watch_heads_form_job" not in site.session_state
     assert drawn_maps(site)[0]["title"].startswith("Stored run")
 

@@ -162,7 +162,7 @@ def test_units_by_hand(tokenizers: dict[str, Tokenizer]) -> None:
     assert [(unit.a, unit.b) for unit in merged.units][1] == ((2, 3, 4), (1, 2))
     with pytest.raises(ValueError, match="'c'"):
         alignment.unit_of("c", 11)
-    with pytest.raises(ValueError, match="token 9 of 9"):
+    with pytest.raises(ValueError, match="token 9.*is 9"):
         alignment.unit_of("a", 9)
 
 

@@ -111,17 +111,17 @@ def test_published_files_are_taken_and_read_alike(minilm_folder: Path, smollm2_f
 
 MANY = {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 9}
 REFUSED = {
-    "a character replaced by a long text": ({"normalizer": replace("a", "a" * 9)}, "9 characters"),
+    "a character replaced by a long text": ({"normalizer": replace("a", "a" * 9)}, "length 9"),
     "the same inside sequences": (
         {"normalizer": {"type": "Sequence", "normalizers": [
             {"type": "Sequence", "normalizers": [replace("", "ab")]}]}},
-        "2 characters replace 0",
+        "length 0 with one of length 2",
     ),
     "more steps than anybody needs": ({"normalizer": MANY}, "9 steps"),
     "a long text before every text": (
-        {"normalizer": {"type": "Prepend", "prepend": "ab"}}, "more than one character before"),
+        {"normalizer": {"type": "Prepend", "prepend": "ab"}}, "more than one character"),
     "a step that nobody knows": ({"normalizer": {"type": "Grow"}}, "'Grow'"),
-    "a step that is no table": ({"pre_tokenizer": ["Split"]}, "no table"),
+    "a step that is no table": ({"pre_tokenizer": ["Split"]}, "a table"),
     "a search for hours": (
         {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+b"},
                            "behavior": "Isolated", "invert": False}},
@@ -149,7 +149,7 @@ REFUSED = {
         "2 copies",
     ),
     "an added token beyond the vocabulary": (
-        {"post_processor": template("b", [77])}, "token 77 .* vocabulary of 3"),
+        {"post_processor": template("b", [77])}, "77 .* only has 3"),
     "a token as long as a book": (
         {"model": {"type": "WordLevel", "vocab": {"a" * 2_001: 0}, "unk_token": "?"}},
         "2,001 characters",
@@ -168,7 +168,7 @@ def test_a_damaged_file_says_so(tmp_path: Path):
     with pytest.raises(ValueError, match="is damaged"):
         bounds.read_tokenizer(written(tmp_path, model={"type": "WordLevel"}))
     (tmp_path / "tokenizer.json").write_text("{")
-    with pytest.raises(ValueError, match="not valid JSON"):
+    with pytest.raises(ValueError, match="valid JSON"):
         bounds.read_tokenizer(tmp_path / "tokenizer.json")
 
 
@@ -177,8 +177,8 @@ def test_a_panic_of_the_library_is_a_value_error():
     tokenizer = Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("(a+)+b"), "isolated")
     with (
-        pytest.raises(ValueError, match="cannot read this text") as refused,
-        bounds.library_errors("The tokenizer cannot read this text"),
+        pytest.raises(ValueError, match="can't process this text") as refused,
+        bounds.library_errors("The tokenizer can't process this text"),
     ):
         tokenizer.encode("a" * 60)
     assert type(refused.value.__cause__).__name__ == "PanicException"
