@@ -127,23 +127,5 @@ def python_numbers(text: str) -> str:
     return plain.replace("−", "-")
 
 
-MAX_WORDS = 350
-
-
-def words(site: AppTest) -> int:
-    """Words of a page's own text outside its questions; code, tables and labels are not text."""
-    texts = [
-        element.value
-        for kind in ("markdown", "header", "subheader", "caption", "text")
-        for element in site.get(kind)
-    ]
-    return sum(len(re.findall(r"[^\W\d_]+", text)) for text in texts) - words_of_questions(site)
-
-
-def words_of_questions(site: AppTest) -> int:
-    texts = [radio.label for radio in questions(site)]
-    return sum(len(re.findall(r"[^\W\d_]+", text)) for text in texts)
-
-
 def questions(site: AppTest) -> list:
     return [radio for radio in site.radio if re.search(r"_quiz_\d$", radio.key or "")]

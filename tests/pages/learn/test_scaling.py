@@ -83,7 +83,7 @@ def test_sums_that_turn_round_or_vanish(site: AppTest):
     assert "÷ their sum" not in tables(site)[1]
     site.text_input("scaling_logits").set_value("-3 1 1").run()
     assert len(site.info) == 1
-    assert "over their sum" in tables(site)[1]
+    assert "÷ their sum" in tables(site)[1]
 
 
 @pytest.mark.parametrize("typed", ["1000000 -1000000", " ".join(["1e-30"] * 16)])
