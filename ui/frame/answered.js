@@ -3,7 +3,7 @@
 // and on cards. It only uses a style sheet, so Streamlit's DOM isn't changed.
 {
   const NAME = "attention-lab-answers";
-  const QUESTION = /^([a-z][a-z_]{0,60})_quiz_\d+$/; // a page's folder, whose address has hyphens
+  const QUESTION = /^([a-z][a-z_]{0,60})_quiz_\d+$/; // a page's folder; the address has hyphens instead
   const style = document.createElement("style");
 
   /** @returns {Set<string>} the addresses of these pages; invalid entries are ignored */

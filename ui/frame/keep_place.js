@@ -9,7 +9,7 @@
     const main = document.querySelector(".stMain"),
       page = main?.querySelector(".stMainBlockContainer");
     if (!main || !(page instanceof HTMLElement)) return;
-    page.style.flexShrink = "0"; // with a least height of its own it would get no higher
+    page.style.flexShrink = "0"; // otherwise the minimum height would limit its growth
     page.style.minHeight = `${Math.floor(main.scrollTop + main.clientHeight)}px`;
   };
 

@@ -42,9 +42,9 @@ def _view(job: Job, draw: Callable[[Job, bool], None], timed: bool) -> None:
         st.rerun()  # the job has ended: redraw the page without a timer
 
 
-# Container for results that `follow` drew while the job was live. A fragment is a container. If the
-# page draws the final results in a container, too, Streamlit replaces the fragment's elements one by
-# one. Otherwise everything would appear twice for a moment.
+# Container for the final results of a job that `follow` drew while it was live. A fragment is a
+# container, and Streamlit replaces its elements one by one if the page uses a container, too.
+# Otherwise everything would appear twice for a moment.
 place_of_a_job = st.container
 
 

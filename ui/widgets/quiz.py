@@ -41,7 +41,7 @@ def questions_of(pages: Iterable[str]) -> set[str]:
 
 
 def answers() -> Answers:
-    """This visitor's answers (question and choice), by widget key."""
+    """The visitor's answers (question and choice), by widget key."""
     given: Answers = st.session_state.setdefault("quiz_answers", {})
     return given
 
