@@ -22,7 +22,7 @@ def prepare() -> None:
     memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[misc]
     # on a cross-origin request, Streamlit would look up its external IP online and block everyone
     net_util.get_external_ip = lambda: None
-    # `server.maxMessageSize` has already been applied to incoming messages; outgoing ones are bigger
+    # `server.maxMessageSize` already applies to incoming messages; outgoing ones are larger
     runtime_util._max_message_size_bytes = MAX_SENT_BYTES
     widget_kinds.check_kinds()
 

@@ -33,8 +33,8 @@ from ui.charts import style, theme
 Specification = dict[str, Any]  # a Vega-Lite specification
 Build = Callable[..., alt.TopLevelMixin | Specification]
 
-# Validating a chart takes twice as long as building it. Charts differ only in their numbers, and the
-# tests validate every one of them, so it's off here.
+# Validating a chart takes twice as long as building it. Charts differ only in their numbers, and
+# the tests validate every one of them, so it's off here.
 CHECKED = False
 disable_debug_mode()  # turns off validation of each part of a chart
 
