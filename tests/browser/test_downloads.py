@@ -52,7 +52,7 @@ def test_a_link_after_presets_and_controls_restores_the_view(page: Page, site: S
     open_downloads(other)
     assert link(other, "word_pairs_a=woman") == address
     with other.expect_download() as download:
-        click(other.get_by_role("button", name="Every number (NPZ)"))
+        click(other.get_by_role("button", name="All numbers (NPZ)"))
     assert "weights_on_a" in np.load(download.value.path())
     # a slow browser still gets the file after other visitors' runs, at whose ends Streamlit cleans
     for query in ("brush", "woman", "brush"):

@@ -50,7 +50,7 @@ def test_a_term_is_explained_where_it_stands_and_in_its_entry(page: Page, site: 
     expect(card).to_be_hidden()
     assert page.locator(".stMain .stMarkdown").first.inner_html() == before
 
-    press(page.get_by_text("Words on this page"), "Enter")
+    press(page.get_by_text("Terms on this page"), "Enter")
     words = page.locator(".page-words")
     expect(words.get_by_text(sentence("softmax"))).to_be_visible()
     page.evaluate("window.loaded = true")
@@ -70,8 +70,8 @@ def test_a_link_opens_an_entry_that_leads_to_its_lesson(page: Page, site: Site):
 def test_a_card_fits_on_a_phone_and_a_hostile_link_is_harmless(phone: Page, site: Site):
     hostile = urllib.parse.quote("<img src=x onerror=document.title=1> ![i](//example.invalid)")
     open_page(phone, site, f"/glossary?term={hostile}&find={hostile}", "Glossary")
-    expect(phone.get_by_text("No word of the glossary is")).to_be_visible()
-    expect(phone.get_by_text("No entry holds")).to_be_visible()
+    expect(phone.get_by_text("The glossary has no entry for")).to_be_visible()
+    expect(phone.get_by_text("No entry contains")).to_be_visible()
     expect(phone.get_by_label("Search the glossary")).to_have_value(re.compile("^<img src=x"))
     assert phone.locator(".stMain img").count() == 0
     assert phone.title() != "1"

@@ -130,8 +130,8 @@ def test_a_text_that_is_too_long_for_its_box_is_not_left_out_in_silence(page: Pa
     expect(box).to_have_value(SENTENCE)
     expect(box).to_have_js_property(
         "validationMessage",
-        "This box takes no more: the 5,500 characters that you gave it were left out. Shorten the "
-        "text.",
+        "This text would be too long, so 5,500 characters weren't added. Shorten the text and try "
+        "again.",
     )
     press(box, "End", "s")
     expect(box).to_have_value(f"{SENTENCE}s")

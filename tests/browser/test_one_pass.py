@@ -273,7 +273,7 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
     expect(panel.locator(".why-sum")).to_contain_text(f"{logits[0]:.4g}".rstrip("0"))
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+0$"))
     # another word, then against the likeliest one
-    click_at(picture, "“.*” comes next with ", "item", "bar 2", 0.5, 0.5)
+    click_at(picture, "“.*” a probability of ", "item", "bar 2", 0.5, 0.5)
     expect(panel.locator(".why-word")).to_have_value("2")
     panel.locator(".why-other").select_option("0")
     lead = float(panel.get_attribute("data-sum") or 0)
@@ -423,7 +423,7 @@ def test_a_head_is_switched_off_and_on_again(page: Page, site: Site, passed: One
     text = point_at(picture, f"Layer {layer} at “lake”: ", "layer", int(layer))
     shown = re.search(r"attention adds a vector of length ([\d.]+) ", text)
     assert written(shown[1]) == pytest.approx(float(output[0, -1].norm()), rel=5e-3)  # type: ignore[index]
-    likeliest = point_at(picture, "“.*” comes next with ", "item", "bar 0", 0.5, 0.5)
+    likeliest = point_at(picture, "“.*” a probability of ", "item", "bar 0", 0.5, 0.5)
     found = re.search(r"probability of ([\d.]+%)\.", likeliest)
     assert percent(found[1]) == pytest.approx(float(expected), rel=0.05)  # type: ignore[index]
     press(page.get_by_role("button", name="Switch all on"), "Enter")
@@ -441,7 +441,7 @@ def test_temperature_and_top_k_move_the_bars(page: Page, site: Site):
         pictures.add(picture.evaluate(pixels))
     assert len(pictures) == 3
     # of one token that is left the probability is 1
-    point_at(picture, r"“.*” comes next with a probability of 100%\.", "item", "bar 0", 0.5, 0.5)
+    point_at(picture, r"“.*” a probability of 100%\.", "item", "bar 0", 0.5, 0.5)
     expect_parameter(page, "one_pass_top_k", "1")
 
 
@@ -451,8 +451,8 @@ def test_an_encoder_predicts_nothing_and_hides_nothing(page: Page, site: Site):
     expect(page.locator("figure.one-pass .explain")).to_be_hidden()
     press(picture, "Enter", "Enter")
     at(picture, "head")
-    expect(page.get_by_role("button", name="Mask off")).to_be_hidden()
-    expect(page.get_by_role("button", name="÷ √d off")).to_be_visible()
+    expect(page.get_by_role("button", name="Switch mask off")).to_be_hidden()
+    expect(page.get_by_role("button", name="Switch ÷ √d off")).to_be_visible()
 
 
 # ---- the picture as one file
@@ -464,7 +464,7 @@ def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     open_picture(page, site)
     unfold(page, "Download or share")
     with page.expect_download() as download:
-        click(page.get_by_role("button", name="The walk as one HTML file"))
+        click(page.get_by_role("button", name="Offline copy (HTML)"))
     context = browser.new_context(viewport=PROJECTOR, color_scheme="dark")
     with opened_offline(context, download.value) as saved:
         yield saved
@@ -707,7 +707,7 @@ def test_home_paints_its_picture_before_any_model_is_loaded(
     server = fresh_site(ATTENTION_LAB_WARMUP="off")
     newcomer.goto(server.url)
     painted(newcomer)
-    expect(newcomer.locator("figure.one-pass .title")).to_contain_text("comes next, with ")
+    expect(newcomer.locator("figure.one-pass .title")).to_contain_text("The model predicts")
     assert server.memory().kept < 10 * MEGABYTE  # SmolLM2 has some hundred
 
 
@@ -720,7 +720,7 @@ def test_which_words_it_attends_to_takes_a_text_and_a_pointer_from_home(page: Pa
     edges = flow_of(passed.run).edges
     into = edges[(edges[:, 1] == it) & (edges[:, 2] != it)]
     top = passed.run.tokens.labels[int(into[into[:, 3].argmax(), 2])]
-    text = point_at(picture, f"“it” takes most from “{top}” ", "item", f"word {it}", 0.5, 0.5)
+    text = point_at(picture, f"“it” gets the most from “{top}” ", "item", f"word {it}", 0.5, 0.5)
     assert text.count(" in layer ") == 3
 
 

@@ -215,7 +215,7 @@ def test_a_map_of_many_tokens_lies_below_its_title_in_a_png(drawings: Page):
         origin = float(canvas.get_attribute("data-origin") or 0)
         root, png = svg_and_png(drawing, f"Map-of-{size}-weights")
         *_, low, ends, unit = without_head(drawing, root, f"Map of {size}")
-        assert (low, ends, unit) == ("0", "1, in the middle 0.5", "weights")
+        assert (low, ends, unit) == ("0", "1 (middle: 0.5)", "weights")
         # the lines above the map are 16 pixels high each
         above = len(texts(root)) - len(without_head(drawing, root, f"Map of {size}"))
         head = 16 * above + 6

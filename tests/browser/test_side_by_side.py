@@ -80,7 +80,7 @@ def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, sit
     assert "masked" in readout(right)
     read_cell(left, 6, 0)
     assert (
-        readout(right) == readout(difference) == "The cell pointed at has no partner in this map."
+        readout(right) == readout(difference) == "The selected cell has no partner in this map."
     )
 
 
@@ -105,7 +105,7 @@ def test_pictures_are_saved(page: Page, site: Site):
     file = download(difference, "SVG")
     assert file.suggested_filename == "Left-minus-right-differences.svg"
     words = [element.text for element in ElementTree.parse(file.path()).iter() if element.text]
-    says = "A row is the token that looks, a column the token looked at."
+    says = "Each row is a query token, and each column is a key token."
     assert words[:4] == ["Left minus right", says, f"left: {LEFT}", f"right: {RIGHT}"]
     assert words.count("keeper") == 2  # as a row and as a column
     assert download(right, "PNG").path().read_bytes().startswith(b"\x89PNG")

@@ -62,7 +62,7 @@ def test_a_causal_head_shows_its_triangle(page: Page, site: Site):
     assert "masked" in read_cell(figure, 1, 4)
     shown = last_number(read_cell(figure, 4, 1))
     assert shown == pytest.approx(float(expected[4, 1]), rel=1e-5)
-    expect(figure.get_by_text("the query may not look ahead", exact=False).first).to_be_visible()
+    expect(figure.get_by_text("masked", exact=False).first).to_be_visible()
 
 
 def test_reading_a_head_with_the_keyboard(page: Page, site: Site):
@@ -180,8 +180,8 @@ def test_an_invalid_link_value_shows_a_toast(page: Page, site: Site):
         page, site, "/side-by-side?side_by_side_a_layer=77&side_by_side_b_head=2", "Side by side"
     )
     expect(heatmap(page, "GPT-2 novels, L3H2")).to_be_visible()
-    expect(page.get_by_text("The link gives “Layer” a value")).to_be_visible()
-    expect(page.get_by_text("The link gives “Head”")).to_have_count(0)
+    expect(page.get_by_text("invalid value for “Layer”")).to_be_visible()
+    expect(page.get_by_text("invalid value for “Head”")).to_have_count(0)
     expect(page).not_to_have_url(re.compile("side_by_side_a_layer"))
 
 
@@ -265,7 +265,7 @@ def test_no_request_leaves_the_machine_and_a_download_does_not_wait_for_a_hub_th
         with pytest.raises(BlockingIOError):  # nobody has called
             hub.accept()
         page.get_by_role("button", name="Download", exact=True).click()
-        expect(page.get_by_text("The hub does not answer")).to_be_visible()
+        expect(page.get_by_text("can't reach the Hugging Face Hub")).to_be_visible()
         hub.accept()  # somebody has now
     local = (server.url, server.url.replace("http", "ws"), "data:", "blob:")
     assert [url for url in requests if not url.startswith(local)] == []

@@ -230,7 +230,7 @@ def test_the_model_travels_to_pages_that_can_run_it(page: Page, site: Site):
     expect(page.get_by_text("135M").first).to_be_visible()
     open_page(page, site, f"/ablate?ablate_model={ENCODER}", "Ablate")
     go(page, "Generate")
-    expect(page.get_by_text("writes no text: another model runs here")).to_be_visible()
+    expect(page.get_by_text("can't write text, so another model is used")).to_be_visible()
 
 
 @pytest.mark.parametrize("presses_before", [0, 1])

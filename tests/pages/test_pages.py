@@ -102,7 +102,7 @@ def test_runs_are_shared_and_read_only():
 
 def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
     open_page(site, MODELS)
-    site.selectbox("models_download").set_value("Another model, by its hub id").run()
+    site.selectbox("models_download").set_value("Another model (enter its Hub ID)").run()
     site.text_input("models_hub_id").set_value("![x](http://example.invalid/x.png)").run()
     site.button("models_start").click().run()
     assert not site.exception

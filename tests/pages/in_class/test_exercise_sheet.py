@@ -279,7 +279,7 @@ def test_what_no_sheet_can_be_made_of_is_refused():
         sheet.sheet(DECODER, "word " * 50, ["tokens"], 1)
     with pytest.raises(OverLimit, match="10,000 characters"):
         sheet.sheet(DECODER, "x" * 10_000, ["tokens"], 1)
-    with pytest.raises(ValueError, match="no exercises of the kinds"):
+    with pytest.raises(ValueError, match="unknown kinds of exercises"):
         sheet.sheet(DECODER, controls.ANIMAL, ["poems"], 1)
 
 
