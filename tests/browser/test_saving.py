@@ -185,7 +185,7 @@ def test_tensors_are_saved(drawings: Page):
     root, png = svg_and_png(drawing)
     said = without_head(drawing, root, "")
     assert said[:2] == [HOSTILE, "batch of 2 × 3 tokens × 4 columns; drawn: 3 × 3"]
-    assert said[-2:] == ["below 0", "above 0, up to each tensor's largest"]
+    assert said[-2:] == ["negative", "positive (each tensor has its own scale)"]
     assert {"batch 0 first", "vector", "5 columns", "−0.50", "nan", "−∞", "7.25"} <= set(said)
     assert said.count("c0") == 2
     assert sum(text in LABELS[4:] or text == "x\ufffdy" for text in said) >= 4

@@ -79,9 +79,7 @@ def test_pointing_at_a_cell_reads_its_partners_in_the_other_maps(page: Page, sit
     assert "not comparable" in read_cell(difference, 1, 3)
     assert "masked" in readout(right)
     read_cell(left, 6, 0)
-    assert (
-        readout(right) == readout(difference) == "The selected cell has no partner in this map."
-    )
+    assert readout(right) == readout(difference) == "The selected cell has no partner in this map."
 
 
 def test_the_maps_are_linked_for_the_keyboard_too(page: Page, site: Site):

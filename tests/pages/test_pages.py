@@ -197,11 +197,11 @@ def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.Monkey
     open_page(site, MODELS)
     site.button("models_start").click().run()
     assert not site.exception
-    assert any("does not answer" in m for m in messages(site))
+    assert any("can't reach" in m for m in messages(site))
 
 
 def test_downloads_can_be_switched_off(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
     open_page(site, MODELS)
-    assert any("switched off" in element.value for element in site.info)
+    assert any("turned off" in element.value for element in site.info)
     assert not site.button
