@@ -1,10 +1,11 @@
-"""The site, started by `streamlit run app.py`: the script `ui/frame/frame.py` inside `web/`.
+"""Entry point of the site (`streamlit run app.py`): `ui/frame/frame.py` wrapped in `web/`.
 
-`web/` is the ASGI side: security headers, host names, our style sheet, limits, health and metrics.
+`web/` is the ASGI layer: security headers, allowed hosts, the style sheet, limits, health checks
+and metrics.
 
-The frame is a script of its own, in a folder without `pages/`: next to the main script Streamlit
-takes a folder of that name for its older kind of multipage app, and the first deep link after a
-start would say "Page not found".
+The main script is in `ui/frame` because it can't be next to `pages/`: Streamlit would treat that
+folder as an old-style multipage app, and the first deep link after a start would show "Page not
+found".
 """
 
 # ruff: noqa: E402
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from pretrained import settings
 
-settings.check_or_exit()  # first of all: modules read variables when they are imported
+settings.check_or_exit()  # must come first, because modules read their settings on import
 
 import os
 import sys
@@ -37,9 +38,9 @@ log.start()
 metrics.know_pages(map(parameters.address, TITLES))
 FRAME = Path(os.path.abspath(__file__)).parent / "ui" / "frame" / "frame.py"
 
-# Streamlit puts the script's folder on the import path for each run of a page, and takes it away
-# behind it, unless it is there. A thread that looks for a module just then skips an entry of the
-# list: packages that are installed were not found, and a page said that no model was here.
+# Streamlit adds the script's folder to sys.path for each page run and removes it afterwards, unless
+# it was there already. If another thread imports a module during the removal, it can skip an entry
+# of the list and miss installed packages. Adding the folder permanently avoids this.
 if str(FRAME.parent) not in sys.path:
     sys.path.append(str(FRAME.parent))
 

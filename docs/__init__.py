@@ -1,1 +1,1 @@
-"""Pictures of the pages, and the program that takes them."""
+"""Screenshots of the pages, and the scripts that take them."""

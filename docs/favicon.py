@@ -1,4 +1,4 @@
-"""Draw the favicon anew from the site's mark: `python -m docs.favicon`."""
+"""Redraw the favicon from the site's logo: `python -m docs.favicon`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take the pictures of the README: `python -m docs.screenshots`."""
+"""Take the README's screenshots: `python -m docs.screenshots`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from benchmarks.painting import wait_until_idle, watch
 
 FOLDER = Path(__file__).parent / "pictures"
 WINDOW_WIDTH, WINDOW_HEIGHT = 1280, 1000
-MARGIN = 16  # left and right of a picture
+MARGIN = 16  # pixels to the left and right of a picture
 
-# name of the picture, address, an element that is there once it's painted, and where the picture
-# begins and ends, in pixels below the top of that element
+# (file name, URL path, selector of an element that appears once the page is painted, top and bottom
+# of the picture in pixels relative to the top of that element)
 PAGES = (
     ("learn", "/watch-heads-form", "figure.forming canvas[data-painted]", -68, 385),
     ("heads", "/heads", "figure.mosaic canvas", -30, 485),
@@ -26,15 +26,15 @@ PAGES = (
 )
 HERO = "figure.one-pass canvas[data-painted]"
 HERO_TOP, HERO_BOTTOM = -90, 514
-# Where the pointer goes in the picture of Home, in pixels from the corner of its canvas
+# Pointer positions in Home's picture, in pixels from the top left corner of its canvas
 WORD_X, FIRST_WORD_Y, LAST_WORD_Y, N_WORDS = 65, 56, 456, 14
 STRONGEST_CURVE = (500, 270)
 SHORT_MS, LONG_MS = 500, 2500
 
 
 def main() -> None:
-    """Start the site and write all pictures into `pictures`."""
-    expect.set_options(timeout=60_000)  # the first picture waits for a model
+    """Start the site and write all screenshots to `pictures`."""
+    expect.set_options(timeout=60_000)  # the first screenshot waits for a model to load
     with site() as address, chromium() as browser:
         page = browser.new_page(
             viewport={"width": WINDOW_WIDTH, "height": WINDOW_HEIGHT}, color_scheme="light"
@@ -48,16 +48,16 @@ def main() -> None:
         page.goto(address + "/generate?generate_tokens=60")
         page.get_by_role("button", name="Generate").click()
         expect(page.get_by_text("Done: 60 tokens.")).to_be_visible()
-        expect(page.locator("figure.race .readout")).to_contain_text("times")  # at its end
+        expect(page.locator("figure.race .readout")).to_contain_text("times")  # the race is over
         _save(_screenshot(page, "figure.race", -5, 360), "generate")
 
 
 def _hero(page: Page, address: str) -> None:
-    """Home's picture as an animation: the pointer visits each word, then the strongest curve."""
+    """Save Home's picture as an animation: hover over each word, then the strongest curve."""
     page.goto(address)
     frames = list(_pointed_at(page))
     durations = [LONG_MS, *[SHORT_MS] * N_WORDS, LONG_MS]
-    # One palette for all frames, so that a pixel that rests keeps its color
+    # One palette for all frames, so that unchanged pixels keep their color
     both = Image.new("RGB", (frames[0].width, 2 * frames[0].height))
     both.paste(frames[0])
     both.paste(frames[-1], (0, frames[0].height))
@@ -76,7 +76,7 @@ def _pointed_at(page: Page) -> Iterator[Image.Image]:
 
 
 def _screenshot(page: Page, painted: str, top: int, bottom: int) -> Image.Image:
-    """The main column of the page, from `top` to `bottom` below the top of an element."""
+    """Crop the main column, `top` to `bottom` pixels below the top of the painted element."""
     element = page.locator(painted).first
     expect(element).to_be_visible()
     page.get_by_test_id("stStatusWidget").wait_for(state="detached")
@@ -91,7 +91,7 @@ def _screenshot(page: Page, painted: str, top: int, bottom: int) -> Image.Image:
 
 
 def _save(image: Image.Image, name: str) -> None:
-    """Write a PNG with 256 colors, chosen to cover rare ones too, such as one yellow cell."""
+    """Save a PNG with 256 colors that include rare ones, such as a single yellow cell."""
     few = image.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1)
     few.save(FOLDER / f"{name}.png", optimize=True)
 

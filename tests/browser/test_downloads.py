@@ -44,7 +44,7 @@ def test_a_link_after_a_preset_and_its_file(page: Page, site: Site, other: Page)
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     unfold(other, "Download or share")
     with other.expect_download() as download:
-        click(other.get_by_role("button", name="Every number (NPZ)"))
+        click(other.get_by_role("button", name="All numbers (NPZ)"))
     assert "weights_on_a" in np.load(download.value.path())
     # a slow browser still gets the file after other visitors' runs, at whose ends Streamlit cleans
     for query in ("brush", "woman"):

@@ -48,7 +48,7 @@ def visit(page: Page, site: Site, model: str) -> None:
 
 def table(figure: Locator) -> list[list[str]]:
     """The rows of a figure's table without the heads of its columns."""
-    figure.get_by_role("button", name="Table", exact=True).click()
+    figure.get_by_role("button", name="Show table").click()
     rows = figure.locator(".numbers tbody tr")
     expect(rows.first).to_be_visible()
     return rows.evaluate_all("rows => rows.map((row) => [...row.cells].map((c) => c.textContent))")

@@ -47,7 +47,7 @@ def test_a_term_is_explained_where_it_stands_and_in_its_entry(page: Page, site: 
     expect(card).to_be_hidden()
     assert page.locator(".stMain .stMarkdown").first.inner_html() == before
 
-    press(page.get_by_text("Words on this page"), "Enter")
+    press(page.get_by_text("Terms on this page"), "Enter")
     words = page.locator(".page-words")
     expect(words.get_by_text(sentence("softmax"))).to_be_visible()
     page.evaluate("window.loaded = true")

@@ -56,7 +56,7 @@ def test_a_page_on_a_projector(own_page: Page, site: Site):
     click(page.get_by_role("link", name="Next: Masking and dropout"))
     expect(heading).to_have_text("Masking and dropout")
     expect_parameter(page, "view", "clean")
-    press(page.get_by_role("button", name="Leave the projector view"), "Enter")
+    press(page.get_by_role("button", name="Exit projector view"), "Enter")
     expect(navigation).to_be_visible()
     assert "view" not in page.url
     page.go_back()
@@ -67,7 +67,7 @@ def test_one_picture_on_another_page(page: Page, site: Site):
     open_page(page, site, "/scaling?scaling_logits=1+2", "Scaling")
     press(page.locator(".in-class summary"), "Enter")
     row = page.locator(".in-class")
-    expect(row).to_contain_text("No other site may show a picture of this one yet.")
+    expect(row).to_contain_text("Other sites can't show pictures from this site yet.")
     row.get_by_label("Picture").select_option(index=0)
     code = row.locator("code").inner_text()
     found = re.fullmatch(
@@ -104,7 +104,7 @@ def test_one_picture_on_another_page(page: Page, site: Site):
     assert page.evaluate(scheme) == "dark"
 
     page.goto(f"{site.url}/scaling?embed=true&picture=x%22%5D%3Cb%3E")
-    expect(caption).to_contain_text('This page shows no picture called “x"]<b>”')
+    expect(caption).to_contain_text('no picture called “x"]<b>”')
 
 
 def test_the_sheet_on_paper(own_page: Page, site: Site):

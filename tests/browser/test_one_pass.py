@@ -248,8 +248,8 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     expect(figure.locator(".explain")).to_be_hidden()
     press(picture, "Enter", "Enter")
     at(picture, "head")
-    expect(page.get_by_role("button", name="Mask off")).to_be_hidden()
-    expect(page.get_by_role("button", name="÷ √d off")).to_be_visible()
+    expect(page.get_by_role("button", name="Switch mask off")).to_be_hidden()
+    expect(page.get_by_role("button", name="Switch ÷ √d off")).to_be_visible()
 
 
 def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passed: OnePass):
@@ -263,7 +263,7 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
     expect(panel).to_be_visible()
     assert float(panel.get_attribute("data-sum") or 0) == pytest.approx(logits[0], rel=1e-5)
     # another word, then against the likeliest one
-    click_at(picture, "“.*” comes next with ", "item", "bar 2", 0.5, 0.5)
+    click_at(picture, "“.*” a probability of ", "item", "bar 2", 0.5, 0.5)
     expect(panel.locator(".why-word")).to_have_value("2")
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+2$"))
     settled(page)
@@ -382,7 +382,7 @@ def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     open_picture(page, site)
     unfold(page, "Download or share")
     with page.expect_download() as download:
-        click(page.get_by_role("button", name="The walk as one HTML file"))
+        click(page.get_by_role("button", name="Offline copy (HTML)"))
     context = browser.new_context(viewport=PROJECTOR, color_scheme="dark")
     with opened_offline(context, download.value) as saved:
         yield saved

@@ -331,9 +331,9 @@ class PictureReader:
     def _word(self, token: int, text: str) -> None:
         strongest = self._strongest(token)
         if not strongest:
-            assert "takes nothing this strong" in text
+            assert "No curve this strong" in text
             return
-        looks = re.escape(f"“{self.labels[token]}” takes most from ")
+        looks = re.escape(f"“{self.labels[token]}” gets the most from ")
         (listed,) = matched(rf"{looks}(.*)\.", text)
         found = re.findall(r"“(.*?)” \((.*?%) in layer (\d+)\)", listed)
         assert len(found) == min(len(strongest), 3)
@@ -408,7 +408,7 @@ class PictureReader:
         likeliest = logits.softmax(dim=-1).topk(N_DRAWN)
         for choice, probability in enumerate(likeliest.values.tolist()):
             [text] = readings(self.picture, [("item", f"bar {choice}", 0.5, 0.5)])
-            (shown,) = matched(rf"“.*” comes next with a probability of {NUMBER}\. .*", text)
+            (shown,) = matched(rf".*“.*” a probability of {NUMBER}\. .*", text)
             self.check(shown, probability, 2, text)
         return [int(number) for number in likeliest.indices]
 
@@ -532,7 +532,7 @@ def cells_are_read(reader: PictureReader, opened: dict[str, Tensor]) -> None:
             begin = (
                 rf"“{label}” → “{re.escape(reader.labels[column])}”"
                 if squared
-                else rf"Number {column} of the \w+ of “{label}”"
+                else rf"Element {column} of the [\w ]+ of “{label}”"
             )
             (shown,) = matched(rf"{begin}: {NUMBER}(?: = .*)?", text)
             value = float(opened[matrix][row, column])

@@ -31,7 +31,7 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
         expect(choice).to_be_visible(visible=opened)
     expect(choice).to_be_checked()
     assert page.evaluate(TICKED, NAVIGATION) == []  # it was opened, and nothing is answered
-    click(page.get_by_role("button", name="Reveal").first)
+    click(page.get_by_role("button", name="Check answer").first)
     outcome = page.locator(".st-key-masking_quiz").get_by_test_id("stAlert")
     expect(outcome).to_have_text(re.compile("Yes|No"))
     said = outcome.text_content() or ""
@@ -43,7 +43,7 @@ def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     assert page.evaluate(TICKED, NAVIGATION) == ["masking"]
     open_page(page, site, "/masking", "Masking and dropout")
     unfold(page, "Predict, then look")
-    expect(page.get_by_text(re.compile("Answered right: [01] of 3"))).to_be_visible()
+    expect(page.get_by_text(re.compile("Correct answers: [01] of 3"))).to_be_visible()
     expect(outcome).to_have_text(said)
     expect(choice).to_be_checked()
     settled(page)  # a page that still runs writes the answers once more

@@ -62,9 +62,7 @@ def test_the_maps_are_linked_for_the_pointer(page: Page, site: Site):
     assert "not comparable" in read_cell(difference, 1, 3)
     assert "masked" in readout(right)
     read_cell(left, 6, 0)
-    assert (
-        readout(right) == readout(difference) == "The cell pointed at has no partner in this map."
-    )
+    assert readout(right) == readout(difference) == "The selected cell has no partner in this map."
 
     # a click on either side chooses the pair
     read_cell(left, 6, 2)

@@ -40,7 +40,7 @@ OPENED = {
     },
 }
 LABELS = {
-    "Whole pass": "pages/start/one_pass/page.py",
+    "One pass": "pages/start/one_pass/page.py",
     "All heads": "pages/compare/heads/page.py",
     "Compare": "pages/compare/side_by_side/page.py",
     "Ablate": "pages/compare/ablate/page.py",

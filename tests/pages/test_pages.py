@@ -102,7 +102,7 @@ def test_runs_are_shared_and_read_only():
 
 def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
     open_page(site, MODELS)
-    site.selectbox("models_download").set_value("Another model, by its hub id").run()
+    site.selectbox("models_download").set_value("Another model (enter its Hub ID)").run()
     site.text_input("models_hub_id").set_value("![x](http://example.invalid/x.png)").run()
     site.button("models_start").click().run()
     assert not site.exception
@@ -197,11 +197,11 @@ def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.Monkey
     open_page(site, MODELS)
     site.button("models_start").click().run()
     assert not site.exception
-    assert any("does not answer" in m for m in messages(site))
+    assert any("can't reach" in m for m in messages(site))
 
 
 def test_downloads_can_be_switched_off(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
     open_page(site, MODELS)
-    assert any("switched off" in element.value for element in site.info)
+    assert any("turned off" in element.value for element in site.info)
     assert not site.button

@@ -123,7 +123,7 @@ def test_the_last_head_that_was_switched_off_is_the_visit_s(site: AppTest):
 def test_a_page_that_takes_no_sentence_says_so(site: AppTest):
     def said() -> bool:
         page = go(site, "learn/ladder")
-        return any("Your sentence is still there" in element.value for element in page.markdown)
+        return any("You can use your own sentence" in element.value for element in page.markdown)
 
     assert not said()
     go(site, "start/home", home_text=TEXT)

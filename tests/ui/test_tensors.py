@@ -50,7 +50,7 @@ def test_how_numbers_were_made_arrives_behind_them():
     np.testing.assert_array_equal(sent, operands.astype("f4"))
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 6, 216), added.ravel().astype("f4"))
     assert len(numbers) == 4 * (6 + 48 + 6)
-    with pytest.raises(ValueError, match=r"y is \(2, 4\), its operands \(2, 3, 4, 2\)"):
+    with pytest.raises(ValueError, match=r"y is \(2, 4\) but its operands are \(2, 3, 4, 2\)"):
         Panel("y", np.zeros((2, 4)), ("token", "column"), made=made)
 
 

@@ -1,1 +1,1 @@
-"""What is around the frame and the pages: what Streamlit does for every visitor, done otherwise."""
+"""Patches to Streamlit's server that no option covers."""

@@ -1,7 +1,7 @@
-"""A file that was made on a click stays until the browser has had time to fetch it.
+"""Keep files made on a click until the browser has had time to download them.
 
-No page shows such a file, and Streamlit deletes what no page shows when the second run after it
-ends, of any visitor: on a busy site before the browser has asked for the file.
+Streamlit deletes files that no page shows after two more page runs by any visitor. No page shows
+these files, so on a busy site they'd be gone before the browser requests them.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from serving.limits import KEPT_FILE_BYTES
 
 
 class KeptFiles(MemoryMediaFileStorage):
-    """Files in memory. What is to be deleted goes when newer deletions need its place."""
+    """In-memory file storage that delays deletions until newer ones exceed the size limit."""
 
     def __init__(self, media_endpoint: str) -> None:
         super().__init__(media_endpoint)
-        self._ended: dict[str, int] = {}  # sizes, the oldest deletion first
+        self._ended: dict[str, int] = {}  # file ID -> bytes, oldest deletion first
 
     def load_and_get_id(self, *args: Any, **kwargs: Any) -> str:
-        """Store a file; one that was to be deleted stays."""
+        """Store a file, and cancel its pending deletion if there is one."""
         file_id = super().load_and_get_id(*args, **kwargs)
         self._ended.pop(file_id, None)
         return file_id
 
     def delete_file(self, file_id: str) -> None:
-        """Keep the file, and delete the oldest of those that are too many."""
+        """Mark a file for deletion, and delete the oldest files beyond the size limit."""
         self._ended[file_id] = len(self.get_file(file_id).content)
         while sum(self._ended.values()) > KEPT_FILE_BYTES:
             oldest = next(iter(self._ended))

@@ -1,4 +1,4 @@
-"""What this site needs of Streamlit, and Streamlit has no option for."""
+"""Streamlit settings that this site needs and Streamlit has no option for."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ui.around.kept_files import KeptFiles
 
 
 def prepare() -> None:
-    """Before the site starts."""
-    # where files are kept: Streamlit looks for this name when the site starts
+    """Patch Streamlit. Call this before the site starts."""
+    # Streamlit looks this class up when the site starts
     memory_media_file_storage.MemoryMediaFileStorage = KeptFiles  # type: ignore[misc]
-    # where a page of another site knocks, it would ask the internet for this, and all visitors wait
+    # on a cross-origin request, Streamlit would look up its external IP online and block everyone
     net_util.get_external_ip = lambda: None
-    # `server.maxMessageSize` is for what comes in and was read before; what goes out is larger
+    # `server.maxMessageSize` already applies to incoming messages; outgoing ones are larger
     runtime_util._max_message_size_bytes = MAX_SENT_BYTES
     widget_kinds.check_kinds()
 
 
 @asynccontextmanager
 async def life(app: object) -> AsyncIterator[None]:
-    """The site's lifespan: leave nothing behind, and make files in threads next to each other.
+    """The site's lifespan: clean up at the end, and give file downloads enough threads.
 
-    Streamlit makes files, after a click, in the threads of the event loop, by default four more
-    than there are cores: a table would wait there for the pictures of other visitors.
+    Streamlit creates download files in the event loop's thread pool. By default that has four more
+    threads than there are cores, so a table would have to wait for other visitors' pictures.
     """
     threads = ThreadPoolExecutor(FILES_AT_ONCE, "files")
     asyncio.get_running_loop().set_default_executor(threads)

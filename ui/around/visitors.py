@@ -1,4 +1,4 @@
-"""From where the visitor comes for whom a thread runs a page."""
+"""The network address of the visitor whose page run this thread executes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from serving.addresses import network_of
 
 
 def address() -> str | None:
-    """The network that shares the visitor's limits; None if unknown, and outside of any page."""
+    """The visitor's network as used for rate limits; None if unknown or outside a page run."""
     if get_script_run_ctx(suppress_warning=True) is None:
         return None
     known = st.context.ip_address

@@ -1,1 +1,1 @@
-"""Pictures drawn in the browser from bytes: maps, mosaics, lines, tensors."""
+"""Pictures that the browser draws from raw data: maps, mosaics, lines and tensors."""

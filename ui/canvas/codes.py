@@ -1,8 +1,8 @@
-"""The values of every head in a few bits each, as pictures of all heads carry them.
+"""Quantize the values of all heads to a few bits each, for pictures of all heads.
 
-A code is `round(levels * sqrt(value / largest of the head))`: small values get finer steps than
-large ones. There are as many levels as the budget allows, 255 for an ordinary sentence;
-`Codes.error` says what a value that is read back may be off by.
+A code is `round(levels * sqrt(value / largest of the head))`, so small values get finer steps than
+large ones. The number of levels depends on the size budget; ordinary sentences get 255.
+`Codes.error` is the largest error of a decoded value.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 MOST_LEVELS, FEWEST_LEVELS = 255, 15
-BUDGET_BYTES = 1_100_000  # of the codes of 144 heads at 128 tokens, and of whatever is smaller
-BUDGET_PER_CELL = BUDGET_BYTES / (144 * 128 * 128)  # of what is larger
+BUDGET_BYTES = 1_100_000  # for up to 144 heads at 128 tokens
+BUDGET_PER_CELL = BUDGET_BYTES / (144 * 128 * 128)  # for anything larger
 
 
 @dataclass(frozen=True)
 class Codes:
-    """The deflated codes, head by head and row by row; of a causal model what a query may see.
+    """The deflated codes, ordered by head and row; for causal models, only the visible cells.
 
-    largest: of each head, layer by layer. error: the largest difference between a value and what is
-    read back, in the values' unit.
+    largest: the largest value of each head, ordered by layer. error: the largest difference between
+    a value and its decoded code, in the values' unit.
     """
 
     deflated: bytes
@@ -32,9 +32,9 @@ class Codes:
 
 
 def coded(values: np.ndarray, *, causal: bool) -> Codes:
-    """The values of all heads, (layers, H, T, T) and not negative, as codes.
+    """Encode the values of all heads, shape (layers, H, T, T), which must be nonnegative.
 
-    Raises: ValueError for values of another shape, or negative ones.
+    Raises: ValueError if the shape is different or a value is negative.
     """
     if values.ndim != 4 or values.shape[2] != values.shape[3]:
         raise ValueError(f"values must be (layers, H, T, T), got {values.shape}")
@@ -52,7 +52,7 @@ def coded(values: np.ndarray, *, causal: bool) -> Codes:
 
 
 def _fitting(shares: np.ndarray) -> tuple[int, bytes]:
-    """The largest number of levels whose codes fit the budget, and these codes, deflated."""
+    """The largest number of levels whose codes fit into the budget, and the deflated codes."""
     budget = max(BUDGET_BYTES, shares.size * BUDGET_PER_CELL)
     levels = MOST_LEVELS
     while True:
@@ -60,20 +60,20 @@ def _fitting(shares: np.ndarray) -> tuple[int, bytes]:
         n_bytes = _entropy_bits(codes) / 8
         if n_bytes <= budget or levels == FEWEST_LEVELS:
             return levels, _deflated(codes)
-        # a halving of the levels saves about a bit a code
+        # halving the levels saves about one bit per code
         excess_bits = 8 * (n_bytes - budget) / codes.size
         levels = max(FEWEST_LEVELS, min(levels - 1, int(levels * 2 ** (-1.05 * excess_bits))))
 
 
 def _entropy_bits(codes: np.ndarray) -> float:
-    """Bits that Huffman coding needs at least."""
+    """The minimum number of bits that Huffman coding needs."""
     counts = np.bincount(codes.ravel())
     shares = counts[counts > 0] / codes.size
     return float(-(shares * np.log2(shares)).sum() * codes.size)
 
 
 def _deflated(codes: np.ndarray) -> bytes:
-    # Huffman coding alone: attention has few repeats, and looking for them takes twice the time
-    # and, on noise, more bytes
+    # only Huffman coding: attention has few repeats, and searching for them takes twice as long
+    # and needs more bytes on noisy data
     deflate = zlib.compressobj(1, zlib.DEFLATED, 15, 9, zlib.Z_HUFFMAN_ONLY)
     return deflate.compress(codes.tobytes()) + deflate.flush()

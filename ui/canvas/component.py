@@ -1,9 +1,9 @@
-"""One way to declare a drawing of the browser, and to send it what it draws.
+"""Declare canvas components and send them their data.
 
-A component of Streamlit is given its JavaScript and its styles as texts and may import no file of
-its own. So the scripts and styles in `shared/`, which hold what all drawings have in common, stand
-before those of the component. The shared scripts are plain functions without `export`; the names
-they define are global to the component, which must not define them again.
+A Streamlit component gets its JavaScript and CSS as text and can't import files. So the scripts and
+styles in `shared/` are placed before those of each component. Shared scripts are plain functions
+without `export`, and the names they define are global to the component, so it mustn't redefine
+them.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ import streamlit as st
 _FOLDER = Path(__file__).parent
 _NOT_SENT = re.compile(r"^\s*(?:(?://.*|/\*\*(?:(?!\*/)[\s\S])*\*/)\n\s*)*", re.MULTILINE)
 _MEANINGS = {
-    "query": "the token that looks", "key": "the token looked at", "token": "a token",
-    "next token": "a token that may come next", "sum": "the sum of the row", "row": "one vector",
-    "product": "one vector", **dict.fromkeys(("column", "width"), "one number of its vector"),
+    "query": "a query token", "key": "a key token", "next token": "a possible next token",
+    "expert": "an expert", "sum": "the sum of its row", "row": "a vector", "product": "a vector",
+    **dict.fromkeys(("column", "width"), "one element of its vector"),
 }  # fmt: skip
 
 
 def sentence(axes: Sequence[str]) -> str:
-    """What a row and a column are, where the last two axes of a tensor have these names."""
-    row, column = [_MEANINGS.get(axis, f"one {axis}") for axis in ("vector", *axes)[-2:]]
-    column = column.replace("its vector", "it") if row == "one vector" else column
-    return f"A row is {row}, a column {column}."
+    """Explain the rows and columns of a tensor whose last two axes have these names."""
+    row, column = [_MEANINGS.get(axis, f"a {axis}") for axis in ("vector", *axes)[-2:]]
+    column = column.replace("its vector", "it") if row == "a vector" else column
+    return f"Each row is {row}, and each column is {column}."
 
 
 def about() -> dict[str, str]:
-    """What the page shows: `model`, its short `name`, `sentence`. Saved pictures say so."""
+    """Facts about the page for saved pictures: `model`, its short `name`, and `sentence`."""
     found: dict[str, str] = st.session_state.setdefault("pictures_about", {})
     return found
 
 
 def described(data: bytes, facts: Mapping[str, str]) -> bytes:
-    """The data of a drawing with these facts of `about` in its header."""
+    """Add the facts of `about` to the header of a canvas's data."""
     if not facts:
         return data
-    start = 4 if data[4:5] == b"{" else 0  # 0: nothing but a header
+    start = 4 if data[4:5] == b"{" else 0  # 0: the data is only a header
     field = b'{"about": ' + json.dumps(dict(facts)).encode() + b", "
     field += b" " * ((1 - len(field)) % 4)
     length = int.from_bytes(data[:start], "little") + len(field) - 1
@@ -51,11 +51,11 @@ def described(data: bytes, facts: Mapping[str, str]) -> bytes:
 
 
 class Canvas:
-    """A drawing whose html, css and js lie in `ui/canvas/<name>/<name>.*`, declared to Streamlit.
+    """A canvas component whose HTML, CSS and JavaScript are in `ui/canvas/<name>/<name>.*`.
 
-    `html`, `css` and `js` are the texts that the browser gets. Streamlit sends them with every
-    drawing, so `js` goes without its indents and without comments that fill lines. `parts` are
-    further scripts of the folder, which stand before its own.
+    `html`, `css` and `js` are sent to the browser. Streamlit sends them with every canvas, so `js`
+    has no indentation and no full-line comments. `parts` are additional scripts in the folder; they
+    come before the main script.
     """
 
     def __init__(self, name: str, *parts: str) -> None:
@@ -72,21 +72,21 @@ class Canvas:
         )
 
     def draw(self, data: bytes, *, key: str, **callbacks: Any) -> None:
-        """Draw `data` at this place of the page, with functions named `on_<value>_change`."""
+        """Draw `data` here. callbacks: functions named `on_<value>_change`."""
         self._mount(data=described(data, about()), key=key, height="content", **callbacks)
 
 
 def script(folder: str, name: str) -> str:
-    """A script of a folder behind the shared ones, for a component that draws nothing."""
+    """The shared scripts followed by one of a folder, for a component that draws nothing."""
     own = (_FOLDER / folder / f"{name}.js").read_text(encoding="utf-8")
     return _NOT_SENT.sub("", _shared("js") + own)
 
 
 def pack(header: Mapping[str, Any], *arrays: np.ndarray | bytes) -> bytes:
-    """Header length (4 bytes, little endian), JSON header, then the arrays one after another.
+    """Pack the header length (4 bytes, little endian), a JSON header, and the arrays.
 
-    Integers travel as int32, all other numbers as float32; the header is then padded with blanks
-    so that they start at a multiple of four bytes. Bytes travel as they are.
+    Integers become int32 and all other numbers float32; the header is padded with spaces so that
+    they're aligned to four bytes. Bytes stay as they are.
     """
     text = json.dumps(header).encode()
     if not all(isinstance(array, bytes) for array in arrays):

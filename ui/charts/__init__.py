@@ -1,1 +1,1 @@
-"""The look of the charts: colours of the theme, and charts that several pages use."""
+"""The style of the charts, and charts that several pages use."""

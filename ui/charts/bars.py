@@ -1,4 +1,4 @@
-"""A bar chart with labels in the order in which they are given."""
+"""Bar charts that keep the order of their labels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def bars(
 ) -> alt.Chart:
     """A bar for each row of a table with the columns `label` and `value`, in the table's order.
 
-    Labels may be equal. A column `colour`, if there is one, gives each bar its own. title, of: what
-    a value and what a bar is. largest: where the axis ends.
+    Labels may repeat. An optional column `colour` sets each bar's color. title: the title of the
+    value axis. of: the title of the label axis. largest: the end of the value axis.
     """
     labels = [str(label) for label in table["label"]]
     names = alt.Axis(
@@ -42,7 +42,7 @@ def bars(
             of_places("place:O", title=of, axis=names),
             *colour,
             tooltip=[
-                alt.Tooltip("label:N", title="of"),
+                alt.Tooltip("label:N", title=of),
                 alt.Tooltip("value:Q", title=title, format=",.4~r" if largest else ",.6~r"),
             ],
         )
@@ -60,10 +60,10 @@ def pairs_of_bars(
     tooltip: Sequence[alt.Tooltip],
     height: int,
 ) -> alt.Chart:
-    """Two bars beside each other for each row of a table, its columns `kinds`, the first one grey.
+    """Two adjacent bars for each row of a table, from its columns `kinds`; the first one is gray.
 
-    labels: of the rows, whose numbers are the column `position`. of: what a pair is. kind, value:
-    the columns, for `tooltip` too, with which of both a bar is and what it is high.
+    labels: the labels of the rows, by the column `position`. of: the title of the label axis. kind,
+    value: names for the columns with each bar's kind and height, which `tooltip` can use.
     """
     domain = list(kinds)
     return (
@@ -85,5 +85,5 @@ def pairs_of_bars(
 
 
 def labelled(labels: Iterable[str], values: Iterable[float]) -> pd.DataFrame:
-    """A table of labels and their values, as `bars` takes it."""
+    """A table of labels and values for `bars`."""
     return pd.DataFrame({"label": list(labels), "value": [float(value) for value in values]})

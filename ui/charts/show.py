@@ -1,15 +1,16 @@
-"""Altair charts in the colours of the theme: built once for the same numbers, then only sent.
+"""Show Altair charts in the colors of the theme, and cache their specifications.
 
-A chart is a function from data (a `pandas.DataFrame`, usually) and a few settings to an Altair
-chart. It chooses marks and encodings; the colours of text and background, the frame and the
-legend's look are added here for every chart. A mark in the colour of the text is `style.INK`.
+A chart is a function that takes data (usually a `pandas.DataFrame`) and a few settings and returns
+an Altair chart. It chooses marks and encodings. The colors of text and background, the frame and
+the legend's style are added here. `style.INK` is the text color for marks.
 
-It gives `encode` channels (`alt.Text("label:N")`, not `text="label:N"`) with their properties as
-keywords (`alt.X("tokens:Q", title="tokens")`, not `.title("tokens")`). Altair needs 2 to 8 ms to
-find out which channel a text, a value or a condition stands for, and up to 1 ms for each method.
+The function passes channel objects to `encode` (`alt.Text("label:N")`, not `text="label:N"`), with
+their properties as keywords (`alt.X("tokens:Q", title="tokens")`, not `.title("tokens")`). Altair
+needs 2 to 8 ms to infer a channel from a string, a value or a condition, and up to 1 ms for each
+method.
 
-Building a chart takes 1 to 15 ms. A page runs again at every click, so the finished descriptions
-are kept by the function and the content of its arguments.
+Building a chart takes 1 to 15 ms, and a page reruns on every click. So specifications are cached by
+the function and the content of its arguments.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from altair.utils.schemapi import disable_debug_mode
 from serving.cache import cached
 from ui.charts import style, theme
 
-Specification = dict[str, Any]  # a Vega-Lite description
+Specification = dict[str, Any]  # a Vega-Lite specification
 Build = Callable[..., alt.TopLevelMixin | Specification]
 
-# Checking a chart against its schema takes twice as long as building it. The charts are the same
-# for all visitors, but for their numbers: the tests of the pages check every one of them.
+# Validating a chart takes twice as long as building it. Charts differ only in their numbers, and
+# the tests validate every one of them, so it's off here.
 CHECKED = False
-disable_debug_mode()  # this is what Altair calls checking each part of a chart when it is made
+disable_debug_mode()  # turns off validation of each part of a chart
 
 
 def _rows(table: pd.DataFrame) -> Specification:
-    """The rows of a table as JSON has them, in a fifth of the time of `altair.to_values`.
+    """Convert a table's rows to JSON values, five times as fast as `altair.to_values`.
 
-    Altair's bound on their number is not needed: `serving.limits` bounds what a page may ask for.
+    Altair's row limit isn't needed, because `serving.limits` limits every request.
     """
     names = list(table)
     columns = [[_plain(value) for value in table[name].tolist()] for name in names]
@@ -49,7 +50,7 @@ def _rows(table: pd.DataFrame) -> Specification:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no numbers that are not finite; pandas marks a missing text with such a number."""
+    """Replace NaN and infinity with None, because JSON has only finite numbers."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -64,23 +65,23 @@ def show(
     on_pick: Callable[[], None] | None = None,
     **settings: Any,
 ) -> None:
-    """Draw the chart `build(*arguments, **settings)` on the page, as wide as its column.
+    """Draw the chart `build(*arguments, **settings)`, as wide as its column.
 
-    on_pick: called when the visitor picks a mark, for charts with a selection; the marks picked are
-    in `st.session_state[key]`.
+    on_pick: for charts with a selection; called when the visitor selects a mark. The selected marks
+    are in `st.session_state[key]`.
     """
     described = specification(build, *arguments, **settings, ink=theme.ink(), paper=theme.paper())
-    place = st.container(key=f"picture_{key}")  # by this name it can be shown alone: pictures.js
+    place = st.container(key=f"picture_{key}")  # lets pictures.js embed the chart
     place.vega_lite_chart(described, key=key, on_select=on_pick or "ignore")
 
 
 def show_live(
     described: Specification, *, key: str, on_pick: Callable[[], None] | None = None
 ) -> None:
-    """Draw a chart that is repainted while something runs, with other numbers every time.
+    """Draw a chart that is redrawn with new numbers while something runs.
 
-    It comes as a Vega-Lite dictionary: building an Altair chart for each repaint costs the server
-    more than ten times as much. on_pick: as of `show`.
+    It's a Vega-Lite dictionary, because building an Altair chart for each redraw takes the server
+    more than ten times as long. on_pick: see `show`.
     """
     coloured = _coloured(described, theme.ink(), theme.paper())
     st.vega_lite_chart(coloured, key=key, on_select=on_pick or "ignore")
@@ -89,26 +90,28 @@ def show_live(
 def specification(
     build: Build, *arguments: Any, ink: str, paper: str, **settings: Any
 ) -> Specification:
-    """The Vega-Lite description of `build(*arguments, **settings)`; the function may be a live one.
+    """The Vega-Lite specification of `build(*arguments, **settings)`.
 
-    ink, paper: the colours of its text and of the background.
+    `build` may return an Altair chart or a dictionary. ink, paper: text and background colors.
     """
     return _coloured(_description(build, *arguments, **settings), ink, paper)
 
 
 def _coloured(described: Specification, ink: str, paper: str) -> Specification:
-    """The same chart with the shared look; what is changed in it later stays out of the cache."""
-    # Streamlit changes legends in what it is given. It leaves the rows, the large part, alone.
+    """A copy of a chart with the shared style, so that later changes don't affect the cache."""
+    # Streamlit modifies legends in place, but not the rows, which are the large part.
     description = copy.deepcopy({name: part for name, part in described.items() if name != "data"})
-    description.setdefault("padding", {"right": 12})  # half of the last label stands outside
+    description.setdefault(
+        "padding", {"right": 12}
+    )  # half of the last label extends beyond the axis
     description["config"] = _merged(style.config(ink, paper), description.get("config", {}))
     return {**described, **description}
 
 
 def _key(build: Build, *arguments: Any, **settings: Any) -> tuple[Hashable, ...]:
-    """The function, and a digest of the content of what it is given.
+    """The function's name and a digest of its arguments.
 
-    All visitors share the cache: nobody must be able to find two texts with the same digest.
+    All visitors share the cache, so the digest must be collision-resistant.
     """
     content = pickle.dumps((arguments, settings))
     return (build.__module__, build.__qualname__, hashlib.sha256(content).digest())
@@ -123,15 +126,18 @@ def _description(build: Build, *arguments: Any, **settings: Any) -> Specificatio
     del described["$schema"]
     _put_rows(described, described.pop("datasets", {}))
     view = described.get("config", {}).get("view", {})
-    for name in ("continuousWidth", "continuousHeight"):  # Altair's own sizes, in place of ours
+    for name in (
+        "continuousWidth",
+        "continuousHeight",
+    ):  # Altair's default sizes would override ours
         view.pop(name, None)
     return described
 
 
 def _put_rows(part: Specification, tables: dict[str, list[Any]]) -> None:
-    """Put the rows of each table into the description, where Altair has left the table's name.
+    """Replace table names with the tables' rows.
 
-    Altair keeps tables apart, so that it neither converts nor checks each of their values.
+    Altair keeps tables separate, so that it doesn't convert and validate each value.
     """
     name = part.get("data", {}).get("name")
     if name in tables:
@@ -141,7 +147,7 @@ def _put_rows(part: Specification, tables: dict[str, list[Any]]) -> None:
 
 
 def _merged(below: Specification, above: Specification) -> Specification:
-    """One description with the entries of both; an entry that both have is taken from `above`."""
+    """Merge two specifications; entries of `above` take precedence."""
     merged = dict(below)
     for name, value in above.items():
         merged[name] = _merged(below.get(name, {}), value) if isinstance(value, dict) else value

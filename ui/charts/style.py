@@ -1,4 +1,4 @@
-"""What charts share: colours, the look of text and frame, and axes."""
+"""Colors, text styles and axes that charts share."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ import altair as alt
 from ui.text.number_text import legible
 
 CACHED, UNCACHED = "with the cache", "without the cache"
-MOST_NAMED = 20  # tokens of an axis: up to so many all have their names, of more some give way
+MOST_NAMED = 20  # with more tokens on an axis, overlapping labels are hidden
 
-# Series that are told apart, whatever they are: Okabe and Ito's colours, which colour-blind people
-# can tell apart. Their orange is too pale on white, and darker here.
+# Series: Okabe and Ito's colors, which color-blind people can tell apart. Their orange is too pale
+# on white, so it's darker here.
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#C88400"
-GREY = "#808890"  # what others stand out from
+GREY = "#808890"  # for the less important series
 SERIES = [VERMILLION, BLUE, GREEN, PURPLE, ORANGE]
 
-# What a thing is on every page: ui/canvas/shared/colours.js has the same, and says why these.
+# Quantities with the same color on every page. ui/canvas/shared/colours.js has the same colors and
+# explains the choice.
 QUERIES, KEYS, VALUES, POSITIONS = "#9E4A8A", "#009E73", "#C94A00", "#3A93C4"
 STREAM, ATTENTION, FEED_FORWARD = "#5F6872", "#0072B2", "#C88400"
-HEADS = ["#0072b2", "#d55e00", "#009e73", "#c46a9b", "#6090fc", "#b43c24"]  # by their numbers
+HEADS = ["#0072b2", "#d55e00", "#009e73", "#c46a9b", "#6090fc", "#b43c24"]  # by head index
 HEADS += ["#84546c", "#cc0ca8", "#489ccc", "#3048fc", "#fc5460", "#3c78e4"]
-# Weights from none to the largest; signed numbers from below 0 to above it, on white and on dark.
+# Color scales: weights from 0 to the largest, and signed numbers on light and dark backgrounds.
 WEIGHTS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e"]
 WEIGHTS += ["#1f9e89", "#35b779", "#90d743", "#fde725"]
 SIGNED = ["#003264", "#146eaa", "#82b9de", "#f6f6f6", "#f2b068", "#c4620a", "#782c00"]
 SIGNED_ON_DARK = ["#a0d7ff", "#409cde", "#205886", "#1c2128", "#844c1e", "#d87e22", "#ffc478"]
 
-# The colours of text and background, for marks: names that `config` gives their values. So a chart
-# is built once for both themes.
+# Text and background colors for marks. `config` sets their values, so that one specification works
+# for both themes.
 INK, PAPER = alt.expr("ink"), alt.expr("paper")
 
 
@@ -40,7 +41,7 @@ _LETTERS = {"labelFontSize": 13, "titleFontSize": 13}
 
 
 def config(ink: str, paper: str) -> dict[str, Any]:
-    """What all charts share: text in the colour `ink`, no frame, values of `INK` and `PAPER`."""
+    """The shared configuration: text color, no frame, and the values of `INK` and `PAPER`."""
     return {
         "view": {"strokeWidth": 0},
         "axis": {"labelColor": ink, "titleColor": ink, **_LETTERS},
@@ -60,17 +61,17 @@ def _marks() -> str:
     return f"{plain} ? format(datum.value, ',.6~r') : {in_powers}"
 
 
-# For `labelExpr` of numbers that are not negative: decimals, and beyond them powers of ten.
+# `labelExpr` for nonnegative numbers: decimals, or powers of ten for very small and large numbers.
 MARKS = _marks()
 
 
 def label_of_place(labels: Sequence[str]) -> str:
-    """For `labelExpr`: turns a place into its label, a JSON string: no text is read as code."""
+    """A `labelExpr` that maps positions to labels; they're JSON strings, so nothing is executed."""
     return f"{json.dumps(list(labels))}[datum.value]"
 
 
 def axis_of_tokens(labels: Sequence[str]) -> alt.Axis:
-    """An axis of places with these labels, which stand aslant and give way where they are many."""
+    """An axis of positions with slanted labels; overlapping ones are hidden if there are many."""
     many = len(labels) > MOST_NAMED
     return alt.Axis(
         labelExpr=label_of_place(labels), labelAngle=-60, labelLimit=90, labelOverlap=many
@@ -78,9 +79,9 @@ def axis_of_tokens(labels: Sequence[str]) -> alt.Axis:
 
 
 def decades(values: Sequence[float]) -> dict[str, Any]:
-    """`scale` and `axis` of a logarithmic axis over whole powers of ten, with at most 8 marks.
+    """`scale` and `axis` of a logarithmic axis over whole powers of ten, with at most 8 ticks.
 
-    Values that have no logarithm, such as 0, are left out; if none remain, it is 1 to 10.
+    Values without a logarithm, such as 0, are ignored; if none are left, the axis is 1 to 10.
     """
     positive = [value for value in values if 0 < value < math.inf] or [1.0]
     low = math.floor(math.log10(min(positive)))

@@ -1,4 +1,4 @@
-"""The colours of the theme that the visitor sees, for pictures that Streamlit does not colour."""
+"""Colors of the visitor's current theme, for pictures that Streamlit doesn't color itself."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import streamlit as st
 
 
 def ink() -> str:
-    """The text colour; Streamlit's own charts use a paler one, too pale to read easily."""
+    """The text color. Streamlit's own charts use a paler one, which is hard to read."""
     theme = st.context.theme.type or "light"
     return str(st.get_option(f"theme.{theme}.textColor"))
 
 
 def paper() -> str:
-    """The background colour."""
+    """The background color."""
     theme = st.context.theme.type or "light"
     return str(st.get_option(f"theme.{theme}.backgroundColor"))

@@ -1,1 +1,1 @@
-"""What a visitor can download or copy: files and code."""
+"""Files and code that a visitor can download or copy."""

@@ -1,4 +1,4 @@
-"""The downloads of a page: files made on a click, the code behind its numbers, a link to it."""
+"""A page's downloads: files created on a click, the code for its numbers, and a link to it."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ TITLE = "Download or share"
 class File:
     """A file to download.
 
-    make: returns its bytes. It runs in another thread when the button is clicked, without the
-    visitor's session, so everything it needs must be bound to it. name: its ending must be unique
-    among the files of a page.
+    make: returns the file's bytes. It's called on a click, in another thread and without the
+    visitor's session, so everything it needs must be bound to it. name: file name; its extension
+    must be unique on the page.
     """
 
     label: str
@@ -44,7 +44,7 @@ def csv(label: str, make: Callable[[], pd.DataFrame], stem: str) -> File:
 
 
 def npz(label: str, make: Callable[[], Mapping[str, Any]], stem: str) -> File:
-    """Arrays as `stem.npz`, which `numpy.load` reads by their names."""
+    """Named arrays as `stem.npz`, for `numpy.load`."""
     return File(f"{label} (NPZ)", partial(_npz, make), f"{stem}.npz", "application/zip")
 
 
@@ -55,9 +55,10 @@ def _npz(make: Callable[[], Mapping[str, Any]]) -> bytes:
 
 
 def panel(prefix: str, *files: File, snippet: str, note: str = "") -> None:
-    """A folded section with the page's files, its code and a link to it.
+    """A collapsed section with the page's files, its code and a link to it.
 
-    prefix: of the page's keys. note: Markdown about the files, without a visitor's text.
+    prefix: the prefix of the page's keys. note: Markdown about the files; it mustn't contain a
+    visitor's text.
     """
     folded(TITLE, f"{prefix}_downloads", _content, prefix, files, snippet, note)
 
@@ -71,7 +72,7 @@ def _content(prefix: str, files: tuple[File, ...], snippet: str, note: str) -> N
 
 
 def buttons(*files: File, key: str) -> None:
-    """A button for each file. A click makes the file and doesn't run the page again."""
+    """A button for each file. A click creates the file without rerunning the page."""
     with st.container(horizontal=True):
         for file in files:
             st.download_button(
@@ -86,16 +87,16 @@ def buttons(*files: File, key: str) -> None:
 
 
 def code(snippet: str) -> None:
-    """Python that prints the numbers of the page."""
-    st.markdown("The same numbers in Python, in this repository:")
+    """Show Python code that prints the page's numbers."""
+    st.markdown("Python code for the same numbers (run it in this repository):")
     code_block.python(snippet)
 
 
 def link(prefix: str) -> None:
-    """The address that restores the page as it is now, and its QR code."""
-    st.markdown("A link to this view:")
+    """Show the address that restores the page's current state, and its QR code."""
+    st.markdown("Link to this view:")
     code_block.plain(url(prefix))
-    if st.button("QR code", icon=":material/qr_code_2:", key=f"{prefix}_qr"):
+    if st.button("Show QR code", icon=":material/qr_code_2:", key=f"{prefix}_qr"):
         _show_qr_code(url(prefix))
 
 
@@ -108,10 +109,10 @@ def _show_qr_code(address: str) -> None:
 
 
 def url(prefix: str) -> str:
-    """The page's address with the value of every control whose key begins with `prefix`.
+    """The page's URL with the value of every widget whose key starts with `prefix`.
 
-    From the controls themselves: the browser's address follows a preset or a click on a picture
-    only after the run that it causes.
+    The values come from the widgets themselves, because after a preset or a click on a picture the
+    browser's address is only updated at the end of the run.
     """
     page = sections.page_url(st.context.url or "")
     return f"{page}?{urllib.parse.urlencode(address(prefix), errors='replace')}".removesuffix("?")

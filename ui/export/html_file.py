@@ -1,8 +1,7 @@
-"""A page as one HTML file, which opens without a network and asks for nothing.
+"""A page as a single HTML file that works offline and makes no requests.
 
-Whatever is not the site's own code is carried as base64, which holds no character that could end an
-element, or as escaped text; the page's policy runs its one script, by its hash, and lets nothing be
-fetched.
+Everything except the site's own code is escaped text, or base64, which has no characters that could
+end an element. The page's security policy allows only its own script, by hash, and no requests.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from collections.abc import Callable, Sequence
 def page(title: str, inside: str, data: Sequence[str], *, style: str, script: str = "") -> str:
     """The HTML text of a page.
 
-    title: may hold anything; it is also the heading. inside: the elements below the heading, and
-    data: those that `inert` makes; style, script: the site's own texts. Without a script the page
-    runs none, and has no pictures to draw.
+    title: any text; it's also the heading. inside: the elements below the heading. data: elements
+    created by `inert`. style, script: the site's own code. Without a script the page can't draw
+    pictures.
     """
-    needs = "The pictures are drawn by a script in this file: allow it to run."
+    needs = "A script in this file draws the pictures. Allow scripts to see them."
     noscript, run = "", ""
     if script:
         noscript = f"<noscript>{needs}</noscript>\n"
@@ -50,20 +49,20 @@ def page(title: str, inside: str, data: Sequence[str], *, style: str, script: st
 
 
 def paragraphs(texts: Sequence[str]) -> str:
-    """Plain texts, which may hold anything, a paragraph each."""
+    """A paragraph for each text. The texts may contain anything."""
     return "\n".join(f"<p>{html.escape(text)}</p>" for text in texts)
 
 
 def inert(name: str, data: bytes) -> str:
-    """An element with these bytes that the browser neither shows nor runs."""
+    """An element that contains these bytes; the browser neither shows nor runs it."""
     text = base64.b64encode(data).decode()
     return f'<script type="application/octet-stream" id="{name}">{text}</script>\n'
 
 
 def exported(js: str) -> str:
-    """A component's script with what it exports as a constant named `exported`.
+    """A component's script whose default export is a constant named `exported` instead.
 
-    Raises: ValueError for a script that is not one `export default` without imports.
+    Raises: ValueError unless the script has exactly one `export default` and no imports.
     """
     body, count = re.subn(r"^export default\b", "const exported =", js, flags=re.MULTILINE)
     if count != 1 or re.search(r"^\s*(export|import)\b", body, re.MULTILINE):
@@ -72,22 +71,22 @@ def exported(js: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A text of the site's own as one of JavaScript."""
+    """A text of the site as a JavaScript string literal."""
     return _inside_a_script(json.dumps(text))
 
 
 def _inside_a_script(js: str) -> str:
-    """JavaScript without what would end the script's element in HTML, or begin a comment there.
+    """Escape everything that would end a script element in HTML or start a comment in it.
 
-    In a text or a pattern of JavaScript the escape means the same, and nowhere else can they stand.
+    Such sequences can only occur in strings and patterns, where the escape means the same.
     """
     return re.sub(r"<(?=!--|/?script)", r"\\x3C", js, flags=re.IGNORECASE)
 
 
 def themes(option: Callable[[str], object]) -> str:
-    """The colours of the site's two themes under the names that Streamlit gives them.
+    """CSS variables for the colors of both themes, with Streamlit's names.
 
-    option: the value of an option of Streamlit, by its name.
+    option: returns the value of a Streamlit option.
     """
     names = {
         "text-color": ("textColor", "CanvasText"),

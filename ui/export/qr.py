@@ -6,20 +6,20 @@ import io
 
 from serving.limits import MAX_QR_CHARACTERS, OverLimit
 
-PIXELS_OF_A_MODULE, MARGIN = 10, 4  # the margin, in modules, is what the standard asks for
+PIXELS_OF_A_MODULE, MARGIN = 10, 4  # the standard requires a margin of 4 modules
 
 
 def png(address: str) -> bytes:
-    """A QR code that holds the address, black on white.
+    """A QR code for the address, black on white, as a PNG.
 
-    Raises: OverLimit for an address that is so long that no phone reads its code from a screen.
+    Raises: OverLimit if the address is too long for phones to read the code from a screen.
     """
     import segno
 
     if len(address) > MAX_QR_CHARACTERS:
         raise OverLimit(
-            f"This link has {len(address):,} characters, and a code that phones can read holds "
-            f"{MAX_QR_CHARACTERS:,}. Shorten the text on this page."
+            f"This link has {len(address):,} characters, but a QR code that phones can read has at "
+            f"most {MAX_QR_CHARACTERS:,}. Shorten the text on this page."
         )
     picture = io.BytesIO()
     code = segno.make_qr(address, error="l")

@@ -1,8 +1,8 @@
-"""Pieces of this project's own source code, read from the file itself.
+"""Excerpts of this project's source code, read from its files.
 
-The file is parsed, not imported: showing code must not load torch. An anchor, as in
-`x = q @ k.T  # [scores]`, gives a statement the name by which pages find it. It ends the line of
-the statement or stands on the line above, and isn't shown.
+Files are parsed, not imported, so that showing code doesn't load torch. An anchor, as in
+`x = q @ k.T  # [scores]`, names a statement so that pages can find it. It's at the end of the
+statement's line or on the line above, and isn't shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _parsing = threading.Lock()
 
 @dataclass(frozen=True)
 class SourceExcerpt:
-    """A piece of a file: the numbers of its first and last line, its text without anchors."""
+    """An excerpt of a file: its first and last line numbers, and its text without anchors."""
 
     first_line: int
     last_line: int
@@ -31,10 +31,10 @@ class SourceExcerpt:
 
 @cache
 def read(file: str, name: str, anchor: str | None = None) -> SourceExcerpt:
-    """The definition of `name` ("attend", "KVCache.update") in a file of the project.
+    """Read the definition of `name` ("attend", "KVCache.update") from a file of the project.
 
-    With `anchor`, only its statement with this anchor, without indentation.
-    Raises: LookupError if the file does not define it, or not exactly one statement has the anchor.
+    With `anchor`, only the statement with this anchor, without indentation.
+    Raises: LookupError if the name isn't defined, or unless exactly one statement has the anchor.
     """
     text = (_ROOT / file).read_text(encoding="utf-8")
     try:
@@ -49,10 +49,10 @@ def read(file: str, name: str, anchor: str | None = None) -> SourceExcerpt:
 
 
 def _parsed(text: str) -> ast.Module:
-    """The tree of a file's text, one at a time.
+    """Parse a file's text, one file at a time.
 
-    Before Python 3.13 all threads share the count of how deep a tree is, and two that parse at once
-    may end with "SystemError: AST constructor recursion depth mismatch".
+    Before Python 3.13 all threads share the recursion depth counter of the parser, and concurrent
+    calls may raise "SystemError: AST constructor recursion depth mismatch".
     Source: https://github.com/python/cpython/issues/106905.
     """
     with _parsing:
@@ -77,7 +77,7 @@ def _statement(node: ast.stmt, lines: list[str], anchor: str) -> range:
         raise LookupError(f"{len(anchored)} lines have the anchor {anchor!r}, not 1")
     number = anchored[0]
     if lines[number - 1].lstrip().startswith("#"):
-        number += 1  # a line of its own, above the statement
+        number += 1  # the anchor is on the line above the statement
     statements = [part for part in ast.walk(node) if isinstance(part, ast.stmt)]
     spans = [_lines_of(part) for part in statements if part is not node]
     around = [span for span in spans if number in span]
@@ -87,14 +87,14 @@ def _statement(node: ast.stmt, lines: list[str], anchor: str) -> range:
 
 
 def _lines_of(node: ast.stmt) -> range:
-    """The numbers of a statement's lines, decorators included."""
+    """The line numbers of a statement, including its decorators."""
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     return range(first, (node.end_lineno or node.lineno) + 1)
 
 
 def _shown(lines: list[str], numbers: range) -> SourceExcerpt:
-    """These lines of a file without anchors; a line that held only an anchor is left out."""
+    """These lines of a file without anchors; lines with nothing but an anchor are removed."""
     text = []
     for number in numbers:
         line = lines[number - 1]
@@ -105,5 +105,5 @@ def _shown(lines: list[str], numbers: range) -> SourceExcerpt:
 
 
 def _what_follows(anchor: re.Match[str]) -> str:
-    """The comment without its anchor, or nothing."""
+    """The comment without its anchor; empty if nothing is left."""
     return f"{anchor['space']}#{anchor['rest']}" if anchor["rest"] else ""

@@ -1,4 +1,4 @@
-"""Tables of a page: their height, and their CSV files."""
+"""The height of tables, and their CSV files."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import streamlit as st
 
 
 def height(table: pd.DataFrame, most: int) -> int:
-    """The pixels that `st.dataframe` needs for a table, at most `most`: no row of it is blank."""
+    """Height of `st.dataframe` in pixels so that it has no blank rows, at most `most`."""
     return min(most, height_of(len(table)))
 
 
 def height_of(n_rows: int) -> int:
-    """The pixels that `st.dataframe` needs for so many rows and its headings."""
+    """Height of `st.dataframe` in pixels for `n_rows` rows and a heading."""
     return 35 * (n_rows + 1) + 3
 
 
 def csv(table: pd.DataFrame) -> bytes:
-    """The table as a file, without the numbers of its rows."""
+    """The table as CSV, without row numbers."""
     return table.to_csv(index=False).encode()
 
 
 def download(
     label: str, table: pd.DataFrame, file_name: str, *, key: str, disabled: bool = False
 ) -> None:
-    """A button that saves a table as CSV, made on the click, which does not run the page again."""
+    """A button that downloads a table as CSV. The file is created on the click, without a rerun."""
     st.download_button(
         label,
         partial(csv, table),

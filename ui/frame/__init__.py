@@ -1,1 +1,1 @@
-"""The frame around every page: navigation, headers, colours."""
+"""The frame around every page: navigation, style sheet, scripts and glossary."""

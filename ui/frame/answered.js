@@ -1,23 +1,23 @@
 // @ts-check
-// Ticks off the pages of which this browser keeps an answer (ui/widgets/kept_answers.js), in the
-// navigation and on cards. A style sheet does it alone: Streamlit's document stays as it is.
+// Adds a check mark to each page with a stored answer (ui/widgets/kept_answers.js), in the navigation
+// and on cards. It only uses a style sheet, so Streamlit's DOM isn't changed.
 {
   const NAME = "attention-lab-answers";
-  const QUESTION = /^([a-z][a-z_]{0,60})_quiz_\d+$/; // a page's folder, whose address has hyphens
+  const QUESTION = /^([a-z][a-z_]{0,60})_quiz_\d+$/; // a page's folder; the address has hyphens instead
   const style = document.createElement("style");
 
-  /** @returns {Set<string>} the addresses; none of what somebody else has written there */
+  /** @returns {Set<string>} the addresses of these pages; invalid entries are ignored */
   function pages() {
     try {
       const keys = Object.keys(JSON.parse(localStorage.getItem(NAME) ?? "{}"));
       const folders = keys.map((key) => QUESTION.exec(key)?.[1] ?? "");
       return new Set(folders.filter(Boolean).map((folder) => folder.replaceAll("_", "-")));
     } catch {
-      return new Set(); // nothing may be kept here, or it is no JSON
+      return new Set(); // storage is blocked, or its content isn't JSON
     }
   }
 
-  /** The name of a link stays the same. */
+  /** Update the check marks. They don't change the links' accessible names. */
   function tick() {
     const links = [...pages()].map((page) => `[href$="/${page}"], [href="${page}"]`).join();
     const where = ':is([data-testid="stSidebarNavLink"], [class*="st-key-home_card"] a)';
@@ -29,6 +29,6 @@
 
   document.head.append(style);
   tick();
-  addEventListener(NAME, tick); // an answer was kept
-  addEventListener("storage", tick); // in another tab
+  addEventListener(NAME, tick); // an answer was stored in this tab
+  addEventListener("storage", tick); // ... or in another tab
 }

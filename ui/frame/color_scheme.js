@@ -1,6 +1,6 @@
 // @ts-check
-// Streamlit says on its app which colour scheme the theme has. What it opens beside the app, such as
-// the settings of a page, would not know: the whole document is told.
+// Copies the theme's color scheme from Streamlit's app element to the whole document, because elements
+// outside the app, such as the settings popover, need it, too.
 {
   const appears = new MutationObserver(() => {
     const app = document.querySelector(".stApp");

@@ -1,6 +1,6 @@
 // @ts-check
-// The button beside a piece of code (`ui/widgets/code_block.py`) copies the code. Where a browser
-// gives no clipboard, as on a page that came without TLS, the code is selected all the same.
+// The button next to a code block (`ui/widgets/code_block.py`) selects and copies the code. Without TLS
+// browsers have no clipboard API, so the code is only selected.
 document.addEventListener("click", ({ target }) => {
   const button = target instanceof Element && target.closest(".code > button");
   const code = button && button.parentElement?.querySelector("code");

@@ -1,6 +1,7 @@
-"""The frame around every page: navigation, colours, the warm-up, and the link to the next page.
+"""The frame around every page: navigation, colors, the warm-up, and the link to the next page.
 
-`app.py` gives it to Streamlit. Its folder is on the import path: no `site` and the like beside it.
+`app.py` passes this script to Streamlit. Its folder is on the import path, so no module in it may
+have the name of a standard module, such as `site`.
 """
 
 from pathlib import Path
@@ -17,22 +18,23 @@ from ui.widgets.visit import open_page
 
 FAVICON = str(Path(__file__).with_name("favicon.png"))
 
-# before the navigation, which would fetch the icon of the page from elsewhere
+# before the navigation, which would otherwise fetch the page's icon from another server
 st.set_page_config(page_icon=FAVICON, layout="wide")
 pages = sections.pages()
 current = st.navigation(pages)
 st.set_page_config(page_title=sections.tab_title(current), page_icon=FAVICON)
 open_page(current.url_path)
-about().clear()  # what the page before showed
+about().clear()  # facts about the previous page
 if notice := outage_notice():
     st.warning(notice, icon=":material/dns:")
-if current.url_path:  # all but Home, which shows its text before it needs the core, the whole of it
+if current.url_path:  # every page except Home, which shows its text before it needs the core
     warmup.import_core()
 try:
     waiting = compute.page_run(lambda: st.toast(compute.WAITING, icon=":material/groups:"))
     with waiting, models.one_look(), metrics.page_run(current.url_path), messages.page():
         current.run()
-finally:  # also behind a page that fails; not beside it: the first page would wait for both
-    warmup.start("ui.charts.show")  # Altair takes a second to import
+finally:  # runs even if the page fails
+    # Altair takes a second to import; started earlier, it would slow down the first page
+    warmup.start("ui.charts.show")
     st.html(in_class.row(about(), settings.EMBED.read()))
     next_page.next_page(pages.values(), current)

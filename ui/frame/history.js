@@ -1,10 +1,10 @@
 // @ts-check
-// A page that is opened is one entry in the browser's history, and keeps its address. Streamlit
-// adds an entry whenever Python changes the parameters of the open page; and when a link leads to
-// another page, it takes the parameters from the page that is left before it opens the other.
+// Gives each opened page exactly one entry in the browser's history, with its full address. Streamlit
+// adds an entry whenever Python changes the current page's parameters. And when the visitor follows a
+// link, it removes the parameters of the old page before it opens the new one.
 {
   const push = history.pushState.bind(history);
-  /** @type {URL | null} the page that is being left, as it was when its link was clicked */
+  /** @type {URL | null} the address of the old page when the link was clicked */
   let left = null;
   document.addEventListener(
     "click",

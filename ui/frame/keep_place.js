@@ -1,15 +1,15 @@
 // @ts-check
-// A page whose parts get shorter ends no higher than the window does: whoever stands near its end would
-// be thrown up. Another page begins at its top.
+// Keeps the scroll position when content gets shorter: the page never ends above the bottom of the
+// window, so a visitor near its end isn't scrolled up. A newly opened page starts at the top.
 {
   let path = location.pathname;
 
-  /** The window shows nothing behind the end of a page, so that this changes nothing at first. */
+  /** Make the page at least as tall as what is visible now. Initially this changes nothing. */
   const keepWhatIsInTheWindow = () => {
     const main = document.querySelector(".stMain"),
       page = main?.querySelector(".stMainBlockContainer");
     if (!main || !(page instanceof HTMLElement)) return;
-    page.style.flexShrink = "0"; // with a least height of its own it would get no higher
+    page.style.flexShrink = "0"; // otherwise the minimum height would limit its growth
     page.style.minHeight = `${Math.floor(main.scrollTop + main.clientHeight)}px`;
   };
 

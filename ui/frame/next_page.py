@@ -1,4 +1,4 @@
-"""A link to the next page, at the end of a page."""
+"""The link to the next page at the end of each page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import streamlit as st
 
-ASIDE = ("glossary", "exercise-sheet")  # they stand in no order
+ASIDE = ("glossary", "exercise-sheet")  # these pages aren't part of the sequence
 
 
 def next_page(sections: Iterable[Iterable[Any]], current: Any) -> None:
-    """Link to the `st.Page` after the current one, but for `ASIDE` in the navigation's order."""
+    """Link to the page after the current one in the navigation, skipping those in `ASIDE`."""
     pages = [page for page in chain.from_iterable(sections) if page.url_path not in ASIDE]
     for page, after in pairwise(pages):
         if page == current:

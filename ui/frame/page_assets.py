@@ -1,9 +1,10 @@
-"""The style sheet and the scripts that the HTML document brings along.
+"""The style sheet and scripts that are embedded in the HTML document.
 
-Sent by the page's script, the style sheet would come after the title, which would be painted in
-one place and then jump to another. `style.css` holds what no option of the theme decides, with the
-sizes of `ui/canvas/shared/scale.css` and the site's mark, `logo.svg`. Each script says at its head
-what it is for; those in `glossary/` mark and explain terms, those in `in_class/` serve teachers.
+If the page's script sent the style sheet, it would arrive after the title, and the title would
+jump. `style.css` contains everything that theme options don't cover, with the sizes from
+`ui/canvas/shared/scale.css` and the logo, `logo.svg`. Each script starts with a comment on its
+purpose. Those in `glossary/` underline and explain terms, and those in `in_class/` are tools for
+teachers.
 """
 
 from __future__ import annotations
@@ -32,6 +33,6 @@ HTML = f"<style>{STYLE}</style><script>{SCRIPT}</script>"
 
 
 def inline_scripts() -> list[str]:
-    """The inline scripts of the document: those of Streamlit, and then ours."""
+    """The document's inline scripts: first Streamlit's, then ours."""
     page = (Path(st.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
     return [*re.findall(r"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", page, re.DOTALL), SCRIPT]

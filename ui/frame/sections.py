@@ -1,4 +1,4 @@
-"""The table of contents: the folder of each page, which names its address, its title and icon."""
+"""The table of contents: each page's folder (which determines its address), title and icon."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ SECTIONS = {
 }
 
 TITLES = {page: title for part in SECTIONS.values() for page, title, _ in part}
-# folder in pages/ -> the page's icon, as Streamlit takes it
+# folder in pages/ -> icon in Streamlit's format
 ICONS = {page: f":material/{icon}:" for part in SECTIONS.values() for page, _, icon in part}
 
 
 def tab_title(page: st.Page) -> str:
-    """What a browser's tab and history call a page: "Scaling · Attention Lab"."""
+    """The title of the browser tab, such as "Scaling · Attention Lab"."""
     return page.title if page.title == SITE else f"{page.title} · {SITE}"
 
 
@@ -73,14 +73,14 @@ def script(folder: str) -> str:
 
 @cache
 def _page(folder: str, title: str) -> st.Page:
-    """The page of a folder, made once: Streamlit reads the disk for each that is made."""
+    """The page of a folder, cached because Streamlit reads the disk whenever it creates a page."""
     address = parameters.address(folder)
     home = folder == "start/home"
     return st.Page(script(folder), title=title, icon=ICONS[folder], url_path=address, default=home)
 
 
 def pages() -> dict[str, list[st.Page]]:
-    """The pages of every section, in order, for one run, which marks the page that it shows."""
+    """The pages by section. They're copies, because each run marks the current page."""
     return {
         heading: [copy(_page(folder, title)) for folder, title, _ in entries]
         for heading, entries in SECTIONS.items()
@@ -88,10 +88,10 @@ def pages() -> dict[str, list[st.Page]]:
 
 
 def page_url(url: str) -> str:
-    """The whole address of a page without its parameters, from `st.context.url`.
+    """A page's full URL without parameters, computed from `st.context.url`.
 
-    Streamlit removes a page's address from the end and appends the right one. It may remove too
-    little: "tokens" from "https://lab.example.org/generated-tokens" leaves "generated-".
+    Streamlit strips a page's path from the end of the URL and appends the right one. Sometimes it
+    strips too little: "tokens" from "https://lab.example.org/generated-tokens" leaves "generated-".
     """
     before, _, page = url.partition("?")[0].rpartition("/")
     left_over = before.rpartition("/")[2]

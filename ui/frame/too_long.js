@@ -1,5 +1,5 @@
 // @ts-check
-// Streamlit leaves out what makes a text longer than its box takes, and says nothing. This says it.
+// Streamlit silently drops input that would exceed a text box's limit. This shows a message.
 document.addEventListener(
   "beforeinput",
   (event) => {
@@ -12,8 +12,8 @@ document.addEventListener(
     setTimeout(() => {
       if (box.value !== value) return;
       box.setCustomValidity(
-        `This box takes no more: the ${given.length.toLocaleString("en")} characters that you gave ` +
-          "it were left out. Shorten the text.",
+        `This text would be too long, so ${given.length.toLocaleString("en")} characters weren't ` +
+          "added. Shorten the text and try again.",
       );
       box.reportValidity();
       box.addEventListener("input", () => box.setCustomValidity(""), { once: true });

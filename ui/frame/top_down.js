@@ -1,14 +1,14 @@
 // @ts-check
-// A page appears from the top down. What is still being made has no height yet, and what stands below
-// it would jump: it waits, hidden by style.css. What was shown once stays shown.
+// Shows a page from the top down. An element that is still loading has no height yet, so the elements
+// below it would jump. They wait, hidden by style.css. An element that was visible once stays visible.
 {
   const byName = (/** @type {string} */ name) => `[data-testid=${name}]`;
   const RUNNING = "[data-test-script-state]:not([data-test-script-state=notRunning])";
   const EMPTY = `:not(:has(${["stElementContainer", "stPopover", "stExpander"].map(byName).join()}))`;
   const EMPTY_COLUMN = `[data-testid=stColumn]${EMPTY}`;
   const EMPTY_PLACE = `:is([data-testid=stLayoutWrapper], [data-testid=stColumn])${EMPTY}`;
-  // A widget whose script is on its way; a drawing and a chart before they are drawn; a column, and a
-  // row of columns, that the run of the page has not come to yet.
+  // Widgets whose script is loading, canvases and charts that aren't drawn yet, and columns that the
+  // page run hasn't reached yet
   const BEING_MADE = [
     "[data-testid=stSkeleton]",
     "[data-testid=stBidiComponentIsolated]:not([data-drawn])",
@@ -16,14 +16,14 @@
     `${RUNNING} :is([data-testid=stHorizontalBlock]${EMPTY}, ${EMPTY_COLUMN})`,
   ].join();
   const PLACES = ["stElementContainer", "stLayoutWrapper", "stColumn"].map(byName).join();
-  // Nothing waits for ever: what is above may never be made. A busy machine only needs longer: the time
-  // is counted from the page's last change, and while no run of the page goes on.
+  // Nothing waits forever, because an element above may never load. To allow for slow machines, the time
+  // starts at the page's last change and doesn't run during a page run.
   const LONGEST_MS = 6000;
   let changed = 0;
   /** @type {WeakSet<Element>} */
   const shown = new WeakSet();
 
-  /** Columns stand beside each other, and wait for nothing; on a phone below each other. */
+  /** Columns are next to each other, so they don't wait. On a phone, they're stacked. */
   const isBeside = (/** @type {Element} */ place) =>
     place.matches("[data-testid=stColumn]") && matchMedia("(min-width: 640.1px)").matches;
 
@@ -42,7 +42,7 @@
     }
     for (const place of main.querySelectorAll(PLACES)) {
       const waits = waiting.has(place) && !shown.has(place);
-      // nobody has seen a place that is still empty: filled later, it waits for what is above it then
+      // an empty place isn't visible yet: when it's filled, it may still have to wait
       if (!waits && !place.matches(EMPTY_PLACE)) shown.add(place);
       if (waits && !place.hasAttribute("data-waits")) setTimeout(showAnyway, LONGEST_MS, place);
       place.toggleAttribute("data-waits", waits);

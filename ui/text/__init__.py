@@ -1,1 +1,1 @@
-"""Numbers and labels as the site writes them in sentences."""
+"""Format numbers and token labels for sentences."""

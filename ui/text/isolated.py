@@ -1,6 +1,6 @@
-"""Labels of tokens inside a sentence of the site."""
+"""Token labels inside the site's own sentences."""
 
 
 def isolated(label: str) -> str:
-    """A label between marks that keep right-to-left text from reordering what is around it."""
+    """Wrap a label in isolate marks, so that right-to-left text doesn't reorder the sentence."""
     return f"\u2068{label}\u2069"

@@ -1,4 +1,4 @@
-"""Numbers to be read: with a minus sign, which a hyphen is not, and sizes with what they count."""
+"""Format numbers for display: real minus signs, powers of ten, and sizes with units."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 import re
 from collections.abc import Sequence
 
-_LEAST_SHARE, _MOST_SHARE = 1e-5, 0.995  # with two digits, what is beyond them reads as 0 or 1
+_LEAST_SHARE, _MOST_SHARE = 1e-5, 0.995  # anything outside would be rounded to 0 or 1
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def written(number: float, form: str) -> str:
-    """The number in a format such as ".3f" or "+.2g", as `legible` writes it."""
+    """Format a number with a spec such as ".3f" or "+.2g", then make it `legible`."""
     return legible(number, format(number, form))
 
 
 def legible(number: float, text: str) -> str:
-    """A number that was formatted as `text`, written as people do: "−0.50", "1.2 × 10⁻⁷".
+    """Rewrite a formatted number the way people write it: "−0.50", "1.2 × 10⁻⁷".
 
-    A number that is not 0 never looks like 0: 9e-7 as "0.000" becomes "9.0 × 10⁻⁷".
+    Nonzero numbers never look like 0: if 9e-7 was formatted as "0.000", it becomes "9.0 × 10⁻⁷".
     """
     if not re.search("[1-9]", text) and number and math.isfinite(number):
         text = format(number, "+.1e" if text.startswith("+") else ".1e")
@@ -30,9 +30,9 @@ def legible(number: float, text: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A weight or a probability with two significant digits: "64%", "0.36%".
+    """Format a weight or probability with two significant digits: "64%", "0.36%".
 
-    What is not 0 never reads as 0, and what is less than 1 never as 1: "less than 0.001%",
+    Nonzero values never look like 0%, and values below 1 never look like 100%: "less than 0.001%",
     "more than 99%".
     """
     if 0 < share < _LEAST_SHARE:
@@ -43,12 +43,12 @@ def percent(share: float) -> str:
 
 
 def difference(number: float) -> str:
-    """How far two results are apart: "exactly 0", or what shows its power of ten: "1.2 × 10⁻⁷"."""
+    """Format the difference between two results: "exactly 0" or, for example, "1.2 × 10⁻⁷"."""
     return written(number, ".1e") if number else "exactly 0"
 
 
 def sizes(axes: Sequence[str], shape: Sequence[int]) -> str:
-    """A shape in words: axes ("batch", "head", "query") -> "batch of 1 × 2 heads × 6 queries"."""
+    """Describe a shape: axes ("batch", "head", "query") -> "batch of 1 × 2 heads × 6 queries"."""
     return " × ".join(_counted(*axis) for axis in zip(axes, shape, strict=True))
 
 
@@ -57,14 +57,14 @@ def _counted(axis: str, size: int) -> str:
 
 
 def either(numbers: Sequence[int], noun: str = "") -> str:
-    """Which numbers would do, and of what: ([1, 2, 6], "head") -> "1, 2 or 6 heads"."""
+    """List the possible numbers of something: ([1, 2, 6], "head") -> "1, 2 or 6 heads"."""
     *others, last = map(str, numbers)
-    said = f"{', '.join(others)} or {last}" if others else last
-    return f"{said} {noun}{'' if said == '1' else 's'}" if noun else said
+    listed = f"{', '.join(others)} or {last}" if others else last
+    return f"{listed} {noun}{'' if listed == '1' else 's'}" if noun else listed
 
 
 def counted(number: int, noun: str) -> str:
-    """So many of a thing: (1, "token") -> "1 token", (6, "query") -> "6 queries"."""
+    """A count and its noun: (1, "token") -> "1 token", (6, "query") -> "6 queries"."""
     if number == 1:
         return f"1 {noun}"
     return f"{number:,} queries" if noun == "query" else f"{number:,} {noun}s"

@@ -1,6 +1,7 @@
-"""Code, formulas and addresses as they are, with a button that copies them (`copy.js`).
+"""Blocks of code, formulas and addresses with a copy button (`copy.js`).
 
-Streamlit's own `st.code` has every browser load 1.5 MB of scripts before it shows the first line.
+They replace `st.code`, which makes every browser load 1.5 MB of scripts before the first line
+appears.
 """
 
 from __future__ import annotations
@@ -14,23 +15,23 @@ from pygments.lexers import PythonLexer
 
 from serving.cache import cached
 
-_TOKENS = HtmlFormatter(nowrap=True)  # the text escaped, each token in an element of its class
+_TOKENS = HtmlFormatter(nowrap=True)  # escaped text, with a classed element per token
 _BUTTON = '<button type="button" aria-label="Copy" title="Copy"></button>'
 
 
 def python(code: str) -> None:
-    """Show Python, coloured by `style.css`. Long lines wrap."""
+    """Show Python code with syntax highlighting (`style.css`). Long lines wrap."""
     _show(_coloured(code))
 
 
 def plain(text: str) -> None:
-    """Show any text, a visitor's too, letter by letter. Long lines wrap."""
+    """Show any text verbatim, including a visitor's. Long lines wrap."""
     _show(escape(text))
 
 
 @cached(key=lambda code: code)
 def _coloured(code: str) -> str:
-    """HTML of Python, kept: it takes 0.05 ms a line, and a page runs again at every click."""
+    """Highlighted HTML, cached because it takes 0.05 ms per line and pages rerun on every click."""
     return highlight(code, PythonLexer(stripnl=False), _TOKENS).rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""Pickers that pages share. Their state is in the address: keys are prefixed by the page."""
+"""Shared input widgets. Their values are in the page's address, so keys start with its name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARTIST = "the artist painted the portrait of a woman with a brush"
 GOVERNMENT = "The government should regulate free speech."
 NEXT_DAY = "The next day is bright"
 
-SENTENCES = (ANIMAL, ARTIST, GOVERNMENT, NEXT_DAY)  # the lectures' own
+SENTENCES = (ANIMAL, ARTIST, GOVERNMENT, NEXT_DAY)  # from the lectures
 
 AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE = "automatic", "linear", "square root", "linear, 0 to 1"
 
@@ -30,9 +30,10 @@ AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE = "automatic", "linear", "square root", "l
 def row(
     *widths: int, align: Literal["top", "bottom"] = "top"
 ) -> tuple[DeltaGenerator, DeltaGenerator]:
-    """The row above a picture: places for text and for settings; "bottom" if those have labels.
+    """The row above a picture: a column for text and one for settings.
 
-    Without widths, a sentence of 60 characters fits the place for text on a laptop.
+    align: "bottom" if the settings have labels. With the default widths, a sentence of 60
+    characters fits into the text column on a laptop.
     """
     left, right = st.columns(widths or [3, 2], gap="small", vertical_alignment=align)
     return left, right.container(horizontal=True, vertical_alignment="bottom", gap="small")
@@ -47,9 +48,9 @@ def text(
     use: Callable[[str], None] | None = None,
     disabled: bool = False,
 ) -> str:
-    """A line of text that Enter applies, and a menu of examples.
+    """A text field that Enter applies, and a menu of examples.
 
-    use: what takes the chosen example; without it, the example becomes the text.
+    use: called with the selected example; by default, the example becomes the text.
     """
 
     def take(chosen: str) -> None:
@@ -74,7 +75,7 @@ def text(
 def menu_of_examples(
     names: Iterable[str], key: str, use: Callable[[str], None], *, disabled: bool = False
 ) -> None:
-    """A menu whose chosen entry `use` takes before the page runs again; none without entries."""
+    """A menu that calls `use` with the selected entry before the rerun; hidden if it's empty."""
 
     def take() -> None:
         use(st.session_state[key])
@@ -84,9 +85,10 @@ def menu_of_examples(
 
 
 def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> CatalogEntry:
-    """A picker of the ready models of a role (None: any); first `models.preferred(prefer)`.
+    """A select box for the ready models of a role (None: all); default `models.preferred(prefer)`.
 
-    It shows their titles; links may say their names. of_visit: not a second one beside it.
+    It shows the models' titles; links may contain their names. of_visit: whether it reads and sets
+    the visit's model; False for a second select box on the same page.
     """
     by_name = {entry.spec.name: entry for entry in models.ready(role)}
     names = list(by_name)
@@ -106,14 +108,14 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
     wanted = current().model
     others = {entry.spec.name: entry.spec.title for entry in models.ready()}
     if of_visit and wanted in others and wanted not in names:
-        st.markdown(f":small[{others[wanted]} writes no text: another model runs here.]")
+        st.markdown(f":small[{others[wanted]} can't write text, so another model is used.]")
     if of_visit:
         about().update(model=by_name[chosen].spec.title, name=chosen)
     return by_name[chosen]
 
 
 def head(key: str, *, prefer: str, text: str, of_visit: bool = True) -> HeadChoice:
-    """Choose a model, a layer and a head: widgets whose keys begin with `key`; see `model`."""
+    """Widgets for a model, a layer and a head; their keys start with `key`. See `model`."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         entry = model(f"{key}_model", None, prefer=prefer, of_visit=of_visit)
         return head_of_text(entry, key, text, of_visit=of_visit, width=100)
@@ -127,9 +129,10 @@ def head_of_text(
     of_visit: bool = True,
     width: int | Literal["stretch"] = "stretch",
 ) -> HeadChoice:
-    """Choose a layer and a head; at first those that show most of a text (`heads.first_head`).
+    """Widgets for a layer and a head. The default is the text's `heads.first_head`.
 
-    A text that the model cannot take has the first head of the middle layer: the page says why.
+    If the model can't process the text, the default is the first head of the middle layer, and the
+    page explains the problem.
     """
     try:
         first = heads.first_head(runs.run(entry.spec.name, text))
@@ -146,9 +149,9 @@ def first_head_of(
     of_visit: bool = True,
     width: int | Literal["stretch"] = "stretch",
 ) -> HeadChoice:
-    """Choose a layer and a head, at first the given ones; otherwise as `head`.
+    """Widgets for a layer and a head that default to `first`; see `head`.
 
-    Nobody chose those that another text had at first, so those of this text replace them.
+    If the widgets still show the default of an earlier text, the default of this text replaces it.
     """
     state, keys, before = st.session_state, (f"{key}_layer", f"{key}_head"), f"{key}_first_head"
     if before in state and tuple(map(state.get, keys)) == state[before]:
@@ -167,7 +170,7 @@ def head_of(
     of_visit: bool = True,
     width: int | Literal["stretch"] = "stretch",
 ) -> HeadChoice:
-    """Choose a layer and a head of a model, the given ones at first; otherwise as `head`."""
+    """Widgets for a layer and a head of a model, with the given defaults; see `head`."""
     layers, heads = ("layer", "head") if of_visit else (None, None)
     spec = entry.spec
     return HeadChoice(
@@ -178,20 +181,20 @@ def head_of(
 
 
 def colours(key: str) -> str:
-    """A picker of how weights become colours: AUTOMATIC, LINEAR, SQUARE_ROOT or WHOLE."""
+    """A select box for the color scale of weights: AUTOMATIC, LINEAR, SQUARE_ROOT or WHOLE."""
     chosen: str = linked(
         st.selectbox,
-        "Colours",
+        "Colors",
         [AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE],
         key=key,
-        help="Linear colours run from 0 to the largest weight shown. The square root makes small "
-        "weights visible; automatic takes it for long texts.",
+        help="The linear scale runs from 0 to the largest weight shown. The square root makes "
+        "small weights easier to see. Automatic uses the square root for long texts.",
     )
     return chosen
 
 
 def temperature(key: str, *, help: str) -> float:
-    """A slider for the temperature of a generation; 0 always takes the likeliest token."""
+    """A slider for the sampling temperature; 0 always picks the most likely token."""
     chosen: float = linked(st.slider, "Temperature", 0.0, 2.0, 0.0, 0.05, key=key, help=help)
     return chosen
 
@@ -205,9 +208,9 @@ def seed(
     help: str = "",
     width: int | Literal["stretch"] = "stretch",
 ) -> int:
-    """A box for a whole number from 0 to MAX_SEED.
+    """A number field for an integer from 0 to MAX_SEED.
 
-    The widget holds floats: with whole numbers, Streamlit fails on a link that says 1e400.
+    The widget uses floats, because Streamlit's integer widget fails on a link with 1e400.
     """
     chosen: float = linked(
         st.number_input,
@@ -226,12 +229,12 @@ def seed(
 
 
 def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
-    """A layer or head that the newly chosen model does not have becomes its last one.
+    """Reduce a layer or head that the newly selected model doesn't have to its last one.
 
-    In a callback, so that the address gets the new number too.
+    This runs in a callback, so that the address is updated, too.
     """
     spec = specs.get(st.session_state[key])
-    if spec is None:  # no browser sends a model that is not in its list
+    if spec is None:  # not a browser: those only send models from the list
         return
     stem = key.removesuffix("_model")
     for name, count in ((f"{stem}_layer", spec.n_layers), (f"{stem}_head", spec.n_heads)):
@@ -250,13 +253,13 @@ def number(
     part: str | VisitPart | None = None,
     width: int | Literal["stretch"] = "stretch",
 ) -> int:
-    """A slider over `least` .. count - 1; `part` as in `linked`, `width` in CSS pixels.
+    """A slider from `least` to `count - 1`. part: see `linked`; width: CSS pixels.
 
-    A slider over options: it stays the same widget when `count` changes, and so keeps its value and
-    its place in the address. A plain slider would start anew.
+    It's a slider over options, because that stays the same widget when `count` changes and keeps
+    its value and its address parameter. A plain slider would be reset.
     """
     largest = count - 1
-    if st.session_state.get(key, 0) > largest:  # the chosen model itself is gone
+    if st.session_state.get(key, 0) > largest:  # the model that was selected no longer exists
         st.session_state[key] = largest
     chosen: int = linked(
         st.select_slider,
@@ -273,7 +276,7 @@ def number(
 
 
 def token(label: str, key: str, tokens: Tokens, default: int) -> int:
-    """A slider over the tokens of a text; in another text it stays at the same word."""
+    """A slider over the tokens of a text. When the text changes, it stays at the same word."""
     state, of, text = st.session_state, f"{key}_of", (tokens.text, tokens.spans)
     before = state.get(of)
     if before not in (None, text) and key in state:
@@ -285,13 +288,14 @@ def token(label: str, key: str, tokens: Tokens, default: int) -> int:
 
 
 def window(key: str, n_tokens: int, most: int, as_what: str = "") -> int:
-    """The first of `most` tokens that a page takes of a longer text; a slider moves it along.
+    """Position of the first of at most `most` tokens of a text; a slider moves the window.
 
-    as_what: what they are taken for.
+    as_what: what the page uses these tokens for, such as "as both queries and keys".
     """
     if n_tokens <= most:
         return 0
-    first = number("First token that is shown", key, n_tokens - most + 1, 0)
-    taken = f", {as_what}" if as_what else ""
-    st.markdown(f":small[Tokens {first} to {first + most - 1} of your {n_tokens}{taken}.]")
+    first = number("First token shown", key, n_tokens - most + 1, 0)
+    purpose = f", {as_what}" if as_what else ""
+    last = first + most - 1
+    st.markdown(f":small[Showing tokens {first} to {last} of your {n_tokens}{purpose}.]")
     return first

@@ -1,4 +1,4 @@
-"""A part of a page under its title, sent to the browser when somebody opens it."""
+"""A collapsed section that is rendered only once the visitor opens it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +10,10 @@ from ui.widgets import messages
 
 @st.fragment
 def folded(title: str, key: str, show: Callable[..., Any], *arguments: Any) -> None:
-    """A folded part. `show(*arguments)` draws in it, from when it is first opened on a visit."""
+    """Show a collapsed section. `show(*arguments)` renders it from the first time it's opened."""
     with st.expander(title, key=key, on_change="rerun") as part:
         opened = f"{key}_opened"
-        if part.open or opened in st.session_state:  # closed again it keeps what was chosen in it
+        if part.open or opened in st.session_state:  # closing it again keeps its widgets
             st.session_state[opened] = True
             with messages.page():
                 show(*arguments)

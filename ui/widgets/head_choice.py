@@ -1,4 +1,4 @@
-"""The head of a model that a page shows."""
+"""The model, layer and head that a page shows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class HeadChoice:
 
     @property
     def title(self) -> str:
-        """How the head is named on screen."""
+        """The head's name on screen."""
         return f"{self.entry.spec.title}, {HeadId(self.layer, self.head)}"
 
     @property
     def short_title(self) -> str:
-        """The same without what the model's title says in brackets, for a narrow picture."""
+        """The name without the brackets in the model's title, for narrow pictures."""
         return f"{self.entry.spec.title.partition(' (')[0]}, {HeadId(self.layer, self.head)}"

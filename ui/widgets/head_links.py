@@ -1,4 +1,4 @@
-"""Links that open a head on the other pages that show one."""
+"""Links that open the same head on other pages."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from ui.widgets.head_choice import HeadChoice
 
 @dataclass(frozen=True)
 class TokenPair:
-    """A query and a key, by their positions in a text that a model has cut."""
+    """A query and a key, as positions in a tokenized text."""
 
     tokens: Tokens
     query: int
     key: int
 
     def numbers(self) -> dict[str, str]:
-        """For the address of a page that counts tokens."""
+        """Address parameters for pages that use token positions."""
         return {"query": str(self.query), "key": str(self.key)}
 
     def words(self) -> dict[str, str]:
-        """For the address of the page "Word pairs"; empty where one of the tokens is in no word."""
+        """Address parameters for "Word pairs"; empty if one of the tokens isn't part of a word."""
         query, key = (word_of(self.tokens, token) for token in (self.query, self.key))
         return {"query": query, "a": key} if query and key else {}
 
 
 def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | None = None) -> None:
-    """A row of links to this head on this text, one for each other page.
+    """Show a row of links that open this head with this text on the other pages.
 
-    here: the folder of the page on which they stand ("compare/heads"): it gets no link to itself.
-    pair: which tokens of the text are looked at together there.
+    here: the folder of the current page ("compare/heads"), which is left out. pair: the selected
+    tokens.
     """
     numbers, words = (pair.numbers(), pair.words()) if pair else ({}, {})
     model, layer, head = choice.entry.spec.name, str(choice.layer), str(choice.head)
     name = str(HeadId(choice.layer, choice.head))
     whole = {"text": text, "model": model, "layer": layer, "head": head}
-    # what the link says, and the parameters of the page's address without their prefix
+    # folder -> (link label, address parameters without the page's prefix)
     pages = {
-        "start/one_pass": ("Whole pass", whole),
+        "start/one_pass": ("One pass", whole),
         "compare/heads": ("All heads", whole | numbers),
         "compare/side_by_side": (
             "Compare",
@@ -53,7 +53,7 @@ def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | No
         "compare/word_pairs": ("Word pairs", {"text": text, "model": model} | words),
         "learn/shapes": (
             "Step through",
-            # at the step in which each head stands alone for the first time
+            # step 6 is the first one that shows each head separately
             {"words": text, "of": model, "layer": layer, "head": head, "step": "6"},
         ),
     }

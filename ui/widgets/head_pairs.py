@@ -1,4 +1,4 @@
-"""What the tokens of a head give each other, as a table and as a sentence."""
+"""The attention weights of a head, as a table and as a sentence."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ui.text.isolated import isolated
 from ui.text.number_text import percent
 from ui.widgets.head_choice import HeadChoice
 
-# From this many tokens on most weights are so small that a linear scale shows an empty picture.
+# With this many tokens or more, most weights are too small to be visible on a linear scale.
 MANY_TOKENS = 49
 
 
 def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:
-    """Every weight that is not masked, strongest first: the heatmap as a table."""
+    """The heatmap as a table: every weight that isn't masked, largest first."""
     weights = run.weights[choice.layer, choice.head]
     rows, columns = np.tril_indices_from(weights) if run.causal else np.indices(weights.shape)
     rows, columns = rows.ravel(), columns.ravel()
@@ -36,11 +36,11 @@ def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:
 
 
 def strongest_pair(run: Run, choice: HeadChoice) -> None:
-    """One sentence about the pair that a head shows best, as of `strongest`."""
+    """Write a sentence about the head's `strongest` pair of tokens."""
     query, key = strongest(run, choice.layer, choice.head)
     labels, special = run.tokens.labels, run.tokens.special
     if query == key or special[query] or special[key]:
-        return  # the text has no two words
+        return  # the text has fewer than two words
     weight = percent(float(run.weights[choice.layer, choice.head, query, key]))
     st.text(
         f"{HeadId(choice.layer, choice.head)}: “{isolated(labels[query])}” gives {weight} of its "

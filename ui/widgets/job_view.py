@@ -1,4 +1,4 @@
-"""The view of a long job on a page: repainted while the job lives, with a Stop button."""
+"""The view of a long job: redrawn while the job is running, with a stop button."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from serving.queues import BROWSER_COOKIE
 from ui.around.visitors import address
 
 Job = TypeVar("Job", bound=Work)
-IN_LINE_SECONDS, LONGEST_IN_LINE_SECONDS = 0.5, 2.0  # between two pictures of a job in line
+IN_LINE_SECONDS, LONGEST_IN_LINE_SECONDS = 0.5, 2.0  # between redraws of a job in the queue
 
 
 def whose() -> dict[str, str | None]:
-    """Whose jobs are put into a queue now, and from where: for `JobQueue.put`."""
+    """The owner and address of this visitor's jobs, as arguments of `JobQueue.put`."""
     return {"owner": st.context.cookies.get(BROWSER_COOKIE), "address": address()}
 
 
 def follow(job: Job, draw: Callable[[Job, bool], None], *, live: bool, every: float) -> None:
-    """Draw a job now and, while it lives, again every `every` seconds, apart from the page.
+    """Draw a job now and, while it's live, every `every` seconds, without rerunning the page.
 
-    draw: the page's own picture of the job, whose queue lets it run as long as somebody looks. It
-    is told whether the job was live just before it was called, so that what it reads from the job
-    is at least that fresh. live: whether the job was live when the page began to draw; the page
-    reads it once, since the job may end at any moment. A job that had others ahead of it when the
-    page ran is drawn less often, by `IN_LINE_SECONDS` for each of them: many people are on the site
-    then, and its place in the line changes slowly. When the job ends the whole page runs again.
+    draw: draws the job. Its second argument is whether the job was live just before the call, so
+    anything it reads from the job is at least that recent. The queue keeps a job running only while
+    a page calls this. live: whether the job was live when the page started drawing. The page reads
+    it only once, because the job may end at any time. Queued jobs are redrawn less often: each job
+    ahead adds `IN_LINE_SECONDS`, because the queue position changes slowly when the site is busy.
+    When the job ends, the whole page reruns.
     """
     every = max(every, min(job.ahead * IN_LINE_SECONDS, LONGEST_IN_LINE_SECONDS))
     st.fragment(_view, run_every=every if live else None)(job, draw, live)
 
 
 def _view(job: Job, draw: Callable[[Job, bool], None], timed: bool) -> None:
-    was_live = job.live  # read first: what is drawn below is then at least that fresh
+    was_live = job.live  # read first, so that everything drawn below is at least that recent
     job.watch()
     draw(job, was_live)
     if timed and not was_live:
-        st.rerun()  # the job is over: the next run of the page makes this view without a timer
+        st.rerun()  # the job has ended: redraw the page without a timer
 
 
-# Where a page draws what `follow` drew while a job was live. A fragment is a container of its own:
-# what stands in one, too, replaces it element by element; anything else stands beside it for a
-# moment, everything twice.
+# Container for the final results of a job that `follow` drew while it was live. A fragment is a
+# container, and Streamlit replaces its elements one by one if the page uses a container, too.
+# Otherwise everything would appear twice for a moment.
 place_of_a_job = st.container
 
 
 def stop_button(job: Work | None, *, live: bool, key: str) -> None:
-    """A button that stops a job. It stays when nothing runs, so that nothing moves."""
+    """A button that stops a job. It's disabled, not hidden, between jobs, so nothing moves."""
     st.button(
         "Stop",
         icon=":material/stop:",

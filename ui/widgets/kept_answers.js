@@ -1,10 +1,10 @@
 // @ts-check
-// Keeps what a visitor answered in the browser, and tells the site of it on a later visit.
+// Stores a visitor's quiz answers in the browser and sends them to the site on the next visit.
 
 const NAME = "attention-lab-answers";
 let told = "";
 
-/** @returns {string} what this browser keeps; nothing where it may not keep anything */
+/** @returns {string} the stored answers as JSON; empty if storage is blocked */
 function keptText() {
   try {
     return localStorage.getItem(NAME) ?? "{}";
@@ -14,7 +14,7 @@ function keptText() {
 }
 
 /**
- * Whether a text holds answers that the site does not know.
+ * Whether the stored JSON contains answers that the site doesn't have.
  * @param {string} text
  * @param {object} answers
  */
@@ -22,24 +22,24 @@ function hasMore(text, answers) {
   try {
     return Object.keys(JSON.parse(text)).some((key) => !(key in answers));
   } catch {
-    return false; // somebody else's text
+    return false; // not written by this site
   }
 }
 
 /** @param {Omit<StreamlitComponent, "data"> & { data: object }} component */
 export default function ({ data, setStateValue, parentElement }) {
-  // nothing is drawn here: what stands below need not wait
+  // this component draws nothing, so the elements below needn't wait for it (top_down.js)
   if (parentElement instanceof ShadowRoot) parentElement.host.toggleAttribute("data-drawn", true);
   const text = keptText();
   if (text !== told && hasMore(text, data)) {
-    told = text; // once: what the site does not take is forgotten with the next answer
+    told = text; // send it only once; answers that the site rejects are overwritten later
     setStateValue("kept", text);
     return;
   }
   try {
     localStorage.setItem(NAME, JSON.stringify(data));
-    dispatchEvent(new Event(NAME)); // ui/frame/answered.js ticks off the page
+    dispatchEvent(new Event(NAME)); // ui/frame/answered.js adds a check mark to the page
   } catch {
-    // full, or not allowed: the answers stay for this visit
+    // storage is full or blocked, so the answers last only for this visit
   }
 }

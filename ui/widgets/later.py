@@ -1,9 +1,9 @@
-"""A place that the script writes to further down; what stands below it waits (`top_down.js`)."""
+"""A container that the script fills later; the elements below it wait (`top_down.js`)."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 
 def later() -> DeltaGenerator:
-    """An empty place here: a column, as Streamlit sends no other empty container to the browser."""
+    """An empty column. Streamlit doesn't send other empty containers to the browser."""
     return st.columns(1)[0]

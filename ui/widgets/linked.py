@@ -1,4 +1,4 @@
-"""Widgets whose value is in the page's address, so that every view is a link."""
+"""Widgets whose values are in the page's address, so that every view can be linked to."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ui.widgets import visit
 from ui.widgets.text_fields import visible
 from ui.widgets.visit import ShownWidget, VisitPart
 
-_DEFAULTS = "linked_defaults"  # in the session: what each linked widget shows if nobody chose
+_DEFAULTS = "linked_defaults"  # session key: the default of each linked widget
 
 
 def linked(
@@ -27,11 +27,12 @@ def linked(
     part: str | VisitPart | None = None,
     **options: Any,
 ) -> Any:
-    """A Streamlit widget bound to the address parameter `key`, with the widget's own arguments.
+    """Show a Streamlit widget that is bound to the address parameter `key`.
 
-    part: the field of the visit that it shows and changes, or a `VisitPart`.
-    A link may name a choice by itself or as `format_func` shows it. If it gives a value that the
-    widget can't take, the widget shows its default and a toast says so.
+    part: the field of the visit that the widget shows and changes, or a `VisitPart`. Other
+    arguments are passed to the widget. A link may contain an option's value or its label (from
+    `format_func`). If the value in a link is invalid, the widget shows its default and a toast
+    explains why.
     """
     default, choices = _default_and_choices(widget, label, arguments, options)
     defaults()[key] = default
@@ -46,27 +47,25 @@ def linked(
     address = st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
     if value is None and options.get("required"):
-        value = default  # Streamlit clears even these for an empty parameter
+        value = default  # Streamlit clears even required widgets if the parameter is empty
     parse = partial(_parse, widget=widget, names=names, like=value)
     refused = is_new and address != [] and parse(address) != value
     if refused:
-        message = (
-            f"The link gives “{label}” a value that it cannot take, so it was shortened or ignored."
-        )
+        message = f"The link has an invalid value for “{label}”, so it was shortened or ignored."
         st.toast(message, icon=":material/link_off:", duration="long")
     visit.record(key, ShownWidget(value, part, address, parse), named=named and not refused)
     return value
 
 
 def defaults() -> dict[str, Any]:
-    """The default of every linked widget of this session, by its key."""
+    """The defaults of all linked widgets in this session, by widget key."""
     found: dict[str, Any] = st.session_state.setdefault(_DEFAULTS, {})
     return found
 
 
 @contextmanager
 def isolated_defaults() -> Iterator[dict[str, Any]]:
-    """Give the defaults of the widgets made inside the `with` alone."""
+    """Yield the defaults of only the widgets created inside the `with` block."""
     others, inside = defaults(), dict[str, Any]()
     st.session_state[_DEFAULTS] = inside
     try:
@@ -76,9 +75,9 @@ def isolated_defaults() -> Iterator[dict[str, Any]]:
 
 
 def changed(widgets: Mapping[str, Any]) -> list[str]:
-    """Those of these widgets (keys and defaults) that are on the page with another value.
+    """The keys of the widgets (key -> default) on the page whose value isn't the default.
 
-    No choice and an empty list of choices are the same.
+    None and an empty list count as equal.
     """
     state = st.session_state
     return [
@@ -89,7 +88,7 @@ def changed(widgets: Mapping[str, Any]) -> list[str]:
 
 
 def address(prefix: str) -> list[tuple[str, str]]:
-    """The parameters of a link that sets the linked widgets `<prefix>_...` to what they are now."""
+    """The address parameters that restore the current values of the widgets `<prefix>_...`."""
     return [
         (key, text)
         for key in sorted(changed(defaults()))
@@ -99,40 +98,40 @@ def address(prefix: str) -> list[tuple[str, str]]:
 
 
 def _prefill(key: str, value: Any, choices: Collection[Any] | None, default: Any) -> None:
-    """Give a new widget a value of the visit, unless the browser goes back or forward."""
+    """Set a new widget to the visit's value, unless the browser went back or forward."""
     values = value if isinstance(value, list) else [value]
     fits = value is not None and (choices is None or all(one in choices for one in values))
     if not fits or getattr(get_script_run_ctx(), "is_history_navigation", False):
         return
     st.session_state[key] = value
     if value != default:
-        with suppress(StreamlitAPIException):  # refused if Streamlit knows the widget and does it
+        with suppress(StreamlitAPIException):  # if Streamlit knows the widget, it does this itself
             st.query_params[key] = _texts(value)
 
 
 def _accept_name(key: str, names: Mapping[str, Any], show: Callable[[Any], str]) -> None:
-    """Give a new widget the choice that a link names by itself.
+    """Accept a link that contains an option's value instead of its label.
 
-    Streamlit only knows choices as they are shown, and reads the address before a page can.
+    Streamlit only accepts labels, and it reads the address before the page can.
     """
     text, context = st.query_params[key], get_script_run_ctx()
     if context is None or text not in names or text == show(names[text]):
         return
-    with suppress(StreamlitAPIException):  # refused for a widget that Streamlit knows
+    with suppress(StreamlitAPIException):  # not allowed if Streamlit already knows the widget
         st.query_params[key] = show(names[text])
         with context.session_state.query_params() as query:
             query.set_initial_query_params_from_current()
 
 
 def _names(choices: Iterable[Any], show: Callable[[Any], str]) -> dict[str, Any]:
-    """Every choice by the texts that mean it in an address."""
+    """All options, by the strings that may represent them in an address."""
     return {text: choice for choice in choices for text in (str(choice), show(choice))}
 
 
 def _parse(
     texts: list[str], widget: Callable[..., Any], names: Mapping[str, Any] | None, like: Any
 ) -> Any:
-    """The value that the texts of a parameter mean, of the type of `like`; None: no value."""
+    """Parse the strings of a parameter into a value of the type of `like`; None if invalid."""
     if isinstance(like, list):
         return [(names or {}).get(text, text) for text in texts if text]
     text = texts[-1]
@@ -148,7 +147,7 @@ def _parse(
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts of a parameter for a value: one for each element, an empty one for no element."""
+    """The parameter strings for a value: one per element, or one empty string for no elements."""
     if isinstance(value, list):
         return [text for element in value for text in _texts(element)] or [""]
     if isinstance(value, bool):
@@ -164,7 +163,7 @@ _signature = cache(inspect.signature)
 def _default_and_choices(
     widget: Callable[..., Any], label: str, arguments: tuple[Any, ...], options: dict[str, Any]
 ) -> tuple[Any, Collection[Any] | None]:
-    """What a widget shows if nobody chose, and what it can show (None: every value)."""
+    """A widget's default and its options (None: any value is allowed)."""
     bound = _signature(widget).bind(label, *arguments, **options)
     bound.apply_defaults()
     named = bound.arguments
@@ -172,6 +171,6 @@ def _default_and_choices(
     if "index" in named:
         return list(choices)[named["index"]] if choices else None, choices
     default = named.get("value", named.get("default"))
-    if default is None and "default" not in named:  # a slider begins at its first value
+    if default is None and "default" not in named:  # sliders default to their first value
         default = list(choices)[0] if choices else named.get("min_value")
     return default, choices

@@ -1,4 +1,4 @@
-"""Messages to the visitor that may hold text of others: a hub's, a file's, the visitor's own."""
+"""Messages that may contain untrusted text from a hub, a file or the visitor."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ MAX_CHARACTERS = 300
 
 
 class PageEnds(Exception):
-    """A page has no more to show."""
+    """Raised to end a page early."""
 
 
 def end_page() -> NoReturn:
-    """End a page here. The frame goes on below it, as it could not after `st.stop`."""
+    """End the page here. Unlike `st.stop`, this lets the frame continue below it."""
     raise PageEnds
 
 
 @contextmanager
 def page() -> Iterator[None]:
-    """Run a page or a part of one; it ends at `end_page`, or with a message about its model.
+    """Run a page or part of one, until `end_page` or an error that is shown as a message.
 
-    Any page can meet a model that was open and can't be loaded again, or whose numbers overflow.
+    On any page a loaded model may turn out to be gone or unusable, or its numbers may overflow.
     """
     try:
         yield
@@ -38,7 +38,7 @@ def page() -> Iterator[None]:
     except (FilesChanged, UnusableModel, WeightsMissing, OverLimit) as error:
         problem(error)
     except ValueError as error:
-        from attention_core.checks import NotFiniteError  # a page opens without torch
+        from attention_core.checks import NotFiniteError  # here, so that pages open without torch
 
         if not isinstance(error, NotFiniteError):
             raise
@@ -46,14 +46,14 @@ def page() -> Iterator[None]:
 
 
 def problem(error: Exception | str, *, icon: str = ":material/edit:") -> None:
-    """A warning that shows the message as text, cut to `MAX_CHARACTERS`, whatever is in it."""
+    """Show a message as a warning, as plain text cut to `MAX_CHARACTERS`."""
     st.warning(as_text(str(error)), icon=icon)
 
 
 def as_text(message: str) -> str:
-    """Markdown that reads as `message`: no image, link or formatting of it takes effect."""
+    """Escape a message as Markdown, so that images, links and formatting in it have no effect."""
     if len(message) > MAX_CHARACTERS:
         message = message[: MAX_CHARACTERS - 1] + "…"
     escaped = re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", " ".join(message.split()))
-    # addresses become links even when escaped, unless something stands in them
+    # URLs become links even when escaped, so break them with a zero-width space
     return escaped.replace(r"\:\/\/", "\\:\u200b\\/\\/").replace(r"www\.", "www\u200b\\.")

@@ -1,4 +1,4 @@
-"""The sliders that choose a query and a key of a head."""
+"""Sliders for a query and a key of a head."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ def choose_pair(
     labels: tuple[str, str] = ("Query (row)", "Key (column)"),
     causal: bool = False,
 ) -> tuple[int, int]:
-    """The query and the key to look at: two sliders, which a click on a map may move.
+    """Show two sliders for a query and a key, and return their positions.
 
-    At first the visit's pair, in another text the same words; else the head's `strongest` one.
+    A click on a map may move the sliders. They start at the visit's pair (in another text, the same
+    words), or else at the head's `strongest` pair.
     """
     tokens, state, cut = run.tokens, st.session_state, f"{prefix}_cut"
     keys = f"{prefix}_query", f"{prefix}_key"
     shown = dict(zip(keys, strongest(run, choice.layer, choice.head, causal=causal), strict=True))
     spans = dict(enumerate(tokens.spans))
     parts = pair_parts(tokens.text, spans, shown)
-    if state.get(cut) != (tokens.text, spans):  # the numbers of the tokens mean others now
+    if state.get(cut) != (tokens.text, spans):  # the positions now refer to other tokens
         revalidate(shown, parts)
         state[cut] = tokens.text, spans
     with st.container(horizontal=True, gap="medium"):

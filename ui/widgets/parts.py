@@ -1,4 +1,4 @@
-"""The parts of a page below its picture, of which one at a time is made and shown."""
+"""The parts of a page below its picture; only the selected part is computed and shown."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import streamlit as st
 
 from ui.widgets.linked import linked
 
-EVERYTHING = "Everything"  # all parts one below the other: to print, or to search in
+EVERYTHING = "Everything"  # shows all parts, for printing or searching
 
 
 def parts(key: str, names: Sequence[str]) -> tuple[str, ...]:
-    """A row to choose a part from, the first to begin with; the names of the parts to make.
+    """Show a row of buttons for the parts, and return the names of the parts to show.
 
-    The choice is in the address. What belongs to no chosen part is neither computed nor sent.
+    The first part is the default, and the selection is in the address. Parts that aren't selected
+    are neither computed nor sent.
     """
     chosen = linked(
         st.segmented_control,
@@ -30,6 +31,6 @@ def parts(key: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def heading(name: str, shown: Sequence[str]) -> None:
-    """The heading of a part where several are shown; alone, it is named by the row above it."""
+    """Show a part's heading, unless it's the only part: then the row above names it."""
     if len(shown) > 1:
         st.subheader(name)

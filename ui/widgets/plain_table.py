@@ -1,6 +1,7 @@
-"""Tables that the browser lays out itself, with any text as it is.
+"""Plain HTML tables that show any text verbatim.
 
-A `st.dataframe` takes 80 ms to draw, in a closed expander too; `st.table` reads text as Markdown.
+`st.dataframe` takes 80 ms to draw, even in a closed expander, and `st.table` parses text as
+Markdown.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from ui.text.number_text import legible
 def plain_table(
     table: pd.DataFrame, label: str, formats: Mapping[str, str] = {}, *, most: int | None = None
 ) -> None:
-    """Show a table of some tens of rows; `label` is what a screen reader calls it.
+    """Show a table with up to a few dozen rows. label: its name for screen readers.
 
-    formats: how the numbers of a column are written ("{:.2e}", see `number_text.legible`); without,
-    whole ones as "1,234" and others with four decimals, a dash for none. most: the height
-    in pixels from which it scrolls.
-    Raises: ValueError for a format of a column that the table does not have.
+    formats: number formats by column ("{:.2e}", then `number_text.legible`). By default, integers
+    look like "1,234", other numbers have four decimals, and NaN is a dash. most: maximum height in
+    pixels, beyond which the table scrolls.
+    Raises: ValueError if a format's column isn't in the table.
     """
     if unknown := set(formats) - set(table.columns):
-        raise ValueError(f"no column {sorted(unknown)} in a table of {list(table.columns)}")
+        raise ValueError(f"no columns {sorted(unknown)} in the table; it has {list(table.columns)}")
     columns = [_cells(str(name), table[name], formats.get(name)) for name in table.columns]
     heading, *rows = (f"<tr>{''.join(cells)}</tr>" for cells in zip(*columns, strict=True))
     height = "" if most is None else f' style="max-height: {most}px"'
@@ -36,7 +37,7 @@ def plain_table(
 
 
 def _cells(heading: str, column: pd.Series, form: str | None) -> list[str]:
-    """The cells of a column as HTML, the heading first; numbers stand at the right."""
+    """The cells of a column as HTML, heading first; numbers are right-aligned."""
     kind, written = "", (str(value) for value in column)
     if pd.api.types.is_numeric_dtype(column):
         form = form or ("{:,}" if pd.api.types.is_integer_dtype(column) else "{:.4f}")

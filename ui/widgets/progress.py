@@ -1,8 +1,8 @@
-"""Work that takes seconds, done while the page runs: a line with its progress and a Stop button.
+"""Work that takes seconds during a page run, with a progress bar and a stop button.
 
-The line has the same height before, during and after the work. A change of any control outside a
-form, the button of a form, or the Stop button ends the work between two layers of the model: every
-report of progress is a place at which Streamlit can end the run of the page.
+The row has the same height before, during and after the work. The work ends between two layers of
+the model if the visitor changes a widget outside a form, submits a form or stops it, because
+Streamlit can interrupt a page run at every progress report.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TypeVar
 import streamlit as st
 
 Result = TypeVar("Result")
-Report = Callable[[int], None]  # takes how many units are done
-_REPORT_SECONDS = 0.15  # between two reports inside one unit
+Report = Callable[[int], None]  # called with the number of finished units
+_REPORT_SECONDS = 0.15  # between reports within one unit
 
 
 def watched(
@@ -29,15 +29,14 @@ def watched(
     done: Callable[[Result], str],
     verb: str = "Run",
 ) -> Result | None:
-    """Return what `make` returns, with a line of progress while it runs; None once it is stopped.
+    """Run `make` with a progress bar and return its result, or None if the visitor stopped it.
 
-    request: what is to be computed, as a value that can be compared. A request that the visitor
-    has stopped stays stopped until `take_up_again` or another request starts a run. make: computes
-    it; it gets a function that reports how many of `total` units are done. kept: whether the result
-    is in a cache, so that nothing has to run. done: makes the line below a finished run. verb: the
-    label of the button that starts a stopped run again, that of `run_form` with the same prefix.
-    The line is as high before, during and after a run, so that nothing below it moves.
-    Raises: what `make` raises.
+    request: identifies the work; it must be comparable. A stopped request stays stopped until
+    `take_up_again` is called or another request runs. make: does the work; its argument is a
+    function that reports how many of `total` units are done. kept: whether the result is cached, so
+    nothing has to run. done: returns the text below a finished run. verb: the label of the button
+    that restarts a stopped run, as in `run_form` with the same prefix.
+    Raises: whatever `make` raises.
     """
     stopped = f"{prefix}_stopped"
 
@@ -62,30 +61,30 @@ def watched(
         result = make(report)
     finally:
         button.button("Stop", icon=":material/stop:", key=f"{prefix}_stop_off", disabled=True)
-        status.progress(0.0, text="Nothing was run.")
+        status.progress(0.0, text="The run didn't finish.")
     status.progress(1.0, text=done(result))
     return result
 
 
 def take_up_again(prefix: str) -> None:
-    """Let a stopped run of `watched` with this prefix start again."""
+    """Allow a stopped run of `watched` with this prefix to start again."""
     st.session_state.pop(f"{prefix}_stopped", None)
 
 
 class Reporter:
-    """Reports finished units, and inside a long one now and then, so that it can be abandoned."""
+    """Reports finished units, and reports regularly within long ones so they can be stopped."""
 
     def __init__(self, report: Report | None) -> None:
         self._report = report or (lambda _: None)
         self._done, self._last = 0, time.monotonic()
 
     def unit(self, _: int = 0) -> None:
-        """Another unit is done."""
+        """Report that another unit is done."""
         self._done += 1
         self._report(self._done)
 
     def layer(self, _: int) -> None:
-        """The hook `before_layer` of a forward pass."""
+        """Report progress within a unit, as the `before_layer` hook of a forward pass."""
         if time.monotonic() - self._last > _REPORT_SECONDS:
             self._last = time.monotonic()
             self._report(self._done)

@@ -1,7 +1,7 @@
-"""Questions with choices, and what a browser keeps of the answers from one visit to the next.
+"""Multiple-choice questions, and the answers that browsers store between visits.
 
-Kept answers come from outside: a text that anybody may have changed. So nothing of it is shown, and
-an answer counts where its question and its choice are those of the site.
+Stored answers are untrusted: anyone could have edited them. So they're never displayed, and an
+answer counts only if its question and choice exist on the site.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ import json
 from dataclasses import dataclass
 from zlib import crc32
 
-# The answers to all questions of the site, several times over.
+# Several times as much as the answers to all questions on the site
 MOST_CHARACTERS, MOST_ANSWERS = 100_000, 500
 
-# the key of the widget -> `Question.asked` and the choice
+# widget key -> (`Question.asked`, choice)
 Answers = dict[str, tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its choices.
+    """A multiple-choice question.
 
-    ask, because: Markdown of ours, the second with the computed numbers that settle it. right: the
-    choice that was computed to be true. wrong: the other choices.
+    ask: the question (trusted Markdown). because: the explanation, with the computed numbers that
+    prove the answer (trusted Markdown). right: the choice that was computed to be correct. wrong:
+    the other choices.
 
-    Raises: ValueError if a choice is given twice, or there is no wrong choice.
+    Raises: ValueError if two choices are equal or there are no wrong ones.
     """
 
     ask: str
@@ -33,33 +34,33 @@ class Question:
     because: str
 
     def __post_init__(self) -> None:
-        """Refuse a question with repeated choices, or with no wrong one."""
+        """Check that there are wrong choices and that all choices are different."""
         if not self.wrong or len({self.right, *self.wrong}) != 1 + len(self.wrong):
             raise ValueError(f"the choices of {self.ask!r} are not distinct")
 
     @property
     def asked(self) -> str:
-        """What an answer is kept with: the question, and a code of the numbers that settle it.
+        """The ID stored with an answer: the question plus a checksum of its explanation.
 
-        An answer to the same words about other tensors is then no answer to this question.
+        If the numbers in the explanation change, old answers no longer count.
         """
         return f"{self.ask} [{crc32(self.because.encode()):08x}]"
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """All choices, in an order that does not give the answer away and does not change."""
+        """All choices, in a fixed pseudorandom order that doesn't reveal the answer."""
         everything = [self.right, *self.wrong]
         return tuple(sorted(everything, key=lambda choice: crc32((self.ask + choice).encode())))
 
 
 def nearest(value: float, choices: dict[str, float]) -> tuple[str, tuple[str, ...]]:
-    """The choice whose number is nearest to the value, and the others."""
+    """The choice whose number is closest to the value, and the other choices."""
     right = min(choices, key=lambda name: abs(choices[name] - value))
     return right, tuple(name for name in choices if name != right)
 
 
 def read(text: str) -> Answers:
-    """Answers from the JSON of a dictionary of pairs of texts; none from anything else."""
+    """Parse answers from JSON; anything but a dict of string pairs gives no answers."""
     if len(text) > MOST_CHARACTERS:
         return {}
     try:

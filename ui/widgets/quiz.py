@@ -1,4 +1,4 @@
-"""Predict, then reveal: questions at the end of a page, whose answers are computed there."""
+"""Quizzes at the end of a page, with answers computed from the page's own numbers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import streamlit as st
 from ui.widgets.folded import folded
 from ui.widgets.questions import Answers, Question, read
 
-QUESTIONS = 3  # on every page that asks
+QUESTIONS = 3  # on every page with a quiz
 _keep = st.components.v2.component(
     "attention_answers", js=Path(__file__).with_name("kept_answers.js").read_text(encoding="utf-8")
 )
 
 
 def quiz(page: str, questions: Callable[..., Sequence[Question]], *arguments: Any) -> None:
-    """Ask `questions(*arguments)`, which are made when the visitor opens the quiz.
+    """Show a quiz with `questions(*arguments)`, which are created when the visitor opens it.
 
-    An answer appears only after a choice was made and asked about.
+    An answer appears only after the visitor has made a choice and pressed the button.
     """
     folded("Predict, then look", f"{page}_predict", _ask, page, questions, *arguments)
 
@@ -29,31 +29,31 @@ def _ask(page: str, questions: Callable[..., Sequence[Question]], *arguments: An
     asked = {f"{page}_quiz_{number}": q for number, q in enumerate(questions(*arguments), start=1)}
     right = sum(answers().get(key) == (q.asked, q.right) for key, q in asked.items())
     with st.container(key=f"{page}_quiz"):
-        st.markdown(f":small[Answered right: {right} of {len(asked)}.]")
+        st.markdown(f":small[Correct answers: {right} of {len(asked)}.]")
         for number, (key, question) in enumerate(asked.items(), start=1):
             _show(key, f"**{number}.** {question.ask}", question)
         keep()
 
 
 def questions_of(pages: Iterable[str]) -> set[str]:
-    """The keys of all questions of these pages (names of their folders)."""
+    """The widget keys of all questions on these pages (folder names)."""
     return {f"{page}_quiz_{number}" for page in pages for number in range(1, QUESTIONS + 1)}
 
 
 def answers() -> Answers:
-    """What this visitor answered: the question and the choice, by the keys of the widgets."""
+    """The visitor's answers (question and choice), by widget key."""
     given: Answers = st.session_state.setdefault("quiz_answers", {})
     return given
 
 
 def keep() -> None:
-    """Have the browser keep the answers, and take those that it kept of earlier visits."""
+    """Store the answers in the browser, and load those from earlier visits."""
 
     def take() -> None:
         kept = read(str(st.session_state["quiz_kept"].get("kept") or ""))
         st.session_state["quiz_answers"] = kept | answers()
         for key in kept:
-            if st.session_state.get(key, "") is None:  # asked on this page, nothing chosen yet
+            if st.session_state.get(key, "") is None:  # shown on this page, no choice made yet
                 del st.session_state[key]
 
     _keep(data=answers(), key="quiz_kept", on_kept_change=take)
@@ -61,9 +61,11 @@ def keep() -> None:
 
 def _show(key: str, ask: str, question: Question) -> None:
     asked, answer = answers().get(key, ("", ""))
-    if asked != question.asked or answer not in question.choices:  # its numbers have changed
+    if (
+        asked != question.asked or answer not in question.choices
+    ):  # not answered, or its numbers have changed
         answer = ""
-    elif key not in st.session_state:  # answered before the page was left
+    elif key not in st.session_state:  # answered on an earlier visit to the page
         st.session_state[key] = answer
 
     def reveal() -> None:
@@ -71,9 +73,12 @@ def _show(key: str, ask: str, question: Question) -> None:
 
     with st.container(border=True):
         chosen = st.radio(ask, question.choices, index=None, key=key)
-        st.button("Reveal", key=f"{key}_reveal", on_click=reveal, disabled=chosen is None)
-        if chosen is not None and chosen == answer:  # another choice hides the answer again
+        st.button("Check answer", key=f"{key}_reveal", on_click=reveal, disabled=chosen is None)
+        if chosen is not None and chosen == answer:  # changing the choice hides the answer
             if chosen == question.right:
-                st.success(f"Yes. {question.because}", icon=":material/check:")
+                st.success(f"Correct. {question.because}", icon=":material/check:")
             else:
-                st.info(f"No: {question.right}. {question.because}", icon=":material/close:")
+                st.info(
+                    f"Not quite. The answer is: {question.right}. {question.because}",
+                    icon=":material/close:",
+                )

@@ -1,7 +1,7 @@
-"""Settings that start a run of the model: one row of widgets, sent together by its button.
+"""A form for settings that start a slow run of the model.
 
-Such a run takes seconds. A visitor who drags a slider to its other end would start one at every
-notch on the way; in a form nothing happens before the button is pressed.
+Without a form, dragging a slider from one end to the other would start a run at every step on the
+way. In a form, nothing happens until the visitor presses the button.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ui.widgets import progress
 
 @contextmanager
 def run_form(prefix: str, *keys: str, verb: str = "Run") -> Iterator[None]:
-    """A row for the widgets made inside the `with`, and behind them the button that sends them.
+    """Show the widgets created inside the `with` in a row with a submit button.
 
-    Until then the script gets the values of the last run, whatever else changes on the page; but a
-    row among settings that were closed sends what was moved with the next change. The address
-    follows a linked widget at once, because the browser writes it: who opens it gets the values
-    that stand in the row, and the run for them. No widget in the row may have a callback: Streamlit
-    refuses that in a form. prefix: as in `progress.watched`, whose stopped run the button starts
-    again. keys: those of the linked widgets in the row. verb: the label of the button.
+    Until the button is pressed, the script sees the values of the last run. An exception is a row
+    inside settings that were closed: it submits its values with the next change. The address is
+    updated immediately, because the browser does that, so a copied link gives the values in the row
+    and a run with them. Widgets in the row can't have callbacks, because Streamlit doesn't allow
+    them in forms. prefix: as in `progress.watched`; the button restarts a stopped run. keys: the
+    keys of the linked widgets in the row. verb: the button's label.
     """
 
     def sent() -> None:
         progress.take_up_again(prefix)
-        # whatever ran in between may have written the values of the last run into the address
+        # a rerun in between may have written the values of the last run to the address
         for key in keys:
             st.session_state[key] = st.session_state[key]
 

@@ -1,4 +1,4 @@
-"""A button that opens the settings of a page, so that the picture stands first."""
+"""A button that opens a page's settings, so that the picture comes first."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ui.widgets.linked import changed, isolated_defaults
 
 @contextmanager
 def settings(label: str = "Settings") -> Iterator[None]:
-    """Put the widgets made inside the `with` behind a button; beside it: how many were changed.
+    """Show the widgets created inside the `with` in a popover, with a badge for changed ones.
 
-    Its place is a row: a container that is `horizontal`.
+    Call this inside a horizontal container.
     """
     opened, count = st.popover(label, icon=":material/tune:"), st.empty()
     with opened, isolated_defaults() as inside:

@@ -1,4 +1,4 @@
-"""A step slider with buttons for the step before and after, and one that plays all steps."""
+"""A step slider with buttons for the previous step, the next step and playing all steps."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ui.widgets.linked import linked
 def stepper(
     label: str, last: int, default: int, *, key: str, seconds: float = 1.4, keys: bool = True
 ) -> int:
-    """A linked slider from 1 to `last`, with buttons: the step before, the one after, and play.
+    """A linked slider from 1 to `last` with Previous, Next and Play buttons.
 
-    Playing takes `seconds` a step. It ends at the last step, with the button, or when the visitor
-    takes another step; started at the last step it begins anew. keys: whether the arrow keys press
-    the buttons too; of one stepper a page.
+    seconds: duration of each step while playing. Playing ends at the last step, when the visitor
+    pauses it, or when they go to another step. At the last step, Play starts over. keys: whether
+    the arrow keys work, too; only one stepper per page can have them.
     """
     playing, next_step = f"{key}_playing", f"{key}_to"
     if key not in st.session_state:  # a new visit to the page
@@ -55,7 +55,7 @@ def stepper(
             on_click=toggle,
         )
     if plays:
-        # the fragment runs now, with the page, and then again whenever the timer fires
+        # the fragment runs once with the page, and then on every tick of the timer
         st.session_state[f"{key}_armed"] = False
         st.fragment(_tick, run_every=seconds)(key, step, last)
     return step

@@ -1,7 +1,7 @@
-"""Text fields hold only what they can show, so that a model reads what the visitor sees.
+"""Clean text fields, so that the model reads exactly what the visitor sees.
 
-Links, other pages and programs may bring any character. Browsers drop line breaks from a field of
-one line and show other control characters as a blank or as nothing.
+Links, other pages and programs can set any characters. In a single-line field, browsers drop line
+breaks and show other control characters as a space or not at all.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _LINE_BREAK = re.compile("\r\n?")
 
 
 def one_line(text: str) -> str:
-    """The text in a field of one line: a blank for each line break and control character."""
+    """Replace each line break and control character with a space, for single-line fields."""
     return _UNSEEN_IN_A_LINE.sub(" ", text)
 
 
 def lines(text: str) -> str:
-    r"""The text in a field of several lines, with line breaks as browsers return them: "\n"."""
+    r"""Normalize line breaks to "\n", as browsers do in multiline fields."""
     return _LINE_BREAK.sub("\n", text)
 
 
@@ -31,12 +31,12 @@ _VISIBLE = {st.text_input: one_line, st.text_area: lines}
 
 
 def visible(widget: Callable[..., Any], value: Any) -> Any:
-    """What a widget can show of a value; only text fields change some texts."""
+    """A value as the widget can show it; only text fields change anything."""
     return _VISIBLE[widget](value) if widget in _VISIBLE and isinstance(value, str) else value
 
 
 def _clean_values(serde: type[Any], clean: Callable[[str], str]) -> None:
-    """Have every value that an address or a browser gives to a kind of text field cleaned."""
+    """Clean every value that a text field of this kind gets from an address or a browser."""
     deserialize = serde.deserialize
 
     def cleaned(self: Any, ui_value: str | None) -> str | None:
@@ -46,7 +46,7 @@ def _clean_values(serde: type[Any], clean: Callable[[str], str]) -> None:
     serde.deserialize = cleaned
 
 
-# Streamlit has no option for this. In a first run the address wins over whatever a page sets, so
-# that the value has to be cleaned where Streamlit reads it; then it corrects the address too.
+# Streamlit has no option for this. On the first run the address overrides whatever a page sets, so
+# the value must be cleaned where Streamlit reads it. Streamlit then corrects the address, too.
 _clean_values(TextInputSerde, one_line)
 _clean_values(TextAreaSerde, lines)

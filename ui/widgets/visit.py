@@ -1,8 +1,8 @@
-"""The visit: text, model, layer, head and pair of words travel with a visitor between pages.
+"""The visit: a visitor's text, model, layer, head and word pair, shared by all pages.
 
-When a page is opened, a widget with a part in the visit shows what the visitor chose last on any
-page. A value in the address takes precedence and becomes the visitor's choice. What a page can't
-show (a layer that its model doesn't have) stays chosen for the pages that can.
+When a page opens, each widget with a part in the visit shows the value that the visitor last chose
+on any page. A value in the address takes precedence and becomes the visitor's choice. If a page
+can't show a choice (such as a layer that its model doesn't have), other pages still use it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class WordPair:
 
 @dataclass(frozen=True)
 class Visit:
-    """What the visitor chose last; None: nothing. own: values that one page alone has, by key."""
+    """The visitor's latest choices (None: no choice). own: page-specific values, by widget key."""
 
     text: str | None = None
     model: str | None = None
@@ -40,11 +40,11 @@ class Visit:
     own: Mapping[str, Any] = field(default_factory=dict)
 
     def with_own(self, key: str, value: Any) -> Visit:
-        """The visit after a widget was given a value that other pages don't have."""
+        """A copy of the visit with a value that only one page uses."""
         return replace(self, own={**self.own, key: value})
 
     def with_partner(self, shown: Visit) -> Visit:
-        """A layer is chosen together with the head shown next to it, and the other way round."""
+        """A copy in which a chosen layer gets the head shown next to it, or vice versa."""
         if (self.layer is None) == (self.head is None):
             return self
         layer = shown.layer if self.layer is None else self.layer
@@ -53,10 +53,10 @@ class Visit:
 
 @dataclass(frozen=True)
 class VisitPart:
-    """How a widget takes part in the visit.
+    """How a widget reads and changes the visit.
 
-    prefill: what it shows when its page is opened; None: its default. choose: the visit after the
-    visitor gave the widget a value.
+    prefill: the widget's value when its page opens; None: its default. choose: returns the visit
+    after the visitor has set the widget to a value.
     """
 
     prefill: Any
@@ -65,7 +65,7 @@ class VisitPart:
 
 @dataclass(frozen=True)
 class ShownWidget:
-    """A widget's last value, its parameter in the address then, and how to parse such texts."""
+    """A widget's last value, its address parameter at that time, and a parser for it."""
 
     value: Any
     part: VisitPart
@@ -75,7 +75,7 @@ class ShownWidget:
 
 @dataclass
 class PageView:
-    """One opening of a page: the widgets shown since, and what to call when the page is left."""
+    """One view of a page: the widgets shown so far, and callbacks for leaving the page."""
 
     page: str | None = None
     number: int = 0
@@ -84,25 +84,25 @@ class PageView:
 
 
 def current() -> Visit:
-    """The visit of this session: of one tab."""
+    """The visit of this session (one browser tab)."""
     visit: Visit = st.session_state.setdefault("visit", Visit())
     return visit
 
 
 def page_view() -> PageView:
-    """The opening of the page that this session shows."""
+    """The current page view of this session."""
     view: PageView = st.session_state.setdefault("page_view", PageView())
     return view
 
 
 def open_page(page: str) -> None:
-    """Begin a new page view if this run shows another page than the run before."""
+    """Start a new page view if this run shows a different page than the previous one."""
     view = page_view()
     if page == view.page:
         return
     visit, shown = current(), Visit()
     query = getattr(get_script_run_ctx(), "query_string", "")
-    left = parse_qs(query, keep_blank_values=True)  # the address of the page that is left
+    left = parse_qs(query, keep_blank_values=True)  # the previous page's address
     for key, widget in view.widgets.items():
         value = _latest(key, widget, left)
         shown = widget.part.choose(shown, value)
@@ -115,12 +115,12 @@ def open_page(page: str) -> None:
 
 
 def on_leave(name: str, callback: Callable[[], object]) -> None:
-    """Call back when the visitor opens another page; a later callback of that name replaces it."""
+    """Register a callback for when the visitor leaves the page; one per name."""
     page_view().callbacks[name] = callback
 
 
 def record(key: str, widget: ShownWidget, *, named: bool) -> None:
-    """Record what a widget shows, and choose it if it changed or a link named it."""
+    """Record a widget's value, and make it the visitor's choice if it's new or from a link."""
     widgets = page_view().widgets
     if widgets[key].value != widget.value if key in widgets else named:
         st.session_state["visit"] = widget.part.choose(current(), widget.value)
@@ -128,12 +128,12 @@ def record(key: str, widget: ShownWidget, *, named: bool) -> None:
 
 
 def part(name: str) -> VisitPart:
-    """For a widget that shows one field of the visit as it is."""
+    """The part for a widget that shows a field of the visit unchanged."""
     return VisitPart(getattr(current(), name), lambda visit, v: replace(visit, **{name: v}))
 
 
 def model_or_own(key: str, models: Container[str]) -> VisitPart:
-    """For a picker of models that also offers something only its own page has."""
+    """The part for a model select box with extra options that only its own page has."""
     own = current().own.get(key)
     prefill = own if own is not None and own not in models else current().model
 
@@ -147,9 +147,9 @@ def model_or_own(key: str, models: Container[str]) -> VisitPart:
 def pair_parts(
     text: str, spans: Mapping[Any, Span], defaults: Mapping[str, Any]
 ) -> list[VisitPart]:
-    """For the two widgets that choose a query and a key of a text.
+    """The parts for the two widgets that select a query and a key of a text.
 
-    spans: where in the text their values are. defaults: by the widgets' keys.
+    spans: the characters each value covers. defaults: the widgets' defaults, by key.
     """
 
     def choose(index: int, visit: Visit, value: Any) -> Visit:
@@ -165,7 +165,10 @@ def pair_parts(
 
 
 def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tuple[Any, Any]:
-    """The names of the spans of a pair; in another text, of the same words or roles. Or Nones."""
+    """The names of the two spans of a pair; in another text, those of the same words or roles.
+
+    Returns (None, None) if they aren't found.
+    """
     if pair is None:
         return None, None
     places: list[Span | None] = [pair.query, pair.key]
@@ -176,9 +179,9 @@ def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tu
 
 
 def overlapping(place: Span, spans: Iterable[tuple[Any, Span]]) -> Any:
-    """The name of the first span that shares a character with a place, or None.
+    """The name of the first span that overlaps a place, or None.
 
-    A place without characters, that of a token added by a tokenizer, only matches itself.
+    An empty place, that of a token added by the tokenizer, only matches itself.
     """
     for name, span in spans:
         if span == place or max(span[0], place[0]) < min(span[1], place[1]):
@@ -187,25 +190,25 @@ def overlapping(place: Span, spans: Iterable[tuple[Any, Span]]) -> Any:
 
 
 def revalidate(defaults: Mapping[str, Any], parts: Iterable[VisitPart]) -> None:
-    """Set widgets after what they choose from has changed: to the visit's values, or defaults."""
+    """Reset widgets whose options have changed to the visit's values, or to their defaults."""
     widgets = page_view().widgets
     for (key, default), own in zip(defaults.items(), parts, strict=True):
         if key in widgets:
             value = st.session_state[key] = default if own.prefill is None else own.prefill
-            widgets[key] = replace(widgets[key], value=value)  # the page's choice, not the user's
+            widgets[key] = replace(widgets[key], value=value)  # set by the page, not by the visitor
 
 
 def unused_text_note(what: str, where: str = "on the other pages") -> None:
-    """Tell a visitor who typed a text that this page doesn't use it."""
+    """Tell visitors who have typed a text that this page doesn't use it."""
     if current().text is not None:
-        st.markdown(f":small[This page uses {what}. Your sentence is still there {where}.]")
+        st.markdown(f":small[This page uses {what}. You can use your own sentence {where}.]")
 
 
 def _latest(key: str, widget: ShownWidget, left: Mapping[str, list[str]]) -> Any:
-    """What a widget of the page that is left held last.
+    """The last value of a widget on the page that the visitor leaves.
 
-    A busy server merges the request with its last value and the one for the next page. Then only
-    the address has that value: it differs from the one of the last run.
+    A busy server may merge the request with this value into the one for the next page. Then only
+    the address has the value, and it differs from the address of the last run.
     """
     texts = left.get(key, widget.address)
     parsed = None if texts == widget.address else widget.parse(texts)

@@ -1,4 +1,4 @@
-"""Downloads of the page "Ablate": every number behind its charts, and its code."""
+"""Downloads of the page "Ablate": the numbers in its charts, and its code."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ui.export import downloads
 
 
 def show(question: AblationTarget, changed: Effect, heads: Sequence[str], kind: str) -> None:
-    """The file, the code and the link."""
+    """Show the page's file, code and link."""
     ranked = ranking.kept(question, kind)
     downloads.panel(
         "ablate",
         downloads.npz(
-            "Every number",
+            "All numbers",
             partial(arrays, question, changed, heads, ranked),
             f"{question.model}_ablation",
         ),
         snippet=snippet(question, heads, kind),
-        note="The NPZ file holds what changed: the log-probabilities of the whole vocabulary "
-        "before and after (log_p; the CSV has p, the probabilities), or how far each hidden state "
-        "moved. The ranking of the heads (layers × "
-        "heads) is in it once it is complete. All numbers are float32.",
+        note="The NPZ file contains what changed: the log-probabilities of the whole vocabulary "
+        "before and after (log_p; the CSV has the probabilities, p), or how far each hidden state "
+        "moved. It also contains the ranking of the heads (layers × heads) once that is complete. "
+        "All numbers are float32.",
     )
 
 
 def arrays(
     question: AblationTarget, changed: Effect, heads: Sequence[str], ranked: Ranking | None
 ) -> dict[str, Any]:
-    """Everything that was measured, under the names that the CSV files of the page use."""
+    """All measurements, with the same names as in the page's CSV files."""
     size, second = map(_key, ranking.measures(question))
     measured = {
         "log_p_before": changed.before,
@@ -56,12 +56,12 @@ def arrays(
 
 
 def _key(name: str) -> str:
-    """The name of a column as that of an array: "mean 1 − cosine" -> "mean_one_minus_cosine"."""
+    """Turn a column name into an array name: "mean 1 − cosine" -> "mean_one_minus_cosine"."""
     return re.sub(r"\W+", "_", name.replace("1 −", "one minus")).strip("_")
 
 
 def snippet(question: AblationTarget, heads: Sequence[str], kind: str) -> str:
-    """Python that switches the same heads off and prints both numbers of the page."""
+    """Python code that switches off the same heads and prints both numbers of the page."""
     measure = {
         "next": f"prediction_effects(logits_from(model.core), hidden[0], {question.position})",
         "masked": f"prediction_effects(masked_word_head(model), hidden[0], {question.position})",

@@ -1,4 +1,4 @@
-"""Downloads of the page "Generated tokens": rows, every array of the run, its code."""
+"""Downloads of the page "Generated tokens": rows of a head, all arrays of the run, its code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ui.export import downloads
 
 
 def show(maps: HeadMaps, step_index: int) -> None:
-    """The files, the code and the link."""
+    """Show the page's files, code and link."""
     generation = maps.generation
     stem = f"{generation.settings.model}_generated"
     layer, head = maps.view.place
@@ -24,13 +24,13 @@ def show(maps: HeadMaps, step_index: int) -> None:
         downloads.csv("Rows of this head", partial(step.all_rows, maps), f"{stem}_{which}"),
         downloads.npz("All heads, float32", partial(arrays, generation), stem),
         snippet=step.snippet(maps, step_index),
-        note="The NPZ holds the weights of all heads, the lengths ‖v W_O‖, and the "
+        note="The NPZ file contains the weights of all heads, the lengths ‖v W_O‖, and the "
         "log-probabilities of every step. The map has its own PNG and SVG buttons.",
     )
 
 
 def arrays(generation: Generation) -> dict[str, Any]:
-    """The arrays of `Trace` under its own names, ids and labels beside them."""
+    """The arrays of `Trace` under their own names, plus token IDs and labels."""
     trace = generation.trace
     return {
         "weights": trace.weights.numpy(),

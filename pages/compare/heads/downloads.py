@@ -1,4 +1,4 @@
-"""Downloads of the page "Heads": files with every number, and its code."""
+"""Downloads of the page "Heads": files with all numbers, and its code."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ print(weights[{query}, {key}])  # {query_label} -> {key_label}
 
 
 def show(run: Run, choice: HeadChoice, reading: MapOptions, pair: tuple[int, int]) -> None:
-    """The files, the code and the link."""
+    """Show the page's files, code and link."""
     head = f"{run.model}_layer{choice.layer}_head{choice.head}"
     downloads.panel(
         "heads",
         downloads.csv("This head", partial(head_pairs.pairs, run, choice), head),
         downloads.npz("All heads", partial(arrays, run, reading), f"{run.model}_heads"),
         snippet=snippet(run, choice, pair),
-        note="The files hold the full float32 values of the forward pass, before anything is "
-        "left out; the NPZ also has queries, keys, values, the lengths ‖v W_O‖ and, where keys are "
-        "left out or contributions are shown, the values as shown. Each picture has its own PNG "
-        "and SVG buttons.",
+        note="The files contain the full float32 weights of the forward pass, before any keys are "
+        "hidden. The NPZ file also has queries, keys, values and the lengths ‖v W_O‖. If keys are "
+        "hidden or contributions are shown, it has the values as shown, too. Each picture has its "
+        "own PNG and SVG buttons.",
     )
 
 
 def arrays(run: Run, reading: MapOptions) -> dict[str, Any]:
-    """All arrays of the run, float32, with the tokens."""
+    """All arrays of the run (float32) and its tokens."""
     result: dict[str, Any] = {
         "weights": run.weights,
         "q": run.q,
@@ -60,7 +60,7 @@ def arrays(run: Run, reading: MapOptions) -> dict[str, Any]:
 
 
 def snippet(run: Run, choice: HeadChoice, pair: tuple[int, int]) -> str:
-    """Python that computes the open head anew and prints the chosen pair's weight."""
+    """Python code that recomputes the open head and prints the weight of the selected pair."""
     query, key = pair
     return SNIPPET.format(
         model=run.model,

@@ -1,4 +1,4 @@
-"""Downloads of the page "Side by side": the arrays behind both maps, and its code."""
+"""Downloads of the page "Side by side": the arrays of both maps, and its code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def head(name, text, layer, number):
 
 a, left, left_causal = head({left})
 b, right, right_causal = head({right})
-units = {aligned}(a, b).units  # of tokens that hold the same characters
+units = {aligned}(a, b).units  # groups of tokens that cover the same characters
 in_a, in_b = [unit.a for unit in units], [unit.b for unit in units]
 seen = visible_groups(in_a, in_a, causal=left_causal)
 seen &= visible_groups(in_b, in_b, causal=right_causal)
@@ -43,7 +43,7 @@ LARGEST = "print(left[{cell}], right[{cell}], signed[{cell}])  # the largest: {q
 
 
 def show(runs: Runs, heads: Heads, comparison: MapComparison, view: str, renormalise: bool) -> None:
-    """The file, the code and the link."""
+    """Show the page's file, code and link."""
     downloads.panel(
         "side_by_side",
         downloads.npz(
@@ -52,14 +52,14 @@ def show(runs: Runs, heads: Heads, comparison: MapComparison, view: str, renorma
             "side_by_side",
         ),
         snippet=snippet(runs, heads, comparison, view, renormalise),
-        note="The NPZ holds the weights of both heads over tokens, both maps as drawn, and what "
-        "was subtracted over shared units, float32; NaN where nothing can be compared. Each map "
-        "has its own PNG and SVG buttons, each table its CSV above.",
+        note="The NPZ file contains the weights of both heads, both maps as drawn, and the values "
+        "that were subtracted for each shared unit (float32, NaN where nothing can be compared). "
+        "Each map has its own PNG and SVG buttons, and each table above has its own CSV button.",
     )
 
 
 def arrays(runs: Runs, heads: Heads, comparison: MapComparison) -> dict[str, Any]:
-    """The tensors of both sides, and `left`, `right`, `difference` of the comparison."""
+    """The tensors of both sides, plus `left`, `right` and `difference` of the comparison."""
     tensors: dict[str, Any] = {
         "left": comparison.left,
         "right": comparison.right,
@@ -79,7 +79,7 @@ def arrays(runs: Runs, heads: Heads, comparison: MapComparison) -> dict[str, Any
 def snippet(
     runs: Runs, heads: Heads, comparison: MapComparison, view: str, renormalise: bool
 ) -> str:
-    """Python that subtracts the same heads and prints the largest difference."""
+    """Python code that subtracts the same heads and prints the largest difference."""
     names = ["difference", "merge_tokens", *["renormalised"] * renormalise, "visible_groups"]
     sides = [
         f"{run.model!a}, {run.tokens.text!a}, {choice.layer}, {choice.head}"

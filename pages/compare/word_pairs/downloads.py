@@ -1,4 +1,4 @@
-"""Downloads of the page "Word pairs": every number of the search, and its code."""
+"""Downloads of the page "Word pairs": all numbers of the search, and its code."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ print(float(taken[..., 1].max()))  # the largest weight on B
 
 
 def show(run: Run, result: Search, table: pd.DataFrame) -> None:
-    """The files, the code and the link. table: what the page lists of every head."""
+    """Show the page's files, code and link. table: the page's table of all heads."""
     stem = f"{run.model}_word_pair"
     downloads.panel(
         "word_pairs",
         downloads.csv("All heads", lambda: table, stem),
-        downloads.npz("Every number", partial(arrays, run, result), stem),
+        downloads.npz("All numbers", partial(arrays, run, result), stem),
         snippet=snippet(run, result),
-        note="The NPZ holds what every head gives to A and B, its contributions and the rank of A "
-        "among words (layers × heads), the largest weight of each other pair, the weights of all "
-        "tokens (float32), and which word each token belongs to. The rank counts words, not "
-        "tokens: add up the weights of each word first.",
+        note="The NPZ file contains each head's weights on A and B, its contributions and the rank "
+        "of A among words (layers × heads), the largest weight of each other pair, the weights of "
+        "all tokens (float32), and the word each token belongs to. To reproduce the rank, add up "
+        "the weights of each word first: it ranks words, not tokens.",
     )
 
 
 def arrays(run: Run, result: Search) -> dict[str, Any]:
-    """The search under the names of `Search`, and the weights it searched."""
+    """The results under the names of `Search`, and the weights that were searched."""
     words = units(run.tokens)
     word_of_token = np.empty(len(run.tokens), np.int64)
     for number, word in enumerate(words):
@@ -68,7 +68,7 @@ def arrays(run: Run, result: Search) -> dict[str, Any]:
 
 
 def snippet(run: Run, result: Search) -> str:
-    """Python that searches the same words and prints the largest weights."""
+    """Python code that searches for the same words and prints the largest weights."""
     return SNIPPET.format(
         model=run.model,
         text=run.tokens.text,

@@ -1,8 +1,8 @@
-"""Exercises to calculate with a pencil: scores, softmax, mask, context.
+"""Pencil-and-paper exercises: scores, softmax, mask, context.
 
-Their numbers are drawn by chance, and are those that are printed. Every solution comes from the
-attention core. A draw is taken only if the printed digits do not depend on whether a student
-rounds between the steps, and if printed weights add up to exactly 1.
+Their numbers are random and are used exactly as printed. Every solution comes from the attention
+core. A draw is accepted only if rounding between the steps doesn't change the printed digits and
+the printed weights add up to exactly 1.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from pages.in_class.exercise_sheet.exercise import (
     written,
 )
 
-SIZE = 3  # numbers of a vector
+SIZE = 3  # elements of a vector
 NUMBERED = tuple(str(position + 1) for position in range(SIZE))
-N_TOKENS = 4  # of the sentence, the first ones
-SIZES = (2, 3, 5, 6, 7, 8)  # d of the softmax: their roots go on for ever, so nothing ends in a 5
+N_TOKENS = 4  # the first tokens of the sentence
+SIZES = (2, 3, 5, 6, 7, 8)  # values of d with irrational roots, so that no quotient ends in a 5
 MOST_DRAWS = 10_000
 
 Drawn = TypeVar("Drawn")
 
 
 def scores(labels: Sequence[str], variant: int) -> Exercise:
-    """Dot products of one query with the key of each token; labels: of the tokens."""
+    """Dot products of one query with the key of each token. labels: the tokens' labels."""
     import torch
 
     from attention_core import attend
@@ -50,16 +50,16 @@ def scores(labels: Sequence[str], variant: int) -> Exercise:
     printed = [rounded(product, 2) for product in products]
     best = [label for label, number in zip(labels, printed, strict=True) if number == max(printed)]
     which = (
-        f"The largest score belongs to {best[0]}: this key fits best."
+        f"{best[0]} has the largest score, so its key matches best."
         if len(best) == 1
-        else f"The largest score belongs to {' and '.join(best)}: these keys fit equally well."
+        else f"{' and '.join(best)} share the largest score, so their keys match equally well."
     )
     return Exercise(
-        "Scores: how well does a query fit each key?",
+        "Scores: how well does a query match each key?",
         (
-            f"The token {labels[-1]} looks at {len(labels)} tokens of your sentence. Its query and "
-            f"their keys were drawn by chance for this sheet, with {SIZE} numbers each.",
-            "Calculate the dot product of the query with each key. Which key fits best?",
+            f"The token {labels[-1]} attends to {len(labels)} tokens of your sentence. Its query "
+            f"and their keys are random vectors with {SIZE} elements each.",
+            "Calculate the dot product of the query with each key. Which key matches best?",
         ),
         (
             Table("", NUMBERED, ((f"query of {labels[-1]}", row(query, 1)),)),
@@ -76,7 +76,7 @@ def scores(labels: Sequence[str], variant: int) -> Exercise:
 
 
 def softmax(labels: Sequence[str], variant: int) -> Exercise:
-    """A row of scores, divided by the root of d, and its softmax; labels: of the tokens."""
+    """Softmax of a row of scores divided by √d. labels: the tokens' labels."""
     import torch
 
     from attention_core.attend import attention_weights
@@ -101,9 +101,11 @@ def softmax(labels: Sequence[str], variant: int) -> Exercise:
     return Exercise(
         "Softmax: from scores to weights",
         (
-            f"A query has these scores. A query and a key have d = {size} numbers. Divide each "
-            "score by √d, take e to the power of the result, and divide by the sum of all powers.",
-            "Write divided scores with two decimals, powers with three, weights with two.",
+            f"These are the scores of one query. Queries and keys have d = {size} elements. Divide "
+            "each score by √d, raise e to the power of the result, and divide by the sum of all "
+            "powers.",
+            "Round the divided scores to two decimals, the powers to three, and the weights to "
+            "two.",
         ),
         (Table("", tuple(labels), (("score q · k", row(row_of_scores, 2)),)),),
         (
@@ -120,16 +122,16 @@ def softmax(labels: Sequence[str], variant: int) -> Exercise:
         2,
         (
             f"√{size} = {root:.3f}",
-            f"The sum of the powers: {added(powers, 3)} = {sum(powers):.3f}",
+            f"Sum of the powers: {added(powers, 3)} = {sum(powers):.3f}",
             *steps,
-            f"All weights together: {added([rounded(w, 2) for w in weights], 2)} = "
+            f"Sum of the weights: {added([rounded(w, 2) for w in weights], 2)} = "
             f"{sum(rounded(w, 2) for w in weights):.2f}",
         ),
     )
 
 
 def mask(labels: Sequence[str], variant: int) -> Exercise:
-    """The causal mask on a table of scores, and the weights of each row; labels: of the tokens."""
+    """The causal mask on a table of scores, and each row's weights. labels: the tokens' labels."""
     import torch
 
     from attention_core.attend import attention_weights, mask_scores
@@ -149,7 +151,7 @@ def mask(labels: Sequence[str], variant: int) -> Exercise:
         tuple("−∞" if value == -math.inf else written(value, 1) for value in values)
         for values in masked.tolist()
     ]
-    steps = ["A token sees itself and what stands before it. All other scores become −∞."]
+    steps = ["A token sees itself and the tokens before it. All other scores become −∞."]
     for n_seen, (label, values, shares) in enumerate(zip(labels, table, weights, strict=True), 1):
         powers = _powers(values[:n_seen])
         sum_of_powers = f" = {sum(powers):.3f}" if n_seen > 1 else ""
@@ -158,10 +160,10 @@ def mask(labels: Sequence[str], variant: int) -> Exercise:
     return Exercise(
         "The causal mask",
         (
-            "These scores are divided by √d already. A row is the token that looks, a column the "
-            "token looked at. No token may see what comes after it.",
-            "Write −∞ where the mask forbids a look. Then calculate the softmax of each row, with "
-            "powers of three decimals and weights of two.",
+            "These scores have already been divided by √d. Each row is a query, and each column is "
+            "a key. No token may see the tokens after it.",
+            "Write −∞ wherever the mask hides a key. Then calculate the softmax of each row. Round "
+            "the powers to three decimals and the weights to two.",
         ),
         (_square("scores", labels, [row(values, 1) for values in table]),),
         (
@@ -174,7 +176,7 @@ def mask(labels: Sequence[str], variant: int) -> Exercise:
 
 
 def context(labels: Sequence[str], variant: int) -> Exercise:
-    """The context vector: values times weights, added up; labels: of the tokens."""
+    """The context vector, a weighted sum of values. labels: the tokens' labels."""
     import torch
 
     from attention_core import attend
@@ -185,20 +187,21 @@ def context(labels: Sequence[str], variant: int) -> Exercise:
     weights = [share / 100 for share in shares]
     values = tenths(numbers, len(labels), SIZE)
     v = torch.tensor(values, dtype=torch.float64)
-    # the softmax of the logarithms of weights is the weights themselves
+    # softmax(log(weights)) = weights, because the weights add up to 1
     k = torch.tensor(weights, dtype=torch.float64).log()[:, None]
     record = attend(torch.ones(1, 1, dtype=torch.float64), k, v, scale=1.0)
     vector = record.context[0].tolist()
     steps = [
-        f"Number {number}: {_dot_product(weights, column, total, (2, 1))}"
+        f"Element {number}: {_dot_product(weights, column, total, (2, 1))}"
         for number, column, total in zip(NUMBERED, zip(*values, strict=True), vector, strict=True)
     ]
     return Exercise(
         "The context vector",
         (
-            f"The token {labels[-1]} gives these weights to the tokens that it sees. The value of "
-            "each token was drawn by chance for this sheet.",
-            "Multiply each value by its weight and add up. The sum is the context vector.",
+            f"The token {labels[-1]} gives these weights to the tokens it sees. The values of the "
+            "tokens are random vectors.",
+            "Multiply each value by its weight and add up the results. The sum is the context "
+            "vector.",
         ),
         (
             Table(
@@ -223,7 +226,7 @@ def _square(corner: str, labels: Sequence[str], rows: Sequence[tuple[str, ...]])
 def _dot_product(
     first: Sequence[float], second: Sequence[float], total: float, places: tuple[int, int]
 ) -> str:
-    """How a dot product is calculated by hand. places: decimals of the factors."""
+    """Write out a dot product as calculated by hand. places: decimals of the two factors."""
     pairs = list(zip(first, second, strict=True))
     factors = " + ".join(
         f"{in_brackets(a, places[0])} · {in_brackets(b, places[1])}" for a, b in pairs
@@ -233,12 +236,12 @@ def _dot_product(
 
 
 def _powers(scores: Sequence[float]) -> list[float]:
-    """E to the power of each score, as it is printed."""
+    """E to the power of each score, rounded as printed."""
     return [rounded(math.exp(score), 3) for score in scores]
 
 
 def _quotients(powers: Sequence[float], weights: Sequence[float]) -> list[str]:
-    """How each weight of a row is calculated by hand."""
+    """Write out how each weight of a row is calculated by hand."""
     total = sum(powers)
     return [
         f"{power:.3f} / {total:.3f} = {weight:.2f}"
@@ -247,16 +250,16 @@ def _quotients(powers: Sequence[float], weights: Sequence[float]) -> list[str]:
 
 
 def _draw(draw: Callable[[], Drawn], suits: Callable[[Drawn], bool]) -> Drawn:
-    """The first draw that suits. Raises ValueError if none of `MOST_DRAWS` does."""
+    """Return the first suitable draw. Raises: ValueError if none of `MOST_DRAWS` is suitable."""
     for _ in range(MOST_DRAWS):
         drawn = draw()
         if suits(drawn):
             return drawn
-    raise ValueError(f"none of {MOST_DRAWS} draws suits")
+    raise ValueError(f"none of the {MOST_DRAWS} draws is suitable")
 
 
 def _is_the_same_by_hand(row_of_scores: Sequence[float], size: int) -> bool:
-    """Whether the printed weights are the same however a student rounds, and add up to 1."""
+    """Whether the printed weights add up to 1 and don't depend on how a student rounds."""
     root = math.sqrt(size)
     exact = [score / root for score in row_of_scores]
     scaled = [rounded(value, 2) for value in exact]
@@ -270,5 +273,5 @@ def _is_the_same_by_hand(row_of_scores: Sequence[float], size: int) -> bool:
 
 
 def _shares(powers: Sequence[float]) -> list[str]:
-    """Each power as a share of their sum, as it is printed."""
+    """Each power divided by their sum, as printed."""
     return [f"{power / sum(powers):.2f}" for power in powers]

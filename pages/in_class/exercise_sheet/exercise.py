@@ -1,4 +1,4 @@
-"""What an exercise is made of, and how its numbers are written."""
+"""Data types for exercises, and formatting of their numbers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-MINUS = "\u2212"  # as it is printed
+MINUS = "\u2212"  # a real minus sign
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it is printed.
+    """A table as printed.
 
-    corner: what its rows are, above their names. columns: their names. rows: the name of each row,
-    and its cells. Raises: ValueError for a row with another number of cells than there are columns.
+    corner: heading of the column with the row names. columns: the column names. rows: the name of
+    each row and its cells. Raises: ValueError if a row doesn't have one cell per column.
     """
 
     corner: str
@@ -29,7 +29,7 @@ class Table:
                 )
 
     def empty(self) -> Table:
-        """The same with nothing in its cells: to write in."""
+        """The same table with empty cells, for students to fill in."""
         return replace(self, rows=tuple((name, ("",) * len(cells)) for name, cells in self.rows))
 
 
@@ -37,9 +37,9 @@ class Table:
 class Exercise:
     """One exercise and its solution.
 
-    task: sentences. given: tables with the numbers to calculate with. asked: tables that are
-    printed empty with the exercise, and filled in with the solution. n_lines: to write on. steps:
-    the way of the solution. shown: further tables, which only the solution has.
+    task: paragraphs. given: tables with the numbers to use. asked: tables that are empty in the
+    exercise and filled in in the solution. n_lines: number of blank lines to write on. steps: the
+    steps of the solution. shown: more tables that only the solution has.
     """
 
     title: str
@@ -52,12 +52,12 @@ class Exercise:
 
 
 def chance(kind: str, variant: int) -> random.Random:
-    """Numbers drawn by chance, for each kind of exercise and each variant the same every time."""
+    """A random number generator seeded by the kind of exercise and the variant."""
     return random.Random(f"{kind} {variant}")
 
 
 def tenths(numbers: random.Random, n_rows: int, n_columns: int) -> list[list[float]]:
-    """Rows of numbers with one decimal from -1.5 to 1.5, none of them 0."""
+    """Rows of random nonzero numbers from -1.5 to 1.5, with one decimal."""
 
     def number() -> float:
         return numbers.choice((-1, 1)) * numbers.randint(1, 15) / 10
@@ -66,7 +66,7 @@ def tenths(numbers: random.Random, n_rows: int, n_columns: int) -> list[list[flo
 
 
 def written(value: float, places: int) -> str:
-    """A number with so many decimals and a real minus sign; what rounds to 0 has none."""
+    """A number with `places` decimals and a real minus sign; no minus if it rounds to 0."""
     text = f"{value:.{places}f}"
     return text.replace("-", "") if float(text) == 0 else text.replace("-", MINUS)
 
@@ -77,18 +77,18 @@ def rounded(value: float, places: int) -> float:
 
 
 def row(values: Sequence[float], places: int) -> tuple[str, ...]:
-    """The cells of a row of numbers."""
+    """Format a row of numbers as table cells."""
     return tuple(written(value, places) for value in values)
 
 
 def in_brackets(value: float, places: int) -> str:
-    """A factor or a term: a negative number stands in brackets."""
+    """A number as a factor or term, in brackets if it's negative."""
     text = written(value, places)
     return f"({text})" if text.startswith(MINUS) else text
 
 
 def added(terms: Sequence[float], places: int) -> str:
-    """A sum as it is written: 0.60 - 0.12 + 0.05."""
+    """Write out a sum, for example "0.60 - 0.12 + 0.05"."""
     first, *others = terms
     rest = (
         f" {MINUS if written(term, places).startswith(MINUS) else '+'} "

@@ -1,4 +1,4 @@
-"""Exercises about the bundled model and the class's sentence: a real map, and its tokens."""
+"""Exercises about a real model and the class's sentence: tokens and an attention map."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ import numpy as np
 from pages.in_class.exercise_sheet.exercise import Exercise, Table, chance
 from serving.heads import HeadId
 from ui.text.isolated import isolated
+from ui.text.number_text import counted
 
 if TYPE_CHECKING:
     from serving.runs import Run
 
-MAX_MAP = 8  # tokens whose rows fit the width of a page
-TELLING_HEADS = 12  # from which each variant takes one
+MAX_MAP = 8  # tokens; more columns don't fit the width of a page
+TELLING_HEADS = 12  # each variant picks one of this many heads
 TOKENS_IN_A_ROW = 8
 
 
 def labels(run: Run) -> tuple[str, ...]:
-    """The label of each token, kept apart from the direction of the text around it."""
+    """The label of each token, isolated from the text direction around it."""
     return tuple(isolated(label) for label in run.tokens.labels)
 
 
 def reading_a_map(run: Run, variant: int) -> Exercise:
-    """The weights of a head of a causal model, rounded to two decimals, to be read.
+    """Read the attention map of one head of a causal model, rounded to two decimals.
 
-    Everything in the solution is read from the rounded numbers. Rows of the first tokens are whole:
-    they see no later token.
+    The solution uses only the rounded numbers. The map shows the first `MAX_MAP` tokens. Its rows
+    are complete, because these tokens can't see later ones.
     """
     names = labels(run)[:MAX_MAP]
     n = len(names)
@@ -40,23 +41,23 @@ def reading_a_map(run: Run, variant: int) -> Exercise:
     above = hundredths[np.triu_indices(n, 1)]
     below = int((hundredths[np.tril_indices(n)] == 0).sum())
     steps = [
-        f"The mask is above the diagonal: {len(above)} cells, {int((above == 0).sum())} of them "
-        "0.00. The first row sees one token, the last one all of them.",
-        "Before the rounding each row adds up to exactly 1, because a softmax made it. The sums of "
-        "the printed numbers may be off by a few hundredths.",
+        f"The mask covers the {len(above)} cells above the diagonal; {int((above == 0).sum())} of "
+        "them are 0.00. The first row sees only one token, and the last row sees all of them.",
+        "Before rounding, every row adds up to exactly 1, because the weights come from a softmax. "
+        "The sums of the printed numbers may be off by a few hundredths.",
     ]
     if below:
         steps.append(
-            f"{below} cells on or below the diagonal are printed as 0.00 as well. The mask did not "
-            "do that: their weights are smaller than 0.005."
+            f"Rounding also turned {counted(below, 'weight')} on or below the diagonal into 0.00. "
+            "The mask didn't do that: any weight below 0.005 is printed as 0.00."
         )
     return Exercise(
         "Reading a real map",
         (
-            f"These are the weights of head {head} of {run.title} for your sentence, with two "
-            "decimals. A row is the token that looks, a column the token looked at.",
-            "For each row: which token does it look at most, and what is the sum of the row? Which "
-            "rows sum to 1 before the rounding? Where in the table is the mask?",
+            f"These are the attention weights of head {head} of {run.title} for your sentence, "
+            "rounded to two decimals. Each row is a query, and each column is a key.",
+            "For each row: which token gets the largest weight, and what is the sum of the row? "
+            "Which rows added up to 1 before rounding? Where in the table is the mask?",
         ),
         (
             Table(
@@ -65,17 +66,17 @@ def reading_a_map(run: Run, variant: int) -> Exercise:
                 tuple((names[i], tuple(map(_share, hundredths[i]))) for i in range(n)),
             ),
         ),
-        (Table("token", ("looks most at", "sum of the printed row"), looks),),
+        (Table("query", ("key with the largest weight", "sum of the row"), looks),),
         3,
         tuple(steps),
     )
 
 
 def telling_head(weights: np.ndarray, variant: int) -> HeadId:
-    """A head that looks at other tokens than itself and the first; another one for each variant.
+    """Pick a head that attends to tokens other than the query itself and the first token.
 
-    weights: (layers, H, n, n) of the tokens that are printed. Where there are no such tokens, as in
-    a text of two, any head.
+    Each variant may pick a different head. weights: (layers, H, n, n), of the printed tokens. If
+    there are no such tokens, as in a text of two, any head may be picked.
     """
     n = weights.shape[-1]
     others = np.tril(np.ones((n, n)), -1)
@@ -87,12 +88,12 @@ def telling_head(weights: np.ndarray, variant: int) -> HeadId:
 
 
 def tokens(run: Run) -> Exercise:
-    """How the model splits the sentence."""
+    """Count characters, words and tokens of the sentence, and guess how the model splits it."""
     names, ids = labels(run), run.tokens.ids
     rows = range(0, len(names), TOKENS_IN_A_ROW)
     tables = tuple(
         Table(
-            "number",
+            "position",
             tuple(str(place) for place in range(start, min(start + TOKENS_IN_A_ROW, len(names)))),
             (
                 ("token", names[start : start + TOKENS_IN_A_ROW]),
@@ -103,23 +104,23 @@ def tokens(run: Run) -> Exercise:
     )
     text = run.tokens.text
     counts = (
-        ("characters, spaces too", (f"{len(text):,}",)),
-        ("words between spaces", (f"{len(text.split()):,}",)),
+        ("characters, including spaces", (f"{len(text):,}",)),
+        ("words, separated by spaces", (f"{len(text.split()):,}",)),
         ("tokens", (f"{len(names):,}",)),
     )
     return Exercise(
         "Tokens",
         (
-            f"How does {run.title} split your sentence? Write it down with a stroke between "
-            "tokens. Guess first; the solutions show what its tokenizer does.",
-            "How many characters, words and tokens are there?",
+            f"How does {run.title} split your sentence into tokens? Write the sentence down and "
+            "draw a line between tokens. Your guess is fine; the solutions show the real tokens.",
+            "How many characters, words and tokens does it have?",
         ),
         (),
-        (Table("", ("number",), counts),),
+        (Table("", ("count",), counts),),
         3,
         (
-            f"The model reads {len(names)} tokens and counts them from 0. A space belongs to the "
-            "token after it. A small number tells apart tokens that occur again.",
+            f"The model reads {len(names)} tokens and numbers them from 0. A space belongs to the "
+            "token after it. Repeated tokens are marked with a small number.",
         ),
         tables,
     )
@@ -130,5 +131,5 @@ def _share(hundredths: int) -> str:
 
 
 def _largest(row: np.ndarray, names: tuple[str, ...]) -> str:
-    """The tokens with the largest printed weight; several if the rounding made them equal."""
+    """The token with the largest printed weight, or several if rounding made them equal."""
     return ", ".join(names[place] for place in np.flatnonzero(row == row.max()))

@@ -1,4 +1,4 @@
-"""Exercise sheet: exercises on the lectures for the class's own sentence, with their solutions."""
+"""Exercise sheet: printable exercises about the class's own sentence, with solutions."""
 
 from functools import partial
 
@@ -16,9 +16,9 @@ PRINT = '<button type="button" class="print-sheet">Print</button>'
 
 st.title("Exercise sheet")
 st.markdown(
-    "Print exercises about attention for a sentence of your class. The students solve them with a "
-    "pencil, and each group can get a variant with other numbers. The solutions come on sheets of "
-    "their own, step by step."
+    "Type a sentence and print attention exercises about it. Your students solve them by hand, and "
+    "each group can get its own variant with different numbers. The step-by-step solutions are "
+    "printed on separate pages."
 )
 
 if not models.ready("decoder"):
@@ -27,7 +27,7 @@ if not models.ready("decoder"):
 
 left, right = controls.row(align="bottom")
 with left:
-    text = controls.text("Sentence of the class", "exercise_sheet_text", controls.ANIMAL)
+    text = controls.text("Your sentence", "exercise_sheet_text", controls.ANIMAL)
 with right:
     variant = controls.seed("Variant", "exercise_sheet_variant", 1, width=110)
 with right, settings():
@@ -48,7 +48,7 @@ except (ValueError, *models.LOAD_ERRORS) as error:
     messages.problem(error)
     messages.end_page()
 if not printed.exercises:
-    messages.problem("There is no exercise on the sheet: choose one or more in the settings.")
+    messages.problem("The sheet is empty. Choose at least one exercise in the settings.")
     messages.end_page()
 
 with right:
@@ -59,12 +59,12 @@ with right:
     )
 st.html(sheet.STYLE)
 st.html(
-    '<div class="sheet-window" role="region" tabindex="0" aria-label="The sheet as it is printed">'
+    '<div class="sheet-window" role="region" tabindex="0" aria-label="Print preview">'
     f"{sheet.html(printed)}</div>"
 )
 st.markdown(
-    ":small[Vectors and sizes are drawn by chance for each variant. Tokens and the real map are "
-    "those of the model. All solutions are computed from the numbers that are printed: a student "
-    "who calculates by hand gets the same digits.]"
+    ":small[Each variant has its own random vectors and sizes. The tokens and the attention map "
+    "come from the model. All solutions are computed from the printed numbers, so students who "
+    "work by hand get the same digits.]"
 )
 folded("A link to this sheet", "exercise_sheet_link", downloads.link, "exercise_sheet")

@@ -1,4 +1,4 @@
-"""The exercise sheet: which exercises it has, and its HTML for the page, paper and a file."""
+"""The exercise sheet: its exercises, and its HTML for the page, for printing and for a file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from serving.runs import Run
 from ui.canvas import component
 from ui.export import html_file
 from ui.text.isolated import isolated
+from ui.text.number_text import counted
 
-LEAST_TOKENS = 3  # fewer leave nothing to calculate
+LEAST_TOKENS = 3  # with fewer there's nothing to calculate
 NAME, FILE = "Exercise sheet: attention", "exercise_sheet.html"
 STYLE = Path(__file__).with_name("sheet.css")
 _SCALE = Path(component.__file__).parent / "shared" / "scale.css"
 
-# what an exercise is called where it is chosen -> how it is made
+# label in the settings -> function that makes the exercise
 KINDS: dict[str, Callable[[Run, int], Exercise]] = {
     "tokens": lambda run, variant: of_the_model.tokens(run),
     "scores": lambda run, variant: by_hand.scores(_few(run), variant),
@@ -36,7 +37,7 @@ KINDS: dict[str, Callable[[Run, int], Exercise]] = {
 
 @dataclass(frozen=True)
 class Sheet:
-    """The exercises for one sentence; variant: which of the numbers drawn by chance."""
+    """The exercises for one sentence. variant: the seed of the random numbers."""
 
     sentence: str
     model: str
@@ -45,18 +46,20 @@ class Sheet:
 
 
 def sheet(model: str, sentence: str, kinds: Collection[str], variant: int) -> Sheet:
-    """The sheet with the exercises of these kinds, in the order of `KINDS`.
+    """Make the sheet with the exercises of these kinds, in the order of `KINDS`.
 
-    Raises: OverLimit for a sentence that is too long, ValueError for one that is too short or
-    for a kind that there is not, and what loading a model raises.
+    Raises: OverLimit if the sentence is too long; ValueError if it's too short or a kind is
+    unknown; and any error from loading the model.
     """
     if unknown := set(kinds) - set(KINDS):
-        raise ValueError(f"no exercises of the kinds {sorted(unknown)}; there are {list(KINDS)}")
+        raise ValueError(
+            f"unknown kinds of exercises: {sorted(unknown)}; choose from {list(KINDS)}"
+        )
     run = runs.run(model, sentence, MAX_SHEET_TOKENS, "an exercise sheet")
     if len(run.tokens) < LEAST_TOKENS:
         raise ValueError(
-            f"The sentence has {len(run.tokens)} of the {LEAST_TOKENS} tokens that a sheet needs: "
-            "type a longer sentence."
+            f"Your sentence has only {counted(len(run.tokens), 'token')}, but the sheet needs at "
+            f"least {LEAST_TOKENS}. Type a longer sentence."
         )
     made = tuple(make(run, variant) for kind, make in KINDS.items() if kind in kinds)
     return Sheet(run.tokens.text, run.title, variant, made)
@@ -67,13 +70,13 @@ def _few(run: Run) -> tuple[str, ...]:
 
 
 def document(printed: Sheet) -> bytes:
-    """The sheet as one HTML file, which opens without a network."""
+    """The sheet as a single HTML file that works offline."""
     style = "".join(file.read_text(encoding="utf-8") for file in (_SCALE, STYLE))
     return html_file.page(NAME, html(printed), (), style=style).encode()
 
 
 def html(printed: Sheet) -> str:
-    """The elements of the sheet: the exercises, and on further pages their solutions."""
+    """The HTML elements of the sheet: the exercises, then the solutions on separate pages."""
     exercises = "".join(map(_exercise, printed.exercises))
     solutions = "".join(map(_solution, printed.exercises))
     name = "<p class='name'>Name: <span></span> Date: <span></span></p>"
@@ -86,9 +89,9 @@ def html(printed: Sheet) -> str:
 
 
 def _head(title: str, printed: Sheet) -> str:
-    said = f"Variant {printed.variant}. Model: {printed.model}. Our sentence:"
+    details = f"Variant {printed.variant}. Model: {printed.model}. Our sentence:"
     return (
-        f"<h2>{title}: attention</h2><p>{escape(said)}</p>"
+        f"<h2>{title}: attention</h2><p>{escape(details)}</p>"
         f"<blockquote>{escape(isolated(printed.sentence))}</blockquote>"
     )
 

@@ -11,13 +11,14 @@ from ui.text.number_text import counted
 if TYPE_CHECKING:
     from torch import Tensor
 
-DTYPES = {"float16": 2, "float32": 4}  # bytes of a number
+DTYPES = {"float16": 2, "float32": 4}  # bytes per number
 
 
 def shapes(variant: int) -> Exercise:
-    """The shape after each step of multi-head attention, and the number of its parameters.
+    """The shape after each step of multi-head attention, and the layer's parameter count.
 
-    From a layer of the core on torch's device "meta", where tensors have shapes and no numbers.
+    They come from a layer of the core on torch's "meta" device, where tensors have shapes but no
+    data.
     """
     import torch
 
@@ -35,14 +36,14 @@ def shapes(variant: int) -> Exercise:
         queries, merged = layer.W_query(x), merge_heads(record.context)
     assert record.output is not None
     steps: list[tuple[str, Tensor]] = [
-        ("x, what goes in", x),
-        ("queries x · W_q, side by side", queries),
-        ("queries, cut into heads", record.q),
-        ("keys, cut into heads and transposed", record.k.transpose(-2, -1)),
+        ("input x", x),
+        ("queries of all heads, x · W_q", queries),
+        ("queries, split into heads", record.q),
+        ("keys, split into heads and transposed", record.k.transpose(-2, -1)),
         ("scores q · k", record.scores),
-        ("weights, the softmax of each row", record.weights),
+        ("weights, softmax of each row", record.weights),
         ("contexts, weights · values", record.context),
-        ("contexts of all heads side by side", merged),
+        ("contexts, all heads concatenated", merged),
         ("output, after W_o", record.output),
     ]
     names = ("query", "key", "value", "out_proj")
@@ -53,16 +54,16 @@ def shapes(variant: int) -> Exercise:
     return Exercise(
         "Shapes of multi-head attention",
         (
-            f"A batch has B = {batch} texts of T = {tokens} tokens. There are H = {heads} heads. A "
-            f"query, a key and a value of one head have D = {size} numbers each. A token is a "
-            "vector of C = H · D numbers.",
-            "Write the shape after each step. How many parameters does the layer have? W_q, W_k, "
-            "W_v and W_o are C by C, and W_o alone has a bias of C numbers.",
+            f"A batch has B = {batch} texts of T = {tokens} tokens each. The layer has H = {heads} "
+            f"heads. In each head, queries, keys and values have D = {size} elements. Each token "
+            "is a vector with C = H · D elements.",
+            "Write down the shape after each step. How many parameters does the layer have? W_q, "
+            "W_k, W_v and W_o are C × C matrices, and only W_o has a bias (C numbers).",
         ),
         (),
         (
             Table("step", ("shape",), tuple((name, (_shape(value),)) for name, value in steps)),
-            Table("", ("number",), (("parameters of the layer", (f"{count:,}",)),)),
+            Table("", ("count",), (("parameters of the layer", (f"{count:,}",)),)),
         ),
         0,
         (
@@ -74,7 +75,7 @@ def shapes(variant: int) -> Exercise:
 
 
 def cache(variant: int) -> Exercise:
-    """Bytes of a KV cache for MHA, GQA and MQA; multiplications that a cached step saves."""
+    """Bytes of the KV cache with MHA, GQA and MQA; multiplications that it saves in one step."""
     from attention_core.costs.formulas import kv_cache_bytes
 
     numbers = chance("cache", variant)
@@ -101,19 +102,19 @@ def cache(variant: int) -> Exercise:
     return Exercise(
         "The KV cache",
         (
-            f"A model has {layers} layers and {heads} query heads of D = {size} numbers. Its cache "
-            f"holds {tokens:,} tokens in {dtype}, {width} bytes a number. With MHA each query head "
-            f"has keys and values of its own. With GQA {heads // 4} key/value heads serve all of "
-            "them, with MQA a single key/value head does.",
-            "How many bytes does the cache take? How many times smaller is it than with MHA? One "
+            f"A model has {layers} layers and {heads} query heads of size D = {size}. Its cache "
+            f"stores {tokens:,} tokens in {dtype}, with {width} bytes per number. With MHA, each "
+            f"query head has its own keys and values. With GQA, the query heads share {heads // 4} "
+            "key/value heads. With MQA, they all share one.",
+            "How many bytes does the cache need? How many times smaller is it than with MHA? One "
             "MiB is 1,048,576 bytes.",
-            f"Then look at one layer with MHA, while it makes token number {tokens:,}. How many "
-            "multiplications do scores and contexts take without a cache, where all rows are made "
-            "again, and with a cache, where only the last row is?",
+            f"Now look at one layer with MHA when the text is {tokens:,} tokens long. How many "
+            "multiplications do the scores and contexts need without a cache, when every row is "
+            "computed, and with a cache, when only the last row is?",
         ),
         (),
         (
-            Table("form", ("key/value heads", "bytes", "MiB", "times smaller"), rows),
+            Table("variant", ("key/value heads", "bytes", "MiB", "times smaller"), rows),
             Table(
                 "scores and contexts of one layer",
                 ("multiplications",),
@@ -128,24 +129,25 @@ def cache(variant: int) -> Exercise:
         (
             *(
                 f"{form}: 2 (keys, values) · {layers} layers · "
-                f"{counted(kv_heads, 'head')} · {size} numbers "
+                f"{counted(kv_heads, 'head')} · {size} elements "
                 f"· {tokens:,} tokens · {width} bytes = {n_bytes[form]:,} bytes"
                 for form, kv_heads in forms.items()
             ),
             f"Without a cache: 2 · {heads} heads · {tokens:,} rows · {tokens:,} keys · {size} = "
             f"{without:,}",
             f"With a cache: 2 · {heads} heads · 1 row · {tokens:,} keys · {size} = {cached:,}",
-            f"Saved: {without:,} − {cached:,} = {without - cached:,}. The step takes "
-            f"1 / {tokens:,} of the work.",
+            f"Saved: {without:,} − {cached:,} = {without - cached:,}. With the cache, the step "
+            f"does only 1 / {tokens:,} of the work.",
         ),
     )
 
 
 def multiplications(heads: int, size: int, tokens: int) -> tuple[int, int]:
-    """Multiplications of scores and contexts in one layer, without a cache and with one.
+    """Multiplications for the scores and contexts of one layer, without and with a cache.
 
-    From the shapes that the core's `attend` gives on the device "meta": each score is a sum of
-    `size` products, each number of a context one of as many products as there are keys.
+    They're counted from the shapes that the core's `attend` returns on the "meta" device: each
+    score is a sum of `size` products, and each element of a context is a sum of one product per
+    key.
     """
     import torch
 
@@ -161,7 +163,7 @@ def multiplications(heads: int, size: int, tokens: int) -> tuple[int, int]:
 
 
 def mib(n_bytes: int) -> str:
-    """Bytes in MiB, written with as many decimals as it takes, three at most."""
+    """Bytes in MiB, with at most three decimals and no trailing zeros."""
     return f"{n_bytes / 2**20:,.3f}".rstrip("0").rstrip(".")
 
 

@@ -1,4 +1,4 @@
-"""Glossary: every term of the site in a sentence or two, with the lesson that teaches it."""
+"""Glossary: a short definition of every term, with a link to the page that teaches it."""
 
 from collections.abc import Sequence
 from html import escape
@@ -14,12 +14,12 @@ from ui.widgets.linked import linked
 from ui.widgets.parts import parts
 from ui.widgets.visit import page_view
 
-MAX_CHARACTERS = 60  # of what is searched for
-OPENED = "glossary_opened"  # in the session: the term of the address that was opened last, and when
+MAX_CHARACTERS = 60  # of a search
+OPENED = "glossary_opened"  # session key: the page view and term that a link opened last
 
 
 def cards(terms: Sequence[Term], opened: Term | None) -> str:
-    """The HTML of these terms. opened: the one that the address names, which comes first."""
+    """The HTML cards of these terms. opened: the term in the address, which comes first."""
     first = sorted(terms, key=lambda term: term != opened)
     return f'<ul class="glossary">{"".join(_card(term, term == opened) for term in first)}</ul>'
 
@@ -43,8 +43,8 @@ if opened and st.session_state.get(OPENED) != (page_view().number, wanted):
 
 st.title("Glossary")
 st.markdown(
-    f"The {len(words.terms)} terms of these pages, each in a sentence or two. Other pages "
-    "underline them with dots: click or tap one to read its definition."
+    f"Look up any of the {len(words.terms)} terms used on this site. On the other pages, terms "
+    "have a dotted underline: click or tap one to see its definition."
 )
 text = linked(
     st.text_input,
@@ -57,11 +57,11 @@ text = linked(
     label_visibility="collapsed",
 )
 if wanted and opened is None:
-    messages.problem(f"No word of the glossary is “{wanted}”. Search for a part of it.")
+    messages.problem(f"The glossary has no entry for “{wanted}”. Try searching for part of it.")
 if text.strip():
     shown = words.with_text(text)
     if not shown:
-        messages.problem(f"No entry holds “{text}”. Try a shorter word, or empty the field.")
+        messages.problem(f"No entry contains “{text}”. Try a shorter word or clear the search.")
 else:
     chosen = parts("glossary_part", words.parts)
     shown = tuple(term for term in words.terms if term.part in chosen)

@@ -1,4 +1,4 @@
-"""The code of the page "Calculator", and its link."""
+"""Downloads of the page "Calculator": its code and its link."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ui.export import downloads
 
 
 def show(chosen: CacheScenario) -> None:
-    """The code and the link."""
+    """Show the page's code and link."""
     downloads.panel("calculator", snippet=snippet(chosen))
 
 
 def snippet(chosen: CacheScenario) -> str:
-    """Python that prints the cache's bytes."""
+    """Python code that prints the size of the cache in bytes."""
     model = chosen.model
     fields: Mapping[str, object] = {
         name: getattr(model, name)

@@ -1,4 +1,4 @@
-"""Downloads of the page "Inside the cache": its table, both buffers, its code."""
+"""Downloads of the page "Inside the cache": its table, both buffers and its code."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ui.export import downloads
 
 
 def show(run: CacheRun, step: int) -> None:
-    """The files, the code and the link."""
+    """Show the page's files, code and link."""
     stem = f"{run.settings.model}_cache"
     downloads.panel(
         "inside_the_cache",
-        downloads.csv("Every step", partial(every_step, run), stem),
+        downloads.csv("All steps", partial(every_step, run), stem),
         downloads.npz("Both buffers, float32", partial(arrays, run), stem),
         snippet=snippet(run, step),
-        note="The NPZ holds the whole buffers and the uncached logits of every step.",
+        note="The NPZ file contains both buffers in full and the uncached logits of every step.",
     )
 
 
 def every_step(run: CacheRun) -> pd.DataFrame:
-    """What each step did with the cache, and what it would have cost without it."""
+    """Each step's use of the cache, and its cost without one."""
     return numbers.steps_table(run).merge(numbers.uncached_table(run), on="step")
 
 
 def arrays(run: CacheRun) -> dict[str, Any]:
-    """The buffers, ids and logits of a run."""
+    """The buffers, token IDs and logits of a run."""
     return {
         "keys": run.keys,
         "values": run.values,
@@ -43,7 +43,7 @@ def arrays(run: CacheRun) -> dict[str, Any]:
 
 
 def snippet(run: CacheRun, step: int) -> str:
-    """Python that makes the same run, from the repository's root."""
+    """Python code that repeats the run; it must be started in the repository's root."""
     settings = run.settings
     return "\n".join(
         [

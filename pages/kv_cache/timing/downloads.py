@@ -1,4 +1,4 @@
-"""Downloads of the page "Timing": every step, and its code."""
+"""Downloads of the page "Timing": all steps, and its code."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pages.kv_cache.timing.measured import TimingRun
 from pretrained.untrained import SHAPES
 from ui.export import downloads
 
-MAX_PROMPT = 200  # characters of it in every row of the file
+MAX_PROMPT = 200  # characters of the prompt in each row of the file
 
 
 def show(name: str, run: TimingRun) -> None:
-    """The file, the code and the link. name: of the run, such as "#2"."""
+    """Show the page's file, code and link. name: the run's name, such as "#2"."""
     downloads.panel(
         "timing",
         downloads.csv(
-            "Every step", partial(run.file, MAX_PROMPT), f"timing_run_{name.removeprefix('#')}"
+            "All steps", partial(run.file, MAX_PROMPT), f"timing_run_{name.removeprefix('#')}"
         ),
         snippet=snippet(run),
-        note="The file holds every step of every repeat.",
+        note="The file contains every step of every repeat.",
     )
 
 
 def snippet(run: TimingRun) -> str:
-    """Python that times the core's generation with the same settings."""
+    """Python code that times generation in the core with the same settings."""
     question = run.question
-    device = f'device="{run.device.partition(",")[0]}"'  # times are those of the device
+    device = f'device="{run.device.partition(",")[0]}"'  # times depend on the device
     if question.model in SHAPES:
         load = (
             "from pretrained.untrained import untrained\n\n"

@@ -1,4 +1,4 @@
-"""Downloads of the page "Variants": its arrays and its code."""
+"""Downloads of the page "Variants": the cached arrays and its code."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ui.export import downloads
 
 
 def show(ladder: Ladder, text: str) -> None:
-    """The file, the code and the link."""
+    """Show the page's file, code and link."""
     downloads.panel(
         "variants",
-        downloads.npz("What layer 0 caches", partial(_arrays, ladder), "variants"),
+        downloads.npz("Cache of layer 0", partial(_arrays, ladder), "variants"),
         snippet=snippet(ladder.n_heads, text),
     )
 
@@ -27,7 +27,7 @@ def _arrays(ladder: Ladder) -> dict[str, Any]:
 
 
 def snippet(n_heads: int, text: str) -> str:
-    """Python that fills every cache and prints its bytes."""
+    """Python code that fills each cache and prints its size in bytes."""
     return (
         "import torch\n\n"
         "from attention_core import cache_bytes, llama_config\n"

@@ -1,4 +1,4 @@
-"""Downloads of the page "What is recomputed": counts, the matrices shown, its code."""
+"""Downloads of the page "What is recomputed": counts, the matrices shown and its code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ui.export import downloads
 
 
 def show(view: StepView, scope: str) -> None:
-    """The files, the code and the link."""
+    """Show the page's files, code and link."""
     stem = f"{view.growth.settings.model}_recomputed"
     position = f"step{view.step_index + 1}_layer{view.layer}_head{view.head}"
     downloads.panel(
@@ -21,13 +21,13 @@ def show(view: StepView, scope: str) -> None:
         downloads.csv("Counts of this step", partial(counts.step_table, view, scope), stem),
         downloads.npz("This head's matrices", partial(arrays, view), f"{stem}_{position}"),
         snippet=snippet(view),
-        note="The NPZ holds every column of the head: this step without a cache, with it, and the "
-        "step before. All steps have a CSV of their own above.",
+        note="The NPZ file contains all columns of the head: this step without a cache, this step "
+        "with one, and the previous step. The CSV file for all steps is above.",
     )
 
 
 def arrays(view: StepView) -> dict[str, Any]:
-    """The head's six matrices: `queries`, `cached_queries`, `before_queries`, and so on."""
+    """The head's matrices of each pass: `queries`, `cached_queries`, `before_queries`, ..."""
     step, growth = view.step, view.growth
     tensors = {"token_ids": np.array(growth.ids[: step.n_tokens])}
     sources = {"": step.full, "cached_": step.cached}
@@ -40,7 +40,7 @@ def arrays(view: StepView) -> dict[str, Any]:
 
 
 def snippet(view: StepView) -> str:
-    """Python that prints how far the boxed parts moved."""
+    """Python code that prints how much the outlined parts changed between two steps."""
     settings, step_index = view.growth.settings, view.step_index
     lines = [
         "import pretrained",

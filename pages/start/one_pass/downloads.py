@@ -1,4 +1,4 @@
-"""Downloads of the page "One pass": the walk as one file, its tensors, its code."""
+"""Downloads of the page "One pass": an offline copy, its tensors and its code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ui.widgets import code_block
 from ui.widgets.folded import folded
 from ui.widgets.head_choice import HeadChoice
 
-_VISITED = "one_pass_heads_visited"  # in the session: the pass, and its heads that were opened
+_VISITED = "one_pass_heads_visited"  # session key: a pass, and the heads opened in it
 
 SNIPPET = """\
 from serving.one_pass import one_pass, open_head, open_layer
@@ -39,7 +39,7 @@ print(head.weights)  # (T, S) of layer {layer}, head {head}
 def show(
     passed: OnePass, head: OpenHead, off: tuple[str, ...], place: Place | None, choice: HeadChoice
 ) -> None:
-    """Files, the code and the link, folded. `head`: the open one, and `choice` its name."""
+    """Show files, code and link in a collapsed section. head: the open head; choice: its name."""
     walk = Walk(passed, off, place, choice, _visited(passed, choice), dict(about()))
     tensors = partial(arrays, passed, head)
     folded(downloads.TITLE, "one_pass_downloads", _parts, walk, tensors)
@@ -49,14 +49,14 @@ def _parts(walk: Walk, tensors: Callable[[], dict[str, Any]]) -> None:
     name = f"{walk.passed.run.model}_one_pass"
     page = partial(offline.page, walk)
     downloads.buttons(
-        File("The walk as one HTML file", page, f"{name}.html", "text/html"),
-        downloads.npz("The tensors", tensors, name),
+        File("Offline copy (HTML)", page, f"{name}.html", "text/html"),
+        downloads.npz("All tensors", tensors, name),
         key="one_pass_save",
     )
     st.markdown(
-        f":small[{offline.says(walk)} It opens in any browser, without a network, and tells the "
-        "story too; only switching parts off needs the model, and stays here. The NPZ file holds "
-        "the tensors of the whole pass and every step of the open head.]"
+        f":small[{offline.says(walk)} It opens offline in any browser and includes the guided "
+        "tour. Switching parts off needs the model, so that only works here. The NPZ file "
+        "contains the tensors of the whole pass and every step of the open head.]"
     )
     downloads.code(snippet(walk.passed, walk.off, walk.choice))
     st.markdown("A link to this view:")
@@ -64,7 +64,7 @@ def _parts(walk: Walk, tensors: Callable[[], dict[str, Any]]) -> None:
 
 
 def _visited(passed: OnePass, choice: HeadChoice) -> frozenset[tuple[int, int]]:
-    """The heads of this pass that the visitor has opened, this one included."""
+    """The heads of this pass that the visitor has opened, including this one."""
     key, heads = st.session_state.get(_VISITED, (None, frozenset()))
     heads = (heads if key == passed.run.key else frozenset()) | {(choice.layer, choice.head)}
     st.session_state[_VISITED] = passed.run.key, heads
@@ -72,7 +72,7 @@ def _visited(passed: OnePass, choice: HeadChoice) -> frozenset[tuple[int, int]]:
 
 
 def _link(place: Place | None) -> str:
-    """The address of the page with the place in the picture."""
+    """The page's URL, including the location in the picture."""
     url = downloads.url("one_pass")
     if place is None:
         return url
@@ -81,7 +81,7 @@ def _link(place: Place | None) -> str:
 
 
 def arrays(passed: OnePass, head: OpenHead) -> dict[str, Any]:
-    """The tensors of the pass and of its open head (named `head_...`), with the tokens."""
+    """The tensors of the pass and of its open head (named `head_...`), and the tokens."""
     run, tensors = passed.run, passed.run.tensors
     result: dict[str, Any] = {
         "token_ids": np.array(run.tokens.ids),
@@ -103,7 +103,7 @@ def arrays(passed: OnePass, head: OpenHead) -> dict[str, Any]:
 
 
 def snippet(passed: OnePass, off: tuple[str, ...], choice: HeadChoice) -> str:
-    """Python that computes the pass anew and prints numbers of the open head."""
+    """Python code that recomputes the pass and prints numbers of the open head."""
     run = passed.run
     return SNIPPET.format(
         model=run.model,

@@ -1,4 +1,4 @@
-"""The download panel: one download at a time for the whole site, with progress and cancel."""
+"""The model download panel, with progress and a cancel button; one download at a time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from ui.widgets import messages
 
 
 class Downloads:
-    """The download that runs or ran last, shared by all visitors."""
+    """The current or most recent download, shared by all visitors."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.current: downloads.Download | None = None
 
     def start(self, hub_id: str, revision: str) -> str:
-        """Begin a download if none runs and the hub answers. Returns an error text, or nothing."""
-        # before the lock: another visitor need not wait until this one's question times out
+        """Start a download unless one is running or the hub is unreachable.
+
+        Returns an error message, or an empty string.
+        """
+        # before taking the lock, so that a timeout here doesn't block other visitors
         if not downloads.hub_reachable():
-            return "The hub does not answer from this machine: check its network connection."
+            return "The server can't reach the Hugging Face Hub. Check its network connection."
         with self._lock:
             if self.current is not None and self.current.state == "running":
-                return f"{self.current.hub_id} is being downloaded: wait for it or cancel it."
+                return f"{self.current.hub_id} is being downloaded. Wait for it or cancel it."
             try:
                 self.current = downloads.start_download(hub_id, revision)
             except (ValueError, OSError) as error:
@@ -39,29 +42,32 @@ DOWNLOADS = Downloads()
 
 
 def panel() -> None:
-    """Choose a model, see its size, download it, watch or cancel; a sentence where it cannot be."""
+    """Choose a model, see its size, and start, watch or cancel its download.
+
+    If downloads are off, only a message is shown.
+    """
     if not downloads.downloads_allowed():
-        st.info("Downloads are switched off on this site.", icon=":material/block:")
+        st.info("Downloads are turned off on this site.", icon=":material/block:")
         return
     missing = {
         entry.spec.name: entry for entry in pretrained.catalog() if entry.state == "downloadable"
     }
-    by_hub_id = "Another model, by its hub id"
+    by_hub_id = "Another model (enter its Hub ID)"
     chosen = st.selectbox(
         "Model to download",
         [*missing, by_hub_id],
         format_func=lambda name: _label(missing[name]) if name in missing else name,
         key="models_download",
     )
-    # always there, so that nothing moves when another model is chosen
+    # always shown, so that nothing moves when another model is selected
     typed = st.text_input(
-        "Hub id of another model",
-        placeholder="organisation/model",
+        "Hub ID of the model",
+        placeholder="organization/model",
         max_chars=100,
         key="models_hub_id",
         disabled=chosen != by_hub_id,
-        help="Models of the GPT-2, BERT and Llama architectures with safetensors weights are "
-        "accepted; the size is checked before anything is fetched.",
+        help="Works with GPT-2, BERT and Llama models that have safetensors weights. The size is "
+        "checked before the download starts.",
     )
     if chosen == by_hub_id:
         hub_id, revision = typed.strip(), "main"
@@ -76,7 +82,7 @@ def panel() -> None:
 
 
 def _label(entry: pretrained.CatalogEntry) -> str:
-    """A model with the size of its download, and whether it could then be loaded."""
+    """A model's title and download size, and a note if it's too large to load."""
     label = f"{entry.spec.title}, {entry.spec.download_bytes / 1e9:.2f} GB"
     fits = models.n_bytes(entry) <= models.MODEL_BUDGET_BYTES
     return label if fits else f"{label}, too large for this site's memory"
@@ -88,7 +94,7 @@ def _start(hub_id: str, revision: str) -> None:
     except ValueError as error:
         messages.problem(error)
         return
-    with st.spinner("Asking the hub …"):
+    with st.spinner("Contacting the Hub …"):
         problem = DOWNLOADS.start(hub_id, revision)
     if problem:
         messages.problem(problem, icon=":material/cloud_off:")
@@ -99,14 +105,16 @@ def _watch(download: downloads.Download, timed: bool) -> None:
     arrived, total = download.progress()
     if state == "running":
         share = min(arrived / total, 1.0) if total else 0.0
-        size = f"{arrived / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "asking for the size"
+        size = f"{arrived / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "checking the size"
         st.progress(share, text=f"{download.hub_id}: {size}")
         st.button("Cancel", icon=":material/stop:", key="models_cancel", on_click=download.cancel)
     elif state == "done":
-        st.success(f"{download.hub_id} is here ({total / 1e6:.0f} MB).", icon=":material/check:")
+        st.success(
+            f"{download.hub_id} was downloaded ({total / 1e6:.0f} MB).", icon=":material/check:"
+        )
     elif state == "cancelled":
-        st.info(f"{download.hub_id}: cancelled, what had arrived is removed.")
+        st.info(f"{download.hub_id}: download canceled, partial files deleted.")
     else:
         messages.problem(f"{download.hub_id}: {download.error}", icon=":material/cloud_off:")
     if timed and state != "running":
-        st.rerun()  # it is over: the next run of the page makes this view without a timer
+        st.rerun()  # the download has ended: redraw the page without a timer

@@ -35,7 +35,7 @@ def test_the_first_part_is_shown_and_all_of_them_on_demand(site: AppTest):
     open_page(site, VIEW)
     assert shown(site) == of_part(GLOSSARY.parts[0])
     assert re.search(
-        "<h2>Dot product</h2><p>Multiply two vectors number by number.*?"
+        "<h2>Dot product</h2><p>Multiply two vectors .*?"
         '<a href="similarity" data-inside [^>]*>Similarity</a>',
         cards(site),
     )
@@ -76,7 +76,7 @@ def test_the_search_looks_into_names_and_sentences(site: AppTest):
     assert not site.get("button_group")
     site.text_input("find").set_value("xyzzy").run()
     assert shown(site) == []
-    assert any("No entry holds “xyzzy”" in message for message in messages(site))
+    assert any("No entry contains “xyzzy”" in message for message in messages(site))
     assert site.text_input("find").value == "xyzzy"
 
 

@@ -141,10 +141,10 @@ def test_answers_are_revealed_on_demand_counted_and_stay_for_the_visit(site: App
     open_page(site, masking)
     right = answer("masking_quiz_2", right=True)
     because = site.success[0].value
-    assert says(f"Answered right: 1 of {QUESTIONS}.")
+    assert says(f"Correct answers: 1 of {QUESTIONS}.")
     open_page(site, scaling)
     answer("scaling_quiz_1", right=False)
-    assert says(f"Answered right: 0 of {QUESTIONS}.")
+    assert says(f"Correct answers: 0 of {QUESTIONS}.")
     open_page(site, HOME)
     open_page(site, masking)
     assert site.radio("masking_quiz_2").value == right

@@ -1,9 +1,9 @@
 // @ts-check
-// A text as its tokens. All text reaches the page through textContent.
+// A text drawn as tokens. All text reaches the page through textContent.
 
 /** @typedef {[label: string, detail: string, quiet: boolean, chosen: boolean, lineAfter: boolean]} Chip */
 
-// Neighbours differ for colour-blind people too, and each tone has its own underline, see chips.css.
+// Color-blind people can tell neighbors apart, too, and each tone has its own underline (chips.css).
 const TONES = HEAD_COLOURS.slice(0, 4);
 const DASHES = [[], [6, 3], [], [3, 3]];
 
@@ -18,7 +18,10 @@ export default function (component) {
   const { listen, forget } = hearing();
 
   element(parentElement, ".title").textContent = title;
-  row.setAttribute("aria-label", `${title}: ${chips.length} tokens. Use the arrow keys to read.`);
+  row.setAttribute(
+    "aria-label",
+    `${title}: ${chips.length} tokens. Use the arrow keys to read them.`,
+  );
   readout.textContent = hint;
 
   const marks = chips.map(([label, , quiet, chosen], index) => {
@@ -65,7 +68,7 @@ export default function (component) {
     readout.textContent = index < 0 ? hint : chips[index][1];
   });
   offerTools(parentElement, listen, {
-    keys: "Arrow keys go from one to the next.",
+    keys: "Use the arrow keys to move from one box to the next.",
     table: () => [
       ["position", "token", "details"],
       ...chips.map(([label, detail], index) => [index, label, detail]),

@@ -1,4 +1,4 @@
-"""The maps of all heads of a small model at one moment, drawn in the browser with their scores."""
+"""The attention maps of all heads of a small model during training, with their scores."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _canvas = Canvas("forming")
 
 @dataclass(frozen=True)
 class LayerScores:
-    """The scores of the heads of a layer, (H,), and what they are called.
+    """The scores of a layer's heads, (H,), and the name of the score.
 
-    read_at: where a score is read in its map: the row and the column of the first cell, and how
-    many cells follow it down the diagonal.
+    read_at: the cells whose mean is the score: row and column of the first one, and the number of
+    cells along the diagonal.
     """
 
     name: str
@@ -37,22 +37,22 @@ def forming(
     causal: bool,
     key: str,
 ) -> None:
-    """Draw the maps of all heads, a row of them a layer, over the tokens called `labels`."""
+    """Draw the maps of all heads, one row per layer. labels: the tokens' labels."""
     _canvas.draw(pack(codes, labels, layers, title=title, causal=causal), key=key)
 
 
 def pack(
     codes: Codes, labels: Sequence[str], layers: Sequence[LayerScores], *, title: str, causal: bool
 ) -> bytes:
-    """What the browser receives: a header, then the deflated codes of all maps."""
+    """Encode the data for the browser: a header, then the deflated codes of all maps."""
     n_heads = len(layers[0].scores)
     header = {
         "layers": len(layers),
         "heads": n_heads,
         "labels": list(labels),
         "title": title,
-        "says": "A row is a token that looks, a column a token looked at. Orange lines: where the "
-        "score above the map is read.",
+        "says": "In each map, rows are query tokens and columns are key tokens. The score above a "
+        "map is the mean of the cells between its orange lines.",
         "causal": causal,
         "levels": codes.levels,
         "largest": list(codes.largest),

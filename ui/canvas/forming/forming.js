@@ -1,17 +1,17 @@
 // @ts-check
-// The maps of all heads of a small model while it learns, a row of them a layer, each with its score.
-// All text reaches the page through textContent or fillText.
+// The maps of all heads of a small model during training, one row per layer, each with its score. All
+// text reaches the page through textContent or fillText.
 
 const GAP = 8,
   CAPTION = 18,
   MOST_TILE = 150,
-  LEAST_TILE = 76, // its caption, such as "L0H1 0.93", fits above it
+  LEAST_TILE = 76, // wide enough for a caption such as "L0H1 0.93"
   WANTED_LINE = 1.5;
 
 /** @typedef {[number, number]} Pair the row and column of a cell, or the corner of a tile */
 /**
- * What ui/canvas/forming/__init__.py packs. wanted: for each layer where its score is read, as
- * the row and the column of the first cell and how many cells follow it down the diagonal.
+ * Packed by ui/canvas/forming/__init__.py. wanted: for each layer the cells whose mean is the score:
+ * row and column of the first one, and the number of cells along the diagonal.
  * @typedef {{
  *   layers: number, heads: number, labels: string[], title: string, says: string, causal: boolean,
  *   levels: number, largest: number[], scores: number[], best: number[], scoreNames: string[],
@@ -33,11 +33,11 @@ export default function (component) {
   const nTokens = map.labels.length,
     nHeads = map.layers * map.heads;
   const perHead = map.causal ? (nTokens * (nTokens + 1)) / 2 : nTokens * nTokens;
-  /** @type {Uint8Array} of all heads; none before they are inflated */
+  /** @type {Uint8Array} the codes of all heads; undefined before they're inflated */
   let codes;
-  /** @type {ReturnType<typeof measure>} none before the picture has a place on the page */
+  /** @type {ReturnType<typeof measure>} undefined before the figure is laid out */
   let layout;
-  /** @type {{ head: number, cell: Pair } | null} what is read */
+  /** @type {{ head: number, cell: Pair } | null} the selected cell */
   let focus = null;
   let alive = true;
 
@@ -48,14 +48,14 @@ export default function (component) {
     map.causal ? (row * (row + 1)) / 2 + column : row * nTokens + column;
   const weight = (/** @type {number} */ head, /** @type {Pair} */ cell) =>
     map.largest[head] * (codes[head * perHead + place(cell)] / map.levels) ** 2;
-  const keys = "Arrow keys go from cell to cell.";
+  const keys = "Use the arrow keys to move from cell to cell.";
 
-  // ---- where each head lies
+  // ---- layout
 
   function measure() {
     const width = Math.max(scroll.clientWidth, 120);
     const fitting = Math.max(1, Math.floor((width + GAP) / (LEAST_TILE + GAP)));
-    // as many rows for a layer as its heads need, all equally long
+    // a layer may need several rows, which all have the same length
     const rows = Math.ceil(map.heads / Math.min(map.heads, fitting)),
       across = Math.ceil(map.heads / rows);
     const size = Math.floor(Math.min(MOST_TILE, (width - (across - 1) * GAP) / across));
@@ -99,14 +99,14 @@ export default function (component) {
     });
   }
 
-  // The weights of a head as pixels; what the mask hides stays clear.
+  // The weights of a head as pixels; masked cells stay transparent.
   /** @type {(head: number, side: number) => ImageData} */
   function tileOf(head, side) {
     const image = new ImageData(side, side),
       pixels = new Uint32Array(image.data.buffer);
     const index = Array.from({ length: side }, (_, at) => Math.floor((at * nTokens) / side));
     const tones = Array.from({ length: map.levels + 1 }, (_, code) => {
-      const root = (Math.sqrt(map.largest[head]) * code) / map.levels; // of the weight
+      const root = (Math.sqrt(map.largest[head]) * code) / map.levels; // the square root of the weight
       return new Uint32Array(Uint8Array.of(...colourNumbers(root), 255).buffer)[0];
     });
     for (let y = 0; y < side; y++) {
@@ -119,7 +119,7 @@ export default function (component) {
     return image;
   }
 
-  // Two lines along the cells whose mean is the score of this layer.
+  // Two lines along the cells whose mean is the score.
   /** @type {(context: Pen, head: number, x: number, y: number) => void} */
   function wanted(context, head, x, y) {
     const [row, column, count] = map.wanted[Math.floor(head / map.heads)];
@@ -142,7 +142,7 @@ export default function (component) {
     layout = measure();
     const { context, ratio } = layOut(canvas, layout);
     paint(context, ratio);
-    // for whoever reads the picture by program: what was painted, and where each head lies
+    // for programs that read the picture: what was painted, and the position of each head
     const heads = JSON.stringify(layout.at);
     Object.assign(canvas.dataset, { painted: map.digest, size: layout.size, heads });
     drawFrame();
@@ -173,7 +173,7 @@ export default function (component) {
       [row, column] = cell;
     const said = visible(cell)
       ? percent(weight(head, cell))
-      : "masked, the query may not look ahead";
+      : "masked, because the key comes after the query";
     readout.textContent =
       `${name(head)}: query ${row} “${isolated(map.labels[row])}” → ` +
       `key ${column} “${isolated(map.labels[column])}”: ${said}. ` +
@@ -221,7 +221,7 @@ export default function (component) {
       const [row, column] = map.wanted[0];
       return read({ head: map.best[0] ?? 0, cell: [row, column] });
     }
-    // beyond the edge of a map the reading goes on in the one beside it
+    // beyond the edge of a map, continue in the next one
     let { head } = focus;
     let [row, column] = focus.cell;
     row = Math.min(Math.max(row + move[0], 0), nTokens - 1);
@@ -242,7 +242,7 @@ export default function (component) {
     low: "0",
     middle: "0.25",
     high: "1",
-    text: "weight, square-root colours:",
+    text: "weight (square-root scale):",
   };
   find(".title").textContent = map.title;
   showLegend(find(".key"), [scale]);
@@ -260,7 +260,7 @@ export default function (component) {
     keys,
     picture: () =>
       layout && {
-        // the tiles of an SVG are images: as fine as those of a PNG
+        // tiles are images even in an SVG, so they need the resolution of a PNG
         draw: (context, ratio) => paint(context, Math.max(ratio, 2)),
         width: layout.width,
         height: layout.height,

@@ -1,8 +1,8 @@
-"""The heatmap of one head, drawn in the browser on a canvas from exact float32 values.
+"""The heatmap of one head, drawn on a canvas in the browser from exact float32 values.
 
-The values travel as raw bytes, and hovering, tapping or moving with the arrow keys reads the
-value out of the same bytes: what is read is what the tensor holds. Maps with the same `link` frame
-each other's aligned cells, in the browser alone. Every picture can be saved there as PNG or SVG.
+The values are sent as raw bytes. Hovering, tapping or using the arrow keys shows a value from the
+same bytes, so it's exactly the tensor's value. Maps with the same `link` highlight each other's
+aligned cells; that happens entirely in the browser. Every picture can be saved as PNG or SVG.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ canvas = Canvas("heatmap", *_PARTS)
 
 @dataclass(frozen=True)
 class ColourScale:
-    """Colours from `lowest` to `largest`: by the value, or by its square root (only from 0).
+    """A color scale from `lowest` to `largest`, linear or by square root.
 
-    The square root shows small weights. Scores, which may be negative, have a `lowest` below 0.
-    Raises: ValueError for a square root of a scale that does not begin at 0.
+    The square root makes small weights visible. Scores can be negative, so their `lowest` is below
+    0.
+    Raises: ValueError for a square-root scale that doesn't start at 0.
     """
 
     largest: float
@@ -40,26 +41,26 @@ class ColourScale:
     lowest: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse a square root of values that may be negative."""
+        """Check that a square-root scale starts at 0."""
         if self.square_root and self.lowest:
-            raise ValueError(f"a square-root scale begins at 0, not at {self.lowest}")
+            raise ValueError(f"a square-root scale must start at 0, got {self.lowest}")
 
 
 @dataclass(frozen=True)
 class DivergingScale:
-    """Colours for signed values: blue at -`largest`, nearly white at 0, orange at +`largest`."""
+    """A scale for signed values: blue at -`largest`, nearly white at 0, orange at +`largest`."""
 
     largest: float
 
 
 @dataclass(frozen=True)
 class Linked:
-    """Which cells of several maps belong together, for hovering one to frame the others.
+    """Alignment of several maps: hovering over a cell highlights its partners in the others.
 
-    group: maps of a page with the same text here are linked. rows, columns: for each row and each
-    column the number of its unit, the same in all maps; -1 for one without a partner.
-    merges: whether the values of several aligned cells add up to one of a unit (weights do: the
-    sum over keys, averaged over queries), which is then read out.
+    group: maps on a page with the same group are linked. rows, columns: the unit of each row and
+    column, the same in all maps; -1 for those without a partner. merges: whether the values of
+    aligned cells can be merged into one value per unit, which is then shown. Weights can (summed
+    over keys, averaged over queries).
     """
 
     group: str
@@ -70,20 +71,19 @@ class Linked:
 
 @dataclass(frozen=True)
 class Map:
-    """Values (T, S) to draw, queries as rows and keys as columns, and how.
+    """A map of values (T, S), with queries as rows and keys as columns, and how to draw it.
 
-    causal: cells above the diagonal are drawn as "may not look", not as a weight of zero.
-    row_labels: where the rows are not the first tokens of the columns.
-    value_name: what a value is called when it is read ("weight", "score", "difference").
-    hidden_text: what is read on a cell that is NaN; such a cell is drawn as absent. Where it is
-    given, the legend has room for it from the start, and nothing below moves when cells go.
-    chosen: a (row, column) that stays framed. captions: lines below the title of a saved picture,
-    for what the page says around it. axes: what a row and a column are called. row_height: of every
-    row in pixels, whatever the width of a cell, so that each row has room for its label; None
-    draws squares. framed_rows: neighbours that stay framed from end to end; the arrow keys begin
-    there. room_for: row labels that come later and keep the rows in place (with `row_height`).
-    Raises: ValueError when units or row labels are more or fewer than the rows or columns, or for
-    a causal map whose cells are not square.
+    causal: draw cells above the diagonal as masked, not as zero weights. row_labels: needed if the
+    rows aren't the first tokens of the columns. value_name: "weight", "score" or "difference", for
+    example. hidden_text: the text shown for NaN cells, which are crossed out; if it's set, the
+    legend reserves space for it, so nothing moves when cells are hidden. chosen: a (row, column)
+    that stays framed. captions: lines below the title of a saved picture, with information that the
+    page shows around it. axes: names of a row and a column. row_height: height of the rows in
+    pixels, so that each row has space for its label; None draws squares. framed_rows: adjacent rows
+    that stay framed over the full width; the arrow keys start there. room_for: row labels of later
+    steps; they keep the rows in place (with `row_height`).
+    Raises: ValueError if the number of units or row labels doesn't match the rows or columns, or if
+    a causal map's cells aren't square.
     """
 
     weights: np.ndarray
@@ -103,10 +103,10 @@ class Map:
     room_for: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Refuse labels, units and row heights that do not fit the values."""
+        """Check that labels, units and row height fit the values."""
         rows, columns = self.weights.shape
         if self.causal and self.row_height is not None:
-            raise ValueError(f"a causal map has square cells, not rows of {self.row_height} pixels")
+            raise ValueError(f"a causal map needs square cells, got row_height={self.row_height}")
         named: list[tuple[str, Sequence[Any] | None, int]] = [("row labels", self.row_labels, rows)]
         if self.link is not None:
             named += [("row units", self.link.rows, rows)]
@@ -121,16 +121,16 @@ class Map:
 def heatmap(picture: Map, *, key: str, on_cell: Callable[[], None] | None = None) -> None:
     """Draw a map.
 
-    on_cell: a callback for a click or Enter on a cell; `picked(key)` says which one it was.
+    on_cell: called on a click or Enter on a cell; `picked(key)` returns the cell.
     """
     callbacks = {} if on_cell is None else {"on_cell_change": on_cell}
     canvas.draw(pack(picture, picks=on_cell is not None), key=key, **callbacks)
 
 
 def picked(key: str) -> tuple[int, int] | None:
-    """The (row, column) last clicked in the heatmap `key`, as the browser says; None before.
+    """The (row, column) last clicked in the heatmap `key`, or None.
 
-    It may lie outside the map that is shown now: check it against the map's shape.
+    It comes from the browser and may be outside the current map, so check it against the shape.
     """
     cell = getattr(st.session_state.get(key), "cell", None)
     if not isinstance(cell, list | tuple) or len(cell) != 2:
@@ -141,7 +141,7 @@ def picked(key: str) -> tuple[int, int] | None:
 
 
 def pack(picture: Map, *, picks: bool = False) -> bytes:
-    """What the browser receives: a header, then float32 values row by row."""
+    """Encode the data for the browser: a header, then float32 values row by row."""
     (rows, columns), scale, link = picture.weights.shape, picture.scale, picture.link
     header = {
         "rows": rows,
@@ -157,7 +157,7 @@ def pack(picture: Map, *, picks: bool = False) -> bytes:
         "diverging": isinstance(scale, DivergingScale),
         "valueName": picture.value_name,
         "hiddenText": picture.hidden_text,
-        "mayHide": picture.hidden_text != _NOTHING,  # then the legend keeps room for saying so
+        "mayHide": picture.hidden_text != _NOTHING,  # the legend reserves space for it
         "link": link and link.group,
         "rowUnits": link and [int(unit) for unit in link.rows],
         "columnUnits": link and [int(unit) for unit in link.columns],
@@ -166,7 +166,7 @@ def pack(picture: Map, *, picks: bool = False) -> bytes:
         "picks": picks,
         "captions": list(picture.captions),
         "axes": [[axis, {"query": "queries"}.get(axis, f"{axis}s")] for axis in picture.axes],
-        # columns that are no tokens are named by their numbers alone
+        # columns that aren't tokens are labeled by index
         "numbered": picture.axes[1] != "key",
         "rowHeight": picture.row_height,
         "framedRows": list(picture.framed_rows),

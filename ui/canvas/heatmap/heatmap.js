@@ -1,7 +1,7 @@
 // @ts-check
-// One attention head on a canvas: what is pointed at, by pointer, key, or in a linked map. All text
-// reaches the page through textContent or fillText. The other scripts of this folder and those of
-// ui/canvas/shared stand before this text.
+// One attention head on a canvas. Cells are selected by pointer, by keyboard, or in a linked map. All
+// text reaches the page through textContent or fillText. The other scripts in this folder and in
+// ui/canvas/shared come before this one.
 
 const LINKED_CELL = "attention-lab-cell";
 
@@ -22,22 +22,22 @@ export default function (component) {
   const keptRows = map.framedRows.length
     ? { rows: map.framedRows, columns: [0, map.columns - 1] }
     : null;
-  const base = document.createElement("canvas"); // cells and hatching, painted once for a size
+  const base = document.createElement("canvas"); // cells and hatching, painted once per size
   let pointed = canvas.matches(":focus") ? pinned : null;
-  /** @type {Cells | null} the cells aligned with one pointed at in a linked map */
+  /** @type {Cells | null} the cells aligned with the selected cell of a linked map */
   let aligned = null;
-  /** @type {MapLayout | undefined} none before the picture has a place on the page */
+  /** @type {MapLayout | undefined} undefined before the figure is laid out */
   let layout;
   let ink = getComputedStyle(canvas).color;
 
   const shown = () => pointed || aligned || pinned;
 
   function arrange() {
-    if (scroll.clientWidth === 0) return; // not laid out yet: the observer calls again
+    if (scroll.clientWidth === 0) return; // not laid out yet; the observer will call again
     layout = mapLayout(map, pen(canvas), scroll.clientWidth);
     ink = getComputedStyle(canvas).color;
     const ratio = window.devicePixelRatio || 1;
-    // where the cells lie, in CSS pixels, for whoever reads the picture by program
+    // cell positions in CSS pixels, for programs that read the picture
     const { left: origin, width: cell, top, height: row } = layout.grid;
     Object.assign(canvas.dataset, { origin, cell, top, row });
     for (const one of [canvas, base]) {
@@ -78,12 +78,12 @@ export default function (component) {
 
   function tell() {
     const cells = shown();
-    // where the readout is, and its exact number, for whoever reads the picture by program
+    // the cell and its exact value, for programs that read the picture
     const cell = `${cells?.rows[0] ?? -1} ${cells?.columns[0] ?? -1}`;
     Object.assign(readout.dataset, { cell, value: cells ? exactValue(map, cells) : "" });
     if (!cells) readout.textContent = "";
     else if (!cells.rows.length || !cells.columns.length) {
-      readout.textContent = "The cell pointed at has no partner in this map.";
+      readout.textContent = "The selected cell has no partner in this map.";
     } else readout.textContent = cellsInWords(map, cells);
   }
 
@@ -145,12 +145,12 @@ export default function (component) {
     if (!move) return;
     event.preventDefault();
     const from = pointed || pinned || oneCell(map.framedRows[0] ?? 0, 0);
-    // the first key press only shows where the reading begins
+    // the first key press only selects the starting cell
     point(cellBeside(map, from, pointed ? move : [0, 0]));
     follow();
   }
 
-  // Bring the cell pointed at into view, whatever scrolls around the picture.
+  // Scroll the selected cell into view.
   function follow() {
     if (!pointed || !layout) return;
     const { x, y, width, height } = boxAround(layout.grid, pointed);
@@ -181,7 +181,7 @@ export default function (component) {
       height: saved.height,
       draw: (/** @type {Pen} */ context, /** @type {number} */ ratio) => {
         paintCells(context, map, saved, ink, ratio);
-        paintAround(context, saved, pinned); // nothing is pointed at in it
+        paintAround(context, saved, pinned); // a saved picture has no selected cell
       },
       element: canvas,
       title: map.title,
@@ -204,8 +204,8 @@ export default function (component) {
 
   offerTools(parentElement, listen, {
     keys:
-      "Arrow keys go from cell to cell, Escape ends that." +
-      (map.picks ? " A click or Enter chooses a cell." : ""),
+      "Use the arrow keys to move from cell to cell, and Escape to stop." +
+      (map.picks ? " Click a cell or press Enter to choose it." : ""),
     table: () => [
       [map.axes[0][0], ...map.labels],
       ...map.rowLabels

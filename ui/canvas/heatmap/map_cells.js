@@ -1,10 +1,9 @@
 // @ts-check
-// The cells of a map: coloured, hatched where the query may not look ahead, crossed out where there
-// is no value.
+// Paints the cells of a map. Masked cells are hatched, and cells without a value are crossed out.
 
 /**
- * A grid whose edges lie on whole device pixels, so that no cell is blurred.
- * @typedef {{ x: number[], y: number[] }} Edges where each column and row begins, and the last ends
+ * A grid whose edges are on whole device pixels, so that no cell is blurred.
+ * @typedef {{ x: number[], y: number[] }} Edges the start of each column and row, and the end of the last
  */
 
 /** @type {(grid: Grid, ratio: number) => Edges} */
@@ -21,7 +20,7 @@ function wholePixels(grid, ratio) {
  * @param {HeatmapData} map
  * @param {MapLayout} layout
  * @param {string} ink
- * @param {number} ratio device pixels for each CSS pixel
+ * @param {number} ratio device pixels per CSS pixel
  */
 function paintCells(context, map, layout, ink, ratio) {
   const { grid } = layout,
@@ -30,7 +29,7 @@ function paintCells(context, map, layout, ink, ratio) {
   const gap = grid.width >= 8 ? 1 : 0;
   /** @type {Cell[]} */
   const absent = [];
-  // thousands of small cells are painted as one image; a saved SVG keeps its rectangles
+  // thousands of small cells are painted as one image, except in an SVG file
   const image = gap || context instanceof SvgContext ? null : new CellImage(edges, ratio, tone);
   for (let row = 0; row < map.rows; row++) {
     for (let column = 0; column < map.columns; column++) {
@@ -68,8 +67,7 @@ function crossOut(context, { x, y, width, height }, gap) {
 }
 
 /**
- * Slanted lines over the masked triangle, each from where it enters the triangle to the upper or
- * right end of the map.
+ * Slanted lines over the masked triangle, each from its lower edge to the top or right edge of the map.
  * @type {(context: Pen, layout: MapLayout) => void}
  */
 function hatch(context, { grid, right, bottom }) {
@@ -90,7 +88,7 @@ function hatch(context, { grid, right, bottom }) {
   }
 }
 
-// Cells without gaps as pixels; colours in 1024 steps, which no screen can tell apart.
+// Cells without gaps as pixels, with 1024 colors, which is more than a screen can distinguish.
 class CellImage {
   /**
    * @param {Edges} edges
@@ -140,7 +138,7 @@ class CellImage {
       { width, height } = this.image;
     [drawn.width, drawn.height] = [width, height];
     pen(drawn).putImageData(this.image, 0, 0);
-    context.imageSmoothingEnabled = false; // every pixel lies on one of the canvas
+    context.imageSmoothingEnabled = false; // image pixels match canvas pixels
     const [x, y] = this.corner;
     context.drawImage(drawn, x, y, width / this.ratio, height / this.ratio);
   }

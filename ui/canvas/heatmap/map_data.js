@@ -1,10 +1,10 @@
 // @ts-check
-// What a map holds: its values, which of them the mask leaves visible, and their colours.
+// The data of a map: its values, which of them are masked, and their colors.
 
 /** @typedef {[row: number, column: number]} Cell */
-/** @typedef {{ rows: number[], columns: number[] }} Cells neighbours, framed as one */
+/** @typedef {{ rows: number[], columns: number[] }} Cells adjacent cells with a common frame */
 /**
- * What ui/canvas/heatmap/__init__.py packs.
+ * Packed by ui/canvas/heatmap/__init__.py.
  * @typedef {{
  *   rows: number, columns: number, labels: string[], rowLabels: string[], title: string,
  *   causal: boolean, lowest: number, largest: number, squareRoot: boolean, diverging: boolean,
@@ -25,7 +25,7 @@ const valueAt = (map, row, column) => map.values[row * map.columns + column];
 /** @type {(map: HeatmapData, row: number, column: number) => boolean} */
 const unmasked = (map, row, column) => !map.causal || column <= row + map.columns - map.rows;
 
-/** @type {(map: HeatmapData, cells: Cells) => number[] | null} null: all of them are masked */
+/** @type {(map: HeatmapData, cells: Cells) => number[] | null} null if all of them are masked */
 function valuesOf(map, { rows, columns }) {
   const seen = rows.flatMap((row) =>
     columns
@@ -35,7 +35,7 @@ function valuesOf(map, { rows, columns }) {
   return seen.length ? seen.filter((value) => !Number.isNaN(value)) : null;
 }
 
-/** @type {(map: HeatmapData, cells: Cells) => number | ""} a cell's value, or what a block adds up to */
+/** @type {(map: HeatmapData, cells: Cells) => number | ""} the value of a cell, or of a merged block */
 function exactValue(map, cells) {
   const values = valuesOf(map, cells) ?? [],
     single = cells.rows.length * cells.columns.length === 1;
@@ -43,14 +43,14 @@ function exactValue(map, cells) {
   return single ? values[0] : values.reduce((a, b) => a + b, 0) / cells.rows.length;
 }
 
-/** @type {(map: HeatmapData, value: number) => number} from 0 to 1 over the whole color scale */
+/** @type {(map: HeatmapData, value: number) => number} the position on the color scale, from 0 to 1 */
 const shareOf = (map, value) =>
   (map.squareRoot
     ? Math.sqrt(value / map.largest)
     : (value - map.lowest) / (map.largest - map.lowest)) || 0;
 
 /**
- * The color of a share; the middle of a diverging scale is its 0.
+ * The color of a position on the scale; the middle of a diverging scale is 0.
  * @type {(map: HeatmapData, ink: string) => (share: number) => string}
  */
 const colourScale = (map, ink) => (share) =>
@@ -63,6 +63,6 @@ function scaleTexts(map) {
     low: number(map.lowest, 3),
     middle: number(middle, 3),
     high: (map.diverging ? "+" : "") + number(map.largest, 3),
-    kind: map.squareRoot ? "square-root colours" : "",
+    kind: map.squareRoot ? "square-root scale" : "",
   };
 }

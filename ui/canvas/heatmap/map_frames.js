@@ -1,8 +1,8 @@
 // @ts-check
-// Frames around the cells that are pointed at, chosen, or kept.
+// Frames around selected cells.
 
 /**
- * A frame in two tones that shows on every colour.
+ * A black and white frame, which is visible on every color.
  * @type {(context: Pen, box: Box) => void}
  */
 function frameBox(context, { x, y, width, height }) {

@@ -1,5 +1,5 @@
 // @ts-check
-// The cell that a key leads to.
+// Moving between cells by keyboard.
 
 /** @type {Record<string, [down: number, right: number]>} */
 const CELL_MOVES = {
@@ -20,7 +20,7 @@ function cellBeside(map, from, [down, right]) {
   return oneCell(clamp(from.rows[0] + down, map.rows), clamp(from.columns[0] + right, map.columns));
 }
 
-/** @type {(units: number[], unit: number) => number[]} where a unit stands among those of an axis */
+/** @type {(units: number[], unit: number) => number[]} the positions of a unit along an axis */
 function placesOf(units, unit) {
   return unit < 0 ? [] : units.flatMap((other, place) => (other === unit ? [place] : []));
 }

@@ -1,12 +1,12 @@
 // @ts-check
-// The words around a map: what the axes are, and a label for each row and column that has room.
+// The labels of a map: the names of the axes, and a label for each row and column with enough space.
 
 /**
  * @param {Pen} context
  * @param {HeatmapData} map
  * @param {MapLayout} layout
  * @param {string} ink
- * @param {Cells | null} shown the cells whose labels stand out
+ * @param {Cells | null} shown the cells whose labels are emphasized
  */
 function paintLabels(context, map, layout, ink, shown) {
   const { grid, upright, everyColumn, everyRow } = layout;
@@ -40,7 +40,7 @@ function paintLabels(context, map, layout, ink, shown) {
 }
 
 /**
- * Which labels are written: every so many, and the wanted ones in place of those beside them.
+ * The labels to draw: every nth one, except that the wanted ones replace their neighbors.
  * @type {(count: number, wanted: number[], every: number) => number[]}
  */
 function writtenLabels(count, wanted, every) {
@@ -60,7 +60,7 @@ function upwards(context, text, x, y) {
 }
 
 /**
- * What a row and a column are, in the corner: "query ↓" above the rows, "key →" above the columns.
+ * The names of the axes, in the corner: "query ↓" above the rows and "key →" above the columns.
  * @type {(context: Pen, map: HeatmapData, side: number, above: number, left: number) => void}
  */
 function paintAxes(context, map, side, above, left) {

@@ -1,26 +1,26 @@
 // @ts-check
-// Where the cells and labels of a map lie, in CSS pixels.
+// The layout of a map's cells and labels, in CSS pixels.
 
 const MAP_LABEL_PX = 13;
 const MIN_CELL = 2,
-  LARGE_CELL = 24, // of a map with few columns, where there is room
+  LARGE_CELL = 24, // for maps with few columns, if there's space
   FEW_COLUMNS = 20,
   ROOMY_WIDTH = 600,
   MAX_CELL = 48,
-  LABELLED = 64, // so many columns are never too narrow for all their labels: the picture scrolls
+  LABELLED = 64, // up to this number of columns, all labels are drawn, and the picture scrolls if needed
   MAX_MAP_LABEL = 96,
   MAX_LABEL_SHARE = 0.28,
-  AXIS = 18, // above the columns: what they are
+  AXIS = 18, // the height of the axis name above the columns
   LABEL_GAP = 6;
 
 /** @typedef {ReturnType<typeof mapLayout>} MapLayout */
 
 /**
- * upright: whether the columns' labels fit without being turned. everyRow, everyColumn: labels that
- * would overlap are thinned out; the readout names every token.
+ * upright: whether the column labels fit without rotation. everyRow, everyColumn: only every nth label
+ * is drawn if labels would overlap; the readout still names every token.
  * @param {HeatmapData} map
  * @param {Pen} context
- * @param {number} width of the place for the picture
+ * @param {number} width available for the picture
  */
 function mapLayout(map, context, width) {
   context.font = `${MAP_LABEL_PX}px ${FAMILY}`;
@@ -31,7 +31,7 @@ function mapLayout(map, context, width) {
   const left = room(
     [`${map.axes[0][0]} ↓`].concat(map.rowLabels, map.rowHeight ? map.roomFor : map.labels),
   );
-  // half a label may stick out beyond the last cell
+  // half a label may extend beyond the last cell
   const margin = Math.ceil(MAP_LABEL_PX / 2) + 1;
   const cell = cellSize(map, width, (width - left - margin) / map.columns);
   const upright = Math.max(...map.labels.map(measured)) <= cell - 4;
@@ -68,7 +68,7 @@ function cellSize(map, width, fitting) {
 }
 
 /**
- * The rectangle from the first to the last of some neighbours.
+ * The rectangle around some adjacent cells.
  * @type {(grid: Grid, cells: Cells) => Box}
  */
 function boxAround(grid, { rows, columns }) {

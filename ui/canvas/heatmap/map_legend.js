@@ -1,5 +1,5 @@
 // @ts-check
-// What stands around the picture: title, color bar, what hatching and crosses mean.
+// The text around a map: its title, its color bar, and the meaning of hatching and crosses.
 
 /** @type {(root: HTMLElement | ShadowRoot, map: HeatmapData) => void} */
 function showMapTexts(root, map) {
@@ -14,7 +14,7 @@ function showMapTexts(root, map) {
   find(".hatched").textContent = hatchedText(map);
   const crossed = find(".absent");
   crossed.textContent = crossedText(map) || (map.mayHide ? `crossed out: ${map.hiddenText}` : "");
-  crossed.style.visibility = crossedText(map) ? "" : "hidden"; // its place is kept
+  crossed.style.visibility = crossedText(map) ? "" : "hidden"; // keeps its space
   find(".heatmap").classList.toggle("roomy", map.mayHide);
   const canvas = canvasElement(root, ".scroll canvas");
   canvas.style.cursor = map.picks ? "pointer" : "";
@@ -27,9 +27,9 @@ function showMapTexts(root, map) {
 }
 
 /** @type {(map: HeatmapData) => string} */
-const hatchedText = (map) => (map.causal ? "hatched: the query may not look ahead" : "");
+const hatchedText = (map) => (map.causal ? "hatched: masked (future tokens)" : "");
 
-/** @type {(map: HeatmapData) => string} nothing where every cell has a value */
+/** @type {(map: HeatmapData) => string} empty if every cell has a value */
 const crossedText = (map) =>
   map.values.some(Number.isNaN) ? `crossed out: ${map.hiddenText}` : "";
 

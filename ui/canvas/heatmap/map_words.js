@@ -1,7 +1,7 @@
 // @ts-check
-// A cell in words: “it” → “animal”: 65%.
+// Describes cells in words, such as “it” → “animal”: 65%.
 
-const LISTED = 4; // values of a block of aligned cells that are read out one by one
+const LISTED = 4; // number of values that are listed for a block of aligned cells
 
 /** @type {(map: HeatmapData, cells: Cells) => string} */
 function cellsInWords(map, cells) {
@@ -11,14 +11,14 @@ function cellsInWords(map, cells) {
     placesInWords(map, map.axes[1], columns, map.labels),
   ].join(" → ");
   const values = valuesOf(map, cells);
-  if (!values) return `${names}: masked, the query may not look ahead`;
+  if (!values) return `${names}: masked, because the key comes after the query`;
   if (!values.length) return `${names}: ${map.hiddenText}`;
   const name = map.valueName === "weight" ? "" : `${map.valueName} `;
   if (rows.length * columns.length === 1) {
     return `${names}: ${name}${valueInWords(map, values[0])}`;
   }
   const listed = values.slice(0, LISTED).map((value) => valueInWords(map, value));
-  const more = values.length > LISTED ? ` … (${values.length} in all)` : "";
+  const more = values.length > LISTED ? ` … (${values.length} values)` : "";
   const merged = map.merges
     ? `; summed over keys, averaged over queries: ${valueInWords(map, Number(exactValue(map, cells)))}`
     : "";
@@ -32,13 +32,13 @@ function valueInWords(map, value) {
 }
 
 /**
- * The label of a place, or of the first and the last of several.
+ * The label of a position, or of the first and last of several.
  * @type {(map: HeatmapData, axis: [string, string], places: number[], labels: string[]) => string}
  */
 function placesInWords(map, axis, places, labels) {
   const quoted = (/** @type {number} */ place) => `“${isolated(labels[place])}”`;
   if (places.length > 1) return `${quoted(places[0])} … ${quoted(places[places.length - 1])}`;
-  // a label that is only its number says what is counted
+  // if the labels are only indices, name the axis, too
   const bare = map.numbered && labels.every((label, index) => label === String(index));
   return bare ? `${axis[0]} ${places[0]}` : quoted(places[0]);
 }

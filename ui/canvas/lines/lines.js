@@ -1,8 +1,8 @@
 // @ts-check
-// Heads as lines from queries to keys. All text reaches the page through textContent or fillText.
+// Heads drawn as lines from queries to keys. All text reaches the page through textContent or fillText.
 
 const TALLEST_ROW = 16,
-  LOWEST_ROW = 12, // of a long text, so that more of it is seen at once
+  LOWEST_ROW = 12, // for long texts, so that more tokens fit on the screen
   ROWS_HEIGHT = 540,
   TOP = 24,
   MARK = 8,
@@ -10,13 +10,13 @@ const TALLEST_ROW = 16,
   MARGIN = 4,
   MAX_LABEL = 150,
   MAX_LABEL_SHARE = 0.27;
-const BLOCKS = 26; // beside the labels: what the chosen token gives to, or gets from, each of them
-const FAINTEST = 1 / 255; // a line fainter than this cannot be seen
-const MAX_LINES = 1200; // drawn while no token is chosen; more is a solid area, and slow
+const BLOCKS = 26; // width of the blocks next to the labels, which show a selected token's weights
+const FAINTEST = 1 / 255; // fainter lines would be invisible
+const MAX_LINES = 1200; // drawn while no token is selected; more would be slow and a solid area
 const LISTED = 5;
-const MAX_PIXELS = 12e6; // of the canvas; a long text on a fine screen is drawn less finely
+const MAX_PIXELS = 12e6; // of the canvas; long texts get a lower resolution
 
-// The shortest decimal number that is this float32 and no other.
+// The shortest decimal number that identifies this float32.
 /** @param {number} value */
 function exact(value) {
   for (let digits = 1; digits < 9; digits++) {
@@ -30,7 +30,7 @@ function exact(value) {
 /** @typedef {{ side: Side, index: number }} Token */
 /** @typedef {{ colour: string, text: string }} Row */
 /**
- * What ui/canvas/lines/__init__.py packs.
+ * Packed by ui/canvas/lines/__init__.py.
  * @typedef {{
  *   names: string[], queries: number, keys: number, labels: string[], title: string,
  *   causal: boolean, value: string, largest: number, says: string, about?: About, values: Float32Array,
@@ -50,13 +50,13 @@ export default function (component) {
   const { listen, forget } = hearing();
   /** @type {LinesData} */
   const map = unpackFloats(data);
-  const shift = map.keys - map.queries; // the queries are the last of the tokens
+  const shift = map.keys - map.queries; // the queries are the last tokens
   const sides = { query: { count: map.queries, first: shift }, key: { count: map.keys, first: 0 } };
   const names = map.names.map((name, head) => ({ name, head, colour: headColour(head) }));
-  // which heads are off outlives new values: it is kept on the element
+  // the heads that are off are stored on the element, so that they survive new data
   const off = new Set(JSON.parse(figure.dataset.off || "[]"));
   const shown = () => names.filter(({ name }) => !off.has(name));
-  /** @type {ReturnType<typeof measure>} none before the picture has a place on the page */
+  /** @type {ReturnType<typeof measure>} undefined before the figure is laid out */
   let layout;
   /** @type {Token | null} */
   let chosen = null;
@@ -95,7 +95,7 @@ export default function (component) {
   const label = (side, index) => map.labels[index + sides[side].first];
   const drawable = (/** @type {number} */ value) => value >= FAINTEST * map.largest; // false for NaN
 
-  // Positions count all tokens, also where the queries are only the last of them.
+  // Positions count all tokens, even if the queries are only the last ones.
   /**
    * @param {Side} side
    * @param {number} index
@@ -118,7 +118,7 @@ export default function (component) {
     return { width, room, short, left, right: width - left };
   }
 
-  // The heads lie side by side where they join the same two tokens.
+  // The offset of a head's line, so that lines between the same two tokens don't overlap.
   /**
    * @param {number} place
    * @param {number} count
@@ -127,7 +127,7 @@ export default function (component) {
     return count < 2 ? 0 : (place / (count - 1) - 0.5) * Math.min(ROW - 6, 2.5 * (count - 1));
   }
 
-  // `blocks`: the column in which the lines leave room for the blocks beside its labels.
+  // `blocks`: the column with blocks next to its labels; lines end before them.
   /**
    * @param {Pen} context
    * @param {number} query
@@ -148,7 +148,7 @@ export default function (component) {
     context.stroke();
   }
 
-  // From which value on lines are drawn while no token is chosen.
+  // The smallest value that is drawn while no token is selected.
   function limits() {
     /** @type {number[]} */
     const found = [];
@@ -179,7 +179,7 @@ export default function (component) {
     context.globalAlpha = 1;
   }
 
-  // The lines of one token, and beside each partner one block a head, as strong as its line.
+  // The lines of one token, plus one block per head next to each partner, as strong as the line.
   /** @type {(context: Pen, token: Token) => void} */
   function linesOf(context, { side, index }) {
     const heads = shown(),
@@ -273,7 +273,7 @@ export default function (component) {
     return context;
   }
 
-  // The layer of all lines is drawn once for each width and choice of heads.
+  // All lines are drawn once per width and selection of heads, and then reused.
   /**
    * @param {Pen} context
    * @param {number} ratio
@@ -290,7 +290,7 @@ export default function (component) {
   let context;
   let ratio = 1;
   function draw() {
-    if (scroll.clientWidth === 0) return; // not laid out yet: the observer calls again
+    if (scroll.clientWidth === 0) return; // not laid out yet; the observer will call again
     if (!layout || layout.width !== scroll.clientWidth) {
       everything = null;
       layout = measure();
@@ -301,7 +301,7 @@ export default function (component) {
       canvas.style.width = `${layout.width}px`;
       canvas.style.height = `${height}px`;
       context = sized(canvas, ratio);
-      // where the tokens lie, in CSS pixels, for whoever reads the picture by program
+      // token positions in CSS pixels, for programs that read the picture
       Object.assign(canvas.dataset, { top: TOP, row: ROW });
     }
     paint(context, (/** @type {Pen} */ onto) => allLinesOnce(onto, ratio));
@@ -309,7 +309,9 @@ export default function (component) {
 
   // ---- reading -----------------------------------------------------------------------------
 
-  const keys = "Arrow keys choose a token. A click or Enter keeps it, to read one pair.";
+  const keys =
+    "Use the arrow keys to select a token. Click it or press Enter to pin it, then select another " +
+    "token to read the pair.";
 
   /**
    * @param {string} first
@@ -350,14 +352,14 @@ export default function (component) {
       const listed = found
         .slice(0, LISTED)
         .map(({ partner, value }) => `${named(there, partner)} ${exact(value)}`);
-      if (leftOut) listed.push(`${leftOut} left out`);
+      if (leftOut) listed.push(`${leftOut} hidden`);
       rows.push({ colour, text: `${name}: ${listed.join(", ") || "nothing"}` });
     }
     const what =
       side === "query"
-        ? `query ${named(side, index)}: the keys of the largest ${map.value}`
-        : `key ${named(side, index)}: the queries that give it the largest ${map.value}`;
-    say(rows.length ? what : `${what}: no head is switched on`, rows);
+        ? `query ${named(side, index)}: keys with the largest ${map.value}`
+        : `key ${named(side, index)}: queries that give it the largest ${map.value}`;
+    say(rows.length ? what : `${what}: no head is selected`, rows);
   }
 
   /**
@@ -366,10 +368,11 @@ export default function (component) {
    */
   function sayPair(query, key) {
     const title = `query ${named("query", query)} → key ${named("key", key)}`;
-    if (!visible(query, key)) return say(`${title}: masked, the query may not look ahead`, []);
+    if (!visible(query, key))
+      return say(`${title}: masked, because the key comes after the query`, []);
     const rows = shown().map(({ name, head, colour }) => {
       const value = at(head, query, key);
-      const text = Number.isNaN(value) ? "left out" : `${map.value} ${exact(value)}`;
+      const text = Number.isNaN(value) ? "hidden" : `${map.value} ${exact(value)}`;
       return { colour, text: `${name}: ${text}` };
     });
     say(title, rows);
@@ -394,7 +397,7 @@ export default function (component) {
     show();
   }
 
-  // While a token is kept, one of the other column is read with it instead of being kept itself.
+  // While a token is pinned, clicking one in the other column reads the pair instead of pinning it.
   /** @param {Token} token */
   function keep(token) {
     chosen = token;
@@ -438,7 +441,7 @@ export default function (component) {
     });
     /** @type {Token | null} */
     let next = null;
-    // the first key press only shows where the reading begins
+    // the first key press only selects the starting token
     if (event.key in STEPS) next = fit(from.side, from.index + (chosen ? STEPS[event.key] : 0));
     if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
       /** @type {Side} */
@@ -470,15 +473,15 @@ export default function (component) {
     if (event.pointerType === "mouse") choose(null);
   };
 
-  // ---- what stands around the picture ----------------------------------------------------
+  // ---- legend and buttons ------------------------------------------------------------------
 
   function legend() {
     const { from, of } = limits();
     find(".words").textContent =
-      `Width and opacity: the ${map.value}, full at ${number(map.largest, 3)}. ` +
+      `Thicker, more opaque lines have a larger ${map.value} (up to ${number(map.largest, 3)}). ` +
       (of > MAX_LINES
-        ? `Drawn at once: the ${MAX_LINES} largest of ${of} pairs, from ${number(from, 3)} on.`
-        : `Below ${number(from, 2)} no line is drawn.`) +
+        ? `Only the ${MAX_LINES} largest of ${of} pairs are drawn (${number(from, 3)} or more).`
+        : `Values below ${number(from, 2)} have no line.`) +
       (map.causal ? " Masked pairs have no line." : "");
   }
 
@@ -506,8 +509,8 @@ export default function (component) {
   canvas.setAttribute(
     "aria-label",
     `${map.title}: lines from ${map.queries} queries on the left to ${map.keys} keys on the right. ` +
-      "Up and down move over the tokens, left and right change the column, Enter keeps a token " +
-      "to read it with another, Escape clears.",
+      "Up and down select a token, left and right change the column, Enter pins a token so that you " +
+      "can read it with another one, and Escape clears the selection.",
   );
 
   listen(canvas, "pointermove", onMove);

@@ -1,8 +1,8 @@
-"""Every layer and head of a model as one picture, drawn in the browser on a canvas.
+"""All heads of a model in one picture, drawn on a canvas in the browser.
 
-Two components, so that what changes often is small: `mosaic` carries the values, and `arrange`
-carries what the visitor does with them: order, colours, what is left out, which head is open. They
-meet in the browser by the mosaic's key; arranging sends a few kilobytes and no values.
+There are two components, so that frequent changes stay small. `mosaic` sends the values, and
+`arrange` sends the visitor's settings: order, colors, hidden keys and the open head. It refers to
+the mosaic by its key and sends only a few kilobytes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _arrange = st.components.v2.component("attention_mosaic_arrange", js=ARRANGE_JS)
 
 @dataclass(frozen=True)
 class Arrangement:
-    """What is drawn of the values, and how.
+    """Which values are drawn, and how.
 
-    order: numbers of heads (layer * H + head), first to last; None is the grid of layers by heads.
-    captions: for each head its text below the tile, by its number; may be empty.
-    selected: the number of the open head. scale: the value of the brightest colour, None for each
-    head's own largest. square_root: colours by the root, which shows small values. threshold:
-    smaller values are not drawn. hidden: keys that are left out. large: tiles in which a cell can
-    be pointed at, in a frame that scrolls.
+    order: head indices (layer * H + head) in drawing order; None is the grid of layers by heads.
+    captions: the text below each head's tile, by head index; may be empty. selected: the index of
+    the open head. scale: the value of the brightest color; None uses each head's largest value.
+    square_root: square-root colors, which make small values visible. threshold: smaller values
+    aren't drawn. hidden: keys that aren't drawn. large: large tiles in a scrolling frame, in which
+    cells can be pointed at.
     """
 
     selected: int
@@ -46,17 +46,17 @@ class Arrangement:
     large: bool = False
 
     def of(self, mosaic: str) -> dict[str, Any]:
-        """The arrangement as the browser receives it, for the mosaic with this key."""
+        """The arrangement as data for the browser, for the mosaic with this key."""
         return {"mosaic": mosaic, **asdict(self)}
 
 
 def mosaic(packed: Packed, *, key: str, on_open: Callable[[int], None]) -> None:
-    """Draw all heads. `on_open` is called with the number of the head that the visitor opens."""
+    """Draw all heads. on_open: called with the index of the head that the visitor opens."""
 
     def opened() -> None:
         number = st.session_state[key].get("open")
         n_heads = packed.shape[0] * packed.shape[1]
-        # the browser sends it: anything may arrive
+        # it comes from the browser, so it may be anything
         if isinstance(number, int) and 0 <= number < n_heads:
             on_open(number)
 
@@ -64,5 +64,5 @@ def mosaic(packed: Packed, *, key: str, on_open: Callable[[int], None]) -> None:
 
 
 def arrange(arrangement: Arrangement, *, key: str) -> None:
-    """Arrange the mosaic with this key; draws nothing itself."""
+    """Change the arrangement of the mosaic with this key."""
     _arrange(data=arrangement.of(key), key=f"{key}_arrangement", height=1)

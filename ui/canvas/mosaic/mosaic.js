@@ -1,10 +1,10 @@
 // @ts-check
-// Every head of a model on one canvas. All text reaches the page through textContent or fillText.
+// All heads of a model on one canvas. All text reaches the page through textContent or fillText.
 
 const SCROLLBAR = 16;
 const KEYS =
-  "A click opens a head. Arrow keys go from head to head, Shift and arrows from cell to cell, and " +
-  "Enter opens.";
+  "Click a head to open it. Use the arrow keys to move from head to head, Shift and arrow keys to " +
+  "move from cell to cell, and Enter to open a head.";
 /** @type {Arrangement} */
 const BEFORE_ARRANGING = {
   selected: 0,
@@ -31,9 +31,9 @@ export default function (component) {
     sheet = document.createElement("canvas");
   /** @type {MosaicView} */
   const view = { map, codes: new Uint8Array(), arrangement: BEFORE_ARRANGING };
-  /** @type {TileLayout | null} null before the picture has a width on the page */
+  /** @type {TileLayout | null} null before the figure is laid out */
   let layout = null;
-  /** @type {{ head: number, cell: TileCell } | null} the cell that is read */
+  /** @type {{ head: number, cell: TileCell } | null} the selected cell */
   let focus = null;
   let isMounted = true;
 
@@ -54,7 +54,7 @@ export default function (component) {
     paintTiles(layout, context, ratio);
     if (focus && !layout.tiles.has(focus.head)) focus = null;
     drawFrames();
-    // for programs that read the picture: what was painted, and where each head lies
+    // for programs that read the picture: what was painted, and the position of each head
     const heads = JSON.stringify([...layout.tiles].map(([head, { x, y }]) => [head, x, y]));
     Object.assign(canvas.dataset, { painted: map.digest, size: layout.size, heads });
     for (const [part, text] of Object.entries(mosaicScale(view))) {
@@ -62,8 +62,8 @@ export default function (component) {
     }
   }
 
-  // Frames around the open head and the one being read are elements above the canvas, so that
-  // moving one repaints no tile.
+  // Frames around the open head and the selected head are elements above the canvas, so that moving
+  // them doesn't repaint any tiles.
   function drawFrames() {
     drawFrame(".open", view.arrangement.selected);
     drawFrame(".read", focus?.head);
@@ -89,7 +89,7 @@ export default function (component) {
     const tiles = layout,
       { middle, high, kind } = mosaicScale(view);
     return {
-      // the tiles of an SVG are images: as fine as those of a PNG
+      // tiles are images even in an SVG, so they need the resolution of a PNG
       draw: (context, ratio) => paintTiles(tiles, context, Math.max(ratio, 2)),
       width: tiles.width,
       height: tiles.height,
@@ -186,19 +186,19 @@ export default function (component) {
       if (next >= 0 && next < heads.length) readLargest(heads[next]);
     }
     event.preventDefault();
-    // bring the head that is read into view, whatever scrolls around the picture
+    // scroll the selected head into view
     find(".read").scrollIntoView({ block: "nearest", inline: "nearest" });
     readout.scrollIntoView({ block: "nearest" });
   }
 
-  // --- the arrangement that the page asks for ---------------------------------------------------
+  // --- arrangement ------------------------------------------------------------------------------
 
   function updateArrangement() {
     const latest = /** @type {Arrangement | undefined} */ (
       window.attentionLabArrangements?.get(map.name)
     );
     if (!latest) return;
-    // until the new arrangement arrives, it may be that of a model with more heads
+    // until the new arrangement arrives, this may be the one of a model with more heads
     const order = latest.order?.filter((head) => head < headCount(map)) ?? null;
     view.arrangement = { ...latest, order };
   }
@@ -209,7 +209,7 @@ export default function (component) {
     const exceptSelected = () => JSON.stringify({ ...view.arrangement, selected: null });
     const before = exceptSelected();
     updateArrangement();
-    // another open head moves a frame; the tiles stay as they are
+    // if only the open head changed, just move its frame
     if (layout && exceptSelected() === before) drawFrames();
     else draw();
   }

@@ -1,4 +1,4 @@
-"""The values of every head as the mosaic gets them: codes of a few bits, and what they are of."""
+"""Pack the values of all heads for the mosaic, as codes of a few bits plus a header."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ui.text.number_text import written
 
 @dataclass(frozen=True)
 class Packed:
-    """What the browser gets, and how exact it is.
+    """The data for the browser and its accuracy.
 
-    `error` is the largest difference between a value and what is read back, in the values' unit.
-    `shape` is (layers, H, T, S).
+    shape: (layers, H, T, S). error: the largest difference between a value and its decoded code, in
+    the values' unit.
     """
 
     data: bytes
@@ -29,7 +29,7 @@ class Packed:
 
     @property
     def stated_error(self) -> str:
-        """The error in two digits, rounded up: what a page may promise."""
+        """The error with two digits, rounded up, for display."""
         if self.error <= 0:
             return "0"
         unit = 10.0 ** (math.floor(math.log10(self.error)) - 1)
@@ -45,11 +45,11 @@ def pack(
     causal: bool,
     value_name: str = "weight",
 ) -> Packed:
-    """Header length (4 bytes, little endian), JSON header, then the deflated codes.
+    """Pack the header length (4 bytes, little endian), a JSON header, and the deflated codes.
 
-    Codes are bytes, head by head and row by row; of a causal model only what a query may see.
-    `name` is the key of the mosaic that will draw them, `title` what stands above it.
-    Raises: ValueError for values that are not (layers, H, T, T) or negative.
+    Codes are bytes, ordered by head and row; for causal models, only visible cells are included.
+    name: the key of the mosaic that draws them. title: the title above it.
+    Raises: ValueError if the values aren't (layers, H, T, T) or if one is negative.
     """
     codes = coded(values, causal=causal)
     layers, heads, n_tokens, _ = values.shape
@@ -59,8 +59,8 @@ def pack(
         "heads": heads,
         "labels": list(labels),
         "title": title,
-        "says": "A tile is a head, its layer at the left. In it, a row is the token that looks, a "
-        "column the token looked at.",
+        "says": "Each tile is a head, and the numbers on the left are layers. Within a tile, rows "
+        "are query tokens and columns are key tokens.",
         "causal": causal,
         "valueName": value_name,
         "levels": codes.levels,

@@ -1,8 +1,8 @@
 // @ts-check
-// The values of all heads as packed codes: where the code of a cell is stored, and its value.
+// The packed codes of all heads: the index of a cell's code, and its value.
 
 /**
- * What ui/canvas/mosaic/packing.py packs. `body` holds the deflated codes.
+ * Packed by ui/canvas/mosaic/packing.py. `body` contains the deflated codes.
  * @typedef {{
  *   name: string, layers: number, heads: number, labels: string[], title: string, causal: boolean,
  *   valueName: string, levels: number, largest: number[], digest: string,
@@ -25,8 +25,8 @@ const headName = (map, head) => `L${layerOfHead(map, head)}H${headInLayer(map, h
 const isTileCellVisible = ({ causal }, row, column) => !causal || column <= row;
 
 /**
- * Where the code of a visible cell is stored: head by head and row by row. A row of a causal model
- * ends with the query's own token.
+ * The index of a visible cell's code. Codes are ordered by head and row. In a causal model, a row ends
+ * with the query's own token.
  * @type {(map: MosaicData, head: number, row: number, column: number) => number}
  */
 function codeIndex({ causal, labels }, head, row, column) {
@@ -36,18 +36,18 @@ function codeIndex({ causal, labels }, head, row, column) {
     : head * n * n + row * n + column;
 }
 
-// Codes are finer for small values: the value grows with the square of its code.
+// Values are proportional to the square of their code, so small values have finer steps.
 /** @type {(map: MosaicData, head: number, code: number) => number} */
 const valueOfCode = ({ largest, levels }, head, code) => largest[head] * (code / levels) ** 2;
 
 /**
- * The largest difference between a code's value and the value that was packed.
+ * The maximum difference between a code's value and the original value.
  * @type {(map: MosaicData, head: number, code: number) => number}
  */
 const errorOfCode = ({ largest, levels }, head, code) =>
   (largest[head] * (code + 0.25)) / levels ** 2;
 
-/** @type {(map: MosaicData, hidden: number[]) => Uint8Array} 1 for each key that is left out */
+/** @type {(map: MosaicData, hidden: number[]) => Uint8Array} 1 for each hidden key */
 function hiddenKeys({ labels }, hidden) {
   const isHidden = new Uint8Array(labels.length);
   for (const column of hidden) isHidden[column] = 1;
@@ -55,7 +55,7 @@ function hiddenKeys({ labels }, hidden) {
 }
 
 /**
- * The cell with the largest value of a head. `hidden`: the keys that are left out.
+ * The cell with the largest value of a head. `hidden`: the hidden keys.
  * @type {(map: MosaicData, codes: Uint8Array, hidden: number[], head: number) => TileCell}
  */
 function largestCell(map, codes, hidden, head) {

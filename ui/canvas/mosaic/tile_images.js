@@ -1,15 +1,14 @@
 // @ts-check
-// The image of each head: a pixel for each cell, in the color of its code.
+// The image of each head, with one pixel per cell in the color of its code.
 
 /**
- * The data and how it is arranged. `codes` is empty until they are inflated.
+ * The data and its arrangement. `codes` is empty until they're inflated.
  * @typedef {{ map: MosaicData, codes: Uint8Array, arrangement: Arrangement }} MosaicView
  */
 /** @typedef {[left: number, top: number]} ImageCorner */
 
 /**
- * The color of each code of a head, as bytes of an image; values below the threshold are
- * transparent.
+ * The color of each code of a head as image bytes; values below the threshold are transparent.
  * @type {(view: MosaicView, head: number) => Uint8ClampedArray}
  */
 function tilePalette({ map, arrangement }, head) {
@@ -25,8 +24,8 @@ function tilePalette({ map, arrangement }, head) {
 }
 
 /**
- * Draw the images of these heads on one hidden canvas, each at most `most` pixels high and wide.
- * Filling one canvas once is much faster than filling a small one for each head.
+ * Draw the images of these heads on one hidden canvas, each at most `most` pixels wide and high. One
+ * large canvas is much faster than a small one per head.
  * @type {(view: MosaicView, heads: number[], sheet: HTMLCanvasElement, most: number) =>
  *   { side: number, corners: Map<number, ImageCorner> }}
  */
@@ -50,7 +49,7 @@ function drawTileImages(view, heads, sheet, most) {
 }
 
 /**
- * The first cell of each pixel of an image, along rows or columns. The last entry is the end.
+ * The first cell of each pixel along rows or columns; the last entry is the end.
  * @type {(nTokens: number, side: number) => number[]}
  */
 const firstCells = (nTokens, side) =>
@@ -60,8 +59,7 @@ const firstCells = (nTokens, side) =>
   );
 
 /**
- * Fill the image of a head. Where it has fewer pixels than cells, a pixel shows the largest of its
- * cells.
+ * Fill the image of a head. If it has fewer pixels than cells, each pixel shows its largest cell.
  * @type {(view: MosaicView, head: number, image: ImageData, corner: ImageCorner, side: number) =>
  *   void}
  */
@@ -86,7 +84,7 @@ function fillTileImage(view, head, image, [left, top], side) {
     }
     const begin = 4 * ((top + y) * image.width + left);
     for (let x = 0; x < side; x++) {
-      if (largest[x] < 0) continue; // masked or left out: transparent
+      if (largest[x] < 0) continue; // masked or hidden: transparent
       for (let i = 0; i < 4; i++) image.data[begin + 4 * x + i] = table[4 * largest[x] + i];
     }
   }

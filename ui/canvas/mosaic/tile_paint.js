@@ -1,11 +1,10 @@
 // @ts-check
-// How the tiles are painted: their images, outlines, captions, and the numbers of layers and heads.
+// Paints the tiles: images, outlines, captions, and the numbers of layers and heads.
 
-const TILE_TEXT_PX = 13; // of the font LABEL
+const TILE_TEXT_PX = 13; // the size of the font LABEL
 
 /**
- * Paint all tiles. `sheet`: a hidden canvas for their images. `ratio`: the device pixels of a CSS
- * pixel.
+ * Paint all tiles. `sheet`: a hidden canvas for their images. `ratio`: device pixels per CSS pixel.
  * @type {(view: MosaicView, layout: TileLayout, context: Pen, ratio: number, ink: string,
  *   sheet: HTMLCanvasElement) => void}
  */
@@ -43,7 +42,7 @@ function paintCaption({ map, arrangement }, context, ink, head, x, y) {
 }
 
 /**
- * The numbers of the layers left of each block, those of the heads above it.
+ * Layer numbers to the left of each block, and head numbers above it.
  * @type {(map: MosaicData, tiles: TileLayout["tiles"], layersPerBlock: number, context: Pen,
  *   ink: string) => void}
  */

@@ -1,29 +1,29 @@
 // @ts-check
-// Where the tile of each head lies, in CSS pixels: in the grid of layers, or among selected heads.
+// The positions of the heads' tiles, in CSS pixels: in the grid of layers, or in a list of heads.
 
-const LAYER_NUMBER = 26, // the width left of each block of layers
-  HEAD_NUMBER = 18, // the height above it
+const LAYER_NUMBER = 26, // width of the layer numbers, left of each block of layers
+  HEAD_NUMBER = 18, // height of the head numbers, above it
   CAPTION_HEIGHT = 15,
   TILE_GAP = 3,
   LAYER_BLOCK_GAP = 22;
 const MIN_TILE = 14,
-  MIN_CAPTIONED = 68, // a narrower tile has no room for its caption
+  MIN_CAPTIONED = 68, // narrower tiles have no space for a caption
   MAX_TILE = 132,
   LARGE_TILE = 190, // large enough to point at a cell
   MIN_MOSAIC_HEIGHT = 200,
   MAX_MOSAIC_HEIGHT = 860;
 
 /**
- * What is drawn of the values, and how, as ui/canvas/mosaic/__init__.py describes it.
+ * Which values are drawn, and how; see ui/canvas/mosaic/__init__.py.
  * @typedef {{
  *   selected: number, order: number[] | null, captions: string[], scale: number | null,
  *   square_root: boolean, threshold: number, hidden: number[], large: boolean,
  * }} Arrangement
  */
 /**
- * tiles: the box of each head, in the order in which arrow keys visit them. columns: the tiles that
- * an arrow key skips up or down. layersPerBlock: null where the tiles have captions instead of the
- * numbers of layers and heads.
+ * tiles: the box of each head, in the order of the arrow keys. columns: the number of tiles that the up
+ * and down keys move by. layersPerBlock: null if the tiles have captions instead of layer and head
+ * numbers.
  * @typedef {{
  *   tiles: Map<number, Box>, columns: number, layersPerBlock: number | null,
  *   size: number, width: number, height: number,
@@ -31,8 +31,8 @@ const MIN_TILE = 14,
  */
 
 /**
- * The layout, and the height of the frame around it. The frame has one height for every order, so
- * that nothing below jumps; a higher layout scrolls in it.
+ * The layout, and the height of the frame around it. The height is the same for every order, so that
+ * nothing below jumps; taller layouts scroll.
  * @type {(map: MosaicData, arrangement: Arrangement, width: number) =>
  *   { layout: TileLayout, frameHeight: number }}
  */
@@ -44,7 +44,7 @@ function mosaicLayout(map, { order, large }, width) {
   };
 }
 
-// Layers below each other, in the number of blocks next to each other that makes the tiles largest.
+// Choose the number of adjacent blocks of layers that gives the largest tiles.
 /** @type {(map: MosaicData, width: number) => { rows: number, tile: number }} */
 function largestTiles({ layers, heads }, width) {
   let best = { rows: layers, tile: -Infinity };
@@ -93,7 +93,7 @@ function tilesByLayer(map, width, large) {
 }
 
 /**
- * The selected heads one after the other, each with its caption, no higher than `most` if possible.
+ * The given heads in order, each with its caption, in a layout of height `most` or less if possible.
  * @type {(order: number[], width: number, most: number, large: boolean) => TileLayout}
  */
 function tilesInOrder(order, width, most, large) {
@@ -126,7 +126,7 @@ function tilesInOrder(order, width, most, large) {
   };
 }
 
-// The box of a tile, without the gap and the caption below it.
+// The box of a tile without its gap and caption.
 /** @type {(grid: Grid, row: number, column: number, size: number) => Box} */
 const tileBox = (grid, row, column, size) => ({
   ...boxOf(grid, row, column),
@@ -135,9 +135,9 @@ const tileBox = (grid, row, column, size) => ({
 });
 
 /**
- * The cell at a point of a tile, measured from its corner; null outside. The tile's image is drawn by
- * it and the pointer is read by it. Lengths are multiplied by the number of tokens, so that whole
- * pixels stay whole numbers and rounding moves none of them to the next cell.
+ * The cell at a point of a tile, relative to its corner; null outside. Both drawing and hit testing use
+ * this. Lengths are multiplied by the number of tokens, so that pixels stay integers and rounding can't
+ * move one into the next cell.
  * @type {(nTokens: number, size: number, x: number, y: number) => TileCell | null}
  */
 const cellInTile = (nTokens, size, x, y) =>

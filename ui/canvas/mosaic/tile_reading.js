@@ -1,9 +1,8 @@
 // @ts-check
-// The picture in words: a cell, the legend, and the table of all heads.
+// Text for the mosaic: a cell in words, the legend, and the table of all heads.
 
 /**
- * A cell in words, and its exact numbers: its value, and by how much it may be off. A cell that is
- * masked or left out has none.
+ * A cell in words, its value, and the value's maximum error. Masked and hidden cells have no numbers.
  * @type {(view: MosaicView, head: number, cell: TileCell) =>
  *   { text: string, value: number | "", off: number | "" }}
  */
@@ -12,8 +11,9 @@ function readingOfTile({ map, codes, arrangement }, head, [row, column]) {
     pair = `“${isolated(map.labels[row])}” → “${isolated(map.labels[column])}”`;
   const without = (/** @type {string} */ why) =>
     /** @type {const} */ ({ text: `${name}: ${pair}: ${why}`, value: "", off: "" });
-  if (!isTileCellVisible(map, row, column)) return without("masked, the query may not look ahead");
-  if (arrangement.hidden.includes(column)) return without("this key is left out");
+  if (!isTileCellVisible(map, row, column))
+    return without("masked, because the key comes after the query");
+  if (arrangement.hidden.includes(column)) return without("this key is hidden");
   const code = codes[codeIndex(map, head, row, column)],
     value = valueOfCode(map, head, code);
   const digits =
@@ -29,10 +29,10 @@ function readingOfTile({ map, codes, arrangement }, head, [row, column]) {
 /** @type {(view: MosaicView) => { middle: string, high: string, kind: string }} */
 function mosaicScale({ map, arrangement }) {
   const { scale, square_root, threshold, hidden } = arrangement;
-  const kind = [square_root ? "square-root colours" : "linear colours"];
-  if (threshold > 0) kind.push(`below ${Math.round(100 * threshold)} % of the scale not drawn`);
-  if (map.causal) kind.push("empty: the query may not look ahead");
-  if (hidden.length) kind.push(`${hidden.length} ${hidden.length === 1 ? "key" : "keys"} left out`);
+  const kind = [square_root ? "square-root scale" : "linear scale"];
+  if (threshold > 0) kind.push(`values below ${Math.round(100 * threshold)}% of the scale hidden`);
+  if (map.causal) kind.push("empty: masked (future tokens)");
+  if (hidden.length) kind.push(`${hidden.length} ${hidden.length === 1 ? "key" : "keys"} hidden`);
   return {
     middle: scale === null ? "" : number(scale / (square_root ? 4 : 2), 3),
     high: scale === null ? "largest of each head" : number(scale, 3),
@@ -41,7 +41,7 @@ function mosaicScale({ map, arrangement }) {
 }
 
 /**
- * The largest value of each head, and between which tokens; no rows until the codes are inflated.
+ * The largest value of each head and its two tokens; no rows until the codes are inflated.
  * @type {(view: MosaicView) => (string | number)[][]}
  */
 function tableOfHeads({ map, codes, arrangement }) {

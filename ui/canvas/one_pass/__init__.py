@@ -1,8 +1,8 @@
-"""One whole pass of a model as one picture that can be opened, drawn in the browser.
+"""A complete forward pass of a model as a picture that the visitor can zoom into.
 
-Two components: `one_pass` carries what the picture shows at once, and `opened` the numbers of the
-layer and head that were opened in it. They meet in the browser by the picture's name, so that to
-open a head sends that head alone.
+There are two components. `one_pass` sends everything that the picture shows initially, and `opened`
+sends the numbers of the layer and head that the visitor opened. It refers to the picture by name,
+so opening a head sends only that head.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ui.canvas.component import pack as pack_arrays
 from ui.canvas.one_pass.picture import PassPicture
 
 SAYS = (
-    "A line is a token on its way through all layers. A curve is what attention carries from one "
-    "token to another, as thick as it matters; a dot is what the feed-forward network adds. What "
-    "leads to the selected word is dark."
+    "Each line is a token on its way through the layers. The curves show what attention carries "
+    "from one token to another; thicker curves matter more. The dots show what the feed-forward "
+    "network adds. Everything that leads to the selected word is dark."
 )
 DEFAULTS: Mapping[str, Any] = {"says": SAYS, "off": [], "place": None, "away": None, "play": None}
 _PARTS = (
@@ -35,36 +35,37 @@ _opened = st.components.v2.component("attention_opened", js=script("one_pass", "
 def one_pass(
     picture: PassPicture, header: Mapping[str, Any], *, key: str, **callbacks: Callable[[], None]
 ) -> None:
-    """Draw a pass; `header` as of `whole`.
+    """Draw a pass. header: see `whole`.
 
-    callbacks: `on_place_change`, when the visitor has walked somewhere, `on_switched_change`, when
-    a part is switched ("F3 L3H1", or "nothing" when all are on), `on_followed_change` on a token.
+    callbacks: `on_place_change` is called when the visitor moves to another location,
+    `on_switched_change` when they switch parts off or on ("F3 L3H1", or "nothing" if all are on),
+    and `on_followed_change` when they follow a token.
     """
     canvas.draw(whole(picture, header), key=key, **callbacks)
 
 
 def whole(picture: PassPicture, header: Mapping[str, Any]) -> bytes:
-    """A pass as the browser gets it.
+    """Encode a pass for the browser.
 
-    header: what is drawn differently: `picture`, the name by which `opened` finds it; `off`, the
-    parts that are switched off; `place`, where the visitor stands; `away`, the text and the model
-    with which a page of its own is opened for whoever walks in; `play`, the passes of a model that
-    writes on; `temperature` and `topK` at first; `lookOnly`, True where nothing can be switched;
-    `follow`, True where a click on a token chooses it.
+    header: `picture`, the name that `opened` refers to; `off`, the parts that are switched off;
+    `place`, the visitor's location; `away`, the text and model for opening the "One pass" page from
+    another page; `play`, the passes of a model that continues the text; `temperature` and `topK`,
+    initial values; `lookOnly`, True if nothing can be switched off; `follow`, True if a click on a
+    token selects it.
     """
     all_of_it = {**DEFAULTS, **picture.header, **header}
     return packed(all_of_it, picture.numbers, picture.codes)
 
 
 def opened(header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], *, key: str) -> None:
-    """Hand an opened layer and head to the picture that its header names."""
+    """Send an opened layer and head to the picture named in its header."""
     _opened(data=packed(header, numbers), key=key)
 
 
 def packed(
     header: Mapping[str, Any], numbers: Mapping[str, np.ndarray], codes: bytes = b""
 ) -> bytes:
-    """A header, float32 arrays by their names, and bytes behind them."""
+    """Pack a header, named float32 arrays, and the codes."""
     shapes = [[name, list(array.shape)] for name, array in numbers.items()]
     body = b"".join(np.ascontiguousarray(array, "<f4").tobytes() for array in numbers.values())
     return pack_arrays({**header, "arrays": shapes}, body + codes)

@@ -1,4 +1,4 @@
-"""What the picture of one pass shows, in a sentence: the next word, and where the model got it."""
+"""The picture's claim: the next word, and where in the text the model found it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ ORDINALS = (
 
 
 def selected_token(passed: OnePass) -> int:
-    """The token whose route is drawn first: the last one of a decoder, a pronoun of an encoder."""
+    """The token selected first: the last one for a decoder, a pronoun for an encoder."""
     tokens = passed.run.tokens
     return len(tokens) - 1 if passed.next_token is not None else default_token(tokens)
 
 
 def clue(passed: OnePass, why: Why) -> int | None:
-    """The token that adds most to the logit of the likeliest next word, through all heads together.
+    """The token that adds the most to the logit of the top next word, through all heads together.
 
-    Content words come first. The first token, where heads rest that have nothing to do, counts only
-    if it is the next word itself, and the last one doesn't count: it is there anyway. None if no
-    other token adds anything.
+    Content words take precedence. The first token counts only if it's the next word itself, because
+    idle heads attend to it. The last one doesn't count, because the prediction is made there. None
+    if no other token adds anything.
     """
     tokens, kinds = passed.run.tokens, roles(passed.run.tokens)
     by_key = why.clues.sum(axis=(0, 1))  # (T,)
@@ -42,10 +42,10 @@ def clue(passed: OnePass, why: Why) -> int | None:
 
 
 def read_in(passed: OnePass, flow: Flow, why: Why, key: int) -> Carried | None:
-    """Where the last token reads most of a clue: of the curves between them that may be drawn.
+    """The curve through which the last token reads the most of a clue.
 
-    Most is the largest share of the logit. None if all of these curves are too thin to be drawn, or
-    what they carry lowers the logit.
+    That's the curve with the largest share of the logit. None if all curves between the two tokens
+    are too thin to be drawn, or if what they carry lowers the logit.
     """
     last = len(passed.run.tokens) - 1
     drawn = flow.edges[(flow.edges[:, 1] == last) & (flow.edges[:, 2] == key)]
@@ -58,10 +58,10 @@ def read_in(passed: OnePass, flow: Flow, why: Why, key: int) -> Carried | None:
 
 
 def claim(passed: OnePass, flow: Flow, why: Why | None) -> str:
-    """One or two sentences, for the title of the picture."""
+    """One or two sentences for the picture's title."""
     if passed.next_token is None or why is None:
         return _of_an_encoder(passed, flow)
-    first = f"“{_next(passed)}” comes next, with {percent(_probability(passed))}."
+    first = f"The model predicts “{_next(passed)}” ({percent(_probability(passed))})."
     key = clue(passed, why)
     if key is None:
         return first
@@ -71,26 +71,26 @@ def claim(passed: OnePass, flow: Flow, why: Why | None) -> str:
         where = f"the {ORDINALS[position]} word" if position < len(ORDINALS) else "an earlier word"
         return f"{first} Layer {reading.layer} copied it from {where}."
     word = word_of(tokens, key) or tokens.labels[key]
-    layer = "" if reading is None else f", which layer {reading.layer} reads"
+    layer = "" if reading is None else f", which it reads in layer {reading.layer}"
     return f"{first} Its strongest clue is “{word}”{layer}."
 
 
 def _next(passed: OnePass) -> str:
-    """The likeliest next token as a word."""
+    """The most likely next token, as a word."""
     assert passed.next_token is not None
     return passed.next_token.tokens[0].removeprefix("␣") or passed.next_token.tokens[0]
 
 
 def _is_next(passed: OnePass, token: int) -> bool:
-    """Whether a token of the text is the likeliest next one, but for its space and case."""
+    """Whether a token equals the most likely next one, ignoring spaces and case."""
     piece = passed.run.tokens.pieces[token].strip().casefold()
     return piece == _next(passed).strip().casefold()
 
 
 def _probability(passed: OnePass) -> float:
-    said = passed.next_token
-    assert said is not None
-    return float(np.exp(said.logits[0] - said.log_sums[TEMPERATURES.index(1.0)]))
+    prediction = passed.next_token
+    assert prediction is not None
+    return float(np.exp(prediction.logits[0] - prediction.log_sums[TEMPERATURES.index(1.0)]))
 
 
 def _of_an_encoder(passed: OnePass, flow: Flow) -> str:
@@ -99,11 +99,11 @@ def _of_an_encoder(passed: OnePass, flow: Flow) -> str:
     if carried is None:
         return "Every word becomes a vector."
     word, source = (passed.run.tokens.labels[token] for token in (carried.query, carried.key))
-    return f"“{word}” takes most from “{source}”, in layer {carried.layer}."
+    return f"“{word}” gets the most from “{source}”, in layer {carried.layer}."
 
 
 def first_head(passed: OnePass, flow: Flow, why: Why | None) -> Carried | None:
-    """The head and the pair of words that are opened first: what the claim is about."""
+    """The head and the word pair that the claim is about; they're opened first."""
     if why is not None and (key := clue(passed, why)) is not None:
         reading = read_in(passed, flow, why, key)
         if reading is not None:

@@ -1,11 +1,11 @@
 // @ts-check
-// Where the flow lies: the one place that says so, for painting it and for finding what is pointed at.
+// The geometry of curves and dots, for both painting and hit testing.
 
-const CURVE_SHARE = 0.7, // of a layer: a curve arrives there, and behind it the feed-forward's dot
+const CURVE_SHARE = 0.7, // a curve ends after this share of a layer, before the feed-forward dot
   DOT_SHARE = 0.86,
-  NEAR = 7; // CSS pixels: so near a curve, it is the curve that is pointed at
+  NEAR = 7; // CSS pixels: the maximum distance for pointing at a curve
 
-/** @type {(size: Size, slab: Item) => [number, number]} where a layer begins, and how long it is */
+/** @type {(size: Size, slab: Item) => [number, number]} the start of a layer and its length */
 const spanOf = (size, slab) => (size.phone ? [slab.y, slab.h] : [slab.x, slab.w]);
 
 /** @typedef {{ from: [number, number], bend: [number, number], late: [number, number], to: [number, number] }} Curve */
@@ -24,7 +24,7 @@ function curveOf(size, slab, { query, key }) {
   };
 }
 
-/** @type {(size: Size, edge: Edge) => number} how thick a curve is: it says how much it matters */
+/** @type {(size: Size, edge: Edge) => number} the thickness of a curve, which shows its share */
 const thicknessOf = (size, { share }) => Math.min(0.8 + 13 * share, Math.max(size.pitch * 0.5, 3));
 
 /** @type {(size: Size, slab: Item, token: number) => [number, number]} */
@@ -49,7 +49,7 @@ function along({ from, bend, late, to }, t) {
   return [at(0), at(1)];
 }
 
-/** @type {(curve: Curve, x: number, y: number) => number} how far a point is from a curve */
+/** @type {(curve: Curve, x: number, y: number) => number} the distance of a point from a curve */
 function distanceTo(curve, x, y) {
   const steps = 24;
   let best = Infinity,
@@ -71,8 +71,7 @@ function distanceToLine([ax, ay], [bx, by], x, y) {
 }
 
 /**
- * The edge that is pointed at: of those near enough the nearest, where a thick one counts as nearer;
- * null where there is none.
+ * The edge at a point: the nearest one within reach, with a bonus for thick curves; null if there's none.
  * @type {(size: Size, slabOf: (layer: number) => Item | undefined, edges: Iterable<Edge>, x: number, y: number) => Edge | null}
  */
 function edgeAt(size, slabOf, edges, x, y) {

@@ -1,27 +1,27 @@
 // @ts-check
-// The information flow of a pass: which tokens pass something on to which others, in every layer, how
-// much it matters, and the route that leads to a token. As attention_core/analysis/information_flow.py.
+// The information flow of a pass: what tokens pass on to other tokens in each layer, how much it matters,
+// and the route that leads to a token. It's computed in attention_core/analysis/information_flow.py.
 
 /**
- * What token `key` passes to token `query` in a layer: `share` of everything that the query then
- * holds. `heads`: the heads that carry most of it, with their shares of it.
+ * What token `key` passes to token `query` in a layer. `share`: its share of the query's updated vector.
+ * `heads`: the heads that carry most of it, with their shares of it.
  * @typedef {{
  *   layer: number, query: number, key: number, share: number, heads: [number, number][],
  * }} Edge
  */
 /**
- * The route of a token. `nodes`: at (layer, token) how much of the token's final vector runs through
- * that token's vector before that layer, along what is drawn; 0 off the route, (L + 1) * T. `kept`:
- * how much of it stays on the token's own line through that layer, L * T.
+ * The route of a token. `nodes`, (L + 1) * T: at (layer, token), how much of the final vector flows
+ * through that token's vector before that layer, along the drawn edges; 0 off the route. `kept`, L * T:
+ * how much of it stays on the token's own line through that layer.
  * @typedef {{ nodes: Float32Array, kept: Float32Array, carried: Set<Edge> }} Route
  */
 
-// What is drawn at each position of the slider: edges with at least this share.
+// The smallest share that is drawn at each position of the slider.
 const LEAST_SHARES = [0.25, 0.16, 0.1, 0.06, 0.04, 0.025, 0.015],
   FIRST_DETAIL = 3,
-  FEW = 2; // curves into the selected word: with fewer there is nothing to see
+  FEW = 2; // the minimum number of curves into the selected word
 
-/** @type {(map: PassData) => Edge[]} the weakest first, so that stronger ones are drawn above */
+/** @type {(map: PassData) => Edge[]} weakest first, so that stronger ones are drawn on top */
 function edgesOf({ numbers }) {
   const {
     shape: [count, wide],
@@ -38,7 +38,7 @@ function edgesOf({ numbers }) {
 }
 
 /**
- * From a token's vector after the last layer back along everything that has at least this share.
+ * Trace a token's final vector back along all edges with at least this share.
  * @type {(map: PassData, edges: Edge[], token: number, least: number) => Route}
  */
 function routeOf(map, edges, token, least) {
@@ -66,8 +66,8 @@ function routeOf(map, edges, token, least) {
 }
 
 /**
- * How much is drawn first: more than usual where little leads to the selected word, or where the curve
- * that the title is about would be hidden.
+ * The initial level of detail. It's higher than usual if few curves lead to the selected word, or if
+ * the curve in the title would be hidden.
  * @type {(map: PassData, edges: Edge[]) => number}
  */
 function firstDetail({ first }, edges) {
@@ -81,7 +81,7 @@ function firstDetail({ first }, edges) {
 }
 
 /**
- * The other words that a word takes most from, each with its strongest edge; strongest first.
+ * The other words that a word gets the most from, each with its strongest edge; strongest first.
  * @type {(edges: Edge[], token: number, most: number) => Edge[]}
  */
 function strongestInto(edges, token, most) {

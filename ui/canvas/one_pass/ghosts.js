@@ -1,25 +1,25 @@
 // @ts-check
-// What was drawn before: whether a new pass continues it, which of its words is selected in another
-// text, and against which pass one with parts switched off is compared.
+// Compares a new pass with the previous one: whether it continues it, which of its words corresponds to
+// the selected one, and which pass to compare with when parts are switched off.
 
 /** @typedef {{ map: PassData, place: Place, ghost: PassData | null, items: Map<string, Item> }} Before */
 
-/** @type {(one: PassData, other: PassData) => boolean} whether one can move into the other */
+/** @type {(one: PassData, other: PassData) => boolean} whether one can be animated into the other */
 const sameModel = (one, other) =>
   one.model === other.model && one.layers === other.layers && one.heads === other.heads;
 
 /** @type {(one: PassData, other: PassData) => boolean} */
 const sameText = (one, other) => one.labels.join("\n") === other.labels.join("\n");
 
-/** @type {(before: Before | null, map: PassData) => PassData | null} what new numbers are held against */
+/** @type {(before: Before | null, map: PassData) => PassData | null} the pass to compare with */
 function ghostOf(before, map) {
   if (!before || map.play || !map.off.length || !sameText(before.map, map)) return null;
   return before.map.off.length ? before.ghost : before.map;
 }
 
 /**
- * Where a selected word is in another text: the same word, or one with the same role (a pronoun, the
- * last content word); the last token where there is neither.
+ * The position of a selected word in another text: the same word, or one with the same role (a pronoun,
+ * the last content word), or else the last token.
  * @type {(map: PassData, other: PassData, token: number) => number}
  */
 function sameWord(map, other, token) {

@@ -1,10 +1,10 @@
 // @ts-check
-// Attention weights of all heads as the browser gets them, in a byte each, and small pictures of
-// matrices: each is painted once, as large as its cells, and then only scaled.
+// The attention weights of all heads, one byte each, and small images of matrices. Each image is painted
+// once, with one pixel per cell, and then only scaled.
 
 /**
- * `weight`: a weight as the picture of all heads holds it. `image`: a small picture of some numbers,
- * kept by its name. `forget`: drop those of the open head.
+ * `weight`: a weight decoded from its byte. `image`: a small image of some numbers, cached by name.
+ * `forget`: delete the images of the open head.
  * @typedef {{
  *   weight: (layer: number, head: number, row: number, column: number) => number,
  *   image: (name: string, numbers: Numbers, tone: (value: number) => number[]) => HTMLCanvasElement,

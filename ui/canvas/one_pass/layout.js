@@ -1,11 +1,11 @@
 // @ts-check
-// Where everything in the picture of one pass lies: from what is open to a list of items. Each item
-// has its own name, so an animation can move it from its old position to its new one.
+// The layout of the one-pass picture: from what is open to a list of items. Each item has a unique name,
+// so an animation can move it from its old position to the new one.
 
-/** @typedef {"whole" | "layer" | "head" | "matrix"} Level how far the picture is opened */
+/** @typedef {"whole" | "layer" | "head" | "matrix"} Level the zoom level */
 /**
- * What is open and selected. `token`: the selected word. `detail`: how much of the flow is drawn, an
- * index into LEAST_SHARES. `why`: the next word that is explained, -1 for none.
+ * What is open and selected. `token`: the selected word. `detail`: how much of the flow is drawn, as an
+ * index into LEAST_SHARES. `why`: the index of the next word that is explained, or -1.
  * @typedef {{
  *   level: Level, layer: number, head: number, matrix: string,
  *   token: number, row: number, column: number, detail: number, why: number,
@@ -13,7 +13,7 @@
  */
 /** @typedef {{ shape: number[], values: Float32Array }} Numbers */
 /**
- * What ui/canvas/one_pass/picture.py packs: the header's fields, and `numbers` by the tensors' names.
+ * Packed by ui/canvas/one_pass/picture.py: the header's fields, and `numbers` by tensor name.
  * @typedef {{
  *   title: string, subtitle: string, model: string, picture: string, labels: string[], roles: string[],
  *   says: string,
@@ -26,14 +26,14 @@
  * }} PassData
  */
 /**
- * A layer and a head that are open. `missing`: why the head's own numbers are not there.
+ * The open layer and head. `missing`: why the head's numbers aren't available.
  * @typedef {{
  *   says: string, picture: string, layer: number, head: number, scale: number, captions: Caption[],
  *   numbers: Record<string, Numbers>, missing?: string,
  * }} Opened
  */
 /**
- * An item of the picture. `alpha`: 0 is invisible. `rank`: a higher one is drawn above.
+ * An item of the picture. `alpha`: 0 is invisible. `rank`: items with a higher rank are drawn on top.
  * @typedef {{
  *   name: string, kind: string, x: number, y: number, w: number, h: number, alpha: number,
  *   layer?: number, head?: number, token?: number, text?: string, choice?: number,
@@ -41,56 +41,55 @@
  * }} Item
  */
 /**
- * The picture's size in CSS pixels. On a desktop, layers go to the right and tokens lie below each
- * other; on a phone, layers go down and tokens lie next to each other. `pitch`: from one token to the
- * next; `first`: where the first begins; `along`: where the layers end.
+ * The picture's size in CSS pixels. On a desktop, layers go from left to right and tokens from top to
+ * bottom; on a phone, it's the other way around. `pitch`: the distance between tokens. `first`: the
+ * start of the first token. `along`: the end of the layers.
  * @typedef {{
  *   width: number, height: number, phone: boolean, pitch: number, first: number, along: number,
  * }} Size
  */
 
-const TOP = 42, // above the first word: the numbers of the layers
+const TOP = 42, // space above the first word, for the layer numbers
   ROWS_HEIGHT = 430,
   LEAST_ROWS = 280,
-  LOWEST_ROW = 15, // so that every word has its text
+  LOWEST_ROW = 15, // high enough for a label on every row
   HIGHEST_ROW = 40,
   BOTTOM = 8,
   STATION_GAP = 14,
-  WAY_OUT = 44, // between the last layer and the next words
-  WORDS = [64, 132], // the least and the largest width of the words
+  WAY_OUT = 44, // between the last layer and the predictions
+  WORDS = [64, 132], // minimum and maximum width of the words
   NEXT_WIDTH = [150, 216],
   BARS = 7,
   BAR_HEIGHT = 36,
-  LABELS = 84, // beside the first matrix of a row
+  LABELS = 84, // next to the first matrix of a row
   PHONE_BELOW = 600,
   PHONE_WORDS = 72,
   PHONE_LAYER = 14,
-  PHONE_MARGIN = 26, // left of the lines: the numbers of the layers
+  PHONE_MARGIN = 26, // space left of the lines, for the layer numbers
   BARS_ON_A_PHONE = 5,
   OPEN_SHARE = 0.78;
 
-// The matrices of an open head in the order of the computation: name, what it is called, and what
-// it was made of.
+// The matrices of an open head in the order of the computation: tensor name, title, and formula.
 const STEPS = [
-  { tensor: "q", title: "queries q", from: "from x by W_Q" },
-  { tensor: "k", title: "keys k", from: "from x by W_K" },
+  { tensor: "q", title: "queries q", from: "x · W_Q" },
+  { tensor: "k", title: "keys k", from: "x · W_K" },
   { tensor: "scores", title: "scores", from: "q · kᵀ" },
   { tensor: "scaled", title: "masked, scaled", from: "scores ÷ √d" },
   { tensor: "weights", title: "weights", from: "softmax of each row" },
-  { tensor: "v", title: "values v", from: "from x by W_V" },
+  { tensor: "v", title: "values v", from: "x · W_V" },
   { tensor: "context", title: "context", from: "weights · v" },
   { tensor: "added", title: "added to the stream", from: "context · W_O" },
 ];
 
-/** @type {(map: PassData, tensor: string) => string} what a matrix of an open head was made of */
+/** @type {(map: PassData, tensor: string) => string} the formula of a matrix of an open head */
 function madeFrom({ off }, tensor) {
-  if (tensor === "scaled" && off.includes("scale")) return "scores, not divided";
+  if (tensor === "scaled" && off.includes("scale")) return "scores, not divided by √d";
   return STEPS.find((step) => step.tensor === tensor)?.from ?? "";
 }
 
 /**
- * `room`: how high the picture shall be, where that is given; on a desktop only. `most`: how high it
- * may be, as long as no row becomes too low for that.
+ * `room`: the height of the picture, if it's fixed (desktop only). `most`: its maximum height, unless
+ * rows would become too low.
  * @type {(map: PassData, width: number, room?: number, most?: number) => Size}
  */
 function sizeOf(map, width, room = 0, most = Infinity) {
@@ -114,25 +113,25 @@ const nextWidth = (/** @type {number} */ width) =>
   Math.min(Math.max(width * 0.2, NEXT_WIDTH[0]), NEXT_WIDTH[1]);
 
 /**
- * A box that lies `from` and `long` in the direction of the layers, and `at` and `wide` across.
+ * A box with start and length (`from`, `long`) along the layers, and (`at`, `wide`) across them.
  * @type {(size: Size, from: number, long: number, at: number, wide: number) =>
  *         { x: number, y: number, w: number, h: number }}
  */
 const box = ({ phone }, from, long, at, wide) =>
   phone ? { x: at, y: from, w: wide, h: long } : { x: from, y: at, w: long, h: wide };
 
-/** @type {(size: Size, along: number, across: number) => [number, number]} a point, as box does it */
+/** @type {(size: Size, along: number, across: number) => [number, number]} like `box`, for a point */
 const point = ({ phone }, along, across) => (phone ? [across, along] : [along, across]);
 
-/** @type {(size: Size, token: number) => number} the middle of a token's row, or column */
+/** @type {(size: Size, token: number) => number} the middle of a token's row or column */
 const middleOf = (size, token) => size.first + (token + 0.5) * size.pitch;
 
-/** @type {(size: Size) => number} how much room the words have, in the direction of the layers */
+/** @type {(size: Size) => number} the space for the words, along the layers */
 const wordsOf = (size) =>
   size.phone ? PHONE_WORDS : Math.min(Math.max(size.width * 0.11, WORDS[0]), WORDS[1]);
 
 /**
- * Where each layer begins, and how long it is; an open one takes most of the room.
+ * The start and length of each layer; an open layer takes up most of the space.
  * @type {(place: Place, layers: number, size: Size) => [number, number][]}
  */
 function slabs(place, layers, size) {
@@ -180,7 +179,7 @@ function matrixGrid(size) {
     h = (size.height - 20) / down;
   const places = new Map();
   STEPS.forEach(({ tensor }, step) => {
-    // on a desk the second row begins below the scores: values meet the weights there
+    // on a desktop, skip one cell so that the values are near the weights
     const at = size.phone || step < 5 ? step : step + 1;
     places.set(tensor, {
       x: left + (at % across) * w,
@@ -192,11 +191,11 @@ function matrixGrid(size) {
   return places;
 }
 
-/** @type {(place: Place) => boolean} whether a head or a matrix of it is open, not the whole or a layer */
+/** @type {(place: Place) => boolean} whether a head or one of its matrices is open */
 const inHead = ({ level }) => level === "head" || level === "matrix";
 
 /**
- * Everything that is there at a place, with where each item comes from if it is new.
+ * All items at a place, with the origin of each new item.
  * @type {(map: PassData, opened: Opened | null, place: Place, size: Size) => Item[]}
  */
 function scene(map, opened, place, size) {
@@ -287,7 +286,7 @@ function headItems(map, opened, place, size) {
   });
 }
 
-/** @type {(tensor: string) => string[]} the matrices that a matrix was computed from */
+/** @type {(tensor: string) => string[]} the inputs of a matrix */
 function inputsOf(tensor) {
   /** @type {Record<string, string[]>} */
   const made = {

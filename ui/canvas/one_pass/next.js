@@ -1,9 +1,9 @@
 // @ts-check
-// What may come next, at the temperature and top-k of the two sliders.
+// Probabilities of the next token at the temperature and top-k of the two sliders.
 
 /**
- * `probabilities`: of the likeliest next words. `ghosts`: what they were before something was changed,
- * or are without temperature and top-k. `show`: say what the sliders are at.
+ * `probabilities`: of the most likely next words. `ghosts`: the same before parts were switched off, or
+ * without temperature and top-k. `show`: show the sliders' values.
  * @typedef {{
  *   probabilities: () => number[], ghosts: () => number[], show: () => void, value: () => string,
  * }} NextWords
@@ -20,7 +20,7 @@ function nextWords(figure, map, ghost) {
   /** @type {(temperature: number, topK: number) => number[]} */
   function at(temperature, topK) {
     if (!map.next) return [];
-    // the sum over the whole vocabulary is known for each tenth of a degree
+    // the sum over the whole vocabulary is known for each tenth of the temperature
     const logSum = map.numbers.log_sums.values[Math.round(10 * temperature) - 1];
     const shares = Array.from(map.numbers.next_logits.values, (logit) =>
       Math.exp(logit / temperature - logSum),
@@ -30,7 +30,7 @@ function nextWords(figure, map, ghost) {
     return shares.map((share, choice) => (choice < topK ? share / left : 0));
   }
 
-  /** Only parts that were switched off leave a mark: another text has other words. */
+  /** Compare with the previous pass only if parts were switched off, because another text has other words. */
   function ghosts() {
     if (!ghost || !map.off.length) return at(1, Infinity);
     const { next_logits, log_sums } = ghost.numbers;

@@ -1,8 +1,8 @@
 // @ts-check
-// One whole pass of a model on one canvas, to look at and to open: the flow between the words, a layer,
-// a head, a matrix, a cell. All text reaches the page through textContent or fillText.
+// A complete pass of a model on one canvas. The visitor can zoom in from the flow between words to a
+// layer, a head, a matrix and a cell. All text reaches the page through textContent or fillText.
 
-const QUIET_MS = 600; // after the last change the address is written
+const QUIET_MS = 600; // how long after the last change the address is updated
 
 /** @param {StreamlitComponent & { key?: string }} component */
 export default function (component) {
@@ -21,13 +21,13 @@ export default function (component) {
     allEdges = edgesOf(map);
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const dark = () => bright(rgb(getComputedStyle(canvas).color));
-  /** @type {Uint8Array} the weights of all heads in steps; none before they are inflated */
+  /** @type {Uint8Array} the quantized weights of all heads; empty before they're inflated */
   let codes = new Uint8Array();
   const images = imagesOf(map, () => codes, dark);
   /** @type {Opened | null} */
   let opened = null;
-  // Streamlit calls this function again with new data, also before the next frame or under a finger;
-  // what the visitor has opened and selected stays.
+  // Streamlit calls this function again for new data, maybe even before the next frame or during a
+  // touch. Whatever the visitor has opened and selected stays.
   const figure = /** @type {HTMLElement & { lastDrawn?: Before }} */ (find(".one-pass"));
   const before = figure.lastDrawn && sameModel(figure.lastDrawn.map, map) ? figure.lastDrawn : null;
   let place = firstPlace();
@@ -36,8 +36,8 @@ export default function (component) {
   let size;
   /** @type {Stage} */
   let stage;
-  let asking = 0, // a timer, of the last change
-    isTold = false; // the server knows something newer than the place
+  let asking = 0, // the timer that starts after a change
+    isTold = false; // whether a newer message than the place was sent to the server
   /** @type {Pointed | null} */
   let pointed = null;
   /** @type {{ of: string, edges: Edge[], route: Route } | null} */
@@ -62,14 +62,14 @@ export default function (component) {
 
   // ---- drawing
 
-  /** The word whose route is dark: the one that is pointed at, or the selected one. */
+  /** The word whose route is dark: the one under the pointer, or else the selected one. */
   function selectedNow() {
     const writing = written.writing();
     if (writing && !writing.ends) return writing.rows - 1;
     return pointed?.kind === "word" && place.level === "whole" ? pointed.token : place.token;
   }
 
-  /** The curves that are drawn, and the route of the selected word; computed once for each. */
+  /** The drawn curves and the route of the selected word, cached. */
   function flowNow() {
     const least = LEAST_SHARES[place.detail],
       selected = selectedNow(),
@@ -92,7 +92,7 @@ export default function (component) {
     writing: written.writing(),
   });
 
-  /** What may come next, as it is painted: while a model writes, what its pass says. */
+  /** The next-token probabilities to paint; while the model writes, those of its current pass. */
   function nextNow() {
     const shares = written.writing()?.pass.shares;
     if (shares) return { probabilities: shares, ghosts: shares };
@@ -125,40 +125,40 @@ export default function (component) {
     figure.lastDrawn = { map, place, ghost: ghostOf(before, map), items: walk.items() };
   }
 
-  /** Everything where it lies in the end. */
+  /** All items at their final positions. */
   const placed = () =>
     new Map(scene(mapNow(), opened, place, size).map((item) => [item.name, item]));
 
-  /** While a model writes, the next words are those of its pass. */
+  /** The data; while the model writes, with the next words of its current pass. */
   function mapNow() {
     const writing = written.writing();
     return writing ? { ...map, next: writing.pass.next } : map;
   }
 
-  /** The pass that is played has come further. */
+  /** Redraw after the playback has advanced. */
   function onPlay() {
     if (!size) return;
     if (!walk.isMoving()) walk.place(placed());
     draw();
-    if (readout.textContent !== reading()) tell(); // a pass has begun, or the last has ended
+    if (readout.textContent !== reading()) tell(); // a pass has started, or the last one has ended
   }
 
-  /** What is read; while a model writes, of no token that is not there yet. */
+  /** The text of the readout. */
   function reading() {
     const { edges, selected } = flowNow();
     return readingOf({ map: mapNow(), opened, place }, pointed, edges, selected);
   }
 
-  /** Lay everything out for the place, and go there. */
+  /** Lay everything out for the current place, and animate it. */
   function arrange(animated = true) {
-    if (!size) return; // the weights are not unpacked yet: `measure` does it then
+    if (!size) return; // the weights aren't unpacked yet; `measure` will do this later
     walk.to(placed(), animated && !still);
     tell();
   }
 
-  // ---- the place, in the picture and in the address
+  // ---- the location in the picture and in the address
 
-  /** @param {Partial<Place>} change @param {boolean} lit whether the curve of its pair is marked */
+  /** @param {Partial<Place>} change @param {boolean} lit whether to highlight the curve of its pair */
   function go(change, lit = false) {
     place = { ...place, ...change };
     const open = opened?.layer === place.layer && opened.head === place.head;
@@ -172,7 +172,7 @@ export default function (component) {
     arrange();
   }
 
-  /** The curve of the pair that the tour is about, in this layer. @returns {Pointed | null} */
+  /** The curve of the tour's word pair in this layer. @returns {Pointed | null} */
   function pairNow() {
     const { layer, row, column } = place;
     const edge = allEdges.find(
@@ -181,27 +181,27 @@ export default function (component) {
     return edge ? { kind: "edge", edge } : null;
   }
 
-  /** Whether the head of the tour is open: the one that carries the strongest curve. */
+  /** Whether the tour's head is open, which is the one that carries the strongest curve. */
   const isTourOpen = () =>
     opened?.layer === (map.first.layer ?? place.layer) &&
     opened.head === (map.first.head ?? place.head);
 
-  /** The place as the address writes it. */
+  /** The place as written in the address. */
   function placeNow() {
     const { level, matrix, layer, head, row, column, token, detail, why } = place;
     const told = figure.dataset.told ?? -1;
     return [level, matrix, layer, head, row, column, token, told, detail, why].join(" ");
   }
 
-  /** Ask for nothing any more. */
+  /** Cancel the pending request. */
   function hush() {
     clearTimeout(asking);
     asking = 0;
   }
 
   /**
-   * Tell the server at once. Of two things told before it listens the later replaces the other, so
-   * a place waits until it has answered, which calls this whole drawing again.
+   * Send a message to the server immediately. If two messages are sent before it responds, the second
+   * replaces the first, so a place isn't sent until the response, which calls this component again.
    * @param {string} what @param {string} value
    */
   function tellServer(what, value) {
@@ -210,7 +210,7 @@ export default function (component) {
     setTriggerValue(what, value);
   }
 
-  /** Tell the server what is open: it sends the layer and the head, and writes the address. */
+  /** Tell the server what is open, so that it sends the layer and head and updates the address. */
   function askForPlace() {
     hush();
     const at = (figure.dataset.asked = placeNow()),
@@ -219,16 +219,16 @@ export default function (component) {
     else tellServer("place", at);
   }
 
-  /** @param {Record<string, string | number>} view what the page of this picture is opened with */
+  /** @param {Record<string, string | number>} view parameters for the "One pass" page */
   function openPage(view) {
     window.attentionLabWalksIn = true;
     const address = new URL("one-pass", location.href);
     for (const name in view) address.searchParams.set(`one_pass_${name}`, String(view[name]));
     history.pushState(null, "", address);
-    dispatchEvent(new PopStateEvent("popstate")); // Streamlit opens the page that the address names
+    dispatchEvent(new PopStateEvent("popstate")); // makes Streamlit open the page in the address
   }
 
-  /** What the server does not know after another text: what is open in it, and the same word there. */
+  /** After the text has changed, tell the server what is open and which word is selected. */
   function tellOfAnotherText() {
     if (!before || sameText(before.map, map) || map.away) return;
     const open = opened?.layer === place.layer && opened.head === place.head,
@@ -237,7 +237,7 @@ export default function (component) {
     else if (place.token !== known) asking = setTimeout(askForPlace, QUIET_MS);
   }
 
-  /** A visitor who opened something on another page goes on by keyboard, as soon as it is shown. */
+  /** Move the focus here when a visitor comes from another page's picture, as soon as it's visible. */
   function goOnByKeyboard() {
     if (!window.attentionLabWalksIn || map.away || !canvas.isConnected) return;
     if (!canvas.checkVisibility({ visibilityProperty: true })) {
@@ -251,13 +251,13 @@ export default function (component) {
   const LEVELS = /** @type {Level[]} */ (["whole", "layer", "head", "matrix"]);
   const outwards = () => go({ level: LEVELS[Math.max(LEVELS.indexOf(place.level) - 1, 0)] });
 
-  /** One level deeper: from the whole picture to the head that carries the curve, or to the layer. */
+  /** Go one level deeper, or from a selected curve to the head that carries it. */
   function deeper() {
     if (pointed?.kind === "edge") openEdge(pointed.edge);
     else go({ level: LEVELS[Math.min(LEVELS.indexOf(place.level) + 1, 3)] });
   }
 
-  /** @param {Edge} edge the head that carries most of it, at this pair */
+  /** Open the head that carries most of an edge, at its word pair. @param {Edge} edge */
   function openEdge({ layer, query, key, heads }) {
     const head = heads[0]?.[0] ?? place.head;
     go({ level: "head", matrix: "weights", layer, head, row: query, column: key });
@@ -265,7 +265,7 @@ export default function (component) {
 
   // ---- switching parts off
 
-  /** The part that a button switches at this place: a head, a feed-forward network, or none. */
+  /** The part that the switch button controls here: a head, a feed-forward network, or none. */
   function partHere() {
     if (place.level === "whole") return "";
     return place.level === "layer" ? `F${place.layer}` : `L${place.layer}H${place.head}`;
@@ -288,12 +288,12 @@ export default function (component) {
       if (text) button(selector).textContent = text;
     };
     show(".switch-part", !!part, `Switch ${what} ${isOff(part) ? "on" : "off"}`);
-    const mask = isOff("mask") ? "Mask on" : "Mask off";
+    const mask = `Switch mask ${isOff("mask") ? "on" : "off"}`;
     show(".switch-mask", inside && map.decoder, mask);
-    show(".switch-scale", inside, isOff("scale") ? "÷ √d on" : "÷ √d off");
+    show(".switch-scale", inside, `Switch ÷ √d ${isOff("scale") ? "on" : "off"}`);
     show(".all-on", map.off.length > 0);
     show(".write", !!map.next && !map.play && !map.off.length && !map.away);
-    find(".next").hidden = !map.next || !!map.away; // its page has room for it
+    find(".next").hidden = !map.next || !!map.away; // only its own page has space for it
   }
 
   function tell() {
@@ -303,7 +303,7 @@ export default function (component) {
     find(".title").textContent =
       writing && !writing.ends ? `The model reads “${map.labels[writing.rows - 1]}”` : map.title;
     const { level, layer, head, matrix } = place;
-    const steps = ["Whole pass", `Layer ${layer}`, `Head L${layer}H${head}`, matrix];
+    const steps = ["All layers", `Layer ${layer}`, `Head L${layer}H${head}`, matrix];
     find(".where").textContent = steps.slice(0, LEVELS.indexOf(level) + 1).join(" › ");
     button(".out").hidden = level === "whole";
     find(".where").hidden = level === "whole";
@@ -319,7 +319,7 @@ export default function (component) {
 
   /** @param {PointerEvent} event @returns {Pointed | null} */
   function under(event) {
-    if (!size) return null; // the weights are not unpacked yet
+    if (!size) return null; // the weights aren't unpacked yet
     const { left, top } = canvas.getBoundingClientRect();
     return pointedAt(
       sceneNow(),
@@ -351,7 +351,7 @@ export default function (component) {
       go({ level: "matrix", matrix: hit.tensor, row: hit.row, column: hit.column });
   }
 
-  /** @type {(from: Place, by: number) => void} to the next layer, or to the next head in one */
+  /** @type {(from: Place, by: number) => void} go to the next layer, or to the next head in a layer */
   function turn(from, by) {
     const part = from.level === "layer" ? "layer" : "head",
       next = from[part] + by,
@@ -375,17 +375,17 @@ export default function (component) {
   function receive() {
     opened = window.attentionLabOpened?.get(map.picture) ?? null;
     images.forget();
-    if (!size) return; // what follows is done once the weights are unpacked
+    if (!size) return; // the rest is done when the weights are unpacked
     arrange();
     retell();
   }
 
-  /** Tell the caption of what is open now. The server, which led there, is not asked again. */
+  /** Update the tour's caption for what is open now. The server led here, so it isn't asked again. */
   function retell() {
     if (!opened) return;
     const isLed = !asking;
     const waited = story.retell(opened.captions);
-    if (!isLed || waited) return; // the visitor has taken a step that the server does not know yet
+    if (!isLed || waited) return; // the visitor has taken a step that the server doesn't know about yet
     hush();
     figure.dataset.asked = placeNow();
   }
@@ -450,8 +450,8 @@ export default function (component) {
   const stopWatching = onNewWidth(holder, measure);
   offerTools(parentElement, listen, {
     keys:
-      "Up and down select a word, left and right its curves. Enter opens, Escape goes back. Inside, " +
-      "arrow keys go from head to head or from cell to cell.",
+      "Up and down select a word, and left and right select one of its curves. Enter zooms in, and " +
+      "Escape goes back. Inside, the arrow keys move from head to head or from cell to cell.",
     table: () => [
       ["from", "to", "layer", "share of the update", "strongest head"],
       ...allEdges
@@ -480,7 +480,8 @@ export default function (component) {
   button(".explain").textContent = `Why “${isolated(map.next?.[0] ?? "")}”?`;
   canvas.setAttribute(
     "aria-label",
-    `${map.title} Up and down select a word, left and right its curves, Enter opens, Escape goes back.`,
+    `${map.title} Up and down select a word, left and right select one of its curves, Enter zooms in, ` +
+      "and Escape goes back.",
   );
   slider.value = String(place.detail);
   opened = window.attentionLabOpened?.get(map.picture) ?? null;

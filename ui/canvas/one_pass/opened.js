@@ -1,5 +1,5 @@
 // @ts-check
-// Hands an opened layer and head to the picture of that key: at once, and to one drawn later.
+// Passes an opened layer and head to the picture with this name, now or when it's drawn later.
 /** @param {StreamlitComponent} component */
 export default function (component) {
   hasItsHeight(component.parentElement);

@@ -1,9 +1,9 @@
 // @ts-check
-// How each item of the picture of one pass is painted, on the page's canvas or into a file.
+// Paints each item of the one-pass picture, on the page's canvas or to a file.
 
-const LEAST_DIGITS = 34, // a cell has to be this wide for its number
-  LIGHT = 0.04; // a fainter arc is not drawn: this share of the largest weight
-// What the tensors of this picture are, where they have colours of their own on all pages.
+const LEAST_DIGITS = 34, // the minimum width of a cell with a number
+  LIGHT = 0.04; // arcs of smaller weights aren't drawn
+// The quantity of each tensor, for those with their own color on all pages.
 /** @type {Record<string, string>} */
 const HUES = {
   q: QUANTITIES.queries,
@@ -14,7 +14,7 @@ const HUES = {
 const MARK = 8;
 
 /**
- * What the painters need beside an item: the data, what is pointed at, and the theme.
+ * What the painters need in addition to an item: the data, the selection and the theme.
  * @typedef {{
  *   map: PassData, opened: Opened | null, place: Place, size: Size, dark: boolean, ink: string,
  *   items: Map<string, Item>, frames: [string, number, number, number, number][],
@@ -63,7 +63,7 @@ function heading(context, { ink }, text, x, y, room, hue) {
   write(context, ink, shown, x - width / 2, y, hue);
 }
 
-// A text from `x` on, behind a square in the colour of what it names, if that has one.
+// A text that starts at `x`, after a square in the color of the quantity it names, if it has one.
 /** @type {(context: Pen, ink: string, text: string, x: number, y: number, hue?: string) => void} */
 function write(context, ink, text, x, y, hue) {
   if (hue) {
@@ -97,7 +97,7 @@ function paintTile(context, scene, { x, y, w, h, layer = 0, head = 0 }) {
   context.fillText(`H${head}`, x + w - 5, y + 11);
 }
 
-// The weights of the chosen head as arcs from the token looked at to the one that looks.
+// The weights of the selected head as arcs from the key to the query.
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
 function paintArcs(context, scene, { x, y, w, h, layer = 0, head = 0 }) {
   const { map, place, size } = scene,
@@ -127,7 +127,7 @@ function paintArcs(context, scene, { x, y, w, h, layer = 0, head = 0 }) {
   }
 }
 
-// The strongest neurons of each token: a cell each, by what they write.
+// The strongest neurons of each token, one cell each, colored by the size of their output.
 /** @type {(context: Pen, scene: Scene, item: Item) => void} */
 function paintNeurons(context, scene, { x, y, w, h }) {
   const { opened, size, dark } = scene;
@@ -190,14 +190,14 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
     const text = number(value, 2),
       fits = context.measureText(text).width < w / columns - 2;
     context.fillText(
-      fits ? text : Math.abs(value) < 0.01 ? "≈0" : "", // the readout has all of its digits
+      fits ? text : Math.abs(value) < 0.01 ? "≈0" : "", // the readout shows all digits
       x + ((at % columns) + 0.5) * (w / columns),
       y + (Math.floor(at / columns) + 0.5) * (h / rows),
     );
   });
 }
 
-// The tokens beside the rows of a matrix, and above its columns where these are tokens too.
+// The tokens next to the rows of a matrix, and above its columns if these are tokens, too.
 /** @type {(context: Pen, scene: Scene, box: { x: number, y: number, w: number, h: number }, across: boolean) => void} */
 function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across) {
   if (size.phone) return;
@@ -225,7 +225,7 @@ function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across)
   });
 }
 
-// What is pointed at, and what it was computed from.
+// Frames around the selected cell and its inputs.
 /** @type {(context: Pen, scene: Scene) => void} */
 function paintFrames(context, scene) {
   scene.frames.forEach(([tensor, row, column, rows, columns], i) => {
@@ -239,7 +239,7 @@ function paintFrames(context, scene) {
   });
 }
 
-/** @type {(values: Float32Array) => number} the largest size of a finite number, at least a little */
+/** @type {(values: Float32Array) => number} the largest finite absolute value, but never 0 */
 function extent(values) {
   let largest = 1e-12;
   for (const value of values)

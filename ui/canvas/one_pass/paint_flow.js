@@ -1,10 +1,10 @@
 // @ts-check
-// How the flow is painted: a line for every token, curves between them, dots, and the next words. What
-// leads to the selected word is dark, everything else is pale.
+// Paints the flow: a line for each token, curves between them, dots, and the next words. Everything that
+// leads to the selected word is dark, and the rest is pale.
 
 const PALE = 0.2,
-  EVERY_NUMBER = 44, // so long layers are all numbered
-  LEAST_LABEL = 15; // so high a row has to be for its text
+  EVERY_NUMBER = 44, // if layers are at least this long, all of them are numbered
+  LEAST_LABEL = 15; // the minimum height of a row with a label
 
 /** @type {(context: Pen, scene: Scene) => void} */
 function paintFlow(context, scene) {
@@ -24,7 +24,7 @@ function paintFlow(context, scene) {
   context.lineCap = "butt";
 }
 
-/** A model that writes has not come to the later tokens yet. @type {(context: Pen, scene: Scene) => void} */
+/** Hide tokens that the model hasn't written yet. @type {(context: Pen, scene: Scene) => void} */
 function clipToRows(context, { size, writing }) {
   const end = size.first + (writing?.rows ?? 0) * size.pitch;
   context.save();
@@ -65,7 +65,7 @@ const flowColours = ({ dark }) =>
     ? { attention: OKABE_ITO.sky, network: OKABE_ITO.orange }
     : { attention: QUANTITIES.attention, network: QUANTITIES["feed-forward"] };
 
-/** How dark a part of the route is, by how much runs through it. @param {number} through */
+/** The opacity of a part of the route, by how much flows through it. @param {number} through */
 const strong = (through) => 0.35 + 0.65 * Math.min(Math.sqrt(through) * 1.6, 1);
 
 /** @type {(context: Pen, scene: Scene, alpha: number, onRoute: boolean) => void} */
@@ -102,7 +102,7 @@ function paintCurves(context, scene, alpha, onRoute) {
       lit = pointed?.kind === "edge" && pointed.edge === edge,
       slab = slabIn(scene, edge.layer);
     if (!slab || edge.query === edge.key || (on || lit) !== onRoute) continue;
-    if (place.level === "layer" && edge.layer === place.layer) continue; // its heads are drawn
+    if (place.level === "layer" && edge.layer === place.layer) continue; // its heads are drawn instead
     const there = computed(scene, edge.query, edge.layer / map.layers);
     if (there <= 0) continue;
     context.strokeStyle = lit
@@ -145,7 +145,7 @@ function paintDots(context, scene, alpha, onRoute) {
   }
 }
 
-/** From the last token's line to the words that may come next. @type {(context: Pen, scene: Scene, alpha: number) => void} */
+/** The line from the last token to the predicted words. @type {(context: Pen, scene: Scene, alpha: number) => void} */
 function paintWayOut(context, scene, alpha) {
   const { map, size, items, ink } = scene,
     bar = items.get("bar 0"),
@@ -171,7 +171,7 @@ function paintWayOut(context, scene, alpha) {
 }
 
 /**
- * The word that a curve comes from: the one that is pointed at, or the one that the title names.
+ * The word at the start of the selected curve, or else of the curve in the title.
  * @type {(map: PassData, selected: number, pointed: Pointed | null) => number}
  */
 function sourceOf({ first }, selected, pointed) {
@@ -203,8 +203,8 @@ function paintWord(context, scene, { x, y, w, h, token = 0, text = "" }) {
 }
 
 /**
- * Whether the text of a token is written: of each, or where rows are low of every second, third …,
- * and that of the chosen one, which is written in any case, has its neighbours give way.
+ * Whether a token's label is drawn. If rows are low, only every nth one is, and labels next to the
+ * selected token are dropped in favor of its own.
  * @type {(pitch: number, token: number, chosen: number) => boolean}
  */
 function isNamed(pitch, token, chosen) {
@@ -225,7 +225,7 @@ function paintNext(context, scene, { x, y, w, h, choice = 0, text = "" }) {
     context.fillText("What comes next?", x, size.phone ? y - 12 : 14);
     context.globalAlpha /= 0.75;
   }
-  // a pass says nothing before it is through
+  // a pass predicts nothing before it's finished
   if (writing) context.globalAlpha *= Math.max(0, writing.share * 5 - 4);
   const lit = place.why === choice || (pointed?.kind === "next" && pointed.choice === choice),
     taken = writing?.flight && text === writing.pass.chosen,
@@ -236,7 +236,7 @@ function paintNext(context, scene, { x, y, w, h, choice = 0, text = "" }) {
   context.fillRect(x, y + 6, long, h - 12);
   context.globalAlpha /= choice === 0 || lit || taken ? 1 : 0.45;
   if (Math.abs(ghost - probability) > 0.001) {
-    // where the bar ended before, or ends without temperature and top-k
+    // mark the end of the bar before the change, or without temperature and top-k
     context.fillStyle = ink;
     context.fillRect(x + most * ghost - 1, y + 3, 2, h - 6);
   }

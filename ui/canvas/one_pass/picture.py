@@ -1,4 +1,4 @@
-"""The numbers of a whole pass as the browser gets them."""
+"""The data of a complete pass for the browser."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ui.text.number_text import counted
 
 @dataclass(frozen=True, eq=False)
 class PassPicture:
-    """What is drawn before a layer is opened.
+    """Everything that is drawn before a layer is opened.
 
-    header: names and sizes, as JSON writes them. numbers: float32 arrays by the names of their
-    tensors. codes: the deflated weights of all heads, as `ui.canvas.codes` packs them.
+    header: names and sizes, JSON-serializable. numbers: float32 arrays by tensor name. codes: the
+    deflated weights of all heads, packed by `ui.canvas.codes`.
     """
 
     header: dict[str, Any]
@@ -61,12 +61,12 @@ def picture(passed: OnePass) -> PassPicture:
 
 @cached(key=lambda passed: passed.run.key)
 def codes(passed: OnePass) -> Codes:
-    """The weights of all heads in a byte each."""
+    """The weights of all heads, one byte each."""
     return coded(passed.run.weights, causal=passed.run.causal)
 
 
 def _numbers(passed: OnePass) -> dict[str, np.ndarray]:
-    """The tensors that the whole picture shows, by the names that the browser knows."""
+    """The tensors that the picture shows, by the names that the browser uses."""
     tensors, flow, why = passed.run.tensors, flow_of(passed.run), why_next(passed)
     numbers = {
         "flow_edges": flow.edges,

@@ -1,12 +1,12 @@
 // @ts-check
-// A model that writes on: its passes one after another, with stored keys and values or without.
+// Plays the passes of a model that continues the text, with or without a KV cache.
 
-const SLOWEST_PASS_MS = 1500, // a pass takes as long as it took, against the slowest of all
+const SLOWEST_PASS_MS = 1500, // passes are played in proportion to their measured times
   QUICKEST_PASS_MS = 240,
-  FLIGHT_MS = 420; // of the chosen token, back to the text
+  FLIGHT_MS = 420; // the chosen token's flight back to the text
 
 /**
- * A pass as pages/start/one_pass/writing.py tells it; of each pair the first is that with the cache.
+ * A pass from pages/start/one_pass/writing.py. The first number of each pair is with the cache.
  * @typedef {{
  *   rows: [number, number], products: [number, number], seconds: [number, number],
  *   next: string[], shares: number[], chosen: string,
@@ -14,9 +14,9 @@ const SLOWEST_PASS_MS = 1500, // a pass takes as long as it took, against the sl
  */
 /** @typedef {{ prompt: number, passes: PlayedPass[] }} Played */
 /**
- * What is painted of a model that writes. `rows` tokens are there. Those from `first` on are being
- * run and have come the `share` of the way through the layers; those before wait with their stored
- * keys and values. `flight`: how far the chosen token has flown back to the text.
+ * The state of a model that continues the text. `rows`: the number of tokens so far. Tokens from `first`
+ * on are being processed and have passed through this `share` of the layers; earlier ones only provide
+ * their cached keys and values. `flight`: the progress of the chosen token's flight back to the text.
  * @typedef {{
  *   rows: number, first: number, share: number, flight: number, pass: PlayedPass, ends: boolean,
  * }} Writing
@@ -36,7 +36,7 @@ const lasting = (seconds) =>
 /** @type {(count: number, noun: string) => string} */
 const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** @type {(passes: PlayedPass[], pass: number, cached: boolean) => string} what a pass took */
+/** @type {(passes: PlayedPass[], pass: number, cached: boolean) => string} the cost of a pass in words */
 function accountOf(passes, pass, cached) {
   const { rows, products, seconds } = passes[pass];
   const took = (/** @type {number} */ way) =>
@@ -50,19 +50,19 @@ function accountOf(passes, pass, cached) {
       { products: 0, seconds: 0 },
     );
   const [own, other] = cached ? [0, 1] : [1, 0],
-    names = ["With the cache", "Without it"];
+    names = ["With the cache", "Without the cache"];
   const sums = [total(own), total(other)].map(
     ({ products, seconds }) => `${many(products)} in ${lasting(seconds)}`,
   );
   return (
     `Step ${pass + 1} of ${passes.length}. ${names[own]}: ${took(own)}. ` +
-    `${names[other]}: ${took(other)}. So far ${sums[0]}, against ${sums[1]}.`
+    `${names[other]}: ${took(other)}. Total so far: ${sums[0]}, compared with ${sums[1]}.`
   );
 }
 
 /**
- * The buttons that play the passes. `changed` is called when there is something new to paint, `ask`
- * lets the model write on ("on") or stop ("off").
+ * The buttons that play the passes. `changed` is called when the picture must be redrawn; `ask` tells
+ * the server to continue the text ("on") or to go back ("off").
  * @type {(figure: HTMLElement & { played?: PlayState }, listen: Listen, played: Played | null,
  *         still: boolean, changed: () => void, ask: (what: string) => void) =>
  *         { writing: () => Writing | null, stop: () => void }}
@@ -75,7 +75,7 @@ function player(figure, listen, played, still, changed, ask) {
   const slowest = Math.max(...passes.flatMap(({ seconds }) => seconds));
   let frame = 0,
     last = 0;
-  // Streamlit calls the picture anew, with the same passes, when the visitor walks in it.
+  // Streamlit creates the picture again, with the same passes, when the visitor opens a part of it.
   const of = JSON.stringify(passes.map(({ chosen }) => chosen));
   const kept = figure.played?.of === of ? figure.played : null;
   /** @type {PlayState} time: 0 to 1 through the layers, 1 to 2 back to the text */
@@ -125,7 +125,7 @@ function player(figure, listen, played, still, changed, ask) {
     if (state.runs && !frame) frame = requestAnimationFrame(step);
   }
 
-  /** Show a pass as it is when it has gone through all layers. */
+  /** Show a pass as it is at the end of all layers. */
   function show(/** @type {number} */ pass) {
     begin(Math.max(pass, 0));
     state.time = 1;

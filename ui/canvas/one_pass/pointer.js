@@ -1,5 +1,5 @@
 // @ts-check
-// What lies under the pointer, and what a key does.
+// Finds the part under the pointer, and handles the arrow keys.
 
 /**
  * @typedef {{ kind: "word", token: number } | { kind: "edge", edge: Edge }
@@ -9,9 +9,9 @@
  * } Pointed
  */
 
-const DOT_REACH = 3; // CSS pixels around a dot that belong to it
+const DOT_REACH = 3; // CSS pixels around a dot that count as the dot
 
-/** @type {(scene: Scene, x: number, y: number) => Pointed | null} what lies at a point of the layout */
+/** @type {(scene: Scene, x: number, y: number) => Pointed | null} the part at a point of the layout */
 function pointedAt(scene, x, y) {
   const hits = [...scene.items.values()].filter(
     (item) =>
@@ -79,7 +79,7 @@ const clamp = (value, count) => Math.min(Math.max(value, 0), count - 1);
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
- * Where an arrow key leads: in the whole picture to another word, or to the next curve of this word.
+ * The new location after an arrow key: in the whole picture, another word or this word's next curve.
  * @type {(scene: Scene, key: string) => { place?: Partial<Place>, pointed?: Pointed }}
  */
 function arrowed({ map, place, opened, edges, pointed }, key) {

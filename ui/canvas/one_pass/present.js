@@ -1,24 +1,23 @@
 // @ts-check
-// The picture of one pass presented: over the whole screen, or the whole window where a browser gives
-// no screen, with larger type.
+// Shows the one-pass picture on the full screen with larger text, or in the whole window if the browser
+// doesn't allow full screen.
 
-const STORY = 118, // how high the story is with a caption of two lines, before it is there
-  LEGIBLE = 330, // a picture without a story is made no lower than this, however low the window
-  LARGEST_TYPE = 1.5, // times as large as on the page
-  WIDE_ENOUGH = 640, // CSS pixels; a smaller window shows the picture as the page does, below the bar
+const STORY = 118, // height of the tour with a two-line caption, before it's measured
+  LEGIBLE = 330, // minimum height of a picture without the tour
+  LARGEST_TYPE = 1.5, // relative to the page
+  WIDE_ENOUGH = 640, // CSS pixels; in a smaller window the picture looks as it does on the page
   HIGH_ENOUGH = 480;
 
 /**
- * Where the picture is painted on its canvas. `zoom`: CSS pixels for a unit of the layout. `top`: CSS
- * pixels above the picture, for the bar. `width`, `room`: what the layout has, in its units; no room
- * is as much as it wants, up to `most`. `high`: how high the canvas is in CSS pixels; 0: as high as
- * the picture.
+ * The area for the picture on its canvas. `zoom`: CSS pixels per layout unit. `top`: CSS pixels above the
+ * picture, for the bar. `width`, `room`: the available width and height in layout units; if `room` is 0,
+ * the height is up to `most`. `high`: the height of the canvas in CSS pixels, or 0 for the picture's.
  * @typedef {{ zoom: number, top: number, width: number, room: number, most: number, high: number }} Stage
  */
 
 /**
- * The button that presents a figure, and ends that. `out` takes the picture one level outwards and
- * says whether it could; `changed` is called when the picture has another stage.
+ * The full-screen button of a figure. `out` takes the picture one level out and returns whether it
+ * could; `changed` is called when the stage changes.
  * @type {(figure: HTMLElement, listen: Listen, out: () => boolean, changed: () => void) =>
  *         { stage: () => Stage, stop: () => void }}
  */
@@ -45,7 +44,7 @@ function presenter(figure, listen, out, changed) {
     return { zoom, top, width: width / zoom, room, most: Infinity, high };
   }
 
-  /** How high the picture may be in a low window, so that what is read lies below it, or the story. */
+  /** The maximum height of the picture in a low window, so that the readout or the tour fits below it. */
   function above() {
     const told = Number(figure.dataset.told ?? -1) >= 0,
       part = element(figure, told ? ".story" : ".foot"),
@@ -57,7 +56,7 @@ function presenter(figure, listen, out, changed) {
   const zoomNow = () => Math.min(innerWidth / WIDE_ENOUGH, innerHeight / HIGH_ENOUGH, LARGEST_TYPE);
 
   let told = "";
-  /** Lay the figure out for the window as it is now. */
+  /** Lay out the figure for the current window. */
   function fit() {
     if (presenting()) {
       const zoom = zoomNow();
@@ -76,10 +75,10 @@ function presenter(figure, listen, out, changed) {
     element(figure, "canvas").focus();
     try {
       await figure.requestFullscreen();
-      // where a browser allows it Escape leads out of the picture first, as on the page
+      // if the browser allows it, Escape first goes back within the picture, as on the page
       await keyboard?.lock(["Escape"]);
     } catch {
-      // refused, or unknown to this browser: the figure lies over the window as it is
+      // not allowed or not supported, so the figure just covers the window
     }
   }
 
@@ -88,7 +87,7 @@ function presenter(figure, listen, out, changed) {
     keyboard?.unlock();
     if (root.fullscreenElement === figure) document.exitFullscreen();
     fit();
-    figure.scrollIntoView({ block: "nearest" }); // the page was shorter without it
+    figure.scrollIntoView({ block: "nearest" }); // the page was shorter meanwhile
   }
 
   listen(button, "click", () => (presenting() ? end() : begin()));
@@ -96,8 +95,8 @@ function presenter(figure, listen, out, changed) {
     if (presenting() && root.fullscreenElement !== figure) end();
     else fit();
   });
-  // What the picture itself did not take: Escape on a button, or where there is no way out any more.
-  // A button that was disabled has lost the focus, so all of the window is heard.
+  // Escape that the picture itself didn't handle, for example on a button. The listener is on the window
+  // because a button that has become disabled has no focus.
   listen(window, "keydown", (event) => {
     if (event.key !== "Escape" || !presenting()) return;
     event.preventDefault();

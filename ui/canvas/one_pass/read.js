@@ -1,12 +1,11 @@
 // @ts-check
-// What is read at a place of the picture: the number, its name, how it was computed, and the cells
-// that it was computed from.
+// The readout: a number, its name, how it was computed, and the cells that it was computed from.
 
-const TERMS = 4; // of a sum, written out
+const TERMS = 4; // number of terms of a sum that are written out
 
-/** @typedef {{ map: PassData, opened: Opened | null, place: Place }} View where a visitor stands, and what is there */
+/** @typedef {{ map: PassData, opened: Opened | null, place: Place }} View the data and the visitor's location */
 
-/** @type {(view: View) => Scene["frames"]} the cell that is read, and what it was computed from */
+/** @type {(view: View) => Scene["frames"]} the selected cell and its inputs */
 function framesOf({ map, opened, place }) {
   if (!inHead(place) || !opened) return [];
   const { matrix, row, column } = place,
@@ -34,13 +33,13 @@ function valueOf(opened, tensor, row, column) {
   return numbers ? numbers.values[row * numbers.shape[1] + column] : NaN;
 }
 
-/** @type {(pairs: [number, number][]) => string} a sum of products, its first ones written out */
+/** @type {(pairs: [number, number][]) => string} a sum of products, with the first ones written out */
 function sumOf(pairs) {
   const terms = pairs.slice(0, TERMS).map(([a, b]) => `${number(a, 3)}·${number(b, 3)}`);
   return `${terms.join(" + ")}${pairs.length > TERMS ? ` + … (${pairs.length} products)` : ""}`;
 }
 
-/** @type {(view: View) => string} how the number that is read was computed, in digits */
+/** @type {(view: View) => string} how the selected number was computed */
 function arithmeticOf({ map, opened, place }) {
   const { matrix, row, column } = place;
   const over = (/** @type {number} */ count) => [...Array(count).keys()],
@@ -52,17 +51,17 @@ function arithmeticOf({ map, opened, place }) {
     scores: () => sumOf(numbers.map((d) => [value("q", row, d), value("k", column, d)])),
     scaled: () =>
       map.causal && column > row
-        ? "hidden, because a query may not look ahead"
+        ? "masked, because the key comes after the query"
         : `${number(value("scores", row, column), 4)} · ${number(opened?.scale ?? 0, 4)}`,
     weights: () => {
       const all = keys.map((key) => value("scaled", row, key)),
         largest = Math.max(...all);
       const total = all.reduce((sum, score) => sum + Math.exp(score - largest), 0),
         share = Math.exp(all[column] - largest);
-      return `${number(share, 3)} ÷ ${number(total, 3)}, the softmax: e^(score − largest) over its sum`;
+      return `${number(share, 3)} ÷ ${number(total, 3)}, which is e^(score − largest) divided by the sum of its row`;
     },
     context: () => {
-      const seen = keys.filter((key) => value("weights", row, key) !== 0); // the mask hides others
+      const seen = keys.filter((key) => value("weights", row, key) !== 0); // the others are masked
       return sumOf(seen.map((key) => [value("weights", row, key), value("v", key, column)]));
     },
     added: () =>
@@ -71,8 +70,14 @@ function arithmeticOf({ map, opened, place }) {
   return how[matrix]?.() ?? "";
 }
 
-/** What a row of these matrices is. @type {Record<string, string>} */
-const VECTORS = { q: "query", k: "key", v: "value", context: "context", added: "addition" };
+/** The name of a row of each matrix. @type {Record<string, string>} */
+const VECTORS = {
+  q: "query",
+  k: "key",
+  v: "value",
+  context: "context vector",
+  added: "update",
+};
 
 /** @type {(view: View) => string} */
 function readingOfCell(view) {
@@ -83,11 +88,11 @@ function readingOfCell(view) {
   const value = valueOf(opened, matrix, row, column),
     shown = matrix === "weights" ? percent(value) : number(value, 4);
   if (matrix === "context" && map.off.includes(`L${layer}H${head}`))
-    return `Number ${column} of the context of ${quoted(map, row)}: ${shown}, because this head is switched off.`;
+    return `Element ${column} of the context vector of ${quoted(map, row)}: ${shown}, because this head is switched off.`;
   const how = arithmeticOf(view),
     what =
       matrix in VECTORS
-        ? `Number ${column} of the ${VECTORS[matrix]} of ${quoted(map, row)}`
+        ? `Element ${column} of the ${VECTORS[matrix]} of ${quoted(map, row)}`
         : `${quoted(map, row)} → ${quoted(map, column)}`;
   return `${what}: ${shown}${how ? ` = ${how}` : ""}`;
 }
@@ -95,7 +100,7 @@ function readingOfCell(view) {
 /** @type {(map: PassData, token: number) => string} */
 const quoted = (map, token) => `“${isolated(map.labels[token] ?? "")}”`;
 
-/** @type {(view: View, pointed: Pointed | null, edges: Edge[], selected: number) => string} the sentence that is read */
+/** @type {(view: View, pointed: Pointed | null, edges: Edge[], selected: number) => string} the readout */
 function readingOf(view, pointed, edges, selected) {
   if (inHead(view.place)) return readingOfCell(view);
   if (pointed?.kind === "edge") return readingOfEdge(view.map, pointed.edge);
@@ -124,7 +129,7 @@ function readingOfDot(map, { layer, token }) {
 /** @type {(map: PassData, next: { choice: number, probability: number }) => string} */
 function readingOfNext(map, { choice, probability }) {
   const word = `“${isolated(map.next?.[choice] ?? "")}”`;
-  return `${word} comes next with a probability of ${percent(probability)}. Click it to see why.`;
+  return `The model gives ${word} a probability of ${percent(probability)}. Click it to see why.`;
 }
 
 /** @type {(map: PassData, edges: Edge[], token: number) => string} */
@@ -132,8 +137,8 @@ function readingOfWord(map, edges, token) {
   const from = strongestInto(edges, token, 3).map(
     ({ key, layer, share }) => `${quoted(map, key)} (${percent(share)} in layer ${layer})`,
   );
-  if (!from.length) return `${quoted(map, token)} takes nothing this strong from another word.`;
-  return `${quoted(map, token)} takes most from ${from.join(", ")}.`;
+  if (!from.length) return `No curve this strong leads to ${quoted(map, token)} from another word.`;
+  return `${quoted(map, token)} gets the most from ${from.join(", ")}.`;
 }
 
 /** @type {(map: PassData, layer: number, token: number) => string} */

@@ -1,6 +1,6 @@
-"""Pictures of a few passes, stored in files. They are painted before any model is loaded.
+"""Stored pictures of a few passes, which can be shown before any model is loaded.
 
-`python -m ui.canvas.one_pass.stored` writes them again; a test compares them with the model.
+`python -m ui.canvas.one_pass.stored` recreates them, and a test compares them with the model.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ MARY = "When Mary and John went to the store, John gave a drink to"
 ROME = "The capital of France is Paris. The capital of Italy is"
 ANIMAL = "The animal didn't cross the street because it was too tired"
 _FOLDER = Path(__file__).with_name("stored_passes")
-STORED = {MARY: "mary", ROME: "rome", ANIMAL: "animal"}  # text -> the name of its file
+STORED = {MARY: "mary", ROME: "rome", ANIMAL: "animal"}  # text -> file name
 _HEADER, _CODES = "header", "codes"
 
 
 def stored(name: str, text: str) -> PassPicture | None:
-    """The stored picture, if there is one of this model and text."""
+    """The stored picture of this model and text, or None."""
     if name != STORED_MODEL or text not in STORED:
         return None
     with np.load(_FOLDER / f"{STORED[text]}.npz", allow_pickle=False) as file:

@@ -1,18 +1,17 @@
 // @ts-check
-// The captions of the tour of one pass, and the buttons that lead from one to the next.
+// The captions of the tour, and the buttons to go through them.
 
 /**
- * As pages/start/one_pass/story.py writes it; `href`: the address of its lesson; `lit`: whether the curve at
- * its layer, row and column is marked.
+ * A caption from pages/start/one_pass/story.py. `href`: the address of its lesson. `lit`: whether to
+ * highlight the curve at its layer, row and column.
  * @typedef {Partial<Place> & { title: string, text: string, href: string, lit: boolean }} Caption
  */
 
 /**
- * The teller: `retell` takes new captions and goes on where the story was; it returns whether the
- * visitor has taken a step that waited for them. `go` takes the picture to the place of a caption,
- * `isThere` says whether the captions that are here are those of the tour's head,
- * `ask` asks the server for captions that are not here yet; `kept` is the element that remembers
- * which one is told, -1 for none.
+ * The tour. `retell` takes new captions and continues at the current step; it returns whether a step of
+ * the visitor was waiting for them. `go` moves the picture to a caption's location, `isThere` returns
+ * whether the current captions belong to the tour's head, and `ask` requests missing captions from the
+ * server. `kept` is the element that stores the index of the current caption, or -1.
  * @type {(root: ParentNode, kept: HTMLElement, listen: Listen, go: (place: Partial<Place>, lit?: boolean) => void,
  *         isThere: () => boolean,
  *         ask: () => void) => { retell: (captions: Caption[]) => boolean }}
@@ -23,7 +22,7 @@ function teller(root, kept, listen, go, isThere, ask) {
     find = (/** @type {string} */ selector) => element(story, selector);
   /** @type {Caption[]} */
   let captions = [],
-    waits = false; // a step that was taken while the captions were on their way
+    waits = false; // whether a step is waiting for its captions
   const at = () => Number(kept.dataset.told ?? -1);
 
   function show(/** @type {number} */ number) {

@@ -1,17 +1,17 @@
 // @ts-check
-// A finger that goes to the left or to the right over the picture of one pass leads to the next layer
-// or head, or to the one before. Up and down it scrolls the page, as everywhere: see touch-action.
+// Swiping left or right over the one-pass picture opens the next or previous layer or head. Swiping up or
+// down scrolls the page as usual (see touch-action).
 
-/** @typedef {{ x: number, y: number, from: Place }} Finger where it was put down */
-/** @type {WeakMap<HTMLCanvasElement, Finger>} kept while a picture is drawn anew under it */
+/** @typedef {{ x: number, y: number, from: Place }} Finger the start of a swipe */
+/** @type {WeakMap<HTMLCanvasElement, Finger>} by canvas, so that it survives a new picture */
 const FINGERS = new WeakMap();
 
 const LEAST_SWIPE = 40, // CSS pixels
-  STEEPEST = 0.5; // of the way across may go up or down
+  STEEPEST = 0.5; // maximum vertical distance relative to the horizontal one
 
 /**
- * `here`: where the visitor is; what the finger points at on its way does not count. `turn`: go one
- * layer or head on (1) or back (-1) from there.
+ * `here`: the visitor's location at the start of the swipe. `turn`: go one layer or head forward (1) or
+ * back (-1) from there.
  * @type {(canvas: HTMLCanvasElement, listen: Listen, here: () => Place,
  *         turn: (from: Place, by: number) => void) => void}
  */
@@ -19,7 +19,7 @@ function swiper(canvas, listen, here, turn) {
   const forget = () => FINGERS.delete(canvas);
   listen(canvas, "pointerdown", ({ pointerType, isPrimary, clientX: x, clientY: y }) => {
     if (pointerType === "touch" && isPrimary) FINGERS.set(canvas, { x, y, from: here() });
-    else forget(); // no second finger
+    else forget(); // ignore a second finger
   });
   listen(canvas, "pointercancel", forget); // the page scrolls
   listen(canvas, "pointerup", ({ clientX, clientY }) => {

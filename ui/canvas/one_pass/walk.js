@@ -1,12 +1,12 @@
 // @ts-check
-// Opening and going back is a short animation: every item moves from where it was to where it goes.
+// Animates opening and going back: every item moves from its old position to the new one.
 
 const WALK_MS = 320;
 
 /** @typedef {Item & { origin?: string }} Placed */
 
 /**
- * `items`: what is painted now. `to`: animate to these items; `place`: put them there at once.
+ * `items`: the items as painted now. `to`: animate to these items. `place`: move them there immediately.
  * @typedef {{
  *   items: () => Map<string, Item>, isMoving: () => boolean, stop: () => void,
  *   to: (placed: Map<string, Placed>, animated: boolean) => void,
@@ -23,7 +23,7 @@ function walking(canvas, first, draw) {
     frame = 0;
   const PARTS = /** @type {const} */ (["x", "y", "w", "h", "alpha"]);
 
-  /** Whether something lies elsewhere now, or is new, or gone. */
+  /** Whether any item has moved, appeared or disappeared. */
   const moves = () =>
     items.size !== goal.size ||
     [...goal].some(([name, end]) => PARTS.some((part) => items.get(name)?.[part] !== end[part]));
@@ -63,7 +63,7 @@ function walking(canvas, first, draw) {
       goal = placed;
       for (const [name, item] of placed) {
         if (from.has(name)) continue;
-        const { x, y, w, h } = from.get(item.origin ?? "") ?? item; // what is new grows out of it
+        const { x, y, w, h } = from.get(item.origin ?? "") ?? item; // new items grow out of their origin
         from.set(name, { ...item, x, y, w, h, alpha: 0 });
       }
       began = performance.now();

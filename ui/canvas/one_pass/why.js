@@ -1,18 +1,18 @@
 // @ts-check
-// Why a next word is likely: what every head and every other part adds to its logit. The shares add up
-// to the logit. As attention_core/analysis/logit_attribution.py computes them.
+// Explains why a next word is likely: what each head and each other part adds to its logit. The shares
+// add up to the logit. They're computed in attention_core/analysis/logit_attribution.py.
 
-const NAMED = { heads: 6, networks: 2 }; // the others are added up
+const NAMED = { heads: 6, networks: 2 }; // listed separately; the others are summed
 
 /**
- * A part with its share of a logit. `head`, `key`: of a head, and the token that it reads most from;
- * `network`: whether it is no attention.
+ * A part with its share of a logit. `head`, `key`: for heads, its index and the token it reads most
+ * from. `network`: true for parts other than attention.
  * @typedef {{
  *   name: string, share: number, layer?: number, head?: number, key?: number, network?: boolean,
  * }} Share
  */
 
-/** @type {(map: PassData, choice: number, tensor: string) => Float32Array} its numbers for a next word */
+/** @type {(map: PassData, choice: number, tensor: string) => Float32Array} a tensor's numbers for a next word */
 function ofChoice({ numbers }, choice, tensor) {
   const {
       shape: [, ...sizes],
@@ -26,8 +26,8 @@ const total = (/** @type {Iterable<number>} */ values) =>
   [...values].reduce((sum, value) => sum + value, 0);
 
 /**
- * All parts and their shares of the logit of a next word; or, with `other`, of how much larger it is
- * than that of another one.
+ * All parts and their shares of a next word's logit or, with `other`, of its lead over another word's
+ * logit.
  * @type {(map: PassData, choice: number, other: number) => Share[]}
  */
 function sharesOf(map, choice, other) {
@@ -62,7 +62,7 @@ function sharesOf(map, choice, other) {
   ];
 }
 
-/** The key with the largest part of a head's share. @type {(parts: Float32Array, tokens: number, share: number) => number} */
+/** The key that contributes most to a head's share. @type {(parts: Float32Array, tokens: number, share: number) => number} */
 function strongestOf(parts, tokens, share) {
   const sign = share < 0 ? -1 : 1;
   let best = 0;
@@ -70,7 +70,7 @@ function strongestOf(parts, tokens, share) {
   return best;
 }
 
-/** The largest ones by name, the others added up by their kind. @type {(all: Share[]) => Share[]} */
+/** The largest parts by name, and the others summed by kind. @type {(all: Share[]) => Share[]} */
 function summed(all) {
   const bySize = [...all].sort((a, b) => Math.abs(b.share) - Math.abs(a.share)),
     heads = bySize.filter(({ head }) => head !== undefined),
@@ -90,8 +90,8 @@ function summed(all) {
 }
 
 /**
- * The panel. `show` fills it for the next word that is explained, or hides it; `openHead` opens a head
- * at a pair; `choose` explains another word, -1 for none.
+ * The panel. `show` fills it for a next word or hides it, `openHead` opens a head at a word pair, and
+ * `choose` selects another word to explain, or -1.
  * @type {(figure: HTMLElement, listen: Listen, map: PassData, openHead: (share: Share) => void,
  *         choose: (choice: number) => void) => { show: (choice: number) => void }}
  */
@@ -110,7 +110,7 @@ function explainer(figure, listen, map, openHead, choose) {
   };
   word.replaceChildren(...names.map((name, choice) => option(`“${name}”`, choice)));
   other.replaceChildren(
-    option("no other word", -1),
+    option("nothing", -1),
     ...names.map((name, choice) => option(`“${name}”`, choice)),
   );
 
@@ -146,8 +146,8 @@ function explainer(figure, listen, map, openHead, choose) {
     const sum = number(total(parts.map(({ share }) => share)), 4);
     element(panel, ".why-sum").textContent =
       against < 0
-        ? `All shares together are the logit of “${isolated(names[choice])}”: ${sum}.`
-        : `All shares together are the lead of “${isolated(names[choice])}” over “${isolated(names[against])}”: ${sum}.`;
+        ? `The shares add up to the logit of “${isolated(names[choice])}”: ${sum}.`
+        : `The shares add up to the lead of “${isolated(names[choice])}” over “${isolated(names[against])}”: ${sum}.`;
     panel.dataset.sum = String(total(parts.map(({ share }) => share)));
   }
 

@@ -1,12 +1,12 @@
 // @ts-check
-// How a model that writes on is painted: what runs, what waits with its keys and values, what is read.
+// Paints a model that continues the text: the tokens being processed, and the cached keys and values.
 
-const WAITING = 0.3; // how strong a token is drawn whose keys and values are only read
+const WAITING = 0.3; // opacity of tokens whose keys and values are only read from the cache
 
-/** @type {(scene: Scene) => boolean} whether a model writes and is not at the end */
+/** @type {(scene: Scene) => boolean} whether the model is writing and hasn't finished */
 const writes = ({ writing }) => !!writing && !writing.ends;
 
-// How strong a token is drawn at a share of the way through the layers, while a model writes.
+// The opacity of a token at a position in the layers (0 to 1), while the model writes.
 /** @type {(scene: Scene, token: number, share: number) => number} */
 function computed({ writing }, token, share) {
   if (!writing || writing.ends) return 1;
@@ -15,8 +15,8 @@ function computed({ writing }, token, share) {
   return share < writing.share ? 1 : 0;
 }
 
-// The stored keys and values of the tokens that wait, what is read of them now, and the token that
-// was chosen on its way back to the text.
+// The cached keys and values, those that are being read now, and the chosen token on its way back to the
+// text.
 /** @type {(context: Pen, scene: Scene) => void} */
 function paintWriting(context, scene) {
   const { map, writing, size, items } = scene,
@@ -45,7 +45,7 @@ function paintWriting(context, scene) {
 
 /** @type {(context: Pen, scene: Scene, writing: Writing) => void} */
 function paintFlight(context, { items, size }, { flight, pass, rows }) {
-  const choice = pass.next.indexOf(pass.chosen), // a token that is not among the shown ones comes from below
+  const choice = pass.next.indexOf(pass.chosen), // a token that isn't listed comes from the last bar
     from = items.get(`bar ${choice < 0 ? (size.phone ? BARS_ON_A_PHONE : BARS) - 1 : choice}`),
     to = items.get(`word ${rows}`);
   if (!from || !to) return;

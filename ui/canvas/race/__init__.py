@@ -1,6 +1,6 @@
-"""Two generations of the same tokens as a race: each replayed at the milliseconds of its own steps.
+"""Two generations of the same tokens as a race, replayed with their measured step times.
 
-All text reaches the page as text, never as markup: visitors and models wrote it.
+The text comes from visitors and models, so it reaches the page as text, never as markup.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ _canvas = Canvas("race")
 
 
 SAYS = (
-    "A row is a run; time goes to the right. A box is a step, as high as it ran tokens. "
-    "Hatched: run before, and run again."
+    "Each row is a run, and time goes from left to right. Each box is a step; its height is the "
+    "number of tokens the model processed. Hatched tokens had been processed before."
 )
 
 
 @dataclass(frozen=True)
 class Lane:
-    """One of the two generations, so far.
+    """One of the two generations so far.
 
-    text: what it wrote. ends: for each step, how many characters of the text are written after it.
-    seconds: the time that each step took. tokens: how many tokens each step ran; all but the newest
-    were run before, except in the first.
-    Raises: ValueError for lists of different lengths.
+    text: the generated text. ends: for each step, the length of the text after it, in characters.
+    seconds: the duration of each step. tokens: the number of tokens that each step processed;
+    except in the first step, all but the newest had been processed before.
+    Raises: ValueError if the lists have different lengths.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Lane:
     tokens: Sequence[int]
 
     def __post_init__(self) -> None:
-        """Check the lengths."""
+        """Check that all lists have the same length."""
         lengths = {len(self.ends), len(self.seconds), len(self.tokens)}
         if len(lengths) > 1:
-            raise ValueError(f"ends, seconds and tokens of a lane differ in length: {lengths}")
+            raise ValueError(f"ends, seconds and tokens have different lengths: {lengths}")
 
 
 def race(
@@ -53,10 +53,10 @@ def race(
     verdict: str,
     key: str,
 ) -> None:
-    """Draw both lanes, and replay what is known of them.
+    """Draw both lanes and replay the steps so far.
 
-    run: names the run; another name starts the replay anew. n_steps: how many steps were asked for.
-    over: whether no step will follow. verdict: what is written below once the replay is at its end.
+    run: an ID of the run; a new one restarts the replay. n_steps: the requested number of steps.
+    over: whether the run has ended. verdict: the text shown below at the end of the replay.
     """
     _canvas.draw(
         pack(lanes, run=run, prompt=prompt, n_steps=n_steps, over=over, verdict=verdict), key=key
@@ -66,7 +66,7 @@ def race(
 def pack(
     lanes: tuple[Lane, Lane], *, run: str, prompt: str, n_steps: int, over: bool, verdict: str
 ) -> bytes:
-    """What the browser receives: one JSON text in bytes, times in milliseconds."""
+    """Encode the race as JSON for the browser, with times in milliseconds."""
     rows = [
         {
             "name": lane.name,

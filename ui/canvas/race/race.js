@@ -1,29 +1,29 @@
 // @ts-check
-// Two generations as a race: each lane is replayed at the milliseconds that its own steps took. A
-// step is a box from its beginning to its end, as high as it ran tokens; the part that was run in an
-// earlier step too is hatched. All text reaches the page through textContent or fillText.
+// Two generations as a race, replayed with the measured times of their steps. Each step is a box from
+// its start to its end, and its height is the number of tokens processed. Tokens that an earlier step
+// had already processed are hatched. All text reaches the page through textContent or fillText.
 
 /** @typedef {[written: number, milliseconds: number, tokens: number]} Step */
 /** @typedef {{ name: string, text: string, steps: Step[] }} Lane */
 /**
- * What ui/canvas/race/__init__.py packs.
+ * Packed by ui/canvas/race/__init__.py.
  * @typedef {{ run: string, prompt: string, steps: number, over: boolean, verdict: string,
  *   says: string, about?: About, lanes: Lane[] }} Race
  */
 
 const LANE = 74,
-  HEAD = 18, // of a lane: its name and its time
+  HEAD = 18, // of a lane: its name and progress
   AXIS = 20,
   SIDE = 6;
 const COLOURS = [OKABE_ITO.blue, OKABE_ITO.vermillion]; // as in ui/charts/style.py
 const SHORTEST_AXIS = 200; // milliseconds
 
-// Where the replay of a drawing is: which run, and its time in milliseconds at a moment of the page's
-// clock. New data of the same run goes on from there.
+// The state of each replay: the run, and its time in milliseconds at a moment of the page's clock. New
+// data of the same run continues from there.
 /** @type {WeakMap<Element, { run: string, time: number, moment: number }>} */
 const REPLAYS = new WeakMap();
 
-/** 1, 2 or 5 times a power of ten, at least as large: the end of an axis does not change often. */
+/** Round up to 1, 2 or 5 times a power of ten, so that the end of the axis rarely changes. */
 function roundUp(/** @type {number} */ value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * /** @type {number} */ ([1, 2, 5, 10].find((step) => step * power >= value));
@@ -54,14 +54,14 @@ export default function (component) {
     return { name, letters: [...text], steps: boxesInTime, end, colour: COLOURS[number] };
   });
   const longest = Math.max(...lanes.map((lane) => lane.end));
-  // while steps are still to come, nothing is known behind the last step of either lane
+  // while the run continues, only the time up to the end of the slower lane is known
   const known = race.over ? longest : Math.min(...lanes.map((lane) => lane.end));
   const axis = roundUp(Math.max(longest, SHORTEST_AXIS));
   const most = Math.max(1, ...lanes.flatMap((lane) => lane.steps.map((step) => step.tokens)));
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const height = lanes.length * LANE + AXIS;
 
-  // a drawing that appears when its run is over shows the end; "Replay" begins anew
+  // if the run is over when the figure appears, show the end; "Replay" starts over
   let replay = REPLAYS.get(figure);
   if (replay?.run !== race.run) {
     replay = { run: race.run, time: race.over || still ? known : 0, moment: performance.now() };
@@ -69,7 +69,7 @@ export default function (component) {
   }
   let frame = 0;
 
-  /** How many steps of a lane are over at a time. */
+  /** The number of finished steps of a lane at a time. */
   function done(/** @type {typeof lanes[number]} */ lane, /** @type {number} */ time) {
     const next = lane.steps.findIndex((step) => step.end > time);
     return next < 0 ? lane.steps.length : next;
@@ -83,7 +83,7 @@ export default function (component) {
       const written = count ? lane.steps[count - 1].written : 0;
       const shown = race.prompt + lane.letters.slice(0, written).join("");
       element(box, ".name").textContent = lane.name;
-      text.setAttribute("aria-label", `The text, ${lane.name}`);
+      text.setAttribute("aria-label", `Generated text, ${lane.name}`);
       if (text.textContent === shown) return;
       text.textContent = shown;
       text.scrollTop = text.scrollHeight;
@@ -136,7 +136,7 @@ export default function (component) {
   }
 
   /**
-   * @typedef {{ top: number, floor: number, width: number }} Place where a lane lies
+   * @typedef {{ top: number, floor: number, width: number }} Place the position of a lane
    * @type {(context: Pen, areas: Box[], colour: string, place: Place) => void}
    */
   function hatch(context, areas, colour, { top, floor, width }) {
@@ -169,9 +169,9 @@ export default function (component) {
     context.stroke();
     const text = `⚑ ${seconds(end)}`,
       long = context.measureText(text).width + 6,
-      isRight = x + long > width; // no room behind it: then it covers the bars
+      isRight = x + long > width; // without space on the right, it covers the bars
     const paper = getComputedStyle(canvas).getPropertyValue("--st-background-color");
-    context.fillStyle = paper.trim() || "Canvas"; // the bars behind it would make it hard to read
+    context.fillStyle = paper.trim() || "Canvas"; // hides the bars behind the text
     context.fillRect(isRight ? x - 1 - long : x + 1, top + HEAD, long, 17);
     context.fillStyle = ink;
     context.textAlign = isRight ? "right" : "left";
@@ -190,13 +190,13 @@ export default function (component) {
     if (readout.textContent !== told) readout.textContent = told;
     again.disabled = !atEnd || !longest;
     const counts = lanes.map((lane) => `${lane.name} ${done(lane, time)} tokens`).join(", ");
-    canvas.setAttribute("aria-label", `A race after ${seconds(time)}: ${counts}.`);
+    canvas.setAttribute("aria-label", `Race after ${seconds(time)}: ${counts}.`);
     figure.dataset.time = String(Math.round(time));
   }
 
   function tick(/** @type {number} */ now) {
     const at = /** @type {{ time: number, moment: number }} */ (replay);
-    // the clock stands while it waits for data: what is known later is not skipped
+    // the clock stops while it waits for data, so that no steps are skipped
     at.time = still ? known : Math.min(at.time + Math.max(now - at.moment, 0), known);
     at.moment = now;
     draw();
@@ -214,7 +214,7 @@ export default function (component) {
       const width = scroll.clientWidth;
       const draws = (/** @type {Pen} */ context) => paint(context, width, known);
       if (!width) return null;
-      const around = { title: "Two runs in their own time", says: race.says, about: race.about };
+      const around = { title: "Two runs at their real speed", says: race.says, about: race.about };
       return { width, height, draw: draws, element: canvas, name: "race", ...around };
     },
     failed: (text) => {

@@ -1,7 +1,8 @@
-"""A text drawn as its tokens, each shaded by a number of its own: weights of one query, mostly.
+"""A text drawn as tokens, each shaded by a number, usually a query's attention weight.
 
-All text reaches the page as text, never as markup: it may come from a visitor or a model. A bar
-below each token says the same as its colour, and pointing or the arrow keys read the exact number.
+The text may come from a visitor or a model, so it reaches the page as text, never as markup. A bar
+below each token shows the same number as its color. Hovering or using the arrow keys shows the
+exact number.
 """
 
 from __future__ import annotations
@@ -20,12 +21,11 @@ _canvas = Canvas("shaded")
 
 @dataclass(frozen=True)
 class Shaded:
-    """One token: its label, and what is known of it.
+    """One token with its label and number.
 
-    value: its number, None for a token without one. detail: a text that is shown with the number.
-    framed: "asks" for the query, "chosen" for the token that the query led to. later: the token
-    comes later in the generation; its place is kept free and nothing is drawn there. line_after:
-    the next token begins a new line.
+    value: its number, or None. detail: a text shown with the number. framed: "asks" for the query,
+    "chosen" for the token that was generated from it. later: the token is generated later, so its
+    space is left empty. line_after: whether the next token starts a new line.
     """
 
     label: str
@@ -45,11 +45,11 @@ def shaded(
     hint: str,
     key: str,
 ) -> None:
-    """Draw the tokens in reading order, shaded from 0 to `largest`, wrapping where it is narrow.
+    """Draw the tokens in reading order, shaded from 0 to `largest`, with line breaks where needed.
 
-    square_root: shade by the root of the value, which makes small ones visible. hint: what the line
-    below says while nothing is pointed at.
-    Raises: ValueError for more than `MAX_TOKENS`, or a `largest` that is not positive.
+    square_root: shade by the square root of the value, which makes small ones visible. hint: help
+    on how to use the picture.
+    Raises: ValueError for more than `MAX_TOKENS` tokens, or if `largest` isn't positive.
     """
     data = pack(tokens, largest=largest, square_root=square_root, title=title, hint=hint)
     _canvas.draw(data, key=key)
@@ -58,13 +58,16 @@ def shaded(
 def pack(
     tokens: Sequence[Shaded], *, largest: float, square_root: bool, title: str, hint: str
 ) -> bytes:
-    """What the browser receives: one JSON text in bytes. A float32 is exact in it."""
+    """Encode the tokens as JSON for the browser; float32 values stay exact."""
     if len(tokens) > MAX_TOKENS:
-        raise ValueError(f"{len(tokens)} tokens are too many to draw; {MAX_TOKENS} is the limit")
+        raise ValueError(f"{len(tokens)} tokens are too many to draw; the limit is {MAX_TOKENS}")
     if not largest > 0:
         raise ValueError(f"the largest value must be positive, got {largest}")
     rows = [[t.label, t.value, t.detail, t.framed, t.later, t.line_after] for t in tokens]
-    says = "A box is a token, in reading order: the brighter, the more the framed one looks at it."
+    says = (
+        "Each box is a token, in reading order. The brighter it is, the more attention the framed "
+        "token gives to it."
+    )
     scale = {"largest": largest, "squareRoot": square_root}
     header = {"title": title, "says": says, "hint": hint, **scale}
     return json.dumps({**header, "tokens": rows}).encode()

@@ -1,5 +1,5 @@
 // @ts-check
-// A text as its tokens, shaded by a number each. All text reaches the page through textContent.
+// A text drawn as tokens, each shaded by a number. All text reaches the page through textContent.
 
 /** @typedef {[label: string, value: number | null, detail: string, framed: string, later: boolean, lineAfter: boolean]} Shaded */
 
@@ -25,7 +25,7 @@ export default function (component) {
     tone: colour,
     low: "0",
     high: number(largest, 3),
-    text: `weight, the colour and the bar of a token${squareRoot ? ", by square roots" : ""}`,
+    text: `weight (color and bar${squareRoot ? ", square-root scale" : ""})`,
   };
   showLegend(element(parentElement, ".key"), [scale]);
   row.setAttribute("aria-label", `${title}. Use the arrow keys to read each token's number.`);
@@ -116,7 +116,7 @@ export default function (component) {
       about,
       kind: "weights",
       scales: [scale],
-      words: ["A whole frame: the token that looks. A dashed frame: the one chosen by this step."],
+      words: ["Solid frame: the query. Dashed frame: the token generated in this step."],
     }),
     failed: (text) => {
       readout.textContent = text;

@@ -1,10 +1,10 @@
 // @ts-check
-// The one palette of all drawings: colours that colour-blind people can tell apart, in the light and
-// in the dark theme. Python's charts use the same, see ui/charts/style.py.
+// The palette of all canvases: colors that color-blind people can tell apart, in the light and the dark
+// theme. The Python charts use the same colors (ui/charts/style.py).
 
 /** @typedef {[number, number, number]} Rgb red, green and blue from 0 to 255 */
 
-// Okabe and Ito's colours, in the order in which identities take them.
+// Okabe and Ito's colors, in the order in which identities use them.
 const OKABE_ITO = {
   blue: "#0072b2",
   orange: "#e69f00",
@@ -15,22 +15,21 @@ const OKABE_ITO = {
   yellow: "#f0e442",
 };
 
-// What a thing is, wherever it is named or drawn as itself: Okabe and Ito's hues, made lighter or
-// darker until each stands out from both backgrounds (3:1) and from those it is drawn beside, also as
-// colour-blind people see them. A head by its number is one of HEAD_COLOURS. Scales of numbers (below)
-// say how much, not what.
+// Colors of quantities, used on every page: Okabe and Ito's hues, made lighter or darker until each has
+// a contrast of 3:1 on both backgrounds and differs from its neighbors, also for color-blind people.
+// Heads use HEAD_COLOURS. The scales below show magnitude, not identity.
 /** @type {Record<string, string>} */
 const QUANTITIES = {
   queries: "#9e4a8a",
   keys: "#009e73",
   values: "#c94a00",
   positions: "#3a93c4",
-  stream: "#5f6872", // the residual stream: grey, others add to it
-  attention: "#0072b2", // what attention adds to it
-  "feed-forward": "#c88400", // what the feed-forward network adds to it
+  stream: "#5f6872", // the residual stream is gray, because the others add to it
+  attention: "#0072b2", // the output of attention
+  "feed-forward": "#c88400", // the output of the feed-forward network
 };
 
-// Attention weights, from none to the largest: viridis at nine points (matplotlib, CC0).
+// Attention weights, from zero to the largest: viridis at nine points (matplotlib, CC0).
 /** @type {Rgb[]} */
 const STOPS = [
   [68, 1, 84],
@@ -44,7 +43,7 @@ const STOPS = [
   [253, 231, 37],
 ];
 
-// Blue for less, nearly white for no difference, orange for more; darker is further from zero.
+// Signed numbers: blue below zero, nearly white at zero, orange above; darker is further from zero.
 /** @type {Rgb[]} */
 const DIVERGING_STOPS = [
   [0, 50, 100],
@@ -56,7 +55,7 @@ const DIVERGING_STOPS = [
   [120, 44, 0],
 ];
 
-// The same on the dark theme, where no difference is nearly black and brighter is further from zero.
+// The same for the dark theme: nearly black at zero, and brighter is further from zero.
 /** @type {Rgb[]} */
 const DIVERGING_ON_DARK = [
   [160, 215, 255],
@@ -68,9 +67,9 @@ const DIVERGING_ON_DARK = [
   [255, 196, 120],
 ];
 
-// For lines and marks of up to 12 heads: at least 3:1 against both backgrounds of the site. Okabe and
-// Ito's come first; the others lie as far from all before them as that contrast lets them, also
-// as colour-blind people see them. Twelve cannot all be far apart: name the head as well.
+// For lines and marks of up to 12 heads, with a contrast of at least 3:1 on both backgrounds. Okabe and
+// Ito's colors come first. Each of the others is as different from all before it as the contrast allows,
+// also for color-blind people. Twelve colors can't all be very different, so always show the head's name.
 const HEAD_COLOURS = [
   "#0072b2",
   "#d55e00",
@@ -96,7 +95,7 @@ function mix(from, to, share) {
 const css = (colour) => `rgb(${colour.join(" ")})`;
 
 /**
- * A colour written as #rrggbb, or as the browser writes computed ones: "rgb(1, 2, 3)".
+ * Parse a color: #rrggbb, or a computed style such as "rgb(1, 2, 3)".
  * @type {(text: string) => Rgb}
  */
 function rgb(text) {
@@ -116,19 +115,19 @@ function between(stops, share) {
   return mix(stops[low], stops[low + 1], place - low);
 }
 
-// From 0 to 1, as three numbers.
+// The color of a weight from 0 to 1, as three numbers.
 /** @type {(share: number) => Rgb} */
 function colourNumbers(share) {
   return between(STOPS, share);
 }
 
-// From 0 to 1.
+// The color of a weight from 0 to 1, as CSS.
 /** @type {(share: number) => string} */
 function colour(share) {
   return css(colourNumbers(share));
 }
 
-// Numbers below and above 0, from -1 to 1; `dark`: on the dark theme.
+// The color of a signed number from -1 to 1. `dark`: for the dark theme.
 /** @type {(share: number, dark: boolean) => Rgb} */
 function divergingNumbers(share, dark) {
   return between(dark ? DIVERGING_ON_DARK : DIVERGING_STOPS, (share + 1) / 2);
@@ -139,7 +138,7 @@ function diverging(share, dark = false) {
   return css(divergingNumbers(share, dark));
 }
 
-// Black or white, whichever can be read on a colour: at least 4.5:1 on every one.
+// Black or white, whichever has more contrast with a color (always at least 4.5:1).
 /** @type {(colour: Rgb) => string} */
 function readable(colour) {
   const [r, g, b] = colour.map((value) => {
@@ -154,7 +153,7 @@ function headColour(index) {
   return HEAD_COLOURS[index % HEAD_COLOURS.length];
 }
 
-// The hue of one of `rows` identities; `place` from 0 to 1 goes from a little darker to much lighter.
+// The color of one of `rows` identities. `place` from 0 to 1 goes from slightly darker to much lighter.
 /** @type {(row: number, rows: number, place: number) => Rgb} */
 function identityColour(row, rows, place) {
   const hues = Object.values(OKABE_ITO);

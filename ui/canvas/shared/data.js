@@ -1,9 +1,9 @@
 // @ts-check
-// What Python packs for the canvases: a length (4 bytes, little endian), a JSON header, and a body.
+// Decodes the data that Python packs: a length (4 bytes, little endian), a JSON header, and a body.
 
 /**
- * The header's fields, and the body's bytes as `body`. They are a copy of their own, so that numbers
- * in them are aligned to four bytes.
+ * The header's fields, and the body's bytes as `body`. The bytes are copied, so that numbers in them are
+ * aligned to four bytes.
  * @type {(data: Uint8Array) => any}
  */
 function unpack(data) {
@@ -28,8 +28,8 @@ async function inflate(deflated) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// The one way in which a drawing writes a number: with a real minus sign, and as a decimal, but for
-// sizes that would need many zeros.
+// All canvases format numbers the same way: with a real minus sign, and as decimals unless that would
+// need many zeros.
 const MOST_ZEROS = 1e-5,
   MOST_DIGITS = 1e7;
 
@@ -43,7 +43,7 @@ function inPowers(text) {
   return minus(`${digits} × 10${raised.join("")}`);
 }
 
-/** @type {(value: number, digits: number) => string} with at most so many significant digits */
+/** @type {(value: number, digits: number) => string} with at most `digits` significant digits */
 function number(value, digits) {
   if (Number.isNaN(value)) return "nan";
   const size = Math.abs(value);
@@ -59,8 +59,8 @@ const LEAST_SHARE = 1e-5,
   MOST_SHARE = 0.995;
 
 /**
- * A weight or a probability with two significant digits, as `percent` of ui/text/number_text.py:
- * "64%", "0.36%". What is not 0 never reads as 0, and what is less than 1 never as 1.
+ * A weight or probability with two significant digits, like `percent` in ui/text/number_text.py: "64%",
+ * "0.36%". Nonzero values never look like 0%, and values below 1 never look like 100%.
  * @type {(value: number) => string}
  */
 function percent(value) {
@@ -72,8 +72,8 @@ function percent(value) {
 /** @typedef {Pick<CanvasRenderingContext2D, "measureText">} Measure */
 
 /**
- * A label cut to the room that a canvas has for it. The number that tells a token from others of the
- * same text stays: "animal₂" becomes "ani…₂".
+ * Shorten a label to a width. The number that distinguishes repeated tokens stays: "animal₂" becomes
+ * "ani…₂".
  * @type {(context: Measure, text: string, room: number) => string}
  */
 function shorten(context, text, room) {
@@ -86,7 +86,7 @@ function shorten(context, text, room) {
 }
 
 /**
- * A text as lines of at most `room`, cut between words. No text has no line.
+ * Break a text into lines of at most `room` pixels, between words. An empty text has no lines.
  * @type {(context: Measure, text: string, room: number) => string[]}
  */
 function wrap(context, text, room) {
@@ -101,14 +101,14 @@ function wrap(context, text, room) {
 }
 
 /**
- * Marks that keep right-to-left text from reordering the sentence around it.
+ * Wrap a text in isolate marks, so that right-to-left text doesn't reorder the sentence around it.
  * @type {(text: string) => string}
  */
 const isolated = (text) => `\u2068${text}\u2069`;
 
 /**
- * The header's fields, float32 arrays as `numbers` by their names (the header's `arrays` says which
- * shapes they have, in the order of the body), and what comes behind them as `body`.
+ * The header's fields, named float32 arrays as `numbers` (the header's `arrays` lists their names and
+ * shapes in order), and the remaining bytes as `body`.
  * @type {(data: Uint8Array) => any}
  */
 function unpackNumbers(data) {

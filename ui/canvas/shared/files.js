@@ -1,5 +1,5 @@
 // @ts-check
-// Files that a figure is downloaded as: its picture as PNG or SVG, its numbers as CSV.
+// Downloads of a figure: its picture as PNG or SVG, and its numbers as CSV.
 
 const MAX_FILE_NAME = 80;
 
@@ -12,7 +12,7 @@ function fileName(name, ending) {
     .normalize("NFC")
     .replace(/[^\p{L}\p{N}._-]+/gu, "-")
     .replace(/-{2,}/g, "-");
-  // no leading dot (a hidden file), and no lone dash left at an end
+  // no leading dot (a hidden file), and no dashes at either end
   const kept = [...plain]
     .slice(0, MAX_FILE_NAME)
     .join("")
@@ -38,10 +38,10 @@ function download(blob, name) {
   document.body.append(link);
   link.click();
   link.remove();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser may still be reading
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000); // the browser may still be reading the file
 }
 
-// Twice the resolution of the page, less where a browser could not hold so large a picture.
+// Twice the page's resolution, or less if the picture would be too large for the browser
 const SHARP = 2,
   MOST_PIXELS = 64e6,
   LONGEST_SIDE = 16_000;
@@ -59,7 +59,7 @@ async function pngOf({ width, height, draw, element }) {
   const context = pen(canvas);
   context.scale(ratio, ratio);
   draw(context, ratio);
-  // a canvas is transparent where nothing was drawn, and light text would be lost on white
+  // fill the transparent background, or light text would be invisible on white
   context.setTransform(1, 0, 0, 1, 0, 0);
   context.globalAlpha = 1;
   context.globalCompositeOperation = "destination-over";
@@ -67,7 +67,7 @@ async function pngOf({ width, height, draw, element }) {
   context.fillRect(0, 0, canvas.width, canvas.height);
   /** @type {Blob | null} */
   const blob = await new Promise((done) => canvas.toBlob(done, "image/png"));
-  if (!blob) throw new Error(`the browser cannot save ${canvas.width} x ${canvas.height} pixels`);
+  if (!blob) throw new Error(`the browser can't save ${canvas.width} × ${canvas.height} pixels`);
   return blob;
 }
 
@@ -78,7 +78,7 @@ function svgOf({ width, height, draw, element }) {
   return new Blob([context.text()], { type: "image/svg+xml" });
 }
 
-/** @type {(value: number) => string} with as few digits as tell a float32 from all others */
+/** @type {(value: number) => string} the shortest decimal that identifies a float32 */
 function float32Text(value) {
   const digits = [1, 2, 3, 4, 5, 6, 7, 8, 9].find(
     (digits) => Math.fround(Number(value.toPrecision(digits))) === value,
@@ -87,8 +87,8 @@ function float32Text(value) {
 }
 
 /**
- * Rows of texts and numbers as CSV. A text that a spreadsheet would take for a formula gets an
- * apostrophe before it.
+ * Rows of texts and numbers as CSV. Texts that a spreadsheet would treat as formulas start with an
+ * apostrophe.
  * @type {(rows: (string | number)[][]) => string}
  */
 function csvOf(rows) {

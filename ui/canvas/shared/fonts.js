@@ -1,6 +1,6 @@
 // @ts-check
-// The letters of drawings are those of the texts around them: Streamlit's own font. Where that is not
-// at hand, as in a saved file on another machine, the reader's takes its place.
+// Canvases use Streamlit's font, like the text around them. If it isn't available, as in a saved file on
+// another machine, the default sans-serif font is used.
 
 const FAMILY = '"Source Sans", sans-serif';
 const LABEL = `13px ${FAMILY}`,

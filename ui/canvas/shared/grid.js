@@ -1,13 +1,13 @@
 // @ts-check
-// Where the cells of a table lie, in CSS pixels. Drawing and reading both ask here, so the cell
-// that is read is the cell drawn under the pointer.
+// Positions of the cells of a table, in CSS pixels. Drawing and hit testing both use this, so the cell
+// that is read is always the one under the pointer.
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Box */
 /**
- * Cells of one size beside and below each other.
+ * A grid of cells of the same size.
  * @typedef {{
  *   left: number, top: number, width: number, height: number, rows: number, columns: number,
- * }} Grid the corner of the first cell, the size of each, and how many there are
+ * }} Grid the corner of the first cell, the size of a cell, and the number of rows and columns
  */
 
 /** @type {(grid: Grid, row: number, column: number) => Box} */

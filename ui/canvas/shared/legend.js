@@ -1,19 +1,19 @@
 // @ts-check
-// What stands around a drawing: what its rows and columns are, its colours, and in a saved picture
-// also what it shows, of which model and sentence.
+// The text around a canvas: an explanation of rows and columns and the color scales. A saved picture
+// also has its title, model and sentence.
 
 const SCALE_BAR = { width: 180, height: 10, steps: 60 };
-const GRADIENT = [...Array(25).keys()]; // every colour that one of the scales is given by
+const GRADIENT = [...Array(25).keys()]; // enough for the stops of every scale
 const HEAD_LINE = 16,
   LEGEND_ROW = 20,
   FRAME_MARGIN = 4,
   LEAST_PICTURE = 320;
 
-/** @type {(middle?: string, high?: string) => string} what is written behind a bar */
-const behind = (middle, high = "") => (middle ? `${high}, in the middle ${middle}` : high);
+/** @type {(middle?: string, high?: string) => string} the text after a bar */
+const behind = (middle, high = "") => (middle ? `${high} (middle: ${middle})` : high);
 
 /**
- * Write the legend of a drawing: a bar for each scale.
+ * Show the legend of a canvas, with a bar for each scale.
  * @type {(place: HTMLElement, scales: Scale[]) => void}
  */
 function showLegend(place, scales) {
@@ -42,14 +42,14 @@ function paintBar(context, tone, x, y, width, height) {
     step = width / steps;
   for (let i = 0; i < steps; i++) {
     context.fillStyle = tone(i / (steps - 1));
-    // the steps overlap, so that no gap shows between them
+    // the steps overlap, so that there are no gaps between them
     context.fillRect(x + i * step, y, Math.min(step + 0.3, width - i * step), height);
   }
 }
 
 /**
- * A picture as it is saved: above it its title, what its rows and columns are, its notes, the model
- * and the sentence; below it its colours and what else its legend says.
+ * A picture as saved. Above it are the title, the explanation of rows and columns, notes, the model and
+ * the sentence. Below it are the color scales and the rest of the legend.
  * @type {(picture: Picture) => Framed}
  */
 function framed(picture) {
@@ -121,7 +121,7 @@ function framed(picture) {
   return { width, height, draw, element, name: pictureName(picture) };
 }
 
-/** @type {(picture: Picture) => string} the model, what is drawn, and what its numbers are */
+/** @type {(picture: Picture) => string} the file name: the model, the title, and the kind of numbers */
 function pictureName({ title, about, kind, name }) {
   const what = (name ?? title).replace(about?.model ?? "", "");
   const named = kind && what.endsWith(kind);

@@ -1,20 +1,20 @@
 // @ts-check
-// How a drawing finds its elements and hears what happens to them.
+// Helpers to find a canvas's elements and to handle their events.
 
 /**
- * The element for a selector. A drawing's own html holds every one that its script asks for.
+ * The element for a selector. It must be in the canvas's HTML file.
  * @type {(root: ParentNode, selector: string) => HTMLElement}
  */
 function element(root, selector) {
   const there = root.querySelector(selector);
-  if (!(there instanceof HTMLElement)) throw new Error(`no ${selector} in this drawing`);
+  if (!(there instanceof HTMLElement)) throw new Error(`there's no ${selector} in this figure`);
   return there;
 }
 
 /** @type {(root: ParentNode, selector: string) => HTMLCanvasElement} */
 function canvasElement(root, selector) {
   const there = element(root, selector);
-  if (!(there instanceof HTMLCanvasElement)) throw new Error(`${selector} is no canvas`);
+  if (!(there instanceof HTMLCanvasElement)) throw new Error(`${selector} isn't a canvas`);
   return there;
 }
 
@@ -24,14 +24,14 @@ function canvasElement(root, selector) {
  */
 function pen(canvas) {
   const context = canvas.getContext("2d");
-  if (!context) throw new Error("this browser has no canvas to draw on");
+  if (!context) throw new Error("this browser doesn't support 2D canvases");
   return context;
 }
 
 /**
- * Give a canvas its size on the page, empty; its context then takes lengths in CSS pixels.
+ * Resize and clear a canvas, and scale its context to CSS pixels.
  * @type {(canvas: HTMLCanvasElement, size: { width: number, height: number }) =>
- *   { context: CanvasRenderingContext2D, ratio: number }} ratio: the screen's pixels to one of CSS
+ *   { context: CanvasRenderingContext2D, ratio: number }} ratio: device pixels per CSS pixel
  */
 function layOut(canvas, { width, height }) {
   const ratio = window.devicePixelRatio || 1;
@@ -45,8 +45,8 @@ function layOut(canvas, { width, height }) {
 }
 
 /**
- * Say that a drawing has its height once the running task has ended: what stands below it may then be
- * shown, see ui/frame/top_down.js.
+ * Signal that the canvas will have its final height after the current task, so that the elements below
+ * it can be shown (ui/frame/top_down.js).
  * @type {(root: HTMLElement | ShadowRoot) => void}
  */
 function hasItsHeight(root) {
@@ -56,8 +56,8 @@ function hasItsHeight(root) {
 /** @typedef {(target: EventTarget, name: string, handler: (event: any) => unknown) => void} Listen */
 
 /**
- * `listen` adds a handler; `forget` removes all of them, when the drawing leaves the page. A key that
- * a handler takes for itself (`preventDefault`) does nothing else on the page: arrows take steps there.
+ * `listen` adds a handler, and `forget` removes all of them when the canvas leaves the page. A key press
+ * that a handler consumes (`preventDefault`) doesn't reach the page, where arrow keys change the step.
  * @returns {{ listen: Listen, forget: () => void }}
  */
 function hearing() {
@@ -76,13 +76,13 @@ function hearing() {
   };
 }
 
-/** @type {WeakMap<object, () => void>} how the drawing that an element holds is ended */
+/** @type {WeakMap<object, () => void>} the cleanup function of each element's current canvas */
 const ENDS = new WeakMap();
 
 /**
- * End the drawing that was at this element before. Streamlit calls a drawing's function again for new
- * data, but its end only when it leaves the page: without this all earlier ones would go on listening,
- * and keep their data.
+ * Clean up the previous canvas of this element. Streamlit calls a component's function again for new
+ * data, but its cleanup function only when it leaves the page. Without this, all earlier canvases would
+ * keep their listeners and their data.
  * @type {(root: HTMLElement | ShadowRoot, end: () => void) => () => void}
  */
 function inPlaceOfTheLast(root, end) {
@@ -92,7 +92,7 @@ function inPlaceOfTheLast(root, end) {
 }
 
 /**
- * Call `draw` whenever the element has a new width: drawing itself changes the height.
+ * Call `draw` whenever the element's width changes. Drawing changes the height, so that is ignored.
  * @type {(element: HTMLElement, draw: () => void) => () => void}
  */
 function onNewWidth(element, draw) {

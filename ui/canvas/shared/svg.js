@@ -1,14 +1,14 @@
 // @ts-check
-// A drawing is written once, as draw(context, ratio); given an SvgContext instead of a canvas's own
+// Each picture has a single function, draw(context, ratio). With an SvgContext instead of a canvas
 // context, the same function records the picture as an SVG document.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-// XML has no place for most control characters and for half a surrogate pair, not even escaped.
+// Replace control characters and lone surrogates, which XML doesn't allow even when escaped.
 /** @param {string} text */
 function xmlText(text) {
   return String(text)
-    .replace(/[\t\n\r\f]/g, " ") // as fillText draws them
+    .replace(/[\t\n\r\f]/g, " ") // as fillText does
     .replace(/[\0-\x1f\x7f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd");
 }
 
@@ -19,12 +19,12 @@ const short = (/** @type {number} */ number) => String(Math.round(number * 1000)
  *   | "lineJoin" | "font" | "textAlign" | "textBaseline" | "imageSmoothingEnabled">} Look */
 /** @typedef {Look & { lineDash: number[], matrix: Matrix, group: Element | null }} SvgState */
 
-// The part of CanvasRenderingContext2D that the components draw with, written down as SVG elements.
-// Path points are transformed when they are added, as on a canvas; a stroke's width is scaled by
-// the mean of the two directions.
+// The part of CanvasRenderingContext2D that the components use, implemented with SVG elements. As on a
+// canvas, path points are transformed when they're added. Stroke widths are scaled by the mean of both
+// directions.
 class SvgContext {
   #document = document.implementation.createDocument(SVG, "svg", null);
-  #probe = pen(document.createElement("canvas")); // knows fonts and names of colours
+  #probe = pen(document.createElement("canvas")); // measures text and parses colors
   /** @type {Map<string, [colour: string, opacity: string]>} */
   #paints = new Map();
   /** @type {Map<string, number>} */
@@ -106,7 +106,7 @@ class SvgContext {
 
   /**
    * @param {string} name
-   * @param {Record<string, string | undefined>} attributes those without a value are left out
+   * @param {Record<string, string | undefined>} attributes undefined ones are skipped
    * @param {Element} [parent]
    */
   #element(name, attributes, parent) {
@@ -118,7 +118,7 @@ class SvgContext {
     return element;
   }
 
-  // A colour as a canvas understands it, as #rrggbb and an opacity, which every SVG reader knows.
+  // Convert any canvas color to #rrggbb and an opacity, which every SVG viewer supports.
   /**
    * @param {string} kind
    * @param {string} style
@@ -284,7 +284,7 @@ class SvgContext {
     this.lineTo(x, y + height);
     this.closePath();
   }
-  // As curves of at most a quarter turn, which stay right under every transformation.
+  // Arcs become curves of at most 90°, so that they're correct under every transformation.
   /**
    * @param {number} x
    * @param {number} y
@@ -327,7 +327,7 @@ class SvgContext {
     const look = { ...this.#paint("fill", this.#state.fillStyle), ...this.#opacity() };
     this.#element("path", { d: this.#path, ...look });
   }
-  // What is drawn until `restore` goes into a group that is cut to the path.
+  // Everything drawn until `restore` goes into a group that is clipped to the path.
   clip() {
     const id = `clip${this.#clips++}`;
     const shape = this.#element("clipPath", { id }, this.#defs);
@@ -364,7 +364,7 @@ class SvgContext {
    * @param {number} height
    */
   strokeRect(x, y, width, height) {
-    const path = this.#path; // a rectangle of its own leaves the path alone
+    const path = this.#path; // strokeRect mustn't change the current path
     this.beginPath();
     this.rect(x, y, width, height);
     this.stroke();
@@ -396,7 +396,7 @@ class SvgContext {
     this.#probe.font = this.#state.font;
     return this.#probe.measureText(text);
   }
-  // How far below a point the letters' base line lies, for a canvas that aligns text otherwise.
+  // The distance from the drawing point to the alphabetic baseline for the current textBaseline.
   #baseline() {
     const { font, textBaseline } = this.#state;
     const key = `${textBaseline} ${font}`;
@@ -417,14 +417,14 @@ class SvgContext {
    * @param {number} y
    */
   fillText(text, x, y) {
-    this.#probe.font = this.#state.font; // comes back in one form: "italic bold 12px sans-serif"
+    this.#probe.font = this.#state.font; // normalized by the canvas: "italic bold 12px sans-serif"
     const [, kind, size, family] = /^(.*?)([\d.]+)px (.*)$/.exec(this.#probe.font) ?? [
       "",
       "",
       "10",
       "sans-serif",
     ];
-    // another font, where this one is not at hand, is drawn as wide
+    // textLength keeps the width if the font isn't available and another one is used
     const width = this.measureText(text).width;
     const weight = /\b(bold|[1-9]00)\b/.exec(kind);
     const anchor = { center: "middle", right: "end", end: "end", left: "", start: "" }[
@@ -447,7 +447,7 @@ class SvgContext {
     element.textContent = xmlText(text);
   }
 
-  // drawImage(canvas, x, y), with (width, height), or with a part of the canvas before those.
+  // drawImage(canvas, x, y), optionally with width and height, or with a source rectangle first.
   /**
    * @param {HTMLCanvasElement} canvas
    * @param {number[]} numbers

@@ -1,5 +1,5 @@
 // @ts-check
-// A text as a row of elements, one for each token: how they are read, and drawn to be saved.
+// A text as a row of elements, one per token: reading them, and drawing them for a saved picture.
 
 const ALONG_THE_ROW = {
   ArrowLeft: -1,
@@ -11,14 +11,14 @@ const ALONG_THE_ROW = {
 };
 
 /**
- * Point at a token, or go from one to the next with the arrow keys, up to number `last`.
- * tell: called with the number of the token that is read, -1 for none.
+ * Select a token with the pointer or the arrow keys, up to index `last`.
+ * tell: called with the index of the selected token, or -1.
  * @type {(row: HTMLElement, marks: HTMLElement[], last: number, listen: Listen,
  *         tell: (index: number) => void) => void}
  */
 function readAlong(row, marks, last, listen, tell) {
   let lit = -1;
-  // new data makes new marks: what belongs to the old ones may hear an event once more
+  // new data creates new marks, but handlers of the old ones may still get an event
   const alive = () => marks.length > 0 && marks[0].isConnected;
   const light = (/** @type {boolean} */ on) => {
     marks[lit]?.classList.toggle("lit", on);
@@ -43,7 +43,7 @@ function readAlong(row, marks, last, listen, tell) {
     if (!(event.key in ALONG_THE_ROW) || !alive()) return;
     const move = ALONG_THE_ROW[/** @type {keyof typeof ALONG_THE_ROW} */ (event.key)];
     event.preventDefault();
-    // the first key press only shows where the reading begins
+    // the first key press only selects the first token
     choose(lit < 0 ? 0 : Math.min(Math.max(lit + move, 0), last));
     marks[lit].scrollIntoView({ block: "nearest", inline: "nearest" });
   }
@@ -61,8 +61,8 @@ function readAlong(row, marks, last, listen, tell) {
 const PICTURE_MARGIN = 4;
 
 /**
- * The row as a drawing to save: every token where it lies on the page. `paint` draws what is around
- * a token's label, and returns the label's colour.
+ * The row as a picture to save, with every token at its position on the page. `paint` draws everything
+ * except a token's label, and returns the label's color.
  * @type {(row: HTMLElement, marks: HTMLElement[],
  *         paint: (context: Pen, index: number, box: Box) => string) => Drawing}
  */
@@ -81,7 +81,7 @@ function rowPicture(row, marks, paint) {
         x: place.left - frame.left + row.scrollLeft + PICTURE_MARGIN,
         y: place.top - frame.top + row.scrollTop,
         width: place.width,
-        height: place.height - edge, // of the label, above the line below it
+        height: place.height - edge, // without the underline
       };
       const ink = paint(context, index, box);
       context.globalAlpha = 1;

@@ -1,13 +1,12 @@
 // @ts-check
-// The icons of a figure: download it, show it on the full screen, as a table, and how to read it.
+// The toolbar of a figure: download, full screen, table, and help.
 
-const MOST_ROWS = 2_000; // of a table on the page; the CSV file has all of them
+const MOST_ROWS = 2_000; // of a table on the page; the CSV file has all rows
 
 /**
- * What the icons need. `picture`: the figure to save, null while nothing is drawn yet; what it `says`
- * is shown as how to read it. `keys`: how it is used by keyboard. `table`: its numbers, the heads of
- * the columns first; none where no table says the same. `failed`: told what to write where the figure
- * is read.
+ * Inputs of the toolbar. `picture`: the picture to save, null before it's drawn; its `says` is the help
+ * text. `keys`: help on using it by keyboard. `table`: its numbers with a header row; undefined if a
+ * table can't show the same. `failed`: called with an error message to show below the figure.
  * @typedef {{
  *   picture: () => Picture | null, failed: (text: string) => void, keys?: string,
  *   table?: () => (string | number)[][],
@@ -44,7 +43,7 @@ function offerTools(root, listen, { picture, failed, keys = "", table }) {
   for (const kind of /** @type {const} */ (["png", "svg", "csv"])) {
     listen(find(`.${kind}`), "click", () => {
       toggle(".tool-save", find(".save"), false);
-      save(kind).catch((error) => failed(`The figure could not be saved: ${error.message}`));
+      save(kind).catch((error) => failed(`The picture couldn't be saved: ${error.message}`));
     });
   }
   listen(find(".tool-save"), "click", () => {
@@ -72,11 +71,11 @@ function offerTools(root, listen, { picture, failed, keys = "", table }) {
   find(".tool-screen").hidden = !document.fullscreenEnabled;
 }
 
-/** Show a figure on the full screen, or end that. @param {HTMLElement} figure */
+/** Toggle full screen for a figure. @param {HTMLElement} figure */
 function fullScreen(figure) {
   const root = /** @type {Document | ShadowRoot} */ (figure.getRootNode());
   if (root.fullscreenElement === figure) document.exitFullscreen();
-  else figure.requestFullscreen().catch(() => {}); // refused: the figure stays where it is
+  else figure.requestFullscreen().catch(() => {}); // refused by the browser
 }
 
 /** @type {(texts: string[]) => HTMLElement[]} */
@@ -88,7 +87,7 @@ function paragraphs(texts) {
   });
 }
 
-/** @type {(rows: (string | number)[][]) => HTMLElement} the first row holds the heads of the columns */
+/** @type {(rows: (string | number)[][]) => HTMLElement} the first row is the header */
 function tableOf([heads = [], ...rows]) {
   const table = document.createElement("table"),
     row = (/** @type {(string | number)[]} */ cells, /** @type {"th" | "td"} */ kind) => {

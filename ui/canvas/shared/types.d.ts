@@ -1,6 +1,6 @@
-// What the scripts of the drawings are given, and pass to each other.
+// Types that the canvas scripts receive and exchange.
 
-/** The one argument of a component's default function, as Streamlit's second API defines it. */
+/** The argument of a component's default function, as defined by Streamlit's components API v2. */
 interface StreamlitComponent {
     data: Uint8Array;
     parentElement: HTMLElement | ShadowRoot;
@@ -8,35 +8,35 @@ interface StreamlitComponent {
     setTriggerValue(name: string, value: unknown): void;
 }
 
-/** In a walk as one file: what the script of the picture exports, its elements and its styles. */
+/** In an offline copy: the default export of the picture's script, its HTML and its CSS. */
 declare const exported: (component: StreamlitComponent) => unknown;
 declare const PICTURE_HTML: string;
 declare const PICTURE_CSS: string;
 
-/** What a drawing is drawn with: on the page or in a PNG a canvas, in an SVG its elements. */
+/** A drawing context: a canvas context on the page and for PNG files, or an SvgContext. */
 type Pen = CanvasRenderingContext2D | SvgContext;
 
-/** A drawing to save: its size in CSS pixels, and an element that knows the theme. */
+/** A drawing to save: its size in CSS pixels, and an element with the theme's styles. */
 interface Drawing {
     width: number;
     height: number;
-    /** `ratio`: the device pixels of a CSS pixel; 1 in an SVG. */
+    /** `ratio`: device pixels per CSS pixel; 1 in an SVG. */
     draw(context: Pen, ratio: number): void;
     element: Element;
 }
 
-/** One with everything around it, and the name of its file. */
+/** A drawing with title and legend, and its file name. */
 type Framed = Drawing & { name: string };
 
-/** What the pictures of a page are about, as ui/canvas/component.py adds it to their data. */
+/** Facts about the page that ui/canvas/component.py adds to the data. */
 interface About {
-    /** The model's title, and its short name. */
+    /** The model's title and its short name. */
     model?: string;
     name?: string;
     sentence?: string;
 }
 
-/** A scale of colours; `tone` from 0 to 1. Without a tone only the text is shown. */
+/** A color scale; `tone` maps 0 to 1 to colors. Without it, only the text is shown. */
 interface Scale {
     tone?: (share: number) => string;
     low?: string;
@@ -45,30 +45,30 @@ interface Scale {
     text: string;
 }
 
-/** A drawing, and what is said around it once it is saved. */
+/** A drawing and the text around it in a saved picture. */
 interface Picture extends Drawing {
     title: string;
-    /** What a row and a column are. */
+    /** An explanation, such as what rows and columns are. */
     says: string;
     about?: About;
     notes?: string[];
     scales?: Scale[];
     words?: string[];
-    /** What its numbers are ("weights"), and what its file is called if not by its title. */
+    /** What its numbers are ("weights"), and the file name if it isn't the title. */
     kind?: string;
     name?: string;
 }
 
 interface Window {
-    /** The arrangements of mosaics by their keys, also of those that are not drawn yet. */
+    /** Arrangements of mosaics by key, including mosaics that aren't drawn yet. */
     attentionLabArrangements?: Map<string, object>;
-    /** What is opened in pictures of one pass, by their names. */
+    /** The opened layer and head of each one-pass picture, by the picture's name. */
     attentionLabOpened?: Map<string, any>;
-    /** The visitor has just walked into a picture of one pass that another page shows. */
+    /** Whether the visitor has just opened a one-pass picture from another page. */
     attentionLabWalksIn?: boolean;
 }
 
-/** What may be set on an SvgContext, as on a canvas's own context; a setter keeps each. */
+/** The settable properties of an SvgContext; they're the same as on a canvas context. */
 interface SvgContext {
     fillStyle: string;
     strokeStyle: string;

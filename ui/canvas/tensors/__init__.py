@@ -1,9 +1,9 @@
-"""Small tensors drawn with their values: nested blocks, one grid of cells for the last two axes.
+"""Small tensors drawn with their values, as nested blocks with a grid for the last two axes.
 
-A 4-D tensor is drawn as blocks within blocks (batch > head > grid); every value that is read is
-the float32 that the tensor holds. Pointing at a number that was computed frames what it was
-computed from, and writes the arithmetic below. Pointing at one that was only moved lights it up
-wherever it is: cells of several tensors that carry the same identity are one number on its way.
+A 4-D tensor is drawn as blocks within blocks (batch > head > grid). Every value shown is the
+tensor's exact float32 value. Hovering over a computed number frames its inputs and shows the
+arithmetic below. Hovering over a number that was only moved highlights it in every tensor: cells of
+several tensors with the same identity are the same number.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Quantity = Literal[
 
 @dataclass(frozen=True)
 class Made:
-    """How each number of a panel was computed from the numbers of others.
+    """How each number of a panel was computed from other panels.
 
     kind, equation, sources: as in `attention_core.analysis.computed_from.Computation`; a source is
-    the `identity` of a panel. sizes: of every letter of the equation. operands: (*shape, n, 2), the
-    first n pairs. n_terms: how many there are in all. added: what is added at the end, the panel's
-    shape.
+    the `identity` of a panel. sizes: the size of each letter in the equation. operands: the first n
+    pairs, (*shape, n, 2). n_terms: the total number of pairs. added: the bias added at the end,
+    with the panel's shape.
     """
 
     kind: str
@@ -53,26 +53,25 @@ class Made:
 
 @dataclass(frozen=True)
 class Panel:
-    """One tensor of 1 to 4 dimensions.
+    """One tensor with 1 to 4 dimensions.
 
-    name: what stands above it ("keys"). axes: the name of each dimension ("batch", "head", "token",
-    "column"). rows, columns: labels of the last two axes (tokens, mostly); positions if absent.
-    blocks: labels of the axis before them. Labels that differ along the first axis (two sentences
-    in one batch) are one sequence for each of its indices.
-    cells: an identity for every cell, the tensor's shape, -1 for none: pointing at a cell lights up
-    the same cell elsewhere, in panels of the same `strand`. groups: a coarser identity, the number
-    of the group's first cell, which only colours tensors whose cells are new numbers. identity:
-    what other panels call this one in `made`. made: how its numbers were computed. quantity: what
-    they are, if it has colours of its own on all pages. mark: cells to frame, as index tuples.
-    positions: where the panel is a window of a larger tensor, the indices in it along each axis;
-    they are written instead of the window's own. whole: the shape of that tensor. note: a sentence
-    below it. filled: of a tensor that grows, how many of its first rows and columns have been
-    computed; the others keep their place and stay empty. box: how many of its first rows and
-    columns are hatched and framed together; box_note is read out to whoever points at one of their
-    cells.
+    name: its title ("keys"). axes: the name of each dimension ("batch", "head", "token", "column").
+    rows, columns: labels of the last two axes (usually tokens); positions by default. blocks:
+    labels of the axis before them. Labels that differ along the first axis (such as two sentences
+    in a batch) are one sequence per index.
+    cells: an identity for each cell, with the tensor's shape; -1 for none. Hovering over a cell
+    highlights the same cell in all panels of the same `strand`. groups: a coarser identity (the
+    index of the group's first cell) that only colors tensors whose cells are new numbers. identity:
+    the name that other panels use for this one in `made`. made: how its numbers were computed.
+    quantity: what they are, if it has its own color on all pages. mark: cells to frame, as index
+    tuples. positions: if the panel is a window of a larger tensor, the indices along each axis of
+    that tensor, which are shown instead of the window's own. whole: the shape of that tensor. note:
+    a sentence below the panel. filled: for a growing tensor, how many of its first rows and columns
+    have been computed; the others stay empty. box: how many of its first rows and columns are
+    hatched and framed; box_note: the text shown for cells in the box.
 
-    Raises: ValueError for more or fewer axes than dimensions, shapes that differ, more than 4
-    dimensions, or more filled rows or columns, or more in the box, than the tensor has.
+    Raises: ValueError if the number of axes or a shape doesn't match, if there are more than 4
+    dimensions, or if `filled` or `box` is larger than the tensor.
     """
 
     name: str
@@ -96,10 +95,10 @@ class Panel:
     box_note: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a panel whose parts do not fit its tensor."""
+        """Check that all fields fit the tensor."""
         shape = self.values.shape
         if not 1 <= len(shape) <= 4:
-            raise ValueError(f"{self.name} has {len(shape)} dimensions, 1 to 4 can be drawn")
+            raise ValueError(f"{self.name} has {len(shape)} dimensions, but only 1 to 4 work")
         if len(self.axes) != len(shape):
             raise ValueError(f"{self.name} has {len(shape)} dimensions but {len(self.axes)} axes")
         for identities in (self.cells, self.groups):
@@ -108,7 +107,9 @@ class Panel:
                     f"{self.name} is {shape} but its identities are {identities.shape}"
                 )
         if self.made is not None and self.made.operands.shape[:-2] != shape:
-            raise ValueError(f"{self.name} is {shape}, its operands {self.made.operands.shape}")
+            raise ValueError(
+                f"{self.name} is {shape} but its operands are {self.made.operands.shape}"
+            )
         if self.positions is not None and tuple(map(len, self.positions)) != shape:
             raise ValueError(
                 f"{self.name} is {shape} but its positions are {tuple(map(len, self.positions))}"
@@ -116,7 +117,7 @@ class Panel:
         for part in (self.filled, self.box):
             sizes = (1, *shape)[-2:]
             if part is not None and not all(map(lambda n, of: 0 <= n <= of, part, sizes)):
-                raise ValueError(f"{self.name} is {shape}: it has no part of {part}")
+                raise ValueError(f"{self.name} is {shape} and has no part of size {part}")
         named = (
             (self.columns, shape[-1]),
             (self.rows, shape[-2:][0]),
@@ -134,7 +135,7 @@ class Panel:
 
     @property
     def shape_text(self) -> str:
-        """The shape in words: "batch of 1 × 2 heads × 3 tokens × 3 columns"."""
+        """The shape in words, such as "batch of 1 × 2 heads × 3 tokens × 3 columns"."""
         whole = self.values.shape if self.whole is None else self.whole
         part = self.values.shape if self.filled is None else self.filled
         drawn_part = "" if whole == part else f"; drawn: {' × '.join(map(str, part))}"
@@ -153,37 +154,37 @@ def tensors(
     scene: str = "",
     speed: float = 1.0,
 ) -> None:
-    """Draw the panels beside each other, wrapping where the page is narrow.
+    """Draw the panels next to each other, with line breaks where needed.
 
-    colour: "value" goes from blue (negative) to orange (positive), with one scale for each panel;
-    weights have one of their own. "identity" gives a cell the colour of its identity, whatever it
-    holds, but for scores and weights. `palette` is then (rows, width), and `hue` what a row of it
-    is: identity i has the hue of row `i // width` and the shade of column `i % width`;
-    up to seven hues are those that colour-blind people can tell apart.
-    link: pictures on one page with the same link light up together; lines lead across them.
-    scene: names what is drawn; where the picture that stood here before had another name, numbers
-    that were only moved fly from where a linked picture draws them, and of computed ones each in
-    turn frames what it is computed from. Not for visitors who asked for less motion. speed: 2.0 is
+    colour: "value" goes from blue (negative) to orange (positive), with a separate scale for each
+    panel; weights use their own scale. "identity" colors each cell by its identity, except in
+    scores and weights. `palette` is then (rows, width), and `hue` is the name of a row: identity i
+    has the hue of row `i // width` and the shade of column `i % width`. Color-blind people can tell
+    up to seven hues apart.
+    link: pictures on a page with the same link highlight the same cells and draw lines between
+    them. scene: an ID of the picture's content. If it changes, an animation starts: numbers that
+    were only moved fly in from their position in a linked picture, and computed numbers show their
+    inputs one after the other. It's skipped for visitors who prefer reduced motion. speed: 2.0 is
     twice as fast.
 
-    Raises: ValueError when there are more than `MAX_CELLS` cells.
+    Raises: ValueError if there are more than `MAX_CELLS` cells.
     """
     count = sum(panel.values.size for panel in panels)
     if count > MAX_CELLS:
-        raise ValueError(f"{count} cells are too many to draw; {MAX_CELLS} is the limit")
+        raise ValueError(f"{count} cells are too many to draw; the limit is {MAX_CELLS}")
     options = {"colour": colour, "decimals": decimals, "palette": palette, "hue": hue}
     _canvas.draw(pack(panels, **options, link=link, scene=scene, speed=speed), key=key)
 
 
 def pack(panels: Sequence[Panel], **options: Any) -> bytes:
-    """What the browser receives: a header, then the numbers of each panel.
+    """Encode the panels for the browser: a header, then the numbers of each panel.
 
-    They are its values as float32 and, where it has them, its cells and groups as int32, the
-    operands of its numbers and what was added to them as float32.
+    The numbers are the values (float32) and, if present, the cells and groups (int32), the operands
+    and the biases (float32).
     """
     parts: list[np.ndarray] = []
     described = []
-    named: dict[str, list[str]] = {}  # the names of the panels, by what is said of them
+    named: dict[str, list[str]] = {}  # explanation -> names of the panels it applies to
     for panel in panels:
         named.setdefault(sentence(panel.axes), []).append(panel.name)
         parts.append(panel.values.astype("<f4"))

@@ -1,12 +1,12 @@
 // @ts-check
-// How a number was computed from others, written out in digits.
+// Writes out how a number was computed from others.
 
-// what is between two terms of a sum, and the second of them without its sign
+// the operator and the absolute value of the next term of a sum
 /** @param {string} text */
 const plus = (text) => (text.startsWith("−") ? ` − ${text.slice(1)}` : ` + ${text}`);
 
 /**
- * How one number was computed, in digits.
+ * How one number was computed, with all its digits.
  * @param {Panel} panel
  * @param {number} at
  */
@@ -27,10 +27,10 @@ function arithmetic({ made, values }, at) {
     return `${result} = ${powers[0]} / (${sum(powers.slice(1), more + 1)})`;
   }
   if (made.kind === "masked" && values[at] === -Infinity) {
-    return `${result}: the query may not look at this key`;
+    return `${result}: this key is masked`;
   }
-  if (made.kind === "masked") return `${result} = ${brief(pairs[0][0])}, which may be looked at`;
-  // a weight that the mask made 0 was not dropped
+  if (made.kind === "masked") return `${result} = ${brief(pairs[0][0])}, not masked`;
+  // a weight that is 0 because of the mask wasn't dropped
   if (made.kind === "dropout" && values[at] === 0 && pairs[0][0] !== 0) return "0: dropped";
   const bias = made.added ? plus(brief(made.added[at])) + " (bias)" : "";
   return `${result} = ${sum(products, more)}${bias}`;

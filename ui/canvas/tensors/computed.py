@@ -1,4 +1,4 @@
-"""How the numbers of a panel were computed, in the form in which the picture says it."""
+"""How a panel's numbers were computed, in the form that the picture needs."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
     from attention_core.analysis.computed_from import Computation
 
-TERMS_WRITTEN = 6  # of a sum of products; how many more there are is said
+TERMS_WRITTEN = 6  # of a sum of products; the picture says how many more there are
 
 
 def made(
     how: Computation | None, sources: Mapping[str, Tensor], picked: Sequence[Sequence[int]]
 ) -> Made | None:
-    """How the numbers in a window of a tensor were computed; None where nothing was.
+    """How the numbers in a window of a tensor were computed; None if they weren't computed.
 
-    sources: the tensors that were read, by the `identity` of their panels. picked: the indices of
-    the window along each axis.
+    sources: the inputs, by the `identity` of their panels. picked: the indices of the window along
+    each axis.
     """
     from attention_core.analysis.computed_from import terms
 

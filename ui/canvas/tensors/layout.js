@@ -1,5 +1,5 @@
 // @ts-check
-// Where every block and cell of a tensor lies, in CSS pixels: for drawing it and for reading it.
+// The layout of a tensor's blocks and cells, in CSS pixels, for drawing and for hit testing.
 
 const CELL_HEIGHT = 22,
   SMALL_CELL = 9,
@@ -9,7 +9,7 @@ const CELL_HEIGHT = 22,
   TITLE = 16,
   BLOCK_GAP = 10,
   FRAME = 5;
-const NUMBERED_ROOM = 1000; // so wide a block keeps its numbers, and scrolls where there is less room
+const NUMBERED_ROOM = 1000; // blocks up to this width show their numbers, and scroll if needed
 
 /**
  * @param {Panel} panel
@@ -32,12 +32,12 @@ function panelLayout(panel, context, room, decimals) {
     stacks = isStacked ? panel.outer[0] : 1;
   const title = panel.outer.length ? TITLE : 0;
   const asBlock = (/** @type {number} */ cell) => label + columns * cell;
-  // numbers are written where a block with them is not too wide; else cells are small squares
+  // show numbers unless the block would be too wide; otherwise cells are small squares
   const numbered = asBlock(wanted) + 2 * FRAME <= Math.max(room, NUMBERED_ROOM);
   const cellWidth = numbered
     ? wanted
     : Math.max(SMALL_CELL, Math.min(CELL_HEIGHT, (room - label - 2 * FRAME - 1) / columns));
-  // few rows are tall enough for all their labels
+  // if there are only a few rows, make them tall enough for all labels
   const tall = panel.rows && rows <= FEW_ROWS ? LABEL_HEIGHT : 0;
   const cellHeight = numbered ? CELL_HEIGHT : Math.min(CELL_HEIGHT, Math.max(cellWidth, tall));
   const blockWidth = asBlock(cellWidth),
@@ -109,7 +109,7 @@ function cellBox(panel, at) {
   return boxOf(blockGrid(panel, block), row, column);
 }
 
-/** @type {(panel: Panel, x: number, y: number) => number} the cell at a point, -1: none is there */
+/** @type {(panel: Panel, x: number, y: number) => number} the index of the cell at a point, or -1 */
 function cellUnder(panel, x, y) {
   const { blocks, stacks } = panel.layout,
     [rows, columns] = panel.grid;

@@ -1,10 +1,10 @@
 // @ts-check
-// What was only moved flies from where it was drawn before.
+// Numbers that were only moved fly in from their previous position.
 
-const FLIGHT = 600, // milliseconds at the usual speed
+const FLIGHT = 600, // milliseconds at normal speed
   MOST_FLIGHTS = 400;
 
-/** @type {(panel: Panel, at: number) => string} what a number that is only moved is known by */
+/** @type {(panel: Panel, at: number) => string} the ID of a number that is only moved */
 const strandOf = (panel, at) => `${panel.strand} ${panel.cells?.[at] ?? -1}`;
 
 /** @type {(view: TensorView, moving: HTMLElement, panel: Panel, found: Map<string, DOMRect>) => void} */

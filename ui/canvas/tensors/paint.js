@@ -1,9 +1,9 @@
 // @ts-check
-// How a tensor is painted: the colours of its cells, their numbers, labels and frames.
+// Paints a tensor: the colors of its cells, their numbers, labels and frames.
 
 /**
- * What the painters need beside a panel. `lit`: what is pointed at, here or in a linked picture;
- * `focus`: the cell, where it is pointed at here.
+ * What the painters need in addition to a panel. `lit`: the selection, here or in a linked picture.
+ * `focus`: the selected cell, if it's in this picture.
  * @typedef {{
  *   picture: TensorsData, root: HTMLElement, lit: Lit | null,
  *   focus: { panel: Panel, at: number } | null,
@@ -15,16 +15,16 @@
 const LIT = /** @type {Stroke[]} */ ([
   ["black", 4],
   ["white", 2],
-]); // the frame of a cell that is lit, seen on every colour
+]); // the frame of a highlighted cell, visible on every color
 
-// the step that computes scores or weights moves nothing: they show how large they are
+// scores and weights are new numbers, so they're colored by value
 /** @type {(view: TensorView, panel: Panel) => boolean} */
 const byIdentity = ({ picture }, panel) =>
   picture.colour === "identity" && panel.quantity !== WEIGHTS && panel.quantity !== SCORES;
 /** @param {TensorView} view */
 const onDark = ({ root }) => bright(rgb(getComputedStyle(root).color));
 
-/** @type {(ink: string) => Rgb} the background behind text of this colour */
+/** @type {(ink: string) => Rgb} the background for this text color */
 const paperFor = (ink) => (bright(rgb(ink)) ? [16, 20, 26] : [255, 255, 255]);
 
 /** @type {(view: TensorView, panel: Panel, at: number, paper: Rgb) => Rgb} */
@@ -58,7 +58,7 @@ function cellIsLit({ lit, focus }, panel, at) {
 }
 
 /**
- * Whether the number that is pointed at was computed from this cell.
+ * Whether the selected number was computed from this cell.
  * @type {(lit: Lit, panel: Panel, at: number) => boolean}
  */
 function cellIsRead(lit, panel, at) {
@@ -105,7 +105,7 @@ function paintPanel(view, panel, context) {
   if (panel.box && Math.min(...panel.box) > 0) outlineBox(context, panel, panel.box, ink, paper);
 }
 
-// one thick frame around the boxed part, and hatched over it: seen without colours too
+// a thick frame and hatching for the boxed part, so that it's visible without colors
 /**
  * @param {Pen} context
  * @param {Panel} panel
@@ -198,14 +198,14 @@ function panelLabels(panel, context, ink, block) {
     const every = Math.ceil(16 / l.cellWidth);
     for (let column = 0; column < panel.there[1]; column += every) {
       const text = shortest(context, columnTexts[column], every * l.cellWidth - 2);
-      // a box's thick edge lies above the first row: the label keeps clear of it
+      // leave space for the box's thick edge above the first row
       const middle = y + l.title + TITLE / 2 - (panel.box ? 2 : 0);
       context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, middle);
     }
   }
 }
 
-// as `shorten`; where room is short, the mark of a space before a word gives way to its letters
+// like `shorten`, but drops the mark for a leading space first if there isn't enough space
 /**
  * @param {Pen} context
  * @param {string} text

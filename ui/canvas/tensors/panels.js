@@ -1,28 +1,28 @@
 // @ts-check
-// Small tensors as they are sent: their values, labels and identities, and what they were made of.
+// Decodes small tensors: their values, labels, identities, and how they were computed.
 
 const WEIGHTS = "weights",
   SCORES = "scores";
 
-// The parts of the body follow one another: of each panel its values, its identities, its operands.
+// The body contains, panel by panel, its values, identities and operands.
 /** @typedef {string[] | string[][]} Labels */
 /**
- * How the numbers of a panel were computed, as `Made` in ui/canvas/tensors/__init__.py.
+ * How the numbers of a panel were computed; see `Made` in ui/canvas/tensors/__init__.py.
  * @typedef {{
  *   kind: "product" | "rotated" | "scaled" | "masked" | "softmax" | "dropout",
  *   equation: string, sources: string[], sizes: Record<string, number>,
  *   nOperands: number, nTerms: number, operands: Float32Array, added: Float32Array | null,
  * }} Made
- * What is pointed at: its identity where it was only moved, and the cells that it was computed
- * from, as the indices read along each axis of a panel.
+ * The selection: its identity if it was only moved, and the cells that it was computed from, as the
+ * indices along each axis of a panel.
  * @typedef {{
  *   cell: number, strand: string, read: { identity: string, axes: number[][] }[],
  * }} Lit
  */
 /**
- * Where numbers that were read lie in the window, and of which block of which tensor they are.
+ * The position in the window of numbers that were read, and their tensor and block.
  * @typedef {{ what: string, box: DOMRect, hue: string }} ReadBox
- * A tensor as ui/canvas/tensors/__init__.py describes it, with what is worked out from that here.
+ * A tensor as described in ui/canvas/tensors/__init__.py, with fields that are derived here.
  * @typedef {{
  *   name: string, shape: number[], axes: string[], rows: Labels | null, columns: Labels | null,
  *   blocks: Labels | null, mark: number[][], positions: number[][] | null, note: string,
@@ -79,7 +79,7 @@ function unpackPanels(data) {
     const finite = [...panel.values].filter(Number.isFinite).map(Math.abs);
     panel.largest = Math.max(...finite, 1e-12);
   }
-  // weights of one picture are compared: they have one scale
+  // all weights in a picture use the same scale, so that they can be compared
   const weighed = header.panels.filter((/** @type {Panel} */ panel) => panel.quantity === WEIGHTS);
   const largest = Math.max(...weighed.map((/** @type {Panel} */ panel) => panel.largest));
   for (const panel of weighed) panel.largest = largest;
@@ -89,7 +89,7 @@ function unpackPanels(data) {
 /** @type {(shape: number[], index: number[]) => number} */
 const flat = (shape, index) => index.reduce((at, i, axis) => at * shape[axis] + i, 0);
 
-// the first size is not needed: the first index is what remains
+// the first size isn't needed, because the first index is the remainder
 /** @type {(shape: number[], at: number) => number[]} */
 function unflat(shape, at) {
   const index = [];
@@ -112,14 +112,14 @@ function isInPart(panel, at, [rows, columns]) {
   return row < rows && column < columns;
 }
 
-// false for a cell that has its place, but is not there yet
+// false for a cell that hasn't been computed yet
 /** @type {(panel: Panel, at: number) => boolean} */
 const isThere = (panel, at) => isInPart(panel, at, panel.there);
 
 /** @type {(panel: Panel, at: number) => boolean} */
 const isBoxed = (panel, at) => panel.box !== null && isInPart(panel, at, panel.box);
 
-// the index along one axis: where the panel is a window, that in the whole tensor
+// the index along one axis; if the panel is a window, the index in the whole tensor
 /**
  * @param {Panel} panel
  * @param {number} axis
@@ -127,7 +127,7 @@ const isBoxed = (panel, at) => panel.box !== null && isInPart(panel, at, panel.b
  */
 const real = (panel, axis, i) => (panel.positions ? panel.positions[axis][i] : i);
 
-// labels that differ along the first axis are nested: those of one of its indices
+// the labels for one index of the first axis, if they're nested
 /** @type {(labels: Labels | null, first: number) => string[]} */
 const labelsOf = (labels, first) =>
   /** @type {string[]} */ (labels && Array.isArray(labels[0]) ? labels[first] : (labels ?? []));
@@ -145,11 +145,11 @@ function written(value, decimals) {
   return long ? number(value, 1) : minus(value.toFixed(size >= 100 ? 0 : decimals));
 }
 
-// three significant digits: enough to check a sum by hand
+// three significant digits are enough to check a sum by hand
 /** @param {number} value */
 const brief = (value) => number(value, 3);
 
-// the ends of the shortest way between two stretches; the middle of what they share
+// the ends of the shortest line between two intervals; if they overlap, the middle of the overlap
 /** @type {(a: number, b: number, c: number, d: number) => [number, number]} */
 function gap(a, b, c, d) {
   if (b < c) return [b, c];

@@ -1,5 +1,5 @@
 // @ts-check
-// Lines from the number that is pointed at to the numbers it was computed from.
+// Lines from the selected number to the numbers that it was computed from.
 
 /** @type {(panel: Panel, at: number) => Lit} */
 function litBy(panel, at) {
@@ -9,18 +9,18 @@ function litBy(panel, at) {
 }
 
 /**
- * What the number at this index reads, from the equation that it was computed by.
+ * The inputs of the number at this index, derived from its equation.
  * @type {(made: Pick<Made, "equation" | "sources" | "sizes">, index: number[]) => Lit["read"]}
  */
 function cellsRead({ equation, sources, sizes }, index) {
   const [inputs, output] = equation.split("->");
   /** @type {Record<string, number>} */
-  const known = {}; // the index of each letter of the output
+  const known = {}; // the index for each letter of the output
   lettersOf(output).forEach((letters, axis) => {
     const shape = letters.map((letter) => sizes[letter]);
     unflat(shape, index[axis]).forEach((i, nth) => (known[letters[nth]] = i));
   });
-  // an input's other letters are summed over: all of their indices are read
+  // an input's other letters are summed over, so all of their indices are read
   /** @type {(letters: string[]) => number[]} */
   const indicesRead = (letters) =>
     letters.reduce(
@@ -36,13 +36,13 @@ function cellsRead({ equation, sources, sizes }, index) {
   }));
 }
 
-// the letters of each axis: "t(hd)" is an axis of one letter and an axis that two letters share
+// the letters of each axis: "t(hd)" has an axis with one letter and an axis with two
 /** @type {(text: string) => string[][]} */
 const lettersOf = (text) =>
   Array.from(text.matchAll(/\w|\((\w+)\)/g), ([letter, shared]) => [...(shared ?? letter)]);
 
 /**
- * Where some cells of a panel lie in the window; those of a picture that is folded away nowhere.
+ * The position of some cells of a panel in the window.
  * @param {Panel} panel
  * @param {number[]} cells
  */
@@ -59,7 +59,7 @@ function inWindow(panel, cells) {
   );
 }
 
-// one box for each block of each panel: a row, a column or a single number
+// one box per block of each panel, around a row, a column or a single number
 /** @type {(view: TensorView) => ReadBox[]} */
 function readBoxes({ picture, lit }) {
   if (!lit || lit.read.length === 0) return [];
@@ -76,7 +76,7 @@ function readBoxes({ picture, lit }) {
   });
 }
 
-// where a tensor is drawn twice, the line leads to the nearer drawing
+// if a tensor is drawn twice, the line goes to the closer one
 /** @type {(view: TensorView, lines: HTMLElement, read: ReadBox[]) => void} */
 function drawLines({ root, focus }, lines, read) {
   const drawing = document.createElementNS(SVG, "svg");

@@ -1,5 +1,5 @@
 // @ts-check
-// All tensors of a figure as one picture to save, with what is written above and below each of them.
+// All tensors of a figure as one picture to save, with the text above and below each of them.
 
 const TEXT_LINE = 16,
   TEXT_GAP = 5,
@@ -9,7 +9,7 @@ const PANEL_GAP = [26, 16],
   TEXT_ROOM = 540,
   MIN_TEXT_ROOM = 200;
 
-// Beside each other while there is room, as on the page.
+// Next to each other with line breaks where needed, as on the page.
 /** @type {(view: TensorView, context: Pen, room: number) => PanelPlace[]} */
 function placesOf({ picture }, context, room) {
   const most = Math.min(Math.max(room, MIN_TEXT_ROOM), TEXT_ROOM);
@@ -53,7 +53,7 @@ function pictureOfPanels(view) {
   };
 }
 
-// what the colours mean; every tensor without weights has a scale of its own
+// the color scales; each tensor except weights has its own
 /** @type {(view: TensorView) => Scale[]} */
 function panelScales(view) {
   const { panels, hue } = view.picture,
@@ -65,10 +65,15 @@ function panelScales(view) {
   }
   if (panels.some((panel) => panel.quantity !== WEIGHTS && !byIdentity(view, panel))) {
     const tone = (/** @type {number} */ share) => diverging(2 * share - 1, onDark(view));
-    found.push({ tone, low: "below 0", high: "above 0, up to each tensor's largest", text: "" });
+    found.push({
+      tone,
+      low: "negative",
+      high: "positive (each tensor has its own scale)",
+      text: "",
+    });
   }
   if (panels.some((panel) => byIdentity(view, panel))) {
-    const text = `Each colour is a ${hue}: the one that a number comes from or belongs to.`;
+    const text = `The color of a number shows which ${hue} it comes from or belongs to.`;
     found.push({ text });
   }
   return found;

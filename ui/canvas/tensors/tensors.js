@@ -1,10 +1,10 @@
 // @ts-check
-// Small tensors as nested grids. All text reaches the page through textContent or fillText.
+// Small tensors drawn as nested grids. All text reaches the page through textContent or fillText.
 
-// In milliseconds at the usual speed: a sweep over all cells of a result, and the time of a cell.
+// Milliseconds at normal speed: a sweep over all cells of a result, and the limits for each cell.
 const SWEEP = 2400,
   CELL_OF_A_SWEEP = [30, 160];
-const KEYS = "Arrow keys go from cell to cell of a tensor.";
+const KEYS = "Use the arrow keys to move from cell to cell within a tensor.";
 
 /** @param {StreamlitComponent} component */
 export default function (component) {
@@ -20,14 +20,14 @@ export default function (component) {
   const picture = unpackPanels(data);
   /** @type {TensorView} */
   const view = { picture, root, lit: null, focus: null };
-  let sweep = 0; // the timer of a sweep over a result; 0: none
+  let sweep = 0; // the timer of a sweep over a result, or 0
 
   // ---- drawing
 
   /** @param {Panel} panel */
   function draw(panel) {
     const room = root.clientWidth;
-    if (room === 0) return; // not laid out yet: the observer calls again
+    if (room === 0) return; // not laid out yet; the observer will call again
     const context = pen(panel.canvas);
     panel.layout = panelLayout(panel, context, room, picture.decimals);
     const l = panel.layout,
@@ -38,8 +38,7 @@ export default function (component) {
     panel.canvas.style.height = `${l.height}px`;
     context.scale(ratio, ratio);
     paintPanel(view, panel, context);
-    // where the first cell lies, how large cells are and which are framed, for whoever reads the
-    // picture by program
+    // position and size of the cells, and the framed ones, for programs that read the picture
     const first = cellBox(panel, 0);
     const framed = [...panel.values.keys()].filter((at) => cellIsLit(view, panel, at));
     Object.assign(panel.canvas.dataset, {
@@ -51,7 +50,7 @@ export default function (component) {
     });
   }
 
-  /** All panels, without lines between them. */
+  /** Draw all panels, without lines between them. */
   function drawAll() {
     picture.panels.forEach(draw);
     drawLines(view, lines, []);
@@ -79,7 +78,7 @@ export default function (component) {
       return texts.length ? `${name} “${isolated(texts[i])}”` : name;
     });
     const value = panel.values[at];
-    // where the readout is, and its exact number, for whoever reads the picture by program
+    // the cell and its exact value, for programs that read the picture
     Object.assign(readout.dataset, { cell: index.join(" "), value });
     const shown = Number.isFinite(value) ? number(value, 6) : written(value, 0);
     const boxed = isBoxed(panel, at) ? `, ${panel.boxNote}` : "";
@@ -100,11 +99,11 @@ export default function (component) {
     drawLines(view, lines, read);
   }
 
-  // whether an event is of another picture with the same link
+  // whether an event comes from another picture with the same link
   /** @type {(detail: { link: string, from: HTMLElement }) => boolean} */
   const isLinked = ({ link, from }) => link !== "" && link === picture.link && from !== root;
 
-  // whoever hears this adds where the numbers that were read lie in its own picture
+  // every linked picture adds the positions of the numbers that were read
   listen(window, "attention-lab-light", ({ detail }) => {
     if (!isLinked(detail)) return;
     if (sweep) stopSweep();
@@ -114,9 +113,9 @@ export default function (component) {
     detail.read.push(...readBoxes(view));
   });
 
-  // ---- movement: what was only moved flies from where it was, what is computed is swept over
+  // ---- animation: moved numbers fly in, and computed ones show their inputs one after the other
 
-  // whoever hears this says where such numbers are drawn in its own picture
+  // every linked picture adds the positions of its numbers
   listen(window, "attention-lab-where", ({ detail }) => {
     if (!isLinked(detail)) return;
     for (const panel of picture.panels) {
@@ -142,17 +141,17 @@ export default function (component) {
     const flights = moving.getAnimations({ subtree: true }).map((flight) => flight.finished);
     Promise.all(flights).then(
       () => moving.replaceChildren(),
-      () => {}, // the drawing has left the page
+      () => {}, // the canvas has left the page
     );
   }
 
-  // each number of a result in turn, with what it is computed from framed
+  // select each number of a result in turn, with frames around its inputs
   /** @param {Panel} panel */
   function sweepOver(panel) {
     const cells = [...panel.values.keys()].filter((at) => isThere(panel, at));
     const [least, most] = CELL_OF_A_SWEEP,
       each = Math.min(Math.max(SWEEP / cells.length, least), most) / picture.speed;
-    setLive("off"); // too fast to be read aloud
+    setLive("off"); // too fast for a screen reader
     const next = () => {
       const at = cells.shift();
       if (at === undefined) {
@@ -176,7 +175,7 @@ export default function (component) {
     for (const line of [readout, sumLine]) line.setAttribute("aria-live", live);
   }
 
-  // whoever points at a number wants to read that one
+  // stop the sweep when the visitor selects a number
   for (const act of ["pointermove", "pointerdown", "keydown"]) {
     listen(root, act, () => sweep && stopSweep());
   }
@@ -275,7 +274,7 @@ export default function (component) {
     },
   });
 
-  drawAll(); // lines of a step before may be left
+  drawAll(); // also removes lines of the previous step
   moving.replaceChildren();
   const before = root.dataset.scene,
     still = matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,4 +1,4 @@
-"""The glossary as the browser fetches it: every term, and how it is found in a text."""
+"""The glossary as JSON for the browser: all terms and their spellings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADERS = {"Cache-Control": "public, max-age=86400"}  # seconds
 
 
 def route(titles: Mapping[str, str]) -> Route:
-    """The address of the whole glossary. titles: of all pages, by their folders."""
+    """The route that serves the glossary. titles: the titles of all pages, by folder."""
 
     @cache
     def body() -> bytes:

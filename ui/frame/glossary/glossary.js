@@ -1,7 +1,7 @@
 // @ts-check
-// The terms of the glossary on every page: a dotted line under the first mention in each piece of prose,
-// an explanation when it is clicked, and for the keyboard a list of them all at the end of the page.
-// Streamlit's own document isn't changed: the lines are a custom highlight.
+// The glossary on every page: a dotted underline at the first mention of a term in each block of prose,
+// a card with its definition on click, and for keyboard users a list of all terms at the end of the
+// page. The underlines are a custom highlight, so Streamlit's DOM isn't changed.
 {
   /** @typedef {{ name: string, spellings: string[], sentence: string, path: string, title: string }} Term */
   /** @typedef {{ term: Term, range: Range }} Mention */
@@ -9,12 +9,12 @@
   const PROSE = ".stMain :is([data-testid=stMarkdown], [data-testid=stText])";
   const NO_PROSE = "a, button, label, summary, code, kbd, h1, h2, h3, h4, .katex";
   const ENDS_A_WORD = "p, li, td, th, br, div";
-  // The page is still being made: see top_down.js.
+  // Matches while the page is loading; see top_down.js.
   const BEING_MADE =
     ".stApp[data-test-script-state]:not([data-test-script-state=notRunning])," +
     ".stMain :is([data-waits], [data-testid=stSkeleton])";
-  const CHANGES_MS = 400; // changes are gathered for this long before the page is read
-  const GAP = 8; // between the card, the term and the edges of the window, in pixels
+  const CHANGES_MS = 400; // how long to collect changes before scanning the page
+  const GAP = 8; // pixels between the card, the term and the edges of the window
 
   /** @type {Map<string, Term>} */
   const terms = new Map();
@@ -43,7 +43,7 @@
 
   async function load() {
     isRequested = true;
-    /** @type {{ terms: Term[], passedOver: string[] } | null} null if the site can't be reached */
+    /** @type {{ terms: Term[], passedOver: string[] } | null} null if the request fails */
     const glossary = await fetch(new URL("glossary.json", location.href)).then(
       (answer) => (answer.ok ? answer.json() : null),
       () => null,
@@ -62,7 +62,7 @@
     listWords();
   }
 
-  /** @returns {Mention[]} the first mention of each term in a piece of prose */
+  /** @returns {Mention[]} the first mention of each term in a block of prose */
   function mentionsIn(/** @type {Element} */ block) {
     /** @type {[text: Text, start: number][]} */
     const texts = [];
@@ -72,7 +72,7 @@
       NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT,
       (node) => {
         if (!(node instanceof Element) || !node.matches(NO_PROSE)) return NodeFilter.FILTER_ACCEPT;
-        whole += "\n"; // what is left out parts the words around it
+        whole += "\n"; // separates the words around the skipped element
         return NodeFilter.FILTER_REJECT;
       },
     );
@@ -94,7 +94,7 @@
     });
   }
 
-  /** The explanation of a term, with a link to the page that teaches it unless this is that page. */
+  /** The definition of a term, with a link to the page that teaches it, unless it's the current one. */
   function explanation(/** @type {"p" | "dd"} */ tag, /** @type {Term} */ term) {
     const element = document.createElement(tag);
     element.append(`${term.sentence} `);
@@ -108,13 +108,13 @@
     return element;
   }
 
-  // ---- the words of the page, at its end
+  // ---- the list of terms at the end of the page
 
   const words = document.createElement("details"),
     summary = document.createElement("summary"),
     list = document.createElement("dl");
   words.className = "page-words";
-  summary.textContent = "Words on this page";
+  summary.textContent = "Terms on this page";
   words.append(summary, list);
   words.addEventListener("toggle", fillWords);
   /** @type {Term[]} */
@@ -129,14 +129,14 @@
     const isGlossary = location.pathname.endsWith("/glossary");
     if (!page || isGlossary || !wordsOfThePage.length) return words.remove();
     if (words.parentElement !== page) page.append(words);
-    // in one line with the link to the next page, so that no page gets longer
+    // in line with the link to the next page, to save height
     const last = page.querySelector(":scope > .stVerticalBlock > :last-child");
     words.classList.toggle("beside", !!last?.querySelector("[data-testid=stPageLink]"));
     if (before.map(({ name }) => name).join() !== wordsOfThePage.map(({ name }) => name).join())
       fillWords();
   }
 
-  /** While it is closed it holds no words: a search of the page would find them twice. */
+  /** Fill the list only while it's open, or the browser's search would find each term twice. */
   function fillWords() {
     list.replaceChildren(
       ...(words.open ? wordsOfThePage : []).flatMap((term) => {
@@ -147,11 +147,11 @@
     );
   }
 
-  // ---- the card of a term that is clicked
+  // ---- the card of a clicked term
 
   const card = document.createElement("div");
   card.className = "term-card";
-  card.popover = "auto"; // Escape and a click elsewhere close it
+  card.popover = "auto"; // closes on Escape or a click elsewhere
   document.body.append(card);
 
   function show(/** @type {Mention} */ { term, range }) {
@@ -178,7 +178,7 @@
     );
   }
 
-  /** Open another page as the navigation does: without loading the site again. */
+  /** Open another page through the navigation, without reloading the site. */
   function follow(/** @type {MouseEvent} */ event, /** @type {HTMLAnchorElement} */ link) {
     if (event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
     card.hidePopover();
@@ -208,7 +208,7 @@
     if (path !== location.pathname) {
       path = location.pathname;
       words.open = false;
-      words.remove(); // another page is being made, which would push it down
+      words.remove(); // the next page would push it down while it loads
       card.hidePopover();
     }
     later();

@@ -1,12 +1,12 @@
 // @ts-check
-// Where the terms of the glossary stand in a text.
+// Finds the glossary's terms in a text.
 
 /**
- * A function that finds the first mention of each term in a text. A term is found as whole words, in
- * any of its spellings; of two that begin at one place the longer holds. What stands between the marks
- * that keep right-to-left text in its place is a visitor's own, and passed over.
+ * Returns a function that finds the first mention of each term in a text. It matches whole words in any
+ * of a term's spellings and prefers the longest match. Text between Unicode isolate marks comes from a
+ * visitor and is skipped.
  * @param {{ name: string, spellings: string[] }[]} terms
- * @param {string[]} passedOver phrases that hold the word of a term in another sense
+ * @param {string[]} passedOver phrases that contain a term's word in another sense
  * @returns {(text: string) => { name: string, start: number, end: number }[]}
  */
 function termFinder(terms, passedOver) {

@@ -1,4 +1,4 @@
-"""The terms of the glossary, as `terms.toml` lists them, checked."""
+"""Read and check the glossary's terms in `terms.toml`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from functools import cache
 from pathlib import Path
 
 FILE = Path(__file__).with_name("terms.toml")
-MAX_WORDS = 30  # of a sentence
+MAX_WORDS = 30  # of a definition
 
 
 @dataclass(frozen=True)
 class Term:
     """One term of the glossary.
 
-    spellings: all ways to write it, its name among them, in lower case. page: the folder of the
-    page that teaches it ("learn/scaling").
+    spellings: all ways to write it, including its name, in lowercase. page: the folder of the page
+    that teaches it ("learn/scaling").
     """
 
     name: str
@@ -32,7 +32,7 @@ class Term:
 class Glossary:
     """All terms in alphabetical order.
 
-    passed_over: phrases that hold the word of a term in another sense. parts: of the list.
+    passed_over: phrases that contain a term's word in another sense. parts: the parts of the list.
     """
 
     terms: tuple[Term, ...]
@@ -40,12 +40,12 @@ class Glossary:
     parts: tuple[str, ...]
 
     def named(self, written: str) -> Term | None:
-        """The term that is written so, in any of its spellings; None if there is none."""
+        """The term with this spelling, or None."""
         wanted = " ".join(written.lower().split())
         return next((term for term in self.terms if wanted in term.spellings), None)
 
     def with_text(self, text: str) -> tuple[Term, ...]:
-        """The terms that hold this text in a spelling or in their sentence; all for no text."""
+        """The terms with this text in a spelling or the definition; all terms for empty text."""
         wanted = " ".join(text.lower().split())
         return tuple(
             term
@@ -55,29 +55,31 @@ class Glossary:
 
 
 def read(text: str, pages: Collection[str]) -> Glossary:
-    """The glossary that a TOML text writes down; `pages`: the folders of all pages of the site.
+    """Parse a glossary in TOML. pages: the folders of all pages of the site.
 
-    Raises: ValueError for an unknown page or part, a spelling of two terms, and a sentence that is
-    too long or does not end with a full stop.
+    Raises: ValueError for an unknown page or part, a spelling used by two terms, or a definition
+    that is too long or doesn't end with a period.
     """
     written = tomllib.loads(text)
     parts, terms = tuple(written["parts"]), []
-    meant: dict[str, str] = {}  # by each spelling, the term
+    meant: dict[str, str] = {}  # spelling -> name of the term
     for entry in written["term"]:
         name, sentence = entry["name"], entry["sentence"]
         spellings = tuple(map(str.lower, (name, *entry.get("spellings", ()))))
         for spelling in spellings:
             if spelling in meant:
-                raise ValueError(f"“{spelling}” is written for {meant[spelling]} and for {name}")
+                raise ValueError(f"“{spelling}” is a spelling of both {meant[spelling]} and {name}")
             meant[spelling] = name
         if entry["page"] not in pages:
-            raise ValueError(f"{name} is taught on {entry['page']}, which is no page")
+            raise ValueError(f"{name} has the page {entry['page']}, which doesn't exist")
         if entry["part"] not in parts:
-            raise ValueError(f"{name} is in {entry['part']}, which is not among {parts}")
+            raise ValueError(f"{name} has the part {entry['part']}, which isn't one of {parts}")
         if (n_words := len(re.findall(r"\S+", sentence))) > MAX_WORDS:
-            raise ValueError(f"the sentence of {name} has {n_words} words, {MAX_WORDS} at most")
+            raise ValueError(
+                f"the definition of {name} has {n_words} words; the limit is {MAX_WORDS}"
+            )
         if not sentence.endswith("."):
-            raise ValueError(f"the sentence of {name} ends without a full stop: {sentence}")
+            raise ValueError(f"the definition of {name} doesn't end with a period: {sentence}")
         terms.append(Term(name, entry["part"], spellings, sentence, entry["page"]))
     terms.sort(key=lambda term: term.name.lower())
     return Glossary(tuple(terms), tuple(map(str.lower, written["passed_over"])), parts)
@@ -85,5 +87,5 @@ def read(text: str, pages: Collection[str]) -> Glossary:
 
 @cache
 def glossary(pages: frozenset[str]) -> Glossary:
-    """The glossary of the site, whose pages lie in these folders."""
+    """The site's glossary. pages: the folders of all pages."""
     return read(FILE.read_text(encoding="utf-8"), pages)

@@ -1,7 +1,7 @@
-"""What stands below every page for a teacher: the view for a projector, a picture to embed.
+"""The row of tools for teachers below every page: projector view and embeddable pictures.
 
-The scripts of the frame do the rest (`projector.js`, `embedding.js`); a picture that is shown alone
-reads here what it shows (`one_picture.js`).
+The frame's scripts do the rest (`projector.js`, `embedding.js`). An embedded picture reads its
+caption from this row (`one_picture.js`).
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from html import escape
 from pretrained import settings
 
 EMBED_VARIABLE = settings.EMBED.name
-MAX_SENTENCE_CHARACTERS = 200  # of the sentence in the caption of a picture
+MAX_SENTENCE_CHARACTERS = 200  # of the sentence in a picture's caption
 
 NOBODY = (
-    "No other site may show a picture of this one yet. Whoever runs this site sets "
+    "Other sites can't show pictures from this site yet. To allow that, its administrator sets "
     f"{EMBED_VARIABLE} to the address of your course page, such as https://moodle.example.org, "
-    "and starts it again."
+    "and restarts the site."
 )
-SOME = f"Only the sites that {EMBED_VARIABLE} names may show it: {{}}."
+SOME = f"Only the sites listed in {EMBED_VARIABLE} can show it: {{}}."
 HOW = (
-    "The code shows one picture as this page shows it now, with a link to this page. Add "
-    "&embed_options=dark_theme to its address for a dark page."
+    "Paste this code into your course page. It shows the picture with the current settings and a "
+    "link to this page. For a dark background, add &embed_options=dark_theme to the address in "
+    "the code."
 )
 
 
 def row(facts: Mapping[str, str], embedding_sites: Sequence[str]) -> str:
     """The HTML of the row.
 
-    facts: as of `ui.canvas.component.about`; they may hold a visitor's text. embedding_sites: the
-    other sites that may show this one in a frame.
+    facts: from `ui.canvas.component.about`; they may contain a visitor's text. embedding_sites:
+    other sites that may embed this one.
     """
     note = SOME.format(" ".join(embedding_sites)) if embedding_sites else NOBODY
     return (
@@ -42,12 +43,12 @@ def row(facts: Mapping[str, str], embedding_sites: Sequence[str]) -> str:
 
 
 def caption(facts: Mapping[str, str]) -> str:
-    """What a picture shows, in words: the model and the sentence, as far as the page has them."""
-    said = []
+    """A picture's caption: the model and the sentence, if the page has them."""
+    parts = []
     if model := facts.get("model"):
-        said.append(f"Model: {model}.")
+        parts.append(f"Model: {model}.")
     if sentence := facts.get("sentence"):
         if len(sentence) > MAX_SENTENCE_CHARACTERS:
             sentence = sentence[: MAX_SENTENCE_CHARACTERS - 1] + "…"
-        said.append(f"Sentence: \u2068{sentence}\u2069")
-    return " ".join(said)
+        parts.append(f"Sentence: \u2068{sentence}\u2069")
+    return " ".join(parts)

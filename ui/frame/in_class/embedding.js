@@ -1,9 +1,9 @@
 // @ts-check
-// "Embed a picture", below every page: the HTML for the page of a course, made when it is unfolded from
-// the pictures that the page shows then.
+// "Embed a picture" below every page: when it's opened, it shows the HTML code that embeds one of the
+// page's current pictures in a course page.
 {
-  const ROOM_OF_CAPTION = 72; // pixels below a picture that is alone
-  const EDGES = 16; // beside it
+  const ROOM_OF_CAPTION = 72; // pixels below the picture
+  const EDGES = 16; // pixels to the left and right of the picture together
 
   /** @param {Element} place */
   const write = (place) => {
@@ -14,11 +14,11 @@
         PICTURE_NAME.test(nameOfPicture(picture)),
     );
     place.replaceChildren();
-    // what is said below is about the code
+    // the notes below refer to the code
     for (const text of place.parentElement?.querySelectorAll("p") ?? [])
       text.hidden = !pictures.length;
     if (!pictures.length) {
-      place.append("This page shows no picture now.");
+      place.append("There's no picture on this page right now.");
       return;
     }
     const label = document.createElement("label"),

@@ -1,6 +1,6 @@
 // @ts-check
-// `?embed=true&picture=<name>`: one picture of a page alone, for the pages of a course. What is around
-// it is hidden before anything is painted, by its name, and so stays hidden whatever runs again.
+// `?embed=true&picture=<name>` shows a single picture of a page, for embedding in course pages. A style
+// sheet hides everything else before the first paint, so that it stays hidden when the page reruns.
 {
   const query = new URLSearchParams(location.search);
   const name = query.get("picture");
@@ -10,7 +10,7 @@
     const isName = PICTURE_NAME.test(name);
     const wanted = pictureWithName(isName ? name : "no_picture");
     const style = document.createElement("style");
-    // what is drawn for the page, and neither the picture nor in it nor around it
+    // everything on the page except the picture, its contents and its ancestors
     style.textContent =
       ".stMain :is(.stElementContainer, .stLayoutWrapper, .stColumn, .stExpander, .stForm, .stPopover)" +
       `:not(${wanted}, ${wanted} *, :has(${wanted})) { display: none }`;
@@ -26,7 +26,7 @@
     document.body.append(below);
 
     const say = (/** @type {Element} */ part, /** @type {string} */ text) => {
-      if (part.textContent !== text) part.textContent = text; // what is written is observed too
+      if (part.textContent !== text) part.textContent = text; // writing triggers the observer, too
     };
 
     const tell = () => {
@@ -43,8 +43,8 @@
         say(facts, end instanceof HTMLElement ? (end.dataset.facts ?? "") : "");
       } else if (end && document.querySelector("[data-test-script-state=notRunning]")) {
         root.dataset.picture = "missing";
-        say(says, `This page shows no picture called “${name.slice(0, 80)}” with these settings.`);
-        say(facts, "Open the whole page to choose one:");
+        say(says, `With these settings, the page has no picture called “${name.slice(0, 80)}”.`);
+        say(facts, "Open the page to choose another picture:");
       }
     };
     new MutationObserver(tell).observe(document.getElementById("root") ?? document.body, {

@@ -1,14 +1,15 @@
 // @ts-check
-// The pictures of a page: what each is called in an address, and what it is called to be read.
-// A drawing has a name of its own (ui/canvas/component.py), a chart that of its place (ui/charts/show.py).
+// The pictures of a page: their names in addresses and their titles.
+// A canvas has its own name (ui/canvas/component.py), and a chart is named by its container
+// (ui/charts/show.py).
 
-const PICTURE_NAME = /^[a-z][\w-]{0,79}$/i; // what can stand in a selector as it is
+const PICTURE_NAME = /^[a-z][\w-]{0,79}$/i; // needs no escaping in a CSS selector
 const NAMED_PICTURES =
   ".stElementContainer[class*=st-key-]:has([data-testid=stBidiComponentIsolated]), [class*=st-key-picture_]";
 const PICTURE_PARAMETERS = ["embed", "embed_options", "picture", "view"];
 
 /**
- * The selector of the picture with this name, which has the form of `PICTURE_NAME`.
+ * The CSS selector of a picture whose name matches `PICTURE_NAME`.
  * @param {string} name
  */
 function pictureWithName(name) {
@@ -16,7 +17,7 @@ function pictureWithName(name) {
 }
 
 /**
- * The name of a picture in an address.
+ * The name of a picture as used in addresses.
  * @param {Element} picture
  */
 function nameOfPicture(picture) {
@@ -25,7 +26,7 @@ function nameOfPicture(picture) {
 }
 
 /**
- * The title that stands in a drawing; of what has none the heading above it, and its name.
+ * The title of a canvas; if it has none, the heading above the picture, and its name.
  * @param {Element} picture
  */
 function titleOfPicture(picture) {
@@ -44,7 +45,7 @@ function titleOfPicture(picture) {
 }
 
 /**
- * "Attention Lab: Scaling", from the heading of the page.
+ * The full name of a page, such as "Attention Lab: Scaling".
  * @param {string} heading
  */
 function nameOfPage(heading) {
@@ -52,7 +53,7 @@ function nameOfPage(heading) {
 }
 
 /**
- * The address of a page without what makes it show a picture alone, or itself in another way.
+ * The address of a page without the parameters for embedding and special views.
  * @param {string} address
  */
 function addressOfPage(address) {
@@ -62,7 +63,7 @@ function addressOfPage(address) {
 }
 
 /**
- * The HTML that shows one picture of a page on another page.
+ * The HTML code that embeds one picture in another page.
  * @param {string} address of the page @param {string} name of the picture @param {string} title
  * @param {number} width in pixels @param {number} height
  */

@@ -1,6 +1,6 @@
 // @ts-check
-// The button of what can be printed, such as an exercise sheet: only what is marked as a sheet comes on
-// paper (sheet.css of the page).
+// The button that prints a sheet, such as an exercise sheet. Only the sheet itself is printed (see the
+// page's sheet.css).
 document.addEventListener("click", ({ target }) => {
   if (target instanceof Element && target.closest(".print-sheet")) print();
 });

@@ -1,6 +1,6 @@
 // @ts-check
-// `?view=clean`: the page alone, with larger text (in_class.css). The address is read before the first
-// paint, and keeps the parameter when controls or links change it.
+// `?view=clean` shows only the page, with larger text (in_class.css). The parameter is read before the
+// first paint and is preserved when widgets or links change the address.
 {
   const root = document.documentElement;
   const isClean = () => root.dataset.view === "clean";
@@ -28,7 +28,7 @@
       change(state, unused, isClean() ? viewed(url ?? "", true) : url);
   }
 
-  /** An entry of its own in the history: the browser's back button undoes it. */
+  /** Switch the view with a new history entry, so that the back button undoes it. */
   const change = (/** @type {boolean} */ clean) => {
     show(clean);
     const url = viewed(location.href, clean);
@@ -45,8 +45,8 @@
   way.ariaLabel = "Projector view";
   const button = document.createElement("button");
   button.type = "button";
-  button.textContent = "Leave the projector view";
+  button.textContent = "Exit projector view";
   button.addEventListener("click", () => change(false));
   way.append(button);
-  document.body.prepend(way); // where the keyboard comes first
+  document.body.prepend(way); // first in the tab order
 }
