@@ -273,7 +273,7 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
     expect(panel.locator(".why-sum")).to_contain_text(f"{logits[0]:.4g}".rstrip("0"))
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+0$"))
     # another word, then against the likeliest one
-    click_at(picture, "“.*” a probability of ", "item", "bar 2", 0.5, 0.5)
+    click_at(picture, "The model gives “.*” a probability of ", "item", "bar 2", 0.5, 0.5)
     expect(panel.locator(".why-word")).to_have_value("2")
     panel.locator(".why-other").select_option("0")
     lead = float(panel.get_attribute("data-sum") or 0)
@@ -423,7 +423,9 @@ def test_a_head_is_switched_off_and_on_again(page: Page, site: Site, passed: One
     text = point_at(picture, f"Layer {layer} at “lake”: ", "layer", int(layer))
     shown = re.search(r"attention adds a vector of length ([\d.]+) ", text)
     assert written(shown[1]) == pytest.approx(float(output[0, -1].norm()), rel=5e-3)  # type: ignore[index]
-    likeliest = point_at(picture, "“.*” a probability of ", "item", "bar 0", 0.5, 0.5)
+    likeliest = point_at(
+        picture, "The model gives “.*” a probability of ", "item", "bar 0", 0.5, 0.5
+    )
     found = re.search(r"probability of ([\d.]+%)\.", likeliest)
     assert percent(found[1]) == pytest.approx(float(expected), rel=0.05)  # type: ignore[index]
     press(page.get_by_role("button", name="Switch all on"), "Enter")
@@ -441,7 +443,7 @@ def test_temperature_and_top_k_move_the_bars(page: Page, site: Site):
         pictures.add(picture.evaluate(pixels))
     assert len(pictures) == 3
     # of one token that is left the probability is 1
-    point_at(picture, r"“.*” a probability of 100%\.", "item", "bar 0", 0.5, 0.5)
+    point_at(picture, r"The model gives “.*” a probability of 100%\.", "item", "bar 0", 0.5, 0.5)
     expect_parameter(page, "one_pass_top_k", "1")
 
 

@@ -163,9 +163,9 @@ def test_a_shaded_text_is_saved(drawings: Page):
     assert said[len(shown) :][:3] == [
         "0",
         "0.6",
-        "weight, the colour and the bar of a token, by square roots",
+        "weight (color and bar, square-root scale)",
     ]
-    assert "whole frame: the token that looks" in " ".join(said[len(shown) :])
+    assert "Solid frame: the query" in " ".join(said[len(shown) :])
     shares = [
         float(element.get("width") or 0)
         for element in root.iter(f"{SVG}rect")
