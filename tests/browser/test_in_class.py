@@ -114,7 +114,7 @@ def test_the_sheet_on_paper(own_page: Page, site: Site):
     exercises, solutions = (
         own_page.locator(f".sheet > .{name}") for name in ("exercises", "solutions")
     )
-    expect(solutions).to_contain_text("The largest score belongs to")
+    expect(solutions).to_contain_text("has the largest score")
     expect(exercises).to_contain_text("<b>Ships sail</b>")
     own_page.evaluate("window.print = () => { window.printed = true }")
     press(own_page.get_by_role("button", name="Print"), "Enter")

@@ -263,7 +263,7 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
     expect(panel).to_be_visible()
     assert float(panel.get_attribute("data-sum") or 0) == pytest.approx(logits[0], rel=1e-5)
     # another word, then against the likeliest one
-    click_at(picture, "“.*” a probability of ", "item", "bar 2", 0.5, 0.5)
+    click_at(picture, "The model gives “.*” a probability of ", "item", "bar 2", 0.5, 0.5)
     expect(panel.locator(".why-word")).to_have_value("2")
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+2$"))
     settled(page)

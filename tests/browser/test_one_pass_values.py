@@ -408,7 +408,7 @@ class PictureReader:
         likeliest = logits.softmax(dim=-1).topk(N_DRAWN)
         for choice, probability in enumerate(likeliest.values.tolist()):
             [text] = readings(self.picture, [("item", f"bar {choice}", 0.5, 0.5)])
-            (shown,) = matched(rf".*“.*” a probability of {NUMBER}\. .*", text)
+            (shown,) = matched(rf"The model gives “.*” a probability of {NUMBER}\. .*", text)
             self.check(shown, probability, 2, text)
         return [int(number) for number in likeliest.indices]
 
