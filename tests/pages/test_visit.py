@@ -93,7 +93,7 @@ def test_shapes_opens_on_the_visit_and_the_example_is_one_click_away(site: AppTe
     assert site.text_input("shapes_words").value == TEXT
     chosen = [site.select_slider(f"shapes_{name}").value for name in ("layer", "head")]
     assert chosen == [3, 11]
-    assert any("layer 3; tokens 0 to 5 of 12; heads 9 to 11 of 12" in t.value for t in site.text)
+    assert any("layer 3: tokens 0 to 5 of 12; heads 9 to 11 of 12" in t.value for t in site.text)
     site.button("shapes_back").click().run()
     assert site.text_input("shapes_text").value == "The cat sleeps"
     go(site, "start/home")

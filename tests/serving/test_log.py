@@ -34,7 +34,8 @@ KNOWN = {
 
 @pytest.fixture
 def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Afterwards logging is as it was."""
+    """Restore logging afterwards; before, undo what another test's server may have started."""
+    logging.captureWarnings(False)
     for place, name in (
         (logging.Logger, "callHandlers"),
         (logging.Handler, "format"),

@@ -79,7 +79,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
     n_other = len(bundled(FIRST_GPT2).tokenizer.encode(OTHER).ids)
     assert list(cropped["old rows"]) == [0, n_rows - KEPT, n_rows - KEPT - n_other]
     # from here on the text does not fit
-    assert f"holds {ROOM} of at most {ROOM} tokens" in code(site)[1]
+    assert f"{ROOM} of at most {ROOM} tokens" in code(site)[1]
     assert list(summary["rows"]) == [n_rows, ROOM, ROOM, ROOM]
 
     after_crop, continued, ring = (drawn for _, drawn in shown[2:])
