@@ -22,11 +22,11 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from serving import interpreter, log, metrics, parameters
-from ui.around import no_options
+from serving import interpreter, log, metrics, urls
 from ui.frame import page_assets
 from ui.frame.glossary import entries
 from ui.frame.sections import TITLES
+from ui.streamlit_patches import server
 from web import health, metrics_endpoint, redirects
 from web.hosts import AllowedHosts
 from web.html_insert import HtmlInsert
@@ -35,7 +35,7 @@ from web.security_headers import SecurityHeaders, security_headers
 
 interpreter.prepare()
 log.start()
-metrics.know_pages(map(parameters.address, TITLES))
+metrics.register_pages(map(urls.page_path, TITLES))
 FRAME = Path(os.path.abspath(__file__)).parent / "ui" / "frame" / "frame.py"
 
 # Streamlit adds the script's folder to sys.path for each page run and removes it afterwards, unless
@@ -44,11 +44,11 @@ FRAME = Path(os.path.abspath(__file__)).parent / "ui" / "frame" / "frame.py"
 if str(FRAME.parent) not in sys.path:
     sys.path.append(str(FRAME.parent))
 
-no_options.prepare()
+server.prepare()
 headers = security_headers(page_assets.inline_scripts(), settings.EMBED.read())
 app = st.App(
     FRAME,
-    lifespan=no_options.life,
+    lifespan=server.lifespan,
     routes=[
         *health.routes("ui.charts.show"),
         metrics_endpoint.route(),
@@ -62,5 +62,5 @@ app = st.App(
         Middleware(Limits),
         Middleware(metrics_endpoint.RequestMetrics),
     ],
-    on_script_error=metrics.error_in_script,
+    on_script_error=metrics.count_script_error,
 )

@@ -36,11 +36,11 @@ from attention_core.model.config import (
     gpt2_config,
     llama_config,
 )
-from attention_core.model.forward_pass import Hooks
 from attention_core.model.latent import LatentAttention
 from attention_core.model.output import TransformerOutput
-from attention_core.model.reshape import in_form
+from attention_core.model.pass_context import Hooks
 from attention_core.model.transformer import Transformer
+from attention_core.model.variants import with_latent_form
 from attention_core.recording import Recording, recording
 from attention_core.sampling import Sampling, probabilities, sample
 from attention_core.speed.batching import generate_batch, stream_batch
@@ -74,7 +74,7 @@ __all__ = [
     "generate",
     "generate_batch",
     "gpt2_config",
-    "in_form",
+    "with_latent_form",
     "kv_cache_bytes",
     "llama_config",
     "mask_scores",

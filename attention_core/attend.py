@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from attention_core.checks import require_positive
-from attention_core.display import ShowsShapes
+from attention_core.display import ShapeReprMixin
 
 
 @dataclass(frozen=True, repr=False)
-class AttentionRecord(ShowsShapes):
+class AttentionRecord(ShapeReprMixin):
     """All intermediate tensors of one attention call, in the order they're computed.
 
     Dimension letters: B batch, H query heads, H_kv key/value heads, T queries, S keys, D head size.

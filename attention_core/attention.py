@@ -130,14 +130,14 @@ class MultiHeadAttention(nn.Module):
         q = split_heads(q, self.n_heads)  # [queries] (B, T, H*D) -> (B, H, T, D)
         k = split_heads(k, self.n_kv_heads)  # [keys] (B, S, H_kv*D) -> (B, H_kv, S, D)
         v = split_heads(v, self.n_kv_heads)  # [values]
-        rotation = rotation_of(self, x, positions, cache, self.head_size)
+        rotation = rotation_for(self, x, positions, cache, self.head_size)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)  # [rotated]
         if cache is not None:  # (B, H_kv, T, D) -> (B, H_kv, S, D)
             k, v = cache.update(self.layer, k, v)
-        mask = mask_of(self, q.shape[2], k.shape[2], mask, x.device)
+        mask = mask_for(self, q.shape[2], k.shape[2], mask, x.device)
         dropout = self.dropout if self.training else 0.0
-        context, record = heads_of(q, k, v, mask, self.scale, dropout, watch)  # [context]
+        context, record = attend_heads(q, k, v, mask, self.scale, dropout, watch)  # [context]
         # [output]
         output: Tensor = self.out(merge_heads(context))  # (B, H, T, D) -> (B, T, H*D) -> (B, T, C)
         if watch is not None and record is not None:
@@ -146,7 +146,7 @@ class MultiHeadAttention(nn.Module):
 
     def record(self, x: Tensor, **options: Any) -> AttentionRecord:
         """Run `forward` and return every intermediate; `output` is the return value."""
-        return recorded(self, x, **options)
+        return record_forward(self, x, **options)
 
     def new_cache(self, batch_size: int, max_length: int) -> KVCache:
         """An empty cache for this one layer, with its sizes, dtype and device."""
@@ -179,7 +179,7 @@ class MultiHeadAttention(nn.Module):
 # Shared with `LatentAttention`.
 
 
-def heads_of(
+def attend_heads(
     q: Tensor,
     k: Tensor,
     v: Tensor,
@@ -196,7 +196,7 @@ def heads_of(
     return record.context, record
 
 
-def rotation_of(
+def rotation_for(
     module: Any,
     x: Tensor,
     positions: Tensor | Rotation | None,
@@ -214,7 +214,7 @@ def rotation_of(
     return rotary_angles(positions, head_size, module.rope_theta, x.dtype)
 
 
-def mask_of(
+def mask_for(
     module: Any, n_new: int, n_keys: int, mask: Tensor | None, device: torch.device
 ) -> Tensor | None:
     """Combine the caller's mask with the module's causal mask."""
@@ -224,7 +224,7 @@ def mask_of(
     return rule if mask is None else mask & rule
 
 
-def recorded(module: Any, x: Tensor, **options: Any) -> AttentionRecord:
+def record_forward(module: Any, x: Tensor, **options: Any) -> AttentionRecord:
     """Call the module and return its record, with forward hooks applied to `output`."""
     watch = Watch()
     output = module(x, **options, watch=watch)

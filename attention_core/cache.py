@@ -174,8 +174,8 @@ class KVCache:
                 f"the cache has {self._length} of at most {self.max_length} tokens, "
                 f"so it can't store {k.shape[-2]} more"
             )
-        named = ("keys", k, self._keys[layer]), ("values", v, self._values[layer])
-        for name, new, buffer in named:
+        by_name = ("keys", k, self._keys[layer]), ("values", v, self._values[layer])
+        for name, new, buffer in by_name:
             if new.shape != (*buffer.shape[:2], k.shape[-2], buffer.shape[-1]):
                 raise ValueError(
                     f"{name} of shape {tuple(new.shape)} do not fit {k.shape[-2]} new tokens in a "

@@ -15,17 +15,17 @@ MAP_TOKENS = 32  # at most this many rows and columns in the map
 MAP_PIXELS = 160
 
 
-class ShowsShapes:
+class ShapeReprMixin:
     """Base class for dataclasses of tensors that print shapes; use `repr=False`."""
 
     def __repr__(self) -> str:
-        parts = [f"{name}={text}" for name, text in _described(self)]
+        parts = [f"{name}={text}" for name, text in _field_texts(self)]
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{escape(text)}</td></tr>"
-            for name, text in _described(self)
+            for name, text in _field_texts(self)
         )
         table = f"<table><caption>{escape(type(self).__name__)}</caption>{rows}</table>"
         weights = getattr(self, "weights", None)
@@ -59,15 +59,15 @@ def map_svg(weights: Tensor) -> str:
     )
 
 
-def _described(record: object) -> list[tuple[str, str]]:
+def _field_texts(record: object) -> list[tuple[str, str]]:
     """Each field that isn't empty, with its shape or value."""
-    found = []
+    results = []
     for field in fields(record):  # type: ignore[arg-type]
         value = getattr(record, field.name)
         if value is None or value == ():
             continue
-        found.append((field.name, _text(value)))
-    return found
+        results.append((field.name, _text(value)))
+    return results
 
 
 def _text(value: object) -> str:
@@ -75,6 +75,6 @@ def _text(value: object) -> str:
         return str(tuple(value.shape))
     if isinstance(value, tuple):
         return f"{len(value)} x {type(value[0]).__name__}"
-    if isinstance(value, ShowsShapes):
+    if isinstance(value, ShapeReprMixin):
         return type(value).__name__
     return repr(value)

@@ -20,8 +20,8 @@ from attention_core.checks import require_int
 from attention_core.costs.formulas import forward_flops
 from attention_core.costs.stopwatch import synchronize
 from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.inputs import check_cache, check_devices, prompt_ids, stop_set
+from attention_core.model.pass_context import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
 
@@ -86,7 +86,7 @@ def stream(
     something else changed the cache between two steps.
     """
     prompt = prompt_ids(token_ids, model.config.vocab_size)
-    check_room(model.config, len(prompt), max_new_tokens, cache)
+    check_capacity(model.config, len(prompt), max_new_tokens, cache)
     check_devices(next(model.parameters()).device, {}, cache)
     state = (0, 0) if cache is None else cache.state
     run = _Run(model, cache, state, sampling or Sampling(), stop_set(stop_ids), hooks, record)
@@ -185,7 +185,7 @@ def timed_pass(
         return output.logits[:, -1].float().cpu(), seconds, output.records
 
 
-def check_room(
+def check_capacity(
     config: TransformerConfig, n_prompt: int, max_new_tokens: int, cache: KVCache | None = None
 ) -> None:
     """Raise ValueError with the numbers if a prompt and its new tokens don't fit."""

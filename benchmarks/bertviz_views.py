@@ -49,7 +49,7 @@ LIBRARIES = {
 
 # Seconds until BertViz's picture, which its script draws in one go, is painted, measured from the
 # start of the navigation or from selecting another layer.
-_OPENED = """
+_TIME_TO_OPEN = """
 () => new Promise((resolve) => {
   const look = () => {
     if (!document.querySelector("#vis svg line")) return requestAnimationFrame(look);
@@ -106,7 +106,7 @@ def libraries(folder: Path) -> dict[str, Path]:
     return files
 
 
-def _answer(file: Path, route: Route) -> None:
+def _serve_file(file: Path, route: Route) -> None:
     route.fulfill(path=file, content_type="text/javascript")
 
 
@@ -120,13 +120,13 @@ class BertViz:
         self._libraries = libraries(folder)
 
     @contextmanager
-    def _opened(self, html: str) -> Iterator[Page]:
+    def _open_page(self, html: str) -> Iterator[Page]:
         file = self._folder / "view.html"
         file.write_text(f"<!doctype html><meta charset=utf-8>{html}", encoding="utf-8")
         page = self._browser.new_page(viewport=WINDOW)  # type: ignore[arg-type]
         page.set_default_timeout(_PATIENCE_MS)
         for address, library in self._libraries.items():
-            page.route(address, partial(_answer, library))
+            page.route(address, partial(_serve_file, library))
         page.goto(file.as_uri(), wait_until="commit", timeout=_PATIENCE_MS)
         yield page
         page.close()
@@ -136,11 +136,11 @@ class BertViz:
         from bertviz import head_view, model_view
 
         html = model_view(attention, list(tokens.labels), html_action="return").data
-        with self._opened(html) as page:
-            into.model_view.append(float(page.evaluate(_OPENED)))
+        with self._open_page(html) as page:
+            into.model_view.append(float(page.evaluate(_TIME_TO_OPEN)))
         into.html_bytes.append(len(html.encode()))
         html = head_view(attention, list(tokens.labels), html_action="return").data
-        with self._opened(html) as page:
-            into.head_view.append(float(page.evaluate(_OPENED)))
+        with self._open_page(html) as page:
+            into.head_view.append(float(page.evaluate(_TIME_TO_OPEN)))
             layer = str(len(attention) // 2)
             into.other_layer.append(float(page.evaluate(_OTHER_LAYER, layer)))

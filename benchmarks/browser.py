@@ -76,12 +76,12 @@ class Memory:
     """
 
     resident: int
-    kept: int
+    cached: int
 
     @property
     def rest(self) -> int:
         """Resident bytes that aren't in a cache."""
-        return self.resident - self.kept
+        return self.resident - self.cached
 
 
 class Server(Site):
@@ -124,7 +124,7 @@ class Server(Site):
         processes = [program, *program.children(recursive=True)]
         return Memory(
             resident=sum(int(process.memory_info().rss) for process in processes),
-            kept=sum(_kept_bytes(process.cmdline()) for process in processes),
+            cached=sum(_cached_bytes(process.cmdline()) for process in processes),
         )
 
     def stop(self) -> None:
@@ -134,7 +134,7 @@ class Server(Site):
         self._log.close()
 
 
-def _kept_bytes(command: Sequence[str]) -> int:
+def _cached_bytes(command: Sequence[str]) -> int:
     """Bytes in the caches of a site, from its metrics; 0 for other programs."""
     ports = [word.partition("=")[2] for word in command if word.startswith("--server.port=")]
     if not ports:

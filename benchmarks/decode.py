@@ -19,8 +19,8 @@ the step is compiled for it. The faster of the two transformers runs is the peer
 tokens per second, for a batch over all its prompts.
 
 At the end, the benchmark compares decode steps with the speed at which this machine reads memory
-(`benchmarks/reading.py`), and measures a trained model with speculative decoding
-(`benchmarks/drafted.py`). Compiling takes three to ten minutes and needs a C++ compiler;
+(`benchmarks/read_rates.py`), and measures a trained model with speculative decoding
+(`benchmarks/speculative.py`). Compiling takes three to ten minutes and needs a C++ compiler;
 `--no-compile` skips everything that's compiled.
 """
 
@@ -38,12 +38,11 @@ from transformers import GPT2Config
 
 from attention_core import Step, Transformer, stream_batch
 from attention_core.costs.stopwatch import interleave
-from attention_core.speed.compiled import NoCompilerError
+from attention_core.speed.compilation import NoCompilerError
 from attention_core.speed.decoder import Decoder
 from attention_core.speed.int8 import Int8Transformer
-from benchmarks import drafted
-from benchmarks.drafted import TrainedModel
-from benchmarks.reading import ReadRates, measure_reading, reading_lines
+from benchmarks import speculative
+from benchmarks.read_rates import ReadRates, format_read_rates, measure_read_rates
 from benchmarks.runs import (
     GenerationRun,
     core_run,
@@ -55,6 +54,7 @@ from benchmarks.runs import (
     speed_table,
     speeds,
 )
+from benchmarks.speculative import TrainedModel
 from benchmarks.timing import machine
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
@@ -187,11 +187,11 @@ def main(
     config: GPT2Config | None = None,
     prompt_ids: Sequence[int] = PROMPT_IDS,
     max_new_tokens: int = 100,
-    trained: TrainedModel | None = None,
+    tuning_run: TrainedModel | None = None,
 ) -> int:
     """Measure, print, and return the exit status: 1 if the tokens differ.
 
-    trained: the model for speculative decoding, SmolLM2 by default.
+    tuning_run: the model for speculative decoding, SmolLM2 by default.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decode")
     parser.add_argument(
@@ -218,19 +218,19 @@ def main(
     )
     print(f"{machine()}; median (min..max) of {options.repeats} interleaved repeats\n")
     print(report(runs))
-    print(reading_lines(_reading(models, prompt_ids, min(max_new_tokens, 20), options.repeats)))
+    print(format_read_rates(_reading(models, prompt_ids, min(max_new_tokens, 20), options.repeats)))
     if options.no_compile:
         return 0
     del models
-    trained = trained or TrainedModel.bundled()
+    tuning_run = tuning_run or TrainedModel.bundled()
     try:
-        runs = drafted.measure(
-            trained, max_new_tokens=max_new_tokens, repeats=options.repeats, compile_step=True
+        runs = speculative.measure(
+            tuning_run, max_new_tokens=max_new_tokens, repeats=options.repeats, compile_step=True
         )
     except RuntimeError as error:
         print(f"benchmarks.decode: {error}", file=sys.stderr)
         return 1
-    print(f"\n{drafted.report(trained, runs, TARGET_OVER_TRANSFORMERS)}")
+    print(f"\n{speculative.report(tuning_run, runs, TARGET_OVER_TRANSFORMERS)}")
     return 0
 
 
@@ -243,7 +243,7 @@ def _reading(models: Models, prompt_ids: Sequence[int], n_new: int, repeats: int
     if _COMPILED in models.compiled:
         decoder = models.compiled[_COMPILED]
         streams[_COMPILED] = partial(decoder.stream, prompt_ids, max_new_tokens=n_new)
-    return measure_reading(core, streams, n_reads=n_new - 1, repeats=repeats)
+    return measure_read_rates(core, streams, n_reads=n_new - 1, repeats=repeats)
 
 
 if __name__ == "__main__":

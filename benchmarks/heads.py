@@ -52,7 +52,7 @@ MODEL = "minilm-12x12"
 TRAINED = "all-minilm-l6-v2"
 TARGET_TOKENS = 128
 TARGET_PAINTED, TARGET_SWITCH, TARGET_BYTES = 2.0, 0.3, 1_500_000
-MANY_OPENS = 64  # up to this many tokens, BertViz is opened as often as this site
+MAX_PAIRED_TOKENS = 64  # up to this many tokens, BertViz is opened as often as this site
 _PATIENCE_MS = 300_000  # first run of a model on a busy machine
 
 # Words that are a single token in MiniLM's tokenizer.
@@ -260,7 +260,7 @@ def measure_size(
     warm = HeadTimings(n_tokens)
     page.enter(text_of(n_tokens, seed=n_tokens), warm)
     page.open_head(1, n_heads, warm)
-    peer_repeats = repeats if n_tokens <= MANY_OPENS else 1
+    peer_repeats = repeats if n_tokens <= MAX_PAIRED_TOKENS else 1
     for repeat in range(repeats):
         text = text_of(n_tokens, seed=1000 * n_tokens + repeat)
         page.enter(text, ours)
@@ -277,17 +277,21 @@ def report(results: Sequence[tuple[HeadTimings, Peer]]) -> str:
     for ours, peer in results:
         n = str(ours.n_tokens)
         rows += [
-            ("all heads, s", n, *_beside(ours.painted, peer.model_view)),
-            ("  mosaic only, s", n, *_beside(ours.mosaic, [])),
+            ("all heads, s", n, *_comparison_cells(ours.painted, peer.model_view)),
+            ("  mosaic only, s", n, *_comparison_cells(ours.mosaic, [])),
             ("head view opened, s", n, "-", _spread(peer.head_view), "-"),
-            ("another head or layer, s", n, *_beside(ours.switch, peer.other_layer)),
-            ("  heatmap only, s", n, *_beside(ours.heatmap, [])),
-            ("received, MB", n, *_beside(_mega(ours.received), _mega(peer.html_bytes))),
+            ("another head or layer, s", n, *_comparison_cells(ours.switch, peer.other_layer)),
+            ("  heatmap only, s", n, *_comparison_cells(ours.heatmap, [])),
+            (
+                "received, MB",
+                n,
+                *_comparison_cells(_megabytes(ours.received), _megabytes(peer.html_bytes)),
+            ),
         ]
     return table(rows)
 
 
-def _mega(counts: Sequence[int]) -> list[float]:
+def _megabytes(counts: Sequence[int]) -> list[float]:
     return [count / 1e6 for count in counts]
 
 
@@ -295,7 +299,7 @@ def _spread(values: Sequence[float]) -> str:
     return f"{Samples(tuple(values)):.2f}" if values else "-"
 
 
-def _beside(ours: Sequence[float], theirs: Sequence[float]) -> tuple[str, str, str]:
+def _comparison_cells(ours: Sequence[float], theirs: Sequence[float]) -> tuple[str, str, str]:
     """Ours, theirs and the ratio: paired if both have equal counts, else of medians."""
     if not theirs:
         return _spread(ours), "-", "-"
@@ -312,7 +316,7 @@ def verdicts(ours: HeadTimings) -> list[str]:
     for name, values, target, unit in (
         ("all heads painted", ours.painted, TARGET_PAINTED, "s"),
         ("another head painted", ours.switch, TARGET_SWITCH, "s"),
-        ("received", _mega(ours.received), TARGET_BYTES / 1e6, "MB"),
+        ("received", _megabytes(ours.received), TARGET_BYTES / 1e6, "MB"),
     ):
         median = Samples(tuple(values)).median
         verdict = "reached" if median <= target else "not reached"

@@ -27,12 +27,12 @@ from attention_core.costs.step_times import (
     WARM_UP,
     Coefficient,
     Fit,
+    break_even,
+    cumulative_seconds,
     fit_step_times,
     flops_terms,
-    in_turns,
-    pays_from,
+    interleave_steps,
     total_exponent,
-    totals,
 )
 from attention_core.costs.stopwatch import Samples, paired_ratio
 from benchmarks.decode import PROMPT_IDS
@@ -72,7 +72,7 @@ class StepSeries:
 
     def total(self, length: int) -> Samples:
         """Seconds for `length` new tokens, including the prefill, one per repeat."""
-        return Samples(tuple(totals(times)[length - 1] for times in self.seconds))
+        return Samples(tuple(cumulative_seconds(times)[length - 1] for times in self.seconds))
 
 
 def contenders(
@@ -107,7 +107,7 @@ def contenders(
 def measure(starts: Contenders, repeats: int) -> dict[str, StepSeries]:
     """Run all steps. Raises: RuntimeError if the contenders choose different tokens."""
     series = {name: StepSeries() for name in starts}
-    for turn in in_turns(starts, repeats=repeats):
+    for turn in interleave_steps(starts, repeats=repeats):
         if turn.repeat != WARM_UP:
             series[turn.name].add(turn.repeat, turn.step)
             if turn.step.kind == "prefill":
@@ -201,7 +201,7 @@ def ratios(series: Mapping[str, StepSeries], lengths: Sequence[int]) -> list[str
             lines.append(
                 f"{kind}, {length} new tokens: {ratio:.2f} times as fast with the cache{verdict}"
             )
-        pays = pays_from(cached.medians, uncached.medians)
+        pays = break_even(cached.medians, uncached.medians)
         ahead = "never faster" if pays is None else f"faster from {pays} new tokens on"
         lines.append(f"{kind}: {ahead} with the cache")
     return lines

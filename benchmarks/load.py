@@ -64,7 +64,7 @@ WORDS = "an old harbour keeps one small red boat near quiet stones while gulls w
 LATEST_SECONDS = 60.0  # later pages count as never loaded
 LATEST_IN_BROWSER_SECONDS = 180.0  # browsers only get CPU time that's left
 LATEST_TEXT_SECONDS = 180.0  # from pressing the button; visitors in the queue see their position
-MEMORY_LOOKS = 5
+MEMORY_SAMPLES = 5
 READING_SECONDS = (1.0, 4.0)
 LIMIT_MEDIAN, LIMIT_95 = 0.5, 2.0  # seconds, for 100 visitors
 
@@ -77,10 +77,10 @@ class Crowd:
     in_browsers: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
     texts: list[float] = field(default_factory=list)  # seconds until each one finished
-    turned_away: int = 0  # too many texts were waiting
+    rejected: int = 0  # too many texts were waiting
     memory: list[tuple[int, Memory]] = field(default_factory=list)  # with visits so far
 
-    def took(self, page: str, begin: float) -> None:
+    def add_page_load(self, page: str, begin: float) -> None:
         """Record that a page has loaded."""
         self.seconds.append((page, time.monotonic() - begin))
 
@@ -200,19 +200,19 @@ async def _open(tab: Tab, crowd: Crowd, choice: random.Random) -> None:
     page, parameter = choice.choice(list(PAGES.items()))
     begin = time.monotonic()
     await tab.open(page, {parameter: sentence(choice)} if parameter else {})
-    crowd.took(page or "home", begin)
+    crowd.add_page_load(page or "home", begin)
 
 
 async def _generate(tab: Tab, crowd: Crowd, choice: random.Random) -> None:
     begin = time.monotonic()
     asked = {"generate_prompt": sentence(choice), "generate_tokens": "16"}
     await tab.open("generate", asked)
-    crowd.took("generate", begin)
+    crowd.add_page_load("generate", begin)
     begin = time.monotonic()
     await tab.press("generate_start")
     shown = await tab.watch("Done")
     if "already waiting" in shown:  # the text of an earlier visit may be shown too
-        crowd.turned_away += 1
+        crowd.rejected += 1
     elif "Done" in shown:
         crowd.texts.append(time.monotonic() - begin)
     else:
@@ -244,7 +244,7 @@ exec nice -n 19 {program} "$@"
 """
 
 
-def yielding(program: str, folder: Path) -> Path:
+def low_priority_script(program: str, folder: Path) -> Path:
     """A script in `folder` that starts the program with idle CPU priority."""
     script = folder / "browser.sh"
     script.write_text(YIELDING.format(program=shlex.quote(program)), encoding="utf-8")
@@ -258,7 +258,9 @@ async def browsers(url: str, crowd: Crowd, count: int, end: float) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         async with async_playwright() as playwright:
-            program = yielding(chromium_path() or playwright.chromium.executable_path, Path(folder))
+            program = low_priority_script(
+                chromium_path() or playwright.chromium.executable_path, Path(folder)
+            )
             chromium = await playwright.chromium.launch(
                 executable_path=program, args=CHROMIUM_ARGUMENTS
             )
@@ -293,7 +295,7 @@ async def _walk_in_browsers(
             tasks.create_task(walk(number))
 
 
-async def crowd_of(
+async def run_crowd(
     url: str,
     n_visitors: int,
     n_browsers: int,
@@ -302,13 +304,13 @@ async def crowd_of(
 ) -> Crowd:
     """Run visitors and browsers against the site for some seconds.
 
-    memory: returns the site's memory; it's called `MEMORY_LOOKS` times along the way.
+    memory: returns the site's memory; it's called `MEMORY_SAMPLES` times along the way.
     """
     crowd, end = Crowd(), time.monotonic() + seconds
 
     async def look() -> None:
-        for _ in range(MEMORY_LOOKS if memory is not None else 0):
-            await asyncio.sleep(seconds / MEMORY_LOOKS)
+        for _ in range(MEMORY_SAMPLES if memory is not None else 0):
+            await asyncio.sleep(seconds / MEMORY_SAMPLES)
             looked = await asyncio.to_thread(memory)  # type: ignore[arg-type]
             crowd.memory.append((len(crowd.seconds), looked))
 
@@ -326,10 +328,10 @@ def report(crowd: Crowd) -> str:
     for page, took in crowd.seconds:
         by_page.setdefault(page, []).append(took)
     rows = [("page", "visits", "median, s", "95 %, s", "slowest, s")]
-    named = [*sorted(by_page.items()), ("ALL PAGES", [took for _, took in crowd.seconds])]
+    by_name = [*sorted(by_page.items()), ("ALL PAGES", [took for _, took in crowd.seconds])]
     if crowd.in_browsers:
-        named.append(("in real browsers", crowd.in_browsers))
-    for page, seconds in named:
+        by_name.append(("in real browsers", crowd.in_browsers))
+    for page, seconds in by_name:
         rows.append(
             (
                 page,
@@ -342,7 +344,7 @@ def report(crowd: Crowd) -> str:
     lines = [
         table(rows),
         f"finished texts: {len(crowd.texts)}{_spread(crowd.texts)}; "
-        f"rejected because the queue was full: {crowd.turned_away}",
+        f"rejected because the queue was full: {crowd.rejected}",
     ]
     lines += [f"ERROR, {count} times: {text}" for text, count in crowd.errors.most_common()]
     return "\n".join(lines)
@@ -352,7 +354,7 @@ def memory_table(looks: Sequence[tuple[int, Memory]]) -> str:
     """The site's memory by number of visits: total, caches, and the rest."""
     rows = [["visits", "memory, MB", "caches", "rest"]]
     for visits, memory in looks:
-        numbers = (memory.resident, memory.kept, memory.rest)
+        numbers = (memory.resident, memory.cached, memory.rest)
         rows.append([f"{visits:,}", *(f"{n_bytes / 1e6:,.0f}" for n_bytes in numbers)])
     return table(rows)
 
@@ -385,11 +387,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if server is not None:
                 server.wait_until_it_listens()
             url = options.url or server.url  # type: ignore[union-attr]
-            asyncio.run(crowd_of(url, 4, 0, 20))  # warm-up: the first visitors wait for the models
+            asyncio.run(run_crowd(url, 4, 0, 20))  # warm-up: the first visitors wait for the models
             memory = server.memory if server is not None else None
             before = memory() if memory is not None else None
             crowd = asyncio.run(
-                crowd_of(url, options.visitors, options.browsers, options.seconds, memory)
+                run_crowd(url, options.visitors, options.browsers, options.seconds, memory)
             )
         finally:
             if server is not None:

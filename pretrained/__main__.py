@@ -78,16 +78,16 @@ def _check(model: str) -> int:
     folder = folder_at(model)
     if folder is not None and (folder / checkpoint.CONFIG_FILE).is_file():
         config = checkpoint.read_json(folder / checkpoint.CONFIG_FILE, checkpoint.MAX_CONFIG_BYTES)
-        answer = compatibility.of_config(config)
+        answer = compatibility.check_config_dict(config)
         if not answer.loads:
             print("\n".join(answer.obstacles), file=sys.stderr)
             return 1
     loaded = load(model, device="cpu")
-    print(f"{loaded.spec.title}, {compatibility.of_config(loaded.config).shape}")
+    print(f"{loaded.spec.title}, {compatibility.check_config_dict(loaded.config).shape}")
     ids = _ids(loaded)
-    found = comparison.compare(loaded.core, comparison.load_reference(loaded), ids)
-    _print_differences(found, len(ids))
-    if _largest_relative(found) > TOLERANCE:
+    result = comparison.compare(loaded.core, comparison.load_reference(loaded), ids)
+    _print_differences(result, len(ids))
+    if _largest_relative(result) > TOLERANCE:
         print("The core and transformers differ by more than rounding.", file=sys.stderr)
         return 1
     print("The core and transformers agree up to rounding.")
@@ -101,21 +101,21 @@ def _ids(model: Pretrained) -> list[int]:
     return [token * config.vocab_size // n_tokens for token in range(n_tokens)]
 
 
-def _print_differences(found: Differences, n_tokens: int) -> None:
-    print(f"Largest differences from {found.reference} in a pass of {n_tokens} tokens:")
-    print(f"  attention weights  {max(found.weights):.1e}")
-    print(f"  hidden states      {max(found.hidden):.1e} of {max(found.hidden_sizes):.4g}")
-    if found.logits is not None:
-        print(f"  logits             {found.logits:.1e}")
+def _print_differences(result: Differences, n_tokens: int) -> None:
+    print(f"Largest differences from {result.reference} in a pass of {n_tokens} tokens:")
+    print(f"  attention weights  {max(result.weights):.1e}")
+    print(f"  hidden states      {max(result.hidden):.1e} of {max(result.hidden_sizes):.4g}")
+    if result.logits is not None:
+        print(f"  logits             {result.logits:.1e}")
 
 
-def _largest_relative(found: Differences) -> float:
+def _largest_relative(result: Differences) -> float:
     """The largest difference; for values above 1, relative to their size."""
-    sizes_of_states = [max(size, 1.0) for size in found.hidden_sizes]
-    pairs = zip(found.hidden, sizes_of_states, strict=True)
+    sizes_of_states = [max(size, 1.0) for size in result.hidden_sizes]
+    pairs = zip(result.hidden, sizes_of_states, strict=True)
     states = [difference / size for difference, size in pairs]
-    logits = 0.0 if found.logits is None else found.logits / sizes_of_states[-1]
-    return max(found.embedding, *found.weights, *states, logits)
+    logits = 0.0 if result.logits is None else result.logits / sizes_of_states[-1]
+    return max(result.embedding, *result.weights, *states, logits)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ _IN_BLOCK = {
 _CONTROL = 3  # gguf.TokenType.CONTROL: a special token
 
 
-def converted(package: Path) -> Path:
+def converted_folder(package: Path) -> Path:
     """The folder with the converted model; converts it first (about 6 s) if necessary.
 
     package: the folder with the GGUF file. The result is stored in the user's cache under the hash

@@ -336,9 +336,9 @@ class _StoredTensors(Mapping[str, "Tensor"]):
             n_read = handle.readinto(tensor.reshape(-1).view(torch.uint8).numpy().data)
         except (OSError, RuntimeError, TypeError) as error:
             # torch raises its own errors for shapes that are too large
-            raise ValueError(_damaged(file, str(error).partition("\n")[0])) from error
+            raise ValueError(_damaged_error(file, str(error).partition("\n")[0])) from error
         if n_read != tensor.nbytes:
-            raise ValueError(_damaged(file, f"{name} has {n_read} of {tensor.nbytes} bytes"))
+            raise ValueError(_damaged_error(file, f"{name} has {n_read} of {tensor.nbytes} bytes"))
         return tensor
 
     def _open(self, file: Path) -> BufferedReader:
@@ -410,27 +410,27 @@ def _read_header(file: Path) -> tuple[dict[str, Any], int]:
             size = os.fstat(handle.fileno()).st_size
             n_header = int.from_bytes(handle.read(8), "little")
             if n_header > min(size, 100_000_000):
-                raise ValueError(_damaged(file))
+                raise ValueError(_damaged_error(file))
             header = json.loads(handle.read(n_header), object_pairs_hook=_without_repeats)
     except (OSError, ValueError, RecursionError) as error:
-        raise ValueError(_damaged(file)) from error
+        raise ValueError(_damaged_error(file)) from error
     if not isinstance(header, dict):
-        raise ValueError(_damaged(file))
+        raise ValueError(_damaged_error(file))
     header.pop("__metadata__", None)
     if not all(_is_entry(entry) for entry in header.values()):
-        raise ValueError(_damaged(file))
+        raise ValueError(_damaged_error(file))
     # the tensors must be contiguous and end where the file ends
     end = 0
     for begin, next_end in sorted(entry["data_offsets"] for entry in header.values()):
         if begin != end:
-            raise ValueError(_damaged(file))
+            raise ValueError(_damaged_error(file))
         end = next_end
     if 8 + n_header + end != size:
-        raise ValueError(_damaged(file))
+        raise ValueError(_damaged_error(file))
     return header, 8 + n_header
 
 
-def _damaged(file: Path, reason: str = "") -> str:
+def _damaged_error(file: Path, reason: str = "") -> str:
     detail = f" ({reason})" if reason else ""
     return f"{file.name} is truncated or damaged{detail}; download or convert it again."
 

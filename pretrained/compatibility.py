@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CompatibilityReport:
     """The result of a compatibility check.
 
     obstacles: a message for each unsupported feature; empty if the model loads. shape: a one-line
@@ -35,16 +35,16 @@ class Answer:
         return not self.obstacles
 
 
-def of_text(text: str) -> Answer:
+def check_text(text: str) -> CompatibilityReport:
     """Check the text of a config.json."""
     try:
         config = checkpoint.json_object(text.encode(), checkpoint.MAX_CONFIG_BYTES, "The text")
     except ValueError as error:
-        return Answer((str(error),))
-    return of_config(config)
+        return CompatibilityReport((str(error),))
+    return check_config_dict(config)
 
 
-def of_name(name: str) -> Answer:
+def check_model(name: str) -> CompatibilityReport:
     """Check a folder in the models folder, or a Hub id whose files are on this machine.
 
     Doesn't use the network. Raises: ValueError for an invalid name or a model that isn't on this
@@ -64,18 +64,18 @@ def of_name(name: str) -> Answer:
         )
         raise ValueError(f"{place}. Paste the text of its config.json instead.")
     try:
-        return _of_folder(folders[0])
+        return _check_folder(folders[0])
     except ValueError as error:
-        return Answer((str(error),))
+        return CompatibilityReport((str(error),))
 
 
-def _of_folder(folder: Path) -> Answer:
+def _check_folder(folder: Path) -> CompatibilityReport:
     """Check a folder; only reads the headers of its weights, and tied matrices."""
     config = checkpoint.read_json(folder / checkpoint.CONFIG_FILE, checkpoint.MAX_CONFIG_BYTES)
     n_files = len(checkpoint.weight_files(folder))
     obstacles = _obstacles(config)
     if obstacles:
-        return Answer(obstacles)
+        return CompatibilityReport(obstacles)
     from pretrained.weights import check_tensors, parts_outside_core
 
     state = checkpoint.read_state(folder)
@@ -86,20 +86,20 @@ def _of_folder(folder: Path) -> Answer:
     outside = parts_outside_core(config["model_type"], state)
     if outside:
         where += f" The core doesn't use {len(outside)} of the tensors: {', '.join(outside)}."
-    return replace(_description(config, built), where=where)
+    return replace(_report(config, built), where=where)
 
 
-def of_config(config: Mapping[str, Any]) -> Answer:
+def check_config_dict(config: Mapping[str, Any]) -> CompatibilityReport:
     """Check the parsed contents of a config.json."""
     obstacles = _obstacles(config)
     if obstacles:
-        return Answer(obstacles)
+        return CompatibilityReport(obstacles)
     from pretrained.weights import transformer_config
 
     try:
-        return _description(config, transformer_config(config))
+        return _report(config, transformer_config(config))
     except ValueError as error:
-        return Answer((f"In this config.json, {error}.",))
+        return CompatibilityReport((f"In this config.json, {error}.",))
 
 
 def _obstacles(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -109,13 +109,13 @@ def _obstacles(config: Mapping[str, Any]) -> tuple[str, ...]:
         return (str(error),)
 
 
-def _description(config: Mapping[str, Any], built: TransformerConfig) -> Answer:
+def _report(config: Mapping[str, Any], built: TransformerConfig) -> CompatibilityReport:
     """Describe the shape of a model that loads, and count its parameters."""
     from attention_core import Transformer
-    from attention_core.costs.parameters import on_paper
+    from attention_core.costs.parameters import on_meta_device
 
     def count(n_layers: int) -> int:
-        model = on_paper(Transformer, replace(built, n_layers=n_layers))
+        model = on_meta_device(Transformer, replace(built, n_layers=n_layers))
         return sum(parameter.numel() for parameter in model.parameters())
 
     one = count(1)
@@ -123,7 +123,7 @@ def _description(config: Mapping[str, Any], built: TransformerConfig) -> Answer:
     if built.rope_scaling is not None:
         kind = checkpoint.rope_kind(checkpoint.rope_table(config))
         scaled = f", rotary positions with {kind} scaling by {built.rope_scaling.factor:g}"
-    return Answer(
+    return CompatibilityReport(
         (),
         shape=f"{config['model_type']}: {built.n_layers} layers of {built.n_heads} query heads and "
         f"{built.kv_heads} key/value heads of size {built.d_head}, width {built.d_model}, "

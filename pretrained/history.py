@@ -25,8 +25,8 @@ FILE = "history.npz"
 
 # Names of the statistics in attention_core/analysis/head_statistics.py: for weights on a text, and
 # for weights on a repeated sequence of random words.
-OF_A_TEXT = ("previous", "next", "first", "same")
-OF_WORDS_SAID_TWICE = ("induction", "duplicate")
+TEXT_SCORES = ("previous", "next", "first", "same")
+REPEATED_WORD_SCORES = ("induction", "duplicate")
 
 LEVELS = 255  # a weight is stored as round(LEVELS * sqrt(weight / largest weight of the head))
 CONTEXTS = (40, 200, 400)  # numbers of preceding tokens for which the loss is stored, ±20
@@ -42,7 +42,7 @@ class Probe:
 
     title: a short description. ids: (T). labels: one per token, unique. codes (N, L, H, T, T) of
     uint8 and largest (N, L, H): the encoded weights, see `weights`. scores (N, 4, L, H): the
-    statistics `OF_A_TEXT`, computed before the weights were rounded; NaN if a statistic doesn't
+    statistics `TEXT_SCORES`, computed before the weights were rounded; NaN if a statistic doesn't
     apply to the text or the model.
     """
 
@@ -71,12 +71,12 @@ class History:
     """The training of one model.
 
     steps, tokens (N): training steps and trained tokens at each stored step. text_lengths (K, 2):
-    steps at which the text length changed, and the new length in tokens. said_twice (N, 2, L, H):
-    the statistics `OF_WORDS_SAID_TWICE`. losses: `LOSSES` at each stored step, in nats per token,
-    on held-out books: for all predicted tokens in texts of the final length, and for the same
-    tokens after about 40, 200 and 400 preceding tokens (NaN for an encoder, and before training
-    reached texts of that length). curve: columns of the training curve, (M) each; `held_out_loss`
-    is NaN at steps where it wasn't measured.
+    steps at which the text length changed, and the new length in tokens. repeated_scores (N, 2, L,
+    H): the statistics `REPEATED_WORD_SCORES`. losses: `LOSSES` at each stored step, in nats per
+    token, on held-out books: for all predicted tokens in texts of the final length, and for the
+    same tokens after about 40, 200 and 400 preceding tokens (NaN for an encoder, and before
+    training reached texts of that length). curve: columns of the training curve, (M) each;
+    `held_out_loss` is NaN at steps where it wasn't measured.
     """
 
     name: str
@@ -85,19 +85,19 @@ class History:
     tokens: np.ndarray
     text_lengths: np.ndarray
     probes: tuple[Probe, ...]
-    said_twice: np.ndarray
+    repeated_scores: np.ndarray
     losses: Mapping[str, np.ndarray]
     curve: Mapping[str, np.ndarray]
 
     @property
     def n_layers(self) -> int:
         """Number of layers, L."""
-        return int(self.said_twice.shape[2])
+        return int(self.repeated_scores.shape[2])
 
     @property
     def n_heads(self) -> int:
         """Number of heads per layer, H."""
-        return int(self.said_twice.shape[3])
+        return int(self.repeated_scores.shape[3])
 
     @cached_property
     def learns_from_context(self) -> int | None:
@@ -113,7 +113,7 @@ class History:
         return int(without[-1]) + 1 if len(without) else 0
 
 
-def stored() -> tuple[str, ...]:
+def models_with_history() -> tuple[str, ...]:
     """The names of models with a stored history."""
     return tuple(name for name in NAMES if (FOLDER / name / FILE).is_file())
 
@@ -149,7 +149,7 @@ def _history(arrays: Mapping[str, Any], name: str) -> History:
     n = len(steps)
     if n == 0 or (np.diff(steps) <= 0).any():
         raise ValueError(f"the stored steps must increase, got {steps.tolist()}")
-    said_twice = _checked(arrays, "said_twice", (n, len(OF_WORDS_SAID_TWICE), None, None), "f")
+    said_twice = _checked(arrays, "said_twice", (n, len(REPEATED_WORD_SCORES), None, None), "f")
     heads = said_twice.shape[2:]
     texts = _checked(arrays, "texts", (None,), "U").tolist()
     probes = []
@@ -164,7 +164,7 @@ def _history(arrays: Mapping[str, Any], name: str) -> History:
         largest = _checked(arrays, f"largest_{number}", (n, *heads), "f")
         if codes.dtype != np.uint8 or not ((largest >= 0) & (largest <= 1.001)).all():
             raise ValueError(f"the weights of text {number} aren't valid 8-bit weights")
-        scores = _checked(arrays, f"scores_{number}", (n, len(OF_A_TEXT), *heads), "f")
+        scores = _checked(arrays, f"scores_{number}", (n, len(TEXT_SCORES), *heads), "f")
         probes.append(Probe(title, text, ids, tuple(labels), codes, largest, scores))
     if not probes:
         raise ValueError("it has no texts")

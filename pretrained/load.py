@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from pretrained import checkpoint
 from pretrained.catalog import catalog
-from pretrained.names import check_name, shown
+from pretrained.names import check_name, display_name
 from pretrained.sources import WeightsSource, find, folder_at, local_folders, unchanged
-from pretrained.specs import ModelSpec, spec_from_config, spec_of
+from pretrained.specs import ModelSpec, find_spec, spec_from_config
 
 # torch and transformers are imported inside functions: importing this package has to stay cheap.
 if TYPE_CHECKING:
@@ -174,12 +174,12 @@ def load(
     folder = folder_at(model)
     if folder is not None:
         if not (folder / checkpoint.CONFIG_FILE).is_file():
-            raise _unknown(str(model))
+            raise _unknown_error(str(model))
         return _load_from(WeightsSource("folder", folder), folder.name, device, dtype, by_path=True)
     try:
         check_name(str(model))
     except ValueError as error:
-        raise _unknown(str(model)) from error
+        raise _unknown_error(str(model)) from error
     return load_by_name(str(model), device=device, dtype=dtype)
 
 
@@ -192,7 +192,7 @@ def load_by_name(
     """Like `load`, but only for names, never paths, so the name may come from a visitor."""
     source = find(name)
     if source is None:
-        raise _not_found(name)
+        raise _not_found_error(name)
     return _load_from(source, name, device, dtype)
 
 
@@ -239,13 +239,13 @@ def tokenizer_of(
 
     Raises ValueError if its ids don't fit the model, or if it's required but missing.
     """
-    from pretrained.tokenization import choose
+    from pretrained.tokenization import selection
     from pretrained.tokenization.tokens import MissingTokenizer, TokenizerMissing, end_ids_of
     from pretrained.weights import transformer_config
 
     n_known = transformer_config(config).vocab_size
     try:
-        tokenizer = choose.for_folder(folder, config)
+        tokenizer = selection.tokenizer_for_folder(folder, config)
     except TokenizerMissing as error:
         if not may_be_missing:
             raise
@@ -266,7 +266,7 @@ def _folder_of(source: WeightsSource) -> Path:
     if source.kind == "bundled" and next(source.path.glob("*.gguf"), None) is not None:
         from pretrained import bundled_smollm2
 
-        return bundled_smollm2.converted(source.path)
+        return bundled_smollm2.converted_folder(source.path)
     return source.path
 
 
@@ -277,7 +277,7 @@ def _spec(name: str, config: dict[str, Any]) -> ModelSpec:
     its title would be wrong.
     """
     read_spec = spec_from_config(name, config)
-    known = spec_of(name)
+    known = find_spec(name)
     if known is None:
         return read_spec
 
@@ -318,7 +318,7 @@ def _check_first_pass(name: str, core: Transformer) -> None:
         ) from error
 
 
-def _not_found(name: str) -> Exception:
+def _not_found_error(name: str) -> Exception:
     """The error for a name without a source: unusable folder, missing weights or unknown name."""
     for folder in local_folders(name):
         try:
@@ -326,7 +326,7 @@ def _not_found(name: str) -> Exception:
             checkpoint.weight_files(folder)
         except ValueError as error:
             return ValueError(f"The model folder {folder.name} can't be used: {error}")
-    spec = spec_of(name)
+    spec = find_spec(name)
     if spec is not None:
         ways = [f"download it from the Hub ({spec.download_bytes / 1e6:,.0f} MB)"]
         if spec.package is not None:
@@ -336,14 +336,15 @@ def _not_found(name: str) -> Exception:
             f"The weights of {spec.title} aren't on this machine. To get them, "
             f"{', or '.join(ways)}."
         )
-    return _unknown(name)
+    return _unknown_error(name)
 
 
-def _unknown(name: str) -> ValueError:
+def _unknown_error(name: str) -> ValueError:
     """The error for a name or path that isn't a model."""
     ready = [entry.spec.name for entry in catalog() if entry.state == "ready"]
     return ValueError(
-        f"There is no model {shown(name)} on this machine. pretrained.load accepts the name of an "
+        f"There is no model {display_name(name)} on this machine. pretrained.load accepts the "
+        "name of an "
         f"available model ({', '.join(ready) or 'none'}), the id of a downloaded Hub model, a "
         "folder in ATTENTION_LAB_MODELS, or the path of a folder with a config.json, such as "
         "'./mine'."

@@ -28,12 +28,13 @@ def check_name(name: str) -> str:
         return check_hub_id(name)
     if not _NAME.fullmatch(name) or ".." in name:
         raise ValueError(
-            f"{shown(name)} isn't a valid model name. Names consist of letters, digits, '.', '_' "
+            f"{display_name(name)} isn't a valid model name. Names consist of letters, digits, "
+            "'.', '_' "
             "and '-'."
         )
     return name
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """`name` in quotes for a message, cut off after 60 characters."""
     return repr(name if len(name) <= 60 else f"{name[:60]}…")

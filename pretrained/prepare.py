@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 def fetch(name: str, into: Path | None = None) -> bool:
     """Download a model if it's missing, and copy it to `into`; return whether this succeeded."""
     with tempfile.TemporaryDirectory() as cache:
-        fetched = downloads.fetch_named([name], into=None if into is None else Path(cache))
+        fetched = downloads.download_models([name], into=None if into is None else Path(cache))
         for download in fetched:
             if download.wait() != "done":
                 print(f"{download.hub_id:24} FAILED: {download.error}", file=sys.stderr)
@@ -65,7 +65,7 @@ def _print_catalogue() -> int:
 
             start = time.perf_counter()
             try:
-                where += f" -> {bundled_smollm2.converted(source.path)}"
+                where += f" -> {bundled_smollm2.converted_folder(source.path)}"
             except (OSError, ValueError, ImportError) as error:
                 print(f"{entry.spec.name:24} FAILED: {error}", file=sys.stderr)
                 return 1

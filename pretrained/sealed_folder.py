@@ -41,7 +41,7 @@ _TEMPORARY_NAME = re.compile(r"attention-lab-[0-9a-f]{16}")
 _HALF_FILLED_NAME = re.compile(r"\.[a-z0-9-]+-v\d+-[0-9a-f]{16}\.[A-Za-z0-9_-]+")
 
 
-class _FolderTakenAway(OSError):
+class _FolderRemoved(OSError):
     """The folder was removed while it was being filled, because the process is ending."""
 
 
@@ -74,7 +74,7 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
     if root is not None:
         try:
             return _shared(root, key, build)
-        except _FolderTakenAway:
+        except _FolderRemoved:
             raise
         except OSError:  # read-only, full, or locked for minutes: use a temporary folder
             pass
@@ -117,16 +117,16 @@ def remove_stale() -> None:
 
     They are recognized by their name and user, and are stale if their lock is free.
     """
-    for folder in _named(Path(tempfile.gettempdir()), _TEMPORARY_NAME):
+    for folder in _matching_folders(Path(tempfile.gettempdir()), _TEMPORARY_NAME):
         lock = folder.with_name(f"{folder.name}.lock")
         if _is_removed(folder, lock):
             lock.unlink(missing_ok=True)
-    for folder in _named(_root_or_none(), _HALF_FILLED_NAME):
+    for folder in _matching_folders(_root_or_none(), _HALF_FILLED_NAME):
         key = folder.name[1:].rpartition(".")[0]
         _is_removed(folder, folder.with_name(f"{key}.lock"))
 
 
-def _named(place: Path | None, name: re.Pattern[str]) -> list[Path]:
+def _matching_folders(place: Path | None, name: re.Pattern[str]) -> list[Path]:
     """Folders of this user directly in `place` whose names match."""
     uid = os.getuid() if hasattr(os, "getuid") else 0
     try:
@@ -253,7 +253,7 @@ def _shared(root: Path, key: str, build: Callable[[Path], None]) -> Path:
             work.rename(folder)
         except OSError as error:
             if work not in _to_remove:
-                raise _FolderTakenAway("This process is about to end.") from error
+                raise _FolderRemoved("This process is about to end.") from error
             raise
         finally:
             for left in root.glob(f".{key}.*"):

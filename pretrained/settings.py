@@ -22,7 +22,7 @@ from pretrained.names import check_name
 T = TypeVar("T")
 
 MAX_SITES = 64
-_SHOWN_CHARACTERS = 60  # characters of a value in an error message
+_MAX_QUOTED_CHARACTERS = 60  # characters of a value in an error message
 
 _ON, _OFF = frozenset({"on", "1", "true", "yes"}), frozenset({"off", "0", "false", "no"})
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
@@ -58,13 +58,15 @@ class EnvironmentVariable(Generic[T]):
         try:
             return self.parse(text)
         except ValueError:
-            found = "is invalid" if self.is_secret else f"is {_shown(text)}"
-            raise ValueError(f"{self.name} {found}. It must be {self.allowed}.") from None
+            result = "is invalid" if self.is_secret else f"is {_quote(text)}"
+            raise ValueError(f"{self.name} {result}. It must be {self.allowed}.") from None
 
 
-def _shown(text: str) -> str:
-    """A quoted ASCII form of a text, without control characters, cut to `_SHOWN_CHARACTERS`."""
-    return ascii(text[:_SHOWN_CHARACTERS]) + ("..." if len(text) > _SHOWN_CHARACTERS else "")
+def _quote(text: str) -> str:
+    """A text quoted as ASCII, without control characters, cut to `_MAX_QUOTED_CHARACTERS`."""
+    return ascii(text[:_MAX_QUOTED_CHARACTERS]) + (
+        "..." if len(text) > _MAX_QUOTED_CHARACTERS else ""
+    )
 
 
 def _switch(text: str) -> bool:
@@ -193,8 +195,8 @@ DOWNLOADS = EnvironmentVariable("ATTENTION_LAB_DOWNLOADS", True, _switch, _SWITC
 EMBED = EnvironmentVariable[tuple[str, ...]](
     "ATTENTION_LAB_EMBED", (), _embedding_sites, "sites such as https://moodle.example.org"
 )
-FIRST_MODELS = EnvironmentVariable[tuple[str, ...]](
-    "ATTENTION_LAB_FIRST_MODELS", (), _model_names, _NAMES
+DEFAULT_MODELS = EnvironmentVariable[tuple[str, ...]](
+    "ATTENTION_LAB_DEFAULT_MODELS", (), _model_names, _NAMES
 )
 HOSTS = EnvironmentVariable[tuple[str, ...]](
     "ATTENTION_LAB_HOSTS", (), _hosts, "host names such as lab.example.org or *.example.org"

@@ -8,7 +8,7 @@ from pretrained import checkpoint
 from pretrained.sources import WeightsSource
 from pretrained.specs import ModelSpec
 
-BYTES_OF_A_NUMBER = 4  # pages run every model in float32
+DTYPE_BYTES = 4  # pages run every model in float32
 
 
 def float32_bytes(spec: ModelSpec | None, source: WeightsSource | None) -> int:
@@ -19,11 +19,11 @@ def float32_bytes(spec: ModelSpec | None, source: WeightsSource | None) -> int:
     """
     if source is not None:
         try:
-            return BYTES_OF_A_NUMBER * sum(
+            return DTYPE_BYTES * sum(
                 int(math.prod(entry["shape"]))
                 for file in checkpoint.weight_files(source.path)
                 for entry in checkpoint.read_header(file).values()
             )
         except ValueError:  # a different format, or damaged, which loading it will report
             pass
-    return BYTES_OF_A_NUMBER * spec.n_parameters if spec is not None else 0
+    return DTYPE_BYTES * spec.n_parameters if spec is not None else 0

@@ -20,7 +20,7 @@ from typing import Literal
 from pretrained import checkpoint, settings
 from pretrained.model_files import fingerprint, last_write, read_bytes
 from pretrained.names import check_hub_id, check_name
-from pretrained.specs import ModelSpec, spec_of
+from pretrained.specs import ModelSpec, find_spec
 
 SourceKind = Literal["folder", "hub cache", "bundled", "trained here"]
 
@@ -106,7 +106,7 @@ def local_folders(name: str) -> list[Path]:
     root = models_root()
     if root is None:
         return []
-    spec = spec_of(name)
+    spec = find_spec(name)
     names = [spec.name, spec.hub_id] if spec else [name]
     folders = []
     for candidate in dict.fromkeys(n.replace("/", "--") for n in names):
@@ -149,7 +149,7 @@ def find(name: str) -> WeightsSource | None:
     for folder in local_folders(name):
         if checkpoint.is_complete(folder):
             return WeightsSource("folder", folder)
-    spec = spec_of(name)
+    spec = find_spec(name)
     hub_id = spec.hub_id if spec else name
     if "/" in hub_id:
         cached = hub_cache_folder(hub_id, spec.revision if spec else "main")
@@ -236,7 +236,7 @@ def uncatalogued() -> Iterator[tuple[str, WeightsSource]]:
     Hugging Face cache, under their Hub ids. Names are unique, and unusable models are left out.
     """
     for name in (*_folder_names(), *_cached_hub_ids()):
-        if spec_of(name) or spec_of(name.replace("--", "/", 1)):
+        if find_spec(name) or find_spec(name.replace("--", "/", 1)):
             continue
         try:
             source = find(name)

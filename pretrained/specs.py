@@ -187,7 +187,7 @@ def spec_from_config(name: str, config: Mapping[str, Any]) -> ModelSpec:
     )
 
 
-def spec_of(name: str) -> ModelSpec | None:
+def find_spec(name: str) -> ModelSpec | None:
     """The catalog's spec for a name or a Hub id, or None."""
     if not name:  # an empty Hub id would match our own models
         return None

@@ -40,7 +40,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
 
 
 @dataclass(frozen=True, eq=False)
-class Untrained:
+class UntrainedModel:
     """A core and a transformers model with the same random weights, float32.
 
     It has the attributes of `pretrained.Pretrained` that measurements need.
@@ -67,7 +67,7 @@ class Untrained:
         return gpt2.gpt2()
 
 
-def untrained(name: str, *, device: str | torch.device | None = None) -> Untrained:
+def untrained(name: str, *, device: str | torch.device | None = None) -> UntrainedModel:
     """A model with one of SHAPES, always with the same weights; on CUDA by default if available.
 
     Raises: ValueError for an unknown name or an unavailable device; ImportError if transformers
@@ -89,7 +89,7 @@ def untrained(name: str, *, device: str | torch.device | None = None) -> Untrain
     target = usable_device(device)
     reference = random_gpt2(config).to(target)
     core = core_from_reference(reference).to(target).eval().requires_grad_(False)
-    return Untrained(name, shape, core, reference, target)
+    return UntrainedModel(name, shape, core, reference, target)
 
 
 def random_gpt2(config: Any, seed: int = 2) -> Any:

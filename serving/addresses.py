@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 
-def network_of(address: str) -> str:
+def network_prefix(address: str) -> str:
     """The network of an address: the IPv4 address itself, or the IPv6 /64 prefix.
 
     Text that isn't an IP address is returned unchanged.

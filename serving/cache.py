@@ -194,25 +194,25 @@ def size_of(value: object) -> int:
     return _size_of(value, set())
 
 
-def _size_of(value: object, counted: set[int]) -> int:
-    if id(value) in counted or value is None:
+def _size_of(value: object, counts: set[int]) -> int:
+    if id(value) in counts or value is None:
         return 0
-    counted.add(id(value))
+    counts.add(id(value))
     if hasattr(value, "untyped_storage"):
         storage = value.untyped_storage()
         memory = storage.data_ptr()  # the same for all views of it
-        new = memory not in counted
-        counted.add(memory)
+        new = memory not in counts
+        counts.add(memory)
         return int(storage.nbytes()) if new else 0
     base = getattr(value, "base", None)  # the array or buffer that this array is a view of
     if isinstance(base, np.ndarray | bytes) or hasattr(base, "untyped_storage"):
-        return _size_of(base, counted)
+        return _size_of(base, counts)
     if hasattr(value, "memory_usage"):  # a data frame; deep=True includes its strings
         return int(value.memory_usage(deep=True).sum())
     # a module; quantized weights are in its buffers
     if hasattr(value, "parameters") and hasattr(value, "buffers"):
         stored = (*value.parameters(), *value.buffers())
-        return sum(_size_of(tensor, counted) for tensor in stored)
+        return sum(_size_of(tensor, counts) for tensor in stored)
     nbytes = getattr(value, "nbytes", None)
     if isinstance(nbytes, int):
         return nbytes
@@ -223,4 +223,4 @@ def _size_of(value: object, counted: set[int]) -> int:
         parts = list(value)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = list(vars(value).values())
-    return sys.getsizeof(value) + sum(_size_of(part, counted) for part in parts)
+    return sys.getsizeof(value) + sum(_size_of(part, counts) for part in parts)

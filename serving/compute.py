@@ -112,7 +112,7 @@ def slot(*, exclusive: bool = False) -> Iterator[None]:
 
 
 @contextmanager
-def released() -> Iterator[None]:
+def yield_slot() -> Iterator[None]:
     """Release this thread's slot while it waits for another thread that may need one."""
     request = _thread.request
     if request is None:
@@ -170,7 +170,7 @@ def _enter(request: _Request) -> None:
         _thread.on_wait()
         if not request.granted.wait(LONGEST_WAIT_SECONDS - SILENT_WAIT_SECONDS):
             raise OverLimit(BUSY)
-    metrics.waited("compute", time.monotonic() - asked)
+    metrics.observe_wait("compute", time.monotonic() - asked)
     _thread.request = request
     # torch stores this setting per thread
     torch.set_num_threads(n_threads if request.n_slots == _n_slots() else 1)

@@ -57,10 +57,10 @@ def _word_at(words: list[_Word], span: Span) -> _Word | None:
 def roles(tokens: Tokens) -> tuple[Role, ...]:
     """The role of each token's word; "other" for special tokens and punctuation."""
     words = _words(tokens.text)
-    found = [_word_at(words, span) for span in tokens.spans]
+    results = [_word_at(words, span) for span in tokens.spans]
     return tuple(
         "other" if special or word is None else word.role
-        for word, special in zip(found, tokens.special, strict=True)
+        for word, special in zip(results, tokens.special, strict=True)
     )
 
 
@@ -95,14 +95,14 @@ def same_word(before: str, span: Span, after: str) -> Span | None:
     return same_role[-1].span if same_role else None
 
 
-def distinct_content(tokens: Tokens, *, but: int) -> list[int]:
-    """The first token of each content word, except the word that contains token `but`."""
+def distinct_content(tokens: Tokens, *, exclude: int) -> list[int]:
+    """The first token of each content word, except the word that contains token `exclude`."""
     words, kinds = _words(tokens.text), roles(tokens)
-    own, seen, found = _word_at(words, tokens.spans[but]), set[Span](), []
+    own, visible, result = _word_at(words, tokens.spans[exclude]), set[Span](), []
     for token, kind in enumerate(kinds):
         word = _word_at(words, tokens.spans[token])
-        if kind != "content" or word is None or word == own or word.span in seen:
+        if kind != "content" or word is None or word == own or word.span in visible:
             continue
-        seen.add(word.span)
-        found.append(token)
-    return found
+        visible.add(word.span)
+        result.append(token)
+    return result

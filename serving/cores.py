@@ -7,7 +7,7 @@ import os
 import platform
 from pathlib import Path
 
-from serving.memory import GROUPS, GROUPS_ROOT, limit_files, text_of
+from serving.memory import GROUPS, GROUPS_ROOT, limit_files, read_small_file
 
 VARIABLE = "OMP_NUM_THREADS"  # torch reads it too
 
@@ -23,7 +23,7 @@ def cores(groups: Path = GROUPS, root: Path = GROUPS_ROOT) -> int:
     Source: https://docs.kernel.org/admin-guide/cgroup-v2.html and, for version 1,
     https://docs.kernel.org/scheduler/sched-bwc.html
     """
-    return min([_of_the_system(), *_shares(groups, root), *_allowed()])
+    return min([_system_cores(), *_cpu_quotas(groups, root), *_requested_cores()])
 
 
 def machine() -> str:
@@ -34,18 +34,18 @@ def machine() -> str:
     return f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores"
 
 
-def _of_the_system() -> int:
+def _system_cores() -> int:
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux
         return os.cpu_count() or 1
 
 
-def _shares(groups: Path, root: Path) -> list[int]:
+def _cpu_quotas(groups: Path, root: Path) -> list[int]:
     """The CPU quotas, in cores, of all control groups of this process that have one."""
-    quotas = [text_of(file).split() for file in limit_files(groups, root, "", "cpu.max")]
+    quotas = [read_small_file(file).split() for file in limit_files(groups, root, "", "cpu.max")]
     for file in limit_files(groups, root, "cpu", "cpu.cfs_quota_us"):
-        quotas.append([text_of(file), text_of(file.with_name("cpu.cfs_period_us"))])
+        quotas.append([read_small_file(file), read_small_file(file.with_name("cpu.cfs_period_us"))])
     return [
         max(1, math.ceil(int(quota) / int(period)))
         for quota, period in (pair for pair in quotas if len(pair) == 2)
@@ -53,7 +53,7 @@ def _shares(groups: Path, root: Path) -> list[int]:
     ]
 
 
-def _allowed() -> list[int]:
+def _requested_cores() -> list[int]:
     """OMP_NUM_THREADS if it's a positive integer; torch ignores other values too."""
     text = os.environ.get(VARIABLE, "").strip()
     return [int(text)] if text.isdecimal() and int(text) > 0 else []

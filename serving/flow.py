@@ -34,7 +34,7 @@ class Flow:
 
 
 @dataclass(frozen=True, eq=False)
-class Why:
+class LogitShares:
     """The contribution of every part of the model to the most likely next words' logits, float32.
 
     heads (N, L, H), mlp (N, L); rest (N, 4): the token embedding, the attention biases, the bias of
@@ -53,7 +53,7 @@ class Why:
 
 
 @dataclass(frozen=True)
-class Carried:
+class HeadEdge:
     """An edge from key to query in a layer, with its importance and strongest head."""
 
     layer: int
@@ -63,20 +63,20 @@ class Carried:
     share: float
 
 
-def _switched_off(run: Run) -> frozenset[tuple[int, int]]:
+def _disabled_heads(run: Run) -> frozenset[tuple[int, int]]:
     """The heads that are switched off in a pass, as (layer, head)."""
     switched = getattr(run, "switched", None)
     return frozenset() if switched is None else switched.heads
 
 
 @cached(key=lambda run: run.key)
-def flow_of(run: Run) -> Flow:
+def compute_flow(run: Run) -> Flow:
     """The information flow of a recorded pass; reruns each layer from its recorded input."""
     import torch
 
     from attention_core.analysis.information_flow import edge_heads, information_flow
 
-    core, off = run.pretrained.core, _switched_off(run)
+    core, off = run.pretrained.core, _disabled_heads(run)
     with compute.slot(), torch.inference_mode():
         layers = [run.layer(number) for number in range(core.config.n_layers)]
         flow = information_flow(core, layers, off)
@@ -105,20 +105,20 @@ def _strongest(shares: np.ndarray) -> np.ndarray:
     return np.argwhere(shares >= least)
 
 
-@cached(key=lambda passed: passed.run.key)
-def why_next(passed: OnePass) -> Why | None:
+@cached(key=lambda one_pass: one_pass.run.key)
+def next_word_shares(one_pass: OnePass) -> LogitShares | None:
     """Contributions to the most likely next words' logits; None if the model predicts none."""
     import torch
 
     from attention_core.analysis.logit_attribution import logit_attribution
 
-    if passed.next_token is None:
+    if one_pass.next_token is None:
         return None
-    run, core = passed.run, passed.run.pretrained.core
-    position, off = len(run.tokens) - 1, _switched_off(passed.run)
+    run, core = one_pass.run, one_pass.run.pretrained.core
+    position, off = len(run.tokens) - 1, _disabled_heads(one_pass.run)
     with compute.slot(), torch.inference_mode():
         layers = [run.layer(number) for number in range(core.config.n_layers)]
-        ids = passed.next_token.ids[:N_DRAWN]
+        ids = one_pass.next_token.ids[:N_DRAWN]
         shares = logit_attribution(core, layers, position, ids, off=off)
     heads = shares.heads.float().numpy()  # (N, L, H)
     flat = heads.reshape(len(ids), -1)
@@ -130,7 +130,7 @@ def why_next(passed: OnePass) -> Why | None:
         shares.norm_bias,
         shares.output_bias,
     )
-    return Why(
+    return LogitShares(
         heads=heads,
         mlp=shares.mlp.float().numpy(),
         rest=torch.stack(rest, dim=1).float().numpy(),
@@ -140,7 +140,7 @@ def why_next(passed: OnePass) -> Why | None:
     )
 
 
-def strongest_into(run: Run, flow: Flow, token: int | None) -> Carried | None:
+def strongest_edge_into(run: Run, flow: Flow, token: int | None) -> HeadEdge | None:
     """The most important edge into a token (None: any token) from a different token.
 
     Leaves out special tokens and a decoder's first token, because that one is an attention sink
@@ -156,4 +156,4 @@ def strongest_into(run: Run, flow: Flow, token: int | None) -> Carried | None:
         return None
     at = int(np.where(fits, flow.edges[:, 3], -1.0).argmax())
     layer, head = int(flow.edges[at, 0]), int(flow.edges[at, 4])
-    return Carried(layer, head, int(query[at]), int(key[at]), float(flow.edges[at, 3]))
+    return HeadEdge(layer, head, int(query[at]), int(key[at]), float(flow.edges[at, 3]))

@@ -10,7 +10,7 @@ from pathlib import Path
 DEVICES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))  # on Linux, and on WSL
 
 
-def is_here() -> bool:
+def is_available() -> bool:
     """Whether there is a GPU and a torch build that can use it; Linux only."""
     return any(device.exists() for device in DEVICES) and not _torch_version().endswith("+cpu")
 
@@ -18,7 +18,7 @@ def is_here() -> bool:
 @functools.cache
 def memory_bytes() -> int | None:
     """Bytes of the smallest GPU; None if models run on the CPU, 0 if the size is unknown."""
-    if not is_here():
+    if not is_available():
         return None
     # not with torch, which takes seconds to import and would use half a gigabyte of GPU memory
     command = ("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits")

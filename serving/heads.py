@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pretrained.tokenization.alignment import word_of
+from pretrained.tokenization.alignment import word_tokens
 from serving.content_words import roles
 
 if TYPE_CHECKING:
@@ -42,24 +42,24 @@ def all_heads(n_layers: int, n_heads: int) -> list[str]:
     return [str(HeadId(layer, head)) for layer in range(n_layers) for head in range(n_heads)]
 
 
-def strongest(run: Run, layer: int, head: int, *, causal: bool = False) -> tuple[int, int]:
+def strongest_tokens(run: Run, layer: int, head: int, *, causal: bool = False) -> tuple[int, int]:
     """The query and key of a head's largest weight among the most interesting pairs.
 
     causal: leave out keys after the query, even in an encoder.
     """
     weights = run.weights[layer, head]
-    best = np.where(_pairs(run, causal), weights, -1.0).argmax()
+    best = np.where(_informative_pairs(run, causal), weights, -1.0).argmax()
     return divmod(int(best), len(weights))
 
 
 def first_head(run: Run) -> HeadId:
     """The head with the largest weight among the most interesting pairs."""
     n_heads = run.weights.shape[1]
-    best = np.where(_pairs(run), run.weights, -1.0).max(axis=(2, 3))  # (L, H)
+    best = np.where(_informative_pairs(run), run.weights, -1.0).max(axis=(2, 3))  # (L, H)
     return HeadId(*divmod(int(best.argmax()), n_heads))
 
 
-def _pairs(run: Run, causal: bool = False) -> np.ndarray:
+def _informative_pairs(run: Run, causal: bool = False) -> np.ndarray:
     """A mask (T, S) of the most interesting pairs of tokens in the text.
 
     In order of preference: a pronoun and a content word before it, two content words that aren't
@@ -76,7 +76,7 @@ def _pairs(run: Run, causal: bool = False) -> np.ndarray:
     if run.causal or causal:
         ordinary &= distance > 0
     kinds = np.array(roles(tokens))
-    words = np.array([word_of(tokens, token) or "" for token in range(len(tokens))])
+    words = np.array([word_tokens(tokens, token) or "" for token in range(len(tokens))])
     content = ordinary & (kinds == "content") & (words[:, None] != words)
     choices: tuple[np.ndarray, ...] = (
         content & (kinds == "pronoun")[:, None] & (distance > 0),

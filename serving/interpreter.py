@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 
-from serving.limits import OBJECTS_BEFORE_COLLECTION, SWITCH_SECONDS
+from serving.limits import GC_THRESHOLD, SWITCH_SECONDS
 
 
 def prepare() -> None:
@@ -17,7 +17,7 @@ def prepare() -> None:
     # With short spins it's only half as fast.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     sys.setswitchinterval(SWITCH_SECONDS)
-    gc.set_threshold(OBJECTS_BEFORE_COLLECTION)
+    gc.set_threshold(GC_THRESHOLD)
     _allow_open_files()
 
 

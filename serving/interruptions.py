@@ -29,7 +29,7 @@ class Heartbeat:
     ) -> None:
         self._clock, self._shortest = clock, shortest_seconds
         self._lock, self._over = threading.Lock(), threading.Event()
-        self._last, self._still = clock(), 0.0
+        self._last, self._stalled = clock(), 0.0
 
     def beat(self) -> float:
         """Record that the process is running; return the total seconds it was suspended.
@@ -40,11 +40,11 @@ class Heartbeat:
         with self._lock:
             now = self._clock()
             if now - self._last > self._shortest:
-                self._still += now - self._last
+                self._stalled += now - self._last
             self._last = now
-            return self._still
+            return self._stalled
 
-    def watched(self, items: Iterator[Item]) -> Iterator[tuple[Item, float]]:
+    def measure_stalls(self, items: Iterator[Item]) -> Iterator[tuple[Item, float]]:
         """Yield each item with the seconds the process was suspended while computing it."""
         while True:
             before = self.beat()

@@ -21,8 +21,8 @@ from typing import Literal
 from serving import compute, metrics, models
 from serving.limits import (
     MAX_WAITING_JOBS,
-    MAX_WAITING_OF_A_VISITOR,
-    MAX_WAITING_OF_AN_ADDRESS,
+    MAX_WAITING_PER_ADDRESS,
+    MAX_WAITING_PER_VISITOR,
     InvalidInput,
     OverLimit,
 )
@@ -37,11 +37,11 @@ UNWATCHED_SECONDS = 10.0
 HIDDEN_AFTER_SECONDS, HIDDEN_UNWATCHED_SECONDS = 290.0, 75.0
 
 
-class Stopped(Exception):
+class JobStopped(Exception):
     """Raised inside a forward pass after the visitor has stopped the job."""
 
 
-class Work:
+class BackgroundJob:
     """A job and its state, which the worker writes and the page reads."""
 
     def __init__(self) -> None:
@@ -50,8 +50,8 @@ class Work:
         self.finished = threading.Event()
         self._changing = threading.Lock()  # guards the state, which worker and page may both set
         self._stop = threading.Event()
-        self._begun = self._seen = time.monotonic()
-        self.queued = self._begun
+        self._started = self._last_seen = time.monotonic()
+        self.queued = self._started
         self.owner: object = self  # the queue sets the visitor and their address
         self.address: object = self
         self.queue: JobQueue | None = None
@@ -62,18 +62,18 @@ class Work:
         raise NotImplementedError
 
     @property
-    def live(self) -> bool:
+    def is_live(self) -> bool:
         """Whether the job is neither finished nor being stopped."""
         return not (self.finished.is_set() or self._stop.is_set())
 
     @property
-    def ahead(self) -> int:
+    def n_ahead(self) -> int:
         """The number of jobs before this one in its queue; 0 if it's running or finished."""
-        return 0 if self.queue is None else self.queue.ahead(self)
+        return 0 if self.queue is None else self.queue.n_ahead(self)
 
-    def watch(self) -> None:
+    def keep_alive(self) -> None:
         """Record that a page is still watching this job."""
-        self._seen = time.monotonic()
+        self._last_seen = time.monotonic()
 
     def stop(self) -> None:
         """Stop the job before the next layer of its current forward pass.
@@ -82,50 +82,52 @@ class Work:
         """
         self._stopped = min(self._stopped, time.monotonic())
         self._stop.set()
-        self._become("stopped")
+        self._set_state("stopped")
 
-    def _become(self, state: State, error: str = "") -> None:
+    def _set_state(self, state: State, error: str = "") -> None:
         """Change the state, unless the job has already ended."""
         with self._changing:
             if self.state in ("waiting", "running"):
                 self.error, self.state = error, state
 
     @property
-    def abandoned(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Whether the job was stopped, or no page has watched it for a while."""
-        return self._stop.is_set() or self.overdue > 0
+        return self._stop.is_set() or self.abandoned_seconds > 0
 
     @property
-    def overdue(self) -> float:
+    def abandoned_seconds(self) -> float:
         """Seconds since the job was abandoned; 0 if it isn't."""
         now = time.monotonic()
-        old = now - self._begun > HIDDEN_AFTER_SECONDS
+        old = now - self._started > HIDDEN_AFTER_SECONDS
         patience = HIDDEN_UNWATCHED_SECONDS if old else UNWATCHED_SECONDS
-        return max(0.0, now - self._seen - patience, now - self._stopped)
+        return max(0.0, now - self._last_seen - patience, now - self._stopped)
 
     def check_stop(self, _: int = 0) -> None:
         """Raise Stopped if the job is abandoned; used as the `before_layer` hook of a pass."""
-        if self.abandoned:
-            raise Stopped
+        if self.is_abandoned:
+            raise JobStopped
 
     def run(self) -> None:
         """Do the work on the worker's thread. Never raises; the outcome is in `state`."""
         try:
             self.check_stop()
-            self._become("running")
+            self._set_state("running")
             self.work()
-            self._become("done")
-        except Stopped:
-            self._become("stopped")
+            self._set_state("done")
+        except JobStopped:
+            self._set_state("stopped")
         except InvalidInput as error:  # the visitor's input is at fault, not the site
-            self._become("failed", str(error))
+            self._set_state("failed", str(error))
         except models.LOAD_ERRORS as error:
-            metrics.error(error, "job")
-            self._become("failed", str(error))
+            metrics.count_error(error, "job")
+            self._set_state("failed", str(error))
         except Exception as error:  # keep the worker alive for other jobs; details go to the log
             logging.getLogger(__name__).exception("a job failed")
-            metrics.error(error, "job")
-            self._become("failed", "The model failed on this text. The server log has the details.")
+            metrics.count_error(error, "job")
+            self._set_state(
+                "failed", "The model failed on this text. The server log has the details."
+            )
 
 
 class JobQueue:
@@ -138,20 +140,20 @@ class JobQueue:
     def __init__(self, max_waiting: int = MAX_WAITING_JOBS, *, name: str = metrics.OTHER) -> None:
         self.name = name  # the label in metrics
         self._max_waiting = max_waiting
-        self._waiting: deque[Work] = deque()
-        self._running: Work | None = None
+        self._waiting: deque[BackgroundJob] = deque()
+        self._running: BackgroundJob | None = None
         self._changed = threading.Condition()
         self._worker: threading.Thread | None = None
 
     def put(
         self,
-        job: Work,
+        job: BackgroundJob,
         *,
-        instead_of: Work | None = None,
+        replaces: BackgroundJob | None = None,
         owner: str | None = None,
         address: str | None = None,
     ) -> None:
-        """Queue a job, and stop the visitor's earlier job `instead_of` if it's accepted.
+        """Queue a job, and stop the visitor's earlier job `replaces` if it's accepted.
 
         owner: identifies the visitor across tabs; None if unknown. address: the visitor's network
         address, which several visitors may share; None if unknown.
@@ -162,35 +164,35 @@ class JobQueue:
             self._drop_abandoned()
             job.owner, job.queue = owner or job, self
             job.address = address or job.owner
-            own = sum(w.owner == job.owner and w is not instead_of for w in self._waiting)
-            if own >= MAX_WAITING_OF_A_VISITOR:
+            own = sum(w.owner == job.owner and w is not replaces for w in self._waiting)
+            if own >= MAX_WAITING_PER_VISITOR:
                 raise OverLimit(
                     f"You already have {own} runs waiting in other tabs. Stop one of them or wait "
                     "until it's done. Your text is still in the box."
                 )
-            near = sum(w.address == job.address and w is not instead_of for w in self._waiting)
-            if near >= MAX_WAITING_OF_AN_ADDRESS:
+            near = sum(w.address == job.address and w is not replaces for w in self._waiting)
+            if near >= MAX_WAITING_PER_ADDRESS:
                 raise OverLimit(
                     f"{near} runs from your network are already waiting. Try again in a minute. "
                     "Your text is still in the box."
                 )
-            others = len(self._waiting) - (instead_of in self._waiting)
+            others = len(self._waiting) - (replaces in self._waiting)
             if others >= self._max_waiting:
                 raise OverLimit(
                     f"The queue is full ({others} runs are waiting). Try again in a minute. Your "
                     "text is still in the box."
                 )
-            if instead_of is not None:
-                instead_of.stop()
+            if replaces is not None:
+                replaces.stop()
                 self._drop_abandoned()
             job.queued = time.monotonic()
-            self._waiting.insert(self._place_of(job), job)
+            self._waiting.insert(self._position_of(job), job)
             if self._worker is None or not self._worker.is_alive():
                 self._worker = threading.Thread(target=self._work, name="jobs", daemon=True)
                 self._worker.start()
             self._changed.notify()
 
-    def _place_of(self, job: Work) -> int:
+    def _position_of(self, job: BackgroundJob) -> int:
         """The queue position for a new job: after all jobs of the same or an earlier rank.
 
         A job's rank is its number among its visitor's jobs, including a running one, and then its
@@ -208,7 +210,7 @@ class JobQueue:
         places = [place for place, rank in enumerate(waiting, start=1) if rank <= own]
         return max(places, default=0)
 
-    def ahead(self, job: Work) -> int:
+    def n_ahead(self, job: BackgroundJob) -> int:
         """The number of jobs before this one; 0 if it's running or finished."""
         with self._changed:
             self._drop_abandoned()
@@ -219,10 +221,10 @@ class JobQueue:
     def _is_running(self) -> bool:
         """Whether a job is running that is neither finished nor being stopped."""
         job = self._running
-        return job is not None and job.live and not job.abandoned
+        return job is not None and job.is_live and not job.is_abandoned
 
     def _drop_abandoned(self) -> None:
-        for job in [job for job in self._waiting if job.abandoned]:
+        for job in [job for job in self._waiting if job.is_abandoned]:
             self._waiting.remove(job)
             job.stop()  # so that it stays stopped, even if its page polls right now
             self._run(job)  # ends immediately in the state "stopped"
@@ -248,14 +250,14 @@ class JobQueue:
         with self._changed:
             if self._waiting and not (self._worker and self._worker.is_alive()):
                 return math.inf
-            return self._running.overdue if self._running is not None else 0.0
+            return self._running.abandoned_seconds if self._running is not None else 0.0
 
-    def _run(self, job: Work) -> None:
+    def _run(self, job: BackgroundJob) -> None:
         begin = time.monotonic()
-        metrics.waited(self.name, begin - job.queued)
+        metrics.observe_wait(self.name, begin - job.queued)
         try:
             job.run()
-            metrics.job_ended(self.name, job.state, time.monotonic() - begin)
+            metrics.count_job(self.name, job.state, time.monotonic() - begin)
         finally:
             job.finished.set()  # last, so that the metrics are complete once a job is finished
 

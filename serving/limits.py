@@ -12,7 +12,7 @@ MIB, GIB = 1024**2, 1024**3
 MAX_TEXT_CHARACTERS = 5_000  # the text is part of the page's URL
 MAX_TOKENIZER_CHARACTERS = 400  # for the page that shows every token three times
 MAX_WORDS = 64  # in a sentence for which we compute derivatives live
-MAX_SWITCHED_CHARACTERS = 200  # names of heads and other parts that are switched off
+MAX_DISABLED_CHARACTERS = 200  # names of heads and other parts that are switched off
 MAX_QR_CHARACTERS = 1_000  # so that a phone can scan the QR code from a screen
 MAX_SEED = 99_999
 MAX_MATRIX_ROWS, MAX_MATRIX_COLUMNS = 12, 8  # the editable table must fit on a screen
@@ -21,12 +21,12 @@ MAX_MATRIX_VALUE = 100  # larger values make every softmax weight 0 or 1
 # ---- connections and messages
 
 # Dragging a slider briefly sends about twenty messages a second; a flood has thousands.
-MESSAGES_A_SECOND, BURST_OF_MESSAGES = 10, 60  # per open page
-MESSAGES_A_SECOND_OF_AN_ADDRESS, BURST_OF_AN_ADDRESS = 300, 3_000  # all pages of an address
-FILES_A_SECOND, BURST_OF_FILES = 0.5, 6  # downloads per open page; some take seconds to create
-FILES_A_SECOND_OF_AN_ADDRESS, BURST_OF_FILES_OF_AN_ADDRESS = 2, 40
-FILES_AT_ONCE = 32  # downloads being created or waiting
-MAX_SESSIONS_OF_AN_ADDRESS = 300  # open pages: a school may share one address
+MESSAGES_PER_SECOND, MESSAGE_BURST = 10, 60  # per open page
+ADDRESS_MESSAGES_PER_SECOND, ADDRESS_MESSAGE_BURST = 300, 3_000  # all pages of an address
+FILES_PER_SECOND, FILE_BURST = 0.5, 6  # downloads per open page; some take seconds to create
+ADDRESS_FILES_PER_SECOND, ADDRESS_FILE_BURST = 2, 40
+MAX_CONCURRENT_FILES = 32  # downloads being created or waiting
+MAX_SESSIONS_PER_ADDRESS = 300  # open pages: a school may share one address
 # A message contains the URL, the values of all widgets and the names of all messages that the
 # browser has cached. A text of 5,000 characters may take 45 kB in the URL.
 MAX_MESSAGE_BYTES = 512 * 1024  # from a browser
@@ -42,7 +42,7 @@ SWITCH_SECONDS = 0.0001
 # Python's garbage collector runs after this number of new objects. With the default of 700, it took
 # 10% of the CPU time with fifty visitors, and every few seconds a full collection blocked everyone
 # for 0.2 s. With this value it takes a third of that, and no more memory.
-OBJECTS_BEFORE_COLLECTION = 5_000
+GC_THRESHOLD = 5_000
 
 # ---- tokens of a text: pictures grow with the square of this number
 
@@ -75,8 +75,8 @@ MAX_RULE_CHARACTERS = 40  # for a word that a continuation should contain
 # ---- jobs, which make other visitors wait
 
 MAX_WAITING_JOBS = 8  # per queue: with more, the last one would wait for many minutes
-MAX_WAITING_OF_A_VISITOR = 2  # from all tabs of a browser
-MAX_WAITING_OF_AN_ADDRESS = 6  # leaves space for others even if a client fakes its cookies
+MAX_WAITING_PER_VISITOR = 2  # from all tabs of a browser
+MAX_WAITING_PER_ADDRESS = 6  # leaves space for others even if a client fakes its cookies
 STUCK_SECONDS = 120  # the site isn't ready if a slot or a stopped job takes longer than this
 MAX_TIMED_TOKENS, MAX_TIMED_REPEATS = 512, 5  # new tokens and repeats on the page Timing
 MAX_TIMED_SECONDS = 1200  # estimated duration of a timing job
@@ -97,7 +97,7 @@ MAX_TENSOR_BYTES = 1 * GIB  # per event; a recorded pass may take 119 MB
 
 # ---- bytes of memory for downloads
 
-KEPT_FILE_BYTES = 256 * MIB  # for files that browsers may still be fetching
+RETAINED_FILE_BYTES = 256 * MIB  # for files that browsers may still be fetching
 
 # ---- bytes of memory for models and cached values (`serving.cache`)
 

@@ -33,11 +33,11 @@ from pretrained import settings
 
 VARIABLE = settings.LOG_JSON.name
 MAX_MESSAGE, MAX_RECORD = 1_000, 10_000  # characters of a message or line, and of a record
-MAX_FACT = 200  # characters of a value in a JSON line
+MAX_VALUE = 200  # characters of a value in a JSON line
 
 _INDENT = "    "  # before each line of a record after the first
 _stream: TextIO | None = None  # None if JSON lines are off
-_writing = threading.Lock()
+_write_lock = threading.Lock()
 _format_record = logging.Handler.format
 
 
@@ -65,7 +65,7 @@ def start(stream: TextIO | None = None) -> None:
     )
 
 
-def is_on() -> bool:
+def is_enabled() -> bool:
     """Whether JSON lines are on."""
     return _stream is not None
 
@@ -79,9 +79,12 @@ def event(name: str, level: str = "info", **facts: str | float) -> None:
     if _stream is None:
         return
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    safe = {key: _safe_fact(value) for key, value in facts.items()}
+    safe = {key: _safe_value(value) for key, value in facts.items()}
     line = json.dumps({"time": now, "level": level, "event": name, **safe})
-    with _writing, contextlib.suppress(OSError, ValueError):  # the stream may be closed or broken
+    with (
+        _write_lock,
+        contextlib.suppress(OSError, ValueError),
+    ):  # the stream may be closed or broken
         _stream.write(line + "\n")
         _stream.flush()
 
@@ -111,14 +114,14 @@ def safe_record(text: str, message: str) -> str:
     traceback, stay, and the lines after them are indented.
     """
     lines = text.replace(message, _plain(message, MAX_MESSAGE), 1).split("\n")
-    head = list(_fitting(lines))
-    tail = list(_fitting(reversed(lines[len(head) :])))[::-1]
+    head = list(_first_lines(lines))
+    tail = list(_first_lines(reversed(lines[len(head) :])))[::-1]
     n_left_out = len(lines) - len(head) - len(tail)
     middle = [f"... {n_left_out} lines left out ..."] if n_left_out else []
     return f"\n{_INDENT}".join(head + middle + tail)
 
 
-def _fitting(lines: Iterable[str]) -> Iterator[str]:
+def _first_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield the first lines, sanitized, that fit into half of a record."""
     room = MAX_RECORD // 2
     for line in lines:
@@ -131,17 +134,17 @@ def _fitting(lines: Iterable[str]) -> Iterator[str]:
 
 def _plain(text: str, limit: int) -> str:
     """A text without control characters, shortened to about `limit` characters."""
-    return shortened(escaped(shortened(text, limit)), limit)
+    return shorten(escape(shorten(text, limit)), limit)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """A text in which unprintable characters are replaced by escape sequences."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """A text with its middle left out if it has more than `limit` characters."""
     if len(text) <= limit:
         return text
@@ -149,19 +152,19 @@ def shortened(text: str, limit: int) -> str:
     return f"{text[:half]} ... {len(text) - 2 * half} characters left out ... {text[-half:]}"
 
 
-def _safe_fact(value: str | float) -> str | float:
-    return escaped(value[:MAX_FACT]) if isinstance(value, str) else value
+def _safe_value(value: str | float) -> str | float:
+    return escape(value[:MAX_VALUE]) if isinstance(value, str) else value
 
 
-def about(error: BaseException) -> dict[str, str]:
+def describe_error(error: BaseException) -> dict[str, str]:
     """The facts about an error that may be logged: its class, and the line that raised it."""
     facts = {"kind": type(error).__name__}
     if error.__traceback__ is not None:
-        facts["raised"] = _place(error.__traceback__)
+        facts["raised"] = _code_location(error.__traceback__)
     return facts
 
 
-def _place(traceback: TracebackType) -> str:
+def _code_location(traceback: TracebackType) -> str:
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     return f"{Path(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno}"
@@ -177,11 +180,11 @@ def _library_record(logger: logging.Logger, record: logging.LogRecord) -> None:
         "error" if record.levelno >= logging.ERROR else "warning",
         logger=record.name,
         place=f"{record.filename}:{record.lineno}",
-        **(about(error) if error is not None else {}),
+        **(describe_error(error) if error is not None else {}),
     )
 
 
 def _uncaught(_: type[BaseException], error: BaseException | None, *__: Any) -> None:
     """Log an error that ended a thread or the process."""
     if error is not None:
-        event("uncaught error", "error", **about(error))
+        event("uncaught error", "error", **describe_error(error))

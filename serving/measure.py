@@ -44,22 +44,26 @@ class TimedResult(Generic[Value]):
     at: datetime
 
 
-def fresh() -> int:
+def new_round() -> int:
     """A new round number, so that the next request is measured again."""
     return next(_rounds)
 
 
-def kept(settings: Hashable, round_: int, make: Callable[[], Value]) -> TimedResult[Value]:
+def cached_measurement(
+    settings: Hashable, round_: int, measure: Callable[[], Value]
+) -> TimedResult[Value]:
     """The result for these settings and this round; measured in an exclusive slot if not cached.
 
     settings: must start with the page's name, so that pages don't share results by accident. Errors
-    of `make` aren't cached. Visitors share the results, so treat them as read-only.
+    of `measure` aren't cached. Visitors share the results, so treat them as read-only.
     """
-    return cast(TimedResult[Value], _measured(settings, round_, make))
+    return cast(TimedResult[Value], _cached_measurement(settings, round_, measure))
 
 
 @cached(key=lambda settings, round_, make: (settings, round_))
-def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> TimedResult[object]:
+def _cached_measurement(
+    settings: Hashable, round_: int, make: Callable[[], object]
+) -> TimedResult[object]:
     loading = warmup.start()
     if loading is not None:  # models load in the background after the server starts
         loading.join(WARM_UP_SECONDS)
@@ -69,4 +73,4 @@ def _measured(settings: Hashable, round_: int, make: Callable[[], object]) -> Ti
 
 def clear() -> None:
     """Delete all results (for tests)."""
-    _measured.clear()
+    _cached_measurement.clear()

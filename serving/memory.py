@@ -40,7 +40,7 @@ def _group_limits(groups: Path, root: Path) -> list[int]:
     """The memory limits of all control groups (version 1 or 2) of this process."""
     files = limit_files(groups, root, "", "memory.max")
     files |= limit_files(groups, root, "memory", "memory.limit_in_bytes")
-    limits = [text_of(file).strip() for file in files]
+    limits = [read_small_file(file).strip() for file in files]
     return [int(limit) for limit in limits if limit.isdecimal() and int(limit) > 0]
 
 
@@ -50,24 +50,24 @@ def limit_files(groups: Path, root: Path, controller: str, name: str) -> set[Pat
     controller: the version 1 controller, such as "memory"; "" for version 2.
     """
     files = {root / controller / name}
-    for line in text_of(groups).splitlines():
+    for line in read_small_file(groups).splitlines():
         number, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if ".." in path:  # not visible from inside this container
             continue
         is_version_2 = number == "0" and not controllers
         if is_version_2 if not controller else controller in controllers.split(","):
-            files |= _around(root / controller, path, name)
+            files |= _ancestor_files(root / controller, path, name)
     return files
 
 
-def _around(root: Path, path: str, name: str) -> set[Path]:
+def _ancestor_files(root: Path, path: str, name: str) -> set[Path]:
     """The file `name` of a group and of all its parent groups."""
     group = Path(path.strip("/"))
     return {root / part / name for part in (group, *group.parents)}
 
 
-def text_of(file: Path) -> str:
+def read_small_file(file: Path) -> str:
     """The contents of a small system file; empty if it can't be read."""
     try:
         return file.read_text(encoding="ascii")

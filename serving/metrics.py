@@ -89,7 +89,7 @@ ERRORS = Counter(
 _pages: frozenset[str] = frozenset()
 
 
-def know_pages(names: Iterable[str]) -> None:
+def register_pages(names: Iterable[str]) -> None:
     """Set the names of all pages: their addresses without slashes, and "home"."""
     global _pages
     _pages = frozenset(names)
@@ -102,13 +102,13 @@ def page_name(address: str) -> str:
 
 
 @contextmanager
-def page_run(address: str) -> Iterator[None]:
+def track_page_run(address: str) -> Iterator[None]:
     """Count and time the `with` block as a run of the page at this address."""
     page, begin = page_name(address), time.perf_counter()
     failed: dict[str, str] = {}
     try:
         yield
-    except Exception as error:  # `error_in_script` counts it
+    except Exception as error:  # `count_script_error` counts it
         failed = {"kind": type(error).__name__}
         raise
     finally:
@@ -118,7 +118,7 @@ def page_run(address: str) -> Iterator[None]:
 
 
 @contextmanager
-def visit() -> Iterator[None]:
+def track_visit() -> Iterator[None]:
     """Count the `with` block as one browser session."""
     begin = time.perf_counter()
     VISITS.inc()
@@ -131,40 +131,40 @@ def visit() -> Iterator[None]:
         log.event("visit ends", milliseconds=milliseconds(time.perf_counter() - begin))
 
 
-def waited(queue: str, seconds: float) -> None:
+def observe_wait(queue: str, seconds: float) -> None:
     """Record the seconds that a job or computation waited; queue: a name from the code."""
     WAITING_SECONDS.labels(queue).observe(seconds)
 
 
-def job_ended(queue: str, state: str, seconds: float) -> None:
+def count_job(queue: str, state: str, seconds: float) -> None:
     """Count a finished job by its final state, and log its duration."""
     JOBS.labels(queue, state).inc()
     log.event("job ends", queue=queue, state=state, milliseconds=milliseconds(seconds))
 
 
-def generated(seconds: float, *, cached: bool) -> None:
+def count_token(seconds: float, *, cached: bool) -> None:
     """Count one generated token; seconds: duration of the model call alone."""
     cache = "with" if cached else "without"
     TOKENS.labels(cache).inc()
     TOKEN_SECONDS.labels(cache).inc(seconds)
 
 
-def counted(steps: Iterable[Timed]) -> Iterator[Timed]:
+def count_steps(steps: Iterable[Timed]) -> Iterator[Timed]:
     """Yield the steps of a generation with a cache, counting each as one generated token."""
     for step in steps:
-        generated(step.seconds, cached=True)
+        count_token(step.seconds, cached=True)
         yield step
 
 
-def error(failure: BaseException, ended: str) -> None:
+def count_error(failure: BaseException, ended: str) -> None:
     """Count an error by its class; ended: what it interrupted, a name from the code."""
     ERRORS.labels(type(failure).__name__, ended).inc()
-    log.event("error", "error", ended=ended, **log.about(failure))
+    log.event("error", "error", ended=ended, **log.describe_error(failure))
 
 
-def error_in_script(failure: Exception) -> None:
+def count_script_error(failure: Exception) -> None:
     """Count an error that ended a page run, a fragment or a widget's callback."""
-    error(failure, "page")
+    count_error(failure, "page")
 
 
 def milliseconds(seconds: float) -> float:

@@ -15,34 +15,34 @@ import pretrained
 from pretrained import CatalogEntry, ModelSpec, Pretrained, comparison, sizes
 from pretrained.hub import downloads
 from pretrained.sources import FilesChanged, UnusableModel, WeightsSource
-from pretrained.specs import spec_of
-from serving import first_models, log, metrics
+from pretrained.specs import find_spec
+from serving import default_models, log, metrics
 from serving.cache import MODELS, TOTAL_BYTES, cached, size_of
 from serving.limits import MAX_MODEL_BYTES, OverLimit
 from serving.memory import VARIABLE
 
 Found = TypeVar("Found")
 # Disk lookups of the current page run; None outside of one.
-_seen: ContextVar[dict[str, object] | None] = ContextVar("seen", default=None)
+_lookups: ContextVar[dict[str, object] | None] = ContextVar("seen", default=None)
 
 
 @contextmanager
-def one_look() -> Iterator[None]:
+def cached_lookups() -> Iterator[None]:
     """Look up each model on disk at most once inside a `with` block, such as a page run."""
-    token = _seen.set({})
+    token = _lookups.set({})
     try:
         yield
     finally:
-        _seen.reset(token)
+        _lookups.reset(token)
 
 
-def _look(what: str, find: Callable[[], Found]) -> Found:
-    seen = _seen.get()
-    if seen is None:
+def _lookup(what: str, find: Callable[[], Found]) -> Found:
+    visible = _lookups.get()
+    if visible is None:
         return find()
-    if what not in seen:
-        seen[what] = find()
-    return seen[what]  # type: ignore[return-value]
+    if what not in visible:
+        visible[what] = find()
+    return visible[what]  # type: ignore[return-value]
 
 
 # The largest model that can be loaded. The rest is for other models and for computations.
@@ -51,10 +51,10 @@ MODEL_BUDGET_BYTES = min(MAX_MODEL_BYTES, int(0.75 * TOTAL_BYTES))
 # Errors that `get` may raise for weights that are missing, damaged or unsupported.
 LOAD_ERRORS = (ValueError, LookupError, OSError)
 
-_GPU_IS_FULL = (
+_GPU_OUT_OF_MEMORY = (
     "The GPU doesn't have enough free memory for {}. Choose a smaller model, or try again later."
 )
-_MEMORY_IS_FULL = (
+_OUT_OF_MEMORY = (
     "There isn't enough free memory to load {}{}. Choose a smaller model, or try again later."
 )
 NO_WEIGHTS = (
@@ -64,11 +64,11 @@ NO_WEIGHTS = (
 )
 
 
-def ready(role: str | None = None) -> list[CatalogEntry]:
+def available(role: str | None = None) -> list[CatalogEntry]:
     """The models that can be loaded now, of one role or all of them."""
     return [
         entry
-        for entry in _look("the catalogue", pretrained.catalog)
+        for entry in _lookup("the catalogue", pretrained.catalog)
         if entry.state == "ready" and role in (None, entry.spec.role)
     ]
 
@@ -77,10 +77,10 @@ def preferred(kind: str) -> str | None:
     """The name of the model to show by default; None if no model of this kind is available.
 
     kind: a role ("encoder", "decoder") or an architecture ("bert", "gpt2"). Models that fit into
-    memory come first, in the order of `serving.first_models`.
+    memory come first, in the order of `serving.default_models`.
     """
-    role, first = first_models.order(kind)
-    entries = ready(role)
+    role, first = default_models.preferred_order(kind)
+    entries = available(role)
     fitting = [entry for entry in entries if n_bytes(entry) <= MODEL_BUDGET_BYTES]
     names = [entry.spec.name for entry in fitting or entries]
     for name in first:
@@ -98,12 +98,12 @@ def n_bytes(entry: CatalogEntry) -> int:
 _n_bytes = functools.lru_cache(maxsize=256)(sizes.float32_bytes)
 
 
-def too_large_message(title: str, taken: int) -> str:
+def too_large_message(title: str, n_bytes: int) -> str:
     """The error message for a model that takes too many bytes; empty if it fits."""
-    if taken <= MODEL_BUDGET_BYTES:
+    if n_bytes <= MODEL_BUDGET_BYTES:
         return ""
     return (
-        f"{title} takes {taken / 1e9:.2f} GB of memory in float32, but the limit here is "
+        f"{title} takes {n_bytes / 1e9:.2f} GB of memory in float32, but the limit here is "
         f"{MODEL_BUDGET_BYTES / 1e9:.2f} GB. Choose a smaller model, or give the site more memory "
         f"({VARIABLE})."
     )
@@ -115,16 +115,16 @@ def get(name: str) -> Pretrained:
     Raises: OverLimit for a model larger than `MODEL_BUDGET_BYTES`; otherwise the errors of
     `pretrained.load_by_name`.
     """
-    return loaded(key(name))
+    return by_key(key(name))
 
 
 @cached(
     cache=MODELS,
-    key=lambda where: where,
+    key=lambda model_key: model_key,
     size=lambda model: size_of(model.core),
     evict_last=True,
 )
-def loaded(where: tuple[str, str]) -> Pretrained:
+def by_key(model_key: tuple[str, str]) -> Pretrained:
     """The model with this `key`; doesn't access the disk if the model is cached.
 
     Raises FilesChanged if its files have changed since the key was created, UnusableModel for other
@@ -132,15 +132,15 @@ def loaded(where: tuple[str, str]) -> Pretrained:
     """
     from attention_core.speed.products import use_fast_products  # imports torch
 
-    _check_room(where[0])
-    with _loading(where[0], "model loaded"):
+    _check_size(model_key[0])
+    with _log_loading(model_key[0], "model loaded"):
         try:
-            model = pretrained.load_by_name(where[0])  # never treats a visitor's text as a path
+            model = pretrained.load_by_name(model_key[0])  # never treats a visitor's text as a path
         except FilesChanged:
             raise
         except ValueError as error:
             raise UnusableModel(str(error)) from error
-        if str(model.source) != where[1]:
+        if str(model.source) != model_key[1]:
             raise FilesChanged(model.source.path)
         use_fast_products(model.core)
     return model
@@ -148,7 +148,7 @@ def loaded(where: tuple[str, str]) -> Pretrained:
 
 def is_loaded(name: str) -> bool:
     """Whether the model is in memory now."""
-    return loaded.is_cached(key(name))
+    return by_key.is_cached(key(name))
 
 
 @cached(cache=MODELS, key=lambda model: (model.name, str(model.source)))
@@ -159,19 +159,19 @@ def reference(model: Pretrained) -> Any:
     Raises: OverLimit if there isn't enough memory; otherwise the errors of
     `comparison.load_reference`.
     """
-    with _loading(model.name, "reference loaded"):
+    with _log_loading(model.name, "reference loaded"):
         return comparison.load_reference(model)
 
 
 @contextmanager
-def _loading(name: str, event: str) -> Iterator[None]:
+def _log_loading(name: str, event: str) -> Iterator[None]:
     """Load a model inside a `with` block: counts errors and logs the duration."""
     begin = time.perf_counter()
-    with enough_memory(name):
+    with memory_guard(name):
         try:
             yield
         except Exception as error:
-            metrics.error(error, "model")
+            metrics.count_error(error, "model")
             raise
     log.event(event, milliseconds=metrics.milliseconds(time.perf_counter() - begin))
     # Collect garbage once, then freeze the rest, so that later collections skip the loaded model.
@@ -181,18 +181,18 @@ def _loading(name: str, event: str) -> Iterator[None]:
 
 
 @contextmanager
-def enough_memory(name: str) -> Iterator[None]:
+def memory_guard(name: str) -> Iterator[None]:
     """Turn out-of-memory errors inside a `with` block into OverLimit with a clear message."""
     try:
         yield
     except Exception as error:
         causes = list(_causes(error))
         if any(type(cause).__name__ == "OutOfMemoryError" for cause in causes):  # torch, on a GPU
-            raise OverLimit(_GPU_IS_FULL.format(name)) from error
-        if any(map(_is_full, causes)):
-            taken = sizes.float32_bytes(spec_of(name), source(name))
+            raise OverLimit(_GPU_OUT_OF_MEMORY.format(name)) from error
+        if any(map(_is_out_of_memory, causes)):
+            taken = sizes.float32_bytes(find_spec(name), source(name))
             size = f", which takes {taken / 1e9:.2f} GB in float32" if taken else ""
-            raise OverLimit(_MEMORY_IS_FULL.format(name, size)) from error
+            raise OverLimit(_OUT_OF_MEMORY.format(name, size)) from error
         raise
 
 
@@ -203,7 +203,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__
 
 
-def _is_full(error: BaseException) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     """Whether an error means that memory ran out; Python and torch use different classes."""
     message = str(error).lower()
     return isinstance(error, MemoryError) or (
@@ -212,9 +212,9 @@ def _is_full(error: BaseException) -> bool:
     )
 
 
-def _check_room(name: str) -> None:
+def _check_size(name: str) -> None:
     """Raise OverLimit for a model that is larger than `MODEL_BUDGET_BYTES`."""
-    known = spec_of(name)
+    known = find_spec(name)
     title = known.title if known else name
     problem = too_large_message(title, sizes.float32_bytes(known, source(name)))
     if problem:
@@ -223,7 +223,7 @@ def _check_room(name: str) -> None:
 
 def source(name: str) -> WeightsSource | None:
     """The location of a model's weights on this machine, or None; errors of `pretrained.find`."""
-    return _look(name, lambda: pretrained.find(name))
+    return _lookup(name, lambda: pretrained.find(name))
 
 
 def key(name: str) -> tuple[str, str]:
@@ -237,12 +237,12 @@ def key(name: str) -> tuple[str, str]:
 
 def spec(name: str) -> ModelSpec:
     """The sizes of a model that is ready."""
-    return {entry.spec.name: entry.spec for entry in ready()}[name]
+    return {entry.spec.name: entry.spec for entry in available()}[name]
 
 
 def title(name: str) -> str:
     """The title of a model on screen; its name if it has none."""
-    known = spec_of(name)
+    known = find_spec(name)
     return known.title if known else name
 
 
@@ -256,7 +256,7 @@ def load_preferred() -> list[str]:
         if download.state == "failed":  # later failures are shown on the page Models
             logging.getLogger(__name__).error("ATTENTION_LAB_PREFETCH: %s", download.error)
     failed = []
-    for name in dict.fromkeys(map(preferred, first_models.KINDS)):
+    for name in dict.fromkeys(map(preferred, default_models.KINDS)):
         if name is None:
             continue
         try:

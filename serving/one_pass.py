@@ -18,14 +18,14 @@ from serving import compute, models, token_text
 from serving.cache import cached, size_of
 from serving.heads import HeadId
 from serving.limits import MAX_ONE_PASS_TOKENS
-from serving.recording import recorded
-from serving.runs import Recorded, Run, forward, run
+from serving.recording import collect_tensors
+from serving.runs import Run, TensorSlot, run, run_forward
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord
-    from attention_core.analysis.switched_parts import Switched
+    from attention_core.analysis.disabled_parts import DisabledParts
     from attention_core.model.block import LayerRecord
     from attention_core.model.transformer import Transformer
     from pretrained import Tokenizer
@@ -58,14 +58,14 @@ class NextToken:
 class OnePass:
     """The data that the picture shows before a layer or head is opened.
 
-    leaving: the first components of the last norm's output, (T, N_STRIP). state_norms: lengths of
-    the residual stream before the first layer and after each layer, (L + 1, T). guesses,
+    final_states: the first components of the last norm's output, (T, N_STRIP). state_norms: lengths
+    of the residual stream before the first layer and after each layer, (L + 1, T). guesses,
     guess_probabilities: the most likely next token after each number of layers (logit lens), and
     its probability; empty for a model without an output matrix.
     """
 
     run: Run
-    leaving: np.ndarray
+    final_states: np.ndarray
     state_norms: np.ndarray
     guesses: tuple[str, ...]
     guess_probabilities: np.ndarray
@@ -73,13 +73,13 @@ class OnePass:
 
 
 @dataclass(frozen=True, eq=False)
-class OpenLayer:
+class LayerDetail:
     """The vectors inside a layer.
 
     strips: the first components (T, N_STRIP) of each tensor, by its name in `LayerRecord`. norms:
     the lengths (T,), by the same names. neurons: the indices of each token's strongest neurons
     (T, N_NEURONS), ranked by the length of the vector that they add. activations: their values
-    after the activation function. written: the lengths of the vectors that they add.
+    after the activation function. neuron_norms: the lengths of the vectors that they add.
     """
 
     layer: int
@@ -87,11 +87,11 @@ class OpenLayer:
     norms: dict[str, np.ndarray]
     neurons: np.ndarray
     activations: np.ndarray
-    written: np.ndarray
+    neuron_norms: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class OpenHead:
+class HeadDetail:
     """Every step inside a head, from q and k to its contribution to the residual stream.
 
     q, k, v, context (T, D); scores q . k, scaled (multiplied by `scale` and masked) and weights
@@ -134,16 +134,16 @@ def _text_key(name: str, text: str, off: tuple[str, ...] = ()) -> tuple[str, ...
 def one_pass(name: str, text: str, off: tuple[str, ...] = ()) -> OnePass:
     """A forward pass over a text of at most `MAX_ONE_PASS_TOKENS`, cached for all visitors.
 
-    off: the parts that are switched off, from `switched_off`.
+    off: the parts that are switched off, from `parse_disabled`.
     Raises: OverLimit; ValueError for a text without tokens or for a part that the model doesn't
     have; the errors of loading a model.
     """
-    finished = run(name, text, MAX_ONE_PASS_TOKENS, "the whole pass in one picture")
-    return _pass_of(_switched_run(finished, off) if off else finished)
+    recorded_run = run(name, text, MAX_ONE_PASS_TOKENS, "the whole pass in one picture")
+    return _build_pass(_ablated_run(recorded_run, off) if off else recorded_run)
 
 
 @cached(key=lambda name, text, ids: (*models.key(name), text, ids))
-def grown_pass(name: str, text: str, new_ids: tuple[int, ...]) -> OnePass:
+def extended_pass(name: str, text: str, new_ids: tuple[int, ...]) -> OnePass:
     """The pass over a text followed by generated tokens; errors as in `one_pass`."""
     finished, model = run(name, text, MAX_ONE_PASS_TOKENS), models.get(name)
     tokens = finished.tokens
@@ -154,25 +154,25 @@ def grown_pass(name: str, text: str, new_ids: tuple[int, ...]) -> OnePass:
         # empty, because generated tokens aren't part of the visitor's text
         spans=tokens.spans + ((len(tokens.text), len(tokens.text)),) * len(new_ids),
         special=tokens.special + (False,) * len(new_ids),
-        raw=tokens.raw and tokens.raw + tuple(token_text.raw(model.tokenizer, new_ids)),
+        raw=tokens.raw and tokens.raw + tuple(token_text.token_bytes(model.tokenizer, new_ids)),
     )
-    return _pass_of(forward((*finished.key, *map(str, new_ids)), model, grown))
+    return _build_pass(run_forward((*finished.key, *map(str, new_ids)), model, grown))
 
 
-def _pass_of(finished: Run) -> OnePass:
+def _build_pass(base_run: Run) -> OnePass:
     """The data that the picture shows for a run."""
     import torch
 
     from attention_core.analysis.residual_stream import token_norms
 
-    core, tensors = finished.pretrained.core, finished.tensors
+    core, tensors = base_run.pretrained.core, base_run.tensors
     with compute.slot(), torch.inference_mode():
-        last = finished.state(core.config.n_layers)
+        last = base_run.state(core.config.n_layers)
         leaving = last if core.final_norm is None else core.final_norm(last)
-        guesses, probabilities, next_token = _said(finished, core)
+        guesses, probabilities, next_token = _predictions(base_run, core)
     return OnePass(
-        run=finished,
-        leaving=_strip(leaving[0]),
+        run=base_run,
+        final_states=_strip(leaving[0]),
         state_norms=_array(token_norms(tensors.states)),
         guesses=guesses,
         guess_probabilities=probabilities,
@@ -180,17 +180,17 @@ def _pass_of(finished: Run) -> OnePass:
     )
 
 
-def switched_off(text: str, n_layers: int, n_heads: int) -> tuple[str, ...]:
+def parse_disabled(text: str, n_layers: int, n_heads: int) -> tuple[str, ...]:
     """Parse a list of parts to switch off; the result is sorted, without duplicates.
 
     A part is a head (`L3H1`), the feed-forward network of a layer (`F3`), `mask` or `scale`. Parts
     are separated by spaces.
     Raises: ValueError for an unknown part, or one that a model of this size doesn't have.
     """
-    parts = tuple(sorted({_named(part) for part in text.split()}))
+    parts = tuple(sorted({_canonical_name(part) for part in text.split()}))
     for part in parts:
         try:
-            _switched((part,)).check(n_layers, n_heads)
+            _disabled_parts((part,)).check(n_layers, n_heads)
         except ValueError:
             raise ValueError(
                 f"This model has no {part[:20]}: its layers go from 0 to {n_layers - 1}, and its "
@@ -199,7 +199,7 @@ def switched_off(text: str, n_layers: int, n_heads: int) -> tuple[str, ...]:
     return parts
 
 
-def _named(part: str) -> str:
+def _canonical_name(part: str) -> str:
     """The normalized name of a part: L03H1 becomes L3H1. Raises ValueError for other text."""
     if part in ("mask", "scale"):
         return part
@@ -214,12 +214,12 @@ def _named(part: str) -> str:
         ) from None
 
 
-def _switched(parts: tuple[str, ...]) -> Switched:
-    """Convert names of parts to the core's `Switched`."""
-    from attention_core.analysis.switched_parts import Switched
+def _disabled_parts(parts: tuple[str, ...]) -> DisabledParts:
+    """Convert names of parts to the core's `DisabledParts`."""
+    from attention_core.analysis.disabled_parts import DisabledParts
 
     heads = [HeadId.parse(part) for part in parts if part.startswith("L")]
-    return Switched(
+    return DisabledParts(
         heads=frozenset((head.layer, head.head) for head in heads),
         feed_forwards=frozenset(int(part[1:]) for part in parts if part.startswith("F")),
         mask="mask" not in parts,
@@ -228,21 +228,21 @@ def _switched(parts: tuple[str, ...]) -> Switched:
 
 
 @dataclass(frozen=True, eq=False)
-class SwitchedRun(Run):
-    """The `finished` run with the parts `off` switched off; not causal if the mask is off."""
+class AblatedRun(Run):
+    """The `run` run with the parts `off` switched off; not causal if the mask is off."""
 
-    finished: Run
-    switched: Switched
+    run: Run
+    disabled: DisabledParts
     off: tuple[str, ...]
 
-    def _again(self) -> Run:
-        with compute.released():
-            return _switched_run(self.finished, self.off)
+    def _rerun(self) -> Run:
+        with compute.yield_slot():
+            return _ablated_run(self.run, self.off)
 
     def head(self, layer: int, head: int) -> AttentionRecord:
         """Every step of one head's attention; the context is zero if the head is off."""
         record = super().head(layer, head)
-        if (layer, head) not in self.switched.heads:
+        if (layer, head) not in self.disabled.heads:
             return record
         return replace(record, context=record.context * 0.0)
 
@@ -250,39 +250,43 @@ class SwitchedRun(Run):
         """Every tensor of one layer; reruns the layer from its recorded input."""
         import torch
 
-        from attention_core.analysis.switched_parts import switched_layer
+        from attention_core.analysis.disabled_parts import run_layer_without
 
         with torch.inference_mode():
-            return switched_layer(self.pretrained.core, number, self.state(number), self.switched)
+            return run_layer_without(
+                self.pretrained.core, number, self.state(number), self.disabled
+            )
 
 
-@cached(key=lambda finished, off: (*finished.key, *off), size=lambda run: size_of(run.tensors))
-def _switched_run(finished: Run, off: tuple[str, ...]) -> SwitchedRun:
+@cached(key=lambda base_run, off: (*base_run.key, *off), size=lambda run: size_of(run.tensors))
+def _ablated_run(base_run: Run, off: tuple[str, ...]) -> AblatedRun:
     """Run the same model on the same text with parts switched off."""
     import torch
 
-    from attention_core.analysis.switched_parts import switched_pass
+    from attention_core.analysis.disabled_parts import run_without
 
-    model, switched = finished.pretrained, _switched(off)
+    model, switched = base_run.pretrained, _disabled_parts(off)
     with compute.slot(), torch.inference_mode():
-        ids = torch.tensor([finished.tokens.ids], device=model.device)
-        _, layers = switched_pass(model.core, ids, switched)
+        ids = torch.tensor([base_run.tokens.ids], device=model.device)
+        _, layers = run_without(model.core, ids, switched)
         states = [layer.input for layer in layers] + [layers[-1].output]
-        tensors = recorded(model.core, states, layers)
-    return SwitchedRun(
-        key=(*finished.key, *off),
-        title=finished.title,
-        tokens=finished.tokens,
-        scale=finished.scale if switched.scale else 1.0,
-        causal=finished.causal and switched.mask,
-        recorded=Recorded(tensors),
-        finished=finished,
-        switched=switched,
+        tensors = collect_tensors(model.core, states, layers)
+    return AblatedRun(
+        key=(*base_run.key, *off),
+        title=base_run.title,
+        tokens=base_run.tokens,
+        scale=base_run.scale if switched.scale else 1.0,
+        causal=base_run.causal and switched.mask,
+        slot=TensorSlot(tensors),
+        run=base_run,
+        disabled=switched,
         off=off,
     )
 
 
-def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray, NextToken | None]:
+def _predictions(
+    base_run: Run, core: Transformer
+) -> tuple[tuple[str, ...], np.ndarray, NextToken | None]:
     """The last position's guesses after each layer, and its final prediction (decoders only)."""
     import torch
 
@@ -290,8 +294,8 @@ def _said(finished: Run, core: Transformer) -> tuple[tuple[str, ...], np.ndarray
 
     if not core.config.causal or core.unembedding is None:
         return (), np.zeros(0, np.float32), None
-    tokenizer = finished.pretrained.tokenizer
-    states = finished.tensors.states[:, -1].to(core.unembedding.device, core.unembedding.dtype)
+    tokenizer = base_run.pretrained.tokenizer
+    states = base_run.tensors.states[:, -1].to(core.unembedding.device, core.unembedding.dtype)
     logits = logit_lens(core, states).float()  # (L + 1, V)
     top_probabilities, ids = logits.softmax(dim=-1).max(dim=-1)
     top = logits[-1].topk(min(N_NEXT, logits.shape[-1]))
@@ -316,14 +320,14 @@ def _words(tokenizer: Tokenizer, ids: tuple[int, ...]) -> tuple[str, ...]:
     return drawn + whole[N_DRAWN:]
 
 
-@cached(key=lambda finished, layer: (*finished.key, layer))
-def open_layer(finished: Run, layer: int) -> OpenLayer:
+@cached(key=lambda base_run, layer: (*base_run.key, layer))
+def layer_detail(base_run: Run, layer: int) -> LayerDetail:
     """The vectors inside a layer of a run; reruns the layer from its recorded input."""
     import torch
 
     from attention_core.analysis.residual_stream import token_norms
 
-    record, block = finished.layer(layer), finished.pretrained.core.block(layer)
+    record, block = base_run.layer(layer), base_run.pretrained.core.block(layer)
     down = block.mlp.down.matrix  # (F, C)
     attention = record.attention.output
     assert attention is not None  # a layer always records its attention output
@@ -336,30 +340,30 @@ def open_layer(finished: Run, layer: int) -> OpenLayer:
         written = hidden.abs() * torch.linalg.vector_norm(down, dim=1)  # (T, F)
         strongest = written.topk(min(N_NEURONS, written.shape[1]), dim=-1)
         activations = hidden.gather(-1, strongest.indices)
-    return OpenLayer(
+    return LayerDetail(
         layer=layer,
         strips={name: _strip(tensor) for name, tensor in tensors.items()},
         norms={name: _array(token_norms(tensor)) for name, tensor in tensors.items()},
         neurons=strongest.indices.cpu().numpy(),
         activations=_array(activations),
-        written=_array(strongest.values),
+        neuron_norms=_array(strongest.values),
     )
 
 
-@cached(key=lambda finished, layer, head: (*finished.key, layer, head))
-def open_head(finished: Run, layer: int, head: int) -> OpenHead:
+@cached(key=lambda base_run, layer, head: (*base_run.key, layer, head))
+def head_detail(base_run: Run, layer: int, head: int) -> HeadDetail:
     """Every step inside one head of a run."""
     import torch
 
     from attention_core.analysis.residual_stream import token_norms
 
-    record = finished.head(layer, head)
-    core = finished.pretrained.core
+    record = base_run.head(layer, head)
+    core = base_run.pretrained.core
     size = record.context.shape[-1]
     with torch.inference_mode():
         out_weight = core.out_weight(layer)[head * size : (head + 1) * size]  # (D, C)
         added = record.context.to(out_weight) @ out_weight  # (T, D) -> (T, C)
-    return OpenHead(
+    return HeadDetail(
         layer=layer,
         head=head,
         scale=record.scale,

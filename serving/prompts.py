@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from attention_core import Transformer
     from pretrained import Tokenizer
 
-NO_TOKEN = "This text has no tokens: type a word or more."
-NO_TOKEN_IN_PROMPT = "This prompt has no tokens: type a word or more."
+EMPTY_TEXT = "This text has no tokens: type a word or more."
+EMPTY_PROMPT = "This prompt has no tokens: type a word or more."
 
 
-class Reader(Protocol):
+class TextModel(Protocol):
     """A model with a tokenizer, with trained or random weights."""
 
     @property
@@ -29,7 +29,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedPrompt:
     """The tokens of a text that fits the model, and the number of new tokens that may follow.
 
     note: a message if the context limits the number of new tokens; otherwise empty.
@@ -45,19 +45,19 @@ class Prepared:
         return self.tokens.ids
 
 
-def prepare(
-    model: Reader,
+def prepare_prompt(
+    model: TextModel,
     text: str,
     limit: int,
     purpose: str,
     n_new: int = 0,
     *,
-    at_least: int = 1,
+    min_new: int = 1,
     empty: str = "",
-) -> Prepared:
+) -> PreparedPrompt:
     """Tokenize a text, and reduce `n_new` to the number of new tokens that fit into the context.
 
-    limit: the most tokens for `purpose` (for example "a head map"). at_least: the number of new
+    limit: the most tokens for `purpose` (for example "a head map"). min_new: the number of new
     tokens that must fit. The last new token is never run, so it needs no position in the context.
     empty: the message for a text without tokens.
     Raises: OverLimit for a text that is too long for the page, `purpose` or the model; InvalidInput
@@ -67,17 +67,17 @@ def prepare(
     tokens = model.tokenizer.encode(text)
     n = len(tokens.ids)
     context = model.core.config.context_length
-    longest = context - (at_least - 1 if n_new else 0)
+    longest = context - (min_new - 1 if n_new else 0)
     if longest < limit:
         limit, purpose = longest, "the context of this model"
     check_tokens(n, limit, purpose)
     if not n:
-        raise InvalidInput(empty or (NO_TOKEN_IN_PROMPT if n_new else NO_TOKEN))
+        raise InvalidInput(empty or (EMPTY_PROMPT if n_new else EMPTY_TEXT))
     n_fitting = min(n_new, context - n + 1)
     note = (
         "" if n_fitting == n_new else f"Only {n_fitting} new tokens fit into the model's context."
     )
-    return Prepared(tokens, n_fitting, note)
+    return PreparedPrompt(tokens, n_fitting, note)
 
 
 def check_choice(n_new: int, smallest: int, largest: int) -> None:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from serving import compute, models, rounded
+from serving import compute, models, reduced_precision
 from serving.interruptions import Heartbeat
 from serving.limits import MAX_NEW_TOKENS, MAX_PROMPT_TOKENS, OverLimit, check_text
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 from serving.step_times import StepTime
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class RaceRequest:
     top_k: int | None = None
     top_p: float | None = None
     seed: int = 0
-    weights: rounded.Weights = "float32"
+    weights: reduced_precision.Weights = "float32"
 
     @property
     def summary(self) -> str:
@@ -73,7 +73,7 @@ class CacheSize:
 
 
 @dataclass(frozen=True)
-class Begun:
+class RaceStarted:
     """The model is loaded. device: its device and number format."""
 
     device: str
@@ -90,13 +90,13 @@ class RaceStep:
 
 
 @dataclass(frozen=True)
-class Ended:
+class RaceEnded:
     """Both generations are done. notice: why there are fewer tokens than requested, or empty."""
 
     notice: str
 
 
-Event = Begun | RaceStep | Ended
+Event = RaceStarted | RaceStep | RaceEnded
 
 
 def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
@@ -125,13 +125,17 @@ def race(request: RaceRequest, check_stop: Callable[[int], None]) -> Iterator[Ev
     request.check()
     sampling, model = request.sampling(), models.get(request.model)
     check_stop(0)
-    core = rounded.core(request.model, request.weights)
+    core = reduced_precision.load_core(request.model, request.weights)
     numbers = str(model.dtype).removeprefix("torch.")
-    yield Begun(f"{model.device}, {numbers if request.weights == 'float32' else request.weights}")
-    prompt = prepare(model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", request.max_new_tokens)
+    yield RaceStarted(
+        f"{model.device}, {numbers if request.weights == 'float32' else request.weights}"
+    )
+    prompt = prepare_prompt(
+        model, request.prompt, MAX_PROMPT_TOKENS, "a prompt", request.max_new_tokens
+    )
     ids, n_new = prompt.ids, prompt.n_new
     # the last new token is never run
-    cache, cached = _cached(core, request.weights, len(ids) + n_new - 1, sampling)
+    cache, cached = _cached_generation(core, request.weights, len(ids) + n_new - 1, sampling)
     uncached = partial(stream, core, sampling=sampling)
     hooks = Hooks(before_layer=check_stop)
     # Warm up with the same passes, so that neither generation pays for being first.
@@ -146,22 +150,22 @@ def race(request: RaceRequest, check_stop: Callable[[int], None]) -> Iterator[Ev
         "hooks": hooks,
     }
     with Heartbeat() as heartbeat:
-        with_cache = heartbeat.watched(cached(ids, **options))
-        without = heartbeat.watched(uncached(ids, **options))
+        with_cache = heartbeat.measure_stalls(cached(ids, **options))
+        without = heartbeat.measure_stalls(uncached(ids, **options))
         pairs = _pairs(with_cache, without, partial(cache_size, cache, core.config), n_new)
         for one, other, size in compute.steps(pairs, exclusive=True):
             if one is None or other is None:
                 both = one is None and other is None
                 subject = "The model" if both else "One of the two runs"
-                yield Ended(f"{subject} generated the end of the text here.")
+                yield RaceEnded(f"{subject} generated the end of the text here.")
                 return
             difference = float((one[0].logits - other[0].logits).abs().max())
-            yield RaceStep(StepTime.of(*one), StepTime.of(*other), difference, size)
-    yield Ended(prompt.note)
+            yield RaceStep(StepTime.from_step(*one), StepTime.from_step(*other), difference, size)
+    yield RaceEnded(prompt.note)
 
 
-def _cached(
-    core: Transformer, weights: rounded.Weights, max_length: int, sampling: Sampling
+def _cached_generation(
+    core: Transformer, weights: reduced_precision.Weights, max_length: int, sampling: Sampling
 ) -> tuple[KVCache, Callable[..., Iterator[Step]]]:
     """An empty cache for `max_length` tokens, and a function that generates with it.
 

@@ -42,19 +42,19 @@ class RecordedPass:
     scale: float
 
 
-def record(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
-    """Record a forward pass over these tokens in a compute slot; errors as in `recorded`."""
+def record_pass(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
+    """Record a forward pass over these tokens in a compute slot; errors as in `collect_tensors`."""
     import torch
 
     with compute.slot(), torch.inference_mode():
         ids = torch.tensor([list(token_ids)], device=model.device)
         # logits of all positions aren't needed, and would be a third of the work
         output = model.core(ids, record=True, last_only=True)
-        tensors = recorded(model.core, output.hidden_states, output.layers)
+        tensors = collect_tensors(model.core, output.hidden_states, output.layers)
     return RecordedPass(tensors, output.records[0].scale)
 
 
-def recorded(
+def collect_tensors(
     core: Transformer, states: Sequence[Tensor], layers: Sequence[LayerRecord]
 ) -> RunTensors:
     """The tensors to store from a pass; states: (1, T, C) before the first and after each layer.

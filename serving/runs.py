@@ -12,7 +12,7 @@ from serving import compute, models
 from serving.backend import router as backend
 from serving.cache import cached, size_of
 from serving.limits import MAX_MAP_TOKENS
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 from serving.recording import RunTensors
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ RunKey = tuple[str, ...]  # model, its source, device, dtype, text
 
 
 @dataclass
-class Recorded:
+class TensorSlot:
     """The tensors of a run while it is cached."""
 
     tensors: RunTensors | None
@@ -48,21 +48,21 @@ class Run:
     tokens: Tokens
     scale: float
     causal: bool
-    recorded: Recorded
+    slot: TensorSlot
 
     @property
     def tensors(self) -> RunTensors:
         """The recorded tensors; errors as when loading the model."""
-        return self.recorded.tensors or self._again().tensors
+        return self.slot.tensors or self._rerun().tensors
 
-    def _again(self) -> Run:
+    def _rerun(self) -> Run:
         """The same run, from the cache or recorded again."""
-        with compute.released():  # another thread may be recording it already
-            return forward(self.key, self.pretrained, self.tokens)
+        with compute.yield_slot():  # another thread may be recording it already
+            return run_forward(self.key, self.pretrained, self.tokens)
 
     def release(self) -> None:
         """Release the tensors; called when the cache evicts the run."""
-        self.recorded.tensors = None
+        self.slot.tensors = None
 
     @property
     def nbytes(self) -> int:
@@ -81,7 +81,7 @@ class Run:
         Raises: FilesChanged if it's no longer in memory and its files have changed; otherwise the
         errors of loading a model.
         """
-        return models.loaded((self.key[0], self.key[1]))
+        return models.by_key((self.key[0], self.key[1]))
 
     @property
     def model_key(self) -> RunKey:
@@ -172,22 +172,22 @@ def run(
     of loading a model.
     """
     where = models.key(name)
-    model = models.loaded(where)
-    tokens = prepare(model, text, limit, purpose, empty=empty).tokens
-    return forward((*where, str(model.device), str(model.dtype), text), model, tokens)
+    model = models.by_key(where)
+    tokens = prepare_prompt(model, text, limit, purpose, empty=empty).tokens
+    return run_forward((*where, str(model.device), str(model.dtype), text), model, tokens)
 
 
 @cached(key=lambda key, model, tokens: key, size=lambda run: size_of(run.tensors))
-def forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
+def run_forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
     """A recorded forward pass, here or on the model server; errors as in `recording.record`."""
-    recording = backend.record(model, tokens.ids)
+    recording = backend.record_pass(model, tokens.ids)
     return Run(
         key=key,
         title=model.spec.title,
         tokens=tokens,
         scale=recording.scale,
         causal=model.core.config.causal,
-        recorded=Recorded(recording.tensors),
+        slot=TensorSlot(recording.tensors),
     )
 
 

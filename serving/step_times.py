@@ -16,7 +16,7 @@ class StepTime:
     """A `Step` without its logits and records, so that thousands fit into memory.
 
     All fields except the last have the same meaning as in `attention_core.Step`; seconds: duration
-    of the model call. stood_still: seconds for which the process was suspended during the step
+    of the model call. stalled_seconds: seconds for which the process was suspended during the step
     (`serving.interruptions`).
     """
 
@@ -28,14 +28,14 @@ class StepTime:
     n_keys: int
     cache_length: int
     flops: int
-    stood_still: float = 0.0
+    stalled_seconds: float = 0.0
 
     @classmethod
-    def of(cls, step: Step, stood_still: float = 0.0) -> StepTime:
+    def from_step(cls, step: Step, stalled_seconds: float = 0.0) -> StepTime:
         """Copy the fields of a step."""
         names = [field.name for field in fields(cls) if hasattr(step, field.name)]
-        return cls(**{name: getattr(step, name) for name in names}, stood_still=stood_still)
+        return cls(**{name: getattr(step, name) for name in names}, stalled_seconds=stalled_seconds)
 
     def count(self) -> None:
         """Count it as a generated token in this site's metrics, wherever the model ran."""
-        metrics.generated(self.seconds, cached=self.cache_length > 0)
+        metrics.count_token(self.seconds, cached=self.cache_length > 0)

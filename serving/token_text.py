@@ -35,7 +35,7 @@ def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     return decode_bytes(tokenizer, ids).decode("utf-8", "replace")
 
 
-def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
+def token_bytes(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
     """The bytes of each token; end-of-text tokens show a name instead."""
     ends = tokenizer.end_ids
     return [
@@ -46,7 +46,7 @@ def raw(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
 
 def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     """Each token as a plain word; ␣ marks a leading space only if two words differ just by it."""
-    return plain(raw(tokenizer, ids))
+    return plain(token_bytes(tokenizer, ids))
 
 
 def piece(tokenizer: Tokenizer, token_id: int) -> str:
@@ -54,22 +54,22 @@ def piece(tokenizer: Tokenizer, token_id: int) -> str:
     return pieces(tokenizer, [token_id])[0]
 
 
-def in_line(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
+def inline_pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     """Each token for display within a line of text: like `printable`, but with normal spaces."""
-    return tuple(printable(part).replace("␣", " ") for part in raw(tokenizer, ids))
+    return tuple(printable(part).replace("␣", " ") for part in token_bytes(tokenizer, ids))
 
 
-def text_so_far(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
+def decode_partial(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
     """The text of an unfinished generation, without an incomplete last character."""
     return codecs.getincrementaldecoder("utf-8")("replace").decode(decode_bytes(tokenizer, ids))
 
 
 def labels(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
     """Labels for the tokens of a text, each of them unique."""
-    return text_labels(raw(tokenizer, ids))
+    return text_labels(token_bytes(tokenizer, ids))
 
 
-def last_word(tokens: Tokens) -> int:
+def last_word_index(tokens: Tokens) -> int:
     """The position of the last token with a letter or digit, otherwise of the last token."""
     words = [
         position

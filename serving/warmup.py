@@ -16,10 +16,14 @@ AFTER_SECONDS = 1.0
 TRY_AGAIN_SECONDS = 30.0  # after loading a model has failed
 
 _importing = threading.Lock()
-_needed = threading.Event()  # set when a page needs the core, so that the warm-up starts right away
+_core_requested = (
+    threading.Event()
+)  # set when a page needs the core, so that the warm-up starts right away
 _starting = threading.Lock()
 _threads: list[threading.Thread] = []  # the warm-up thread once it has started
-_failed: list[str] | None = None  # models that failed to load; None until the warm-up is done
+_failed_models: list[str] | None = (
+    None  # models that failed to load; None until the warm-up is done
+)
 _next_try = 0.0  # on the monotonic clock
 
 
@@ -29,7 +33,7 @@ def import_core() -> None:
     If one thread imports a package while another one imports a module in it for the first time,
     they wait for each other, and Python ends one of the imports with a deadlock error.
     """
-    _needed.set()
+    _core_requested.set()
     with _importing:
         importlib.import_module("attention_core")
 
@@ -51,7 +55,7 @@ def start(*modules: str) -> threading.Thread | None:
         return _threads[0]
 
 
-def lacking(*modules: str) -> str | None:
+def not_ready_reason(*modules: str) -> str | None:
     """A message about what the first visitor would have to wait for or miss; None if nothing.
 
     Starts the warm-up like `start`, because a proxy doesn't send visitors before it's done. Models
@@ -61,10 +65,10 @@ def lacking(*modules: str) -> str | None:
     thread = start(*modules)
     if thread is None:
         return None
-    running = thread.is_alive()  # check this first: `_failed` is set before the thread ends
-    if _failed is None:
+    running = thread.is_alive()  # check this first: `_failed_models` is set before the thread ends
+    if _failed_models is None:
         return "The default models are loading." if running else "The warm-up failed; see the log."
-    lacking = [name for name in _failed if not models.is_loaded(name)]
+    lacking = [name for name in _failed_models if not models.is_loaded(name)]
     if lacking:
         _try_again()
         return f"Loading {' and '.join(lacking)} failed; see the log."
@@ -72,7 +76,7 @@ def lacking(*modules: str) -> str | None:
 
 
 def _warm_up(*modules: str) -> None:
-    _needed.wait(AFTER_SECONDS)
+    _core_requested.wait(AFTER_SECONDS)
     import_core()
     for module in modules:
         importlib.import_module(module)
@@ -80,9 +84,9 @@ def _warm_up(*modules: str) -> None:
 
 
 def _load() -> None:
-    global _failed, _next_try
+    global _failed_models, _next_try
     try:
-        _failed = models.load_preferred()
+        _failed_models = models.load_preferred()
     finally:
         _next_try = time.monotonic() + TRY_AGAIN_SECONDS
 

@@ -18,7 +18,7 @@ from streamlit.runtime.scriptrunner.exec_code import modified_sys_path
 
 import app
 from serving import metrics
-from serving.limits import BURST_OF_MESSAGES
+from serving.limits import MESSAGE_BURST
 
 STREAM, ORIGIN = "/_stcore/stream", {"origin": "http://127.0.0.1"}
 POLICY = "content-security-policy"
@@ -50,7 +50,7 @@ with visitor:
     with visitor.websocket_connect(STREAM, headers=ORIGIN) as storm:
         for _ in range(2_000):
             storm.send_bytes(BackMsg(app_heartbeat=True).SerializeToString())
-        while len(taken) < BURST_OF_MESSAGES:
+        while len(taken) < MESSAGE_BURST:
             visitor.get("/healthz")
         for _ in range(20):  # without a limit all of them would be there by now
             visitor.get("/healthz")

@@ -69,7 +69,7 @@ def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
         "attention_core.attention",
         "attention_core.costs.formulas",
         "attention_core.model.config",
-        "attention_core.model.forward_pass",
+        "attention_core.model.pass_context",
         "attention_core.model.transformer",
         "attention_core.sampling",
         "pretrained.export",
@@ -77,5 +77,5 @@ def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
     ],
 )
 def test_the_examples_of_a_module(module: str):
-    found = doctest.testmod(importlib.import_module(module), extraglobs={"torch": torch})
-    assert (found.failed, found.attempted > 0) == (0, True)
+    result = doctest.testmod(importlib.import_module(module), extraglobs={"torch": torch})
+    assert (result.failed, result.attempted > 0) == (0, True)

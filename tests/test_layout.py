@@ -18,12 +18,12 @@ HEAVY = {"torch", "transformers", "attention_core"}
 
 def sources(*names: str) -> list[Path]:
     """The Python files of packages, or the files themselves."""
-    found = []
+    results = []
     for name in names:
         path = ROOT / name
-        found += [path] if path.is_file() else sorted(path.rglob("*.py"))
-    assert found
-    return found
+        results += [path] if path.is_file() else sorted(path.rglob("*.py"))
+    assert results
+    return results
 
 
 def parts_of_pages() -> tuple[list[Path], list[Path]]:
@@ -78,12 +78,12 @@ def imported(file: Path, modules: Set[str], **options: bool) -> set[str]:
 
 def offenders(files: list[Path], forbidden: set[str], **options: bool) -> dict[str, list[str]]:
     """The files that import something forbidden, and what."""
-    found = {}
+    results = {}
     for file in files:
         names = {name.split(".")[0] for name in module_names(file, **options)} & forbidden
         if names:
-            found[str(file.relative_to(ROOT))] = sorted(names)
-    return found
+            results[str(file.relative_to(ROOT))] = sorted(names)
+    return results
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -21,9 +21,9 @@ from websockets.typing import Origin, Subprotocol
 from benchmarks.browser import Server, metric
 from benchmarks.load import Tab
 from pretrained import sealed_folder
-from serving.limits import BURST_OF_MESSAGES, MAX_MESSAGE_BYTES
-from tests.helpers.coroutines import done
-from tests.helpers.until import until as until_it_is
+from serving.limits import MAX_MESSAGE_BYTES, MESSAGE_BURST
+from tests.helpers.coroutines import run_coroutine
+from tests.helpers.waiting import wait_until as until_it_is
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
@@ -97,11 +97,11 @@ async def storm(server: Server) -> None:
 
 
 def test_a_storm_of_messages_costs_the_site_no_memory(server: Server):
-    done(visit(server))
+    run_coroutine(visit(server))
     before, runs = server.memory().resident, metric(server.url, "page_run_seconds_count")
-    done(storm(server))
+    run_coroutine(storm(server))
     until(lambda: metric(server.url, "open_visits") == 0)
-    assert 0 < metric(server.url, "page_run_seconds_count") - runs < 2 * BURST_OF_MESSAGES
+    assert 0 < metric(server.url, "page_run_seconds_count") - runs < 2 * MESSAGE_BURST
     assert server.memory().resident - before < 300 * MB
 
 
@@ -147,7 +147,7 @@ async def ask_for_what_no_page_needs(server: Server) -> None:
 
 
 def test_what_no_page_needs_is_refused(server: Server):
-    done(ask_for_what_no_page_needs(server))
+    run_coroutine(ask_for_what_no_page_needs(server))
     upload = urllib.request.Request(
         f"{server.url}/_stcore/upload_file/session/file", data=b"a file", method="PUT"
     )
@@ -168,7 +168,7 @@ async def generate(server: Server) -> None:
 def test_a_site_that_is_killed_in_the_middle_of_a_generation_leaves_nothing(
     server: Server, home: Path, tmp_path: Path
 ):
-    done(generate(server))
+    run_coroutine(generate(server))
     assert list(home.rglob("*")) == []
     cache = sealed_folder.cache_root()
     assert [file.name for file in cache.iterdir() if file.name.startswith(".")] == []
@@ -178,7 +178,7 @@ def test_a_site_that_is_killed_in_the_middle_of_a_generation_leaves_nothing(
     fresh = started(home, tmp_path / "log.txt", **nowhere)
     try:
         until(lambda: ready(fresh)["ready"] is True)
-        done(visit(fresh))
+        run_coroutine(visit(fresh))
         assert list(home.rglob("*")) == []
     finally:
         fresh.stop()
@@ -202,9 +202,7 @@ async def look_at_heads(server: Server, moment: str, folders: Path) -> None:
     ("place", "moment"),
     [("the cache", "while it converts"), ("a temporary folder", "afterwards")],
 )
-def test_a_site_that_is_told_to_end_leaves_no_half_filled_and_no_temporary_folder(
-    place: str, moment: str, tmp_path: Path
-):
+def test_shutdown_removes_temporary_folders(place: str, moment: str, tmp_path: Path):
     cache, temporary = tmp_path / "cache", tmp_path / "temporary"
     temporary.mkdir()
     old = temporary / f"attention-lab-{'0' * 16}"  # of a process that was killed
@@ -218,7 +216,7 @@ def test_a_site_that_is_told_to_end_leaves_no_half_filled_and_no_temporary_folde
     try:
         server.wait_until_it_listens()
         assert not old.exists()
-        done(look_at_heads(server, moment, cache if place == "the cache" else temporary))
+        run_coroutine(look_at_heads(server, moment, cache if place == "the cache" else temporary))
         assert server._process.wait(60) == -signal.SIGTERM
     finally:
         server.stop()

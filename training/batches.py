@@ -18,13 +18,13 @@ from torch import Tensor
 class MaskedTexts:
     """Texts with masked tokens, and the tokens to predict.
 
-    seen: (B, T), the model's input. asked: (B, T), True at positions to predict, whatever the input
-    is there. answers: the original tokens at these positions, in order.
+    inputs: (B, T), the model's input. is_target: (B, T), True at positions to predict, whatever the
+    input is there. targets: the original tokens at these positions, in order.
     """
 
-    seen: Tensor
-    asked: Tensor
-    answers: Tensor
+    inputs: Tensor
+    is_target: Tensor
+    targets: Tensor
 
 
 def windows(ids: NDArray[np.uint16], count: int, length: int, *, seed: tuple[int, ...]) -> Tensor:
@@ -39,7 +39,9 @@ def windows(ids: NDArray[np.uint16], count: int, length: int, *, seed: tuple[int
     return torch.from_numpy(rows.astype(np.int64))
 
 
-def masked(texts: Tensor, share: float, n_tokens: int, mask_id: int, *, seed: int) -> MaskedTexts:
+def mask_tokens(
+    texts: Tensor, share: float, n_tokens: int, mask_id: int, *, seed: int
+) -> MaskedTexts:
     """Select a share of the tokens to predict, and hide them as in BERT.
 
     Of the selected tokens, 80 % are masked, 10 % are replaced by a random token, and 10 % stay.
@@ -48,9 +50,9 @@ def masked(texts: Tensor, share: float, n_tokens: int, mask_id: int, *, seed: in
     Source: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1.
     """
     generator = torch.Generator().manual_seed(seed)
-    asked = torch.rand(texts.shape, generator=generator) < share
+    is_target = torch.rand(texts.shape, generator=generator) < share
     fate = torch.rand(texts.shape, generator=generator)
     others = torch.randint(0, n_tokens, texts.shape, generator=generator)
-    seen = torch.where(asked & (fate < 0.8), mask_id, texts)
-    seen = torch.where(asked & (fate >= 0.8) & (fate < 0.9), others, seen)
-    return MaskedTexts(seen, asked, texts[asked])
+    visible = torch.where(is_target & (fate < 0.8), mask_id, texts)
+    visible = torch.where(is_target & (fate >= 0.8) & (fate < 0.9), others, visible)
+    return MaskedTexts(visible, is_target, texts[is_target])

@@ -25,7 +25,7 @@ from pretrained.masked_word import masked_word_head
 from pretrained.sources import TRAINED_HERE
 from serving.heads import HeadId
 from training.corpus import HELD_OUT
-from training.evaluate import measured
+from training.evaluate import evaluate
 from training.recipe import Kind, Recipe, recipe
 from training.run import read_curve
 from training.train import add_arguments
@@ -49,7 +49,7 @@ TEXT = (
     "The old man looked at the boy, and the boy looked at the old man. Then they went out of the "
     "house and down to the river."
 )
-HEADS_OF_A_TEXT = ("previous", "first", "next")  # `Statistic.name`
+TEXT_HEADS = ("previous", "first", "next")  # `Statistic.name`
 BEST = 3  # heads to list per score
 
 TITLES = {"gpt2": "GPT-2 on novels", "bert": "BERT on novels"}
@@ -60,7 +60,7 @@ TASKS = {
 }
 
 
-def heads_found(model: pretrained.Pretrained) -> list[str]:
+def best_heads(model: pretrained.Pretrained) -> list[str]:
     """A table row for each score, with the highest-scoring heads."""
     tokens = model.tokenizer.encode(TEXT)
     ids = torch.tensor(tokens.ids)
@@ -75,7 +75,7 @@ def heads_found(model: pretrained.Pretrained) -> list[str]:
     scores = {
         statistic.title: statistic.measure(text)
         for statistic in STATISTICS
-        if statistic.name in HEADS_OF_A_TEXT and statistic.measure is not None
+        if statistic.name in TEXT_HEADS and statistic.measure is not None
     }
     vocabulary = range(256, model.core.config.vocab_size - 2)
     twice = repeated_scores(model.core, repeated_sequence(60, vocabulary, seed=0))
@@ -85,22 +85,22 @@ def heads_found(model: pretrained.Pretrained) -> list[str]:
         best = values.flatten().argsort(descending=True)[:BEST].tolist()
         if not values.isfinite().all():  # causal models can't attend to the next token
             continue
-        named = (
+        by_name = (
             f"{HeadId(*divmod(place, values.shape[1]))} {values.flatten()[place]:.2f}"
             for place in best
         )
-        lines.append(f"| {name} | {', '.join(named)} |")
+        lines.append(f"| {name} | {', '.join(by_name)} |")
     return lines
 
 
 def samples(model: pretrained.Pretrained) -> list[str]:
     """Sample continuations of GPT-2, or BERT's predictions for a masked word."""
     if model.core.config.causal:
-        return [f"- {prompt}**{_written_on(model, prompt)}**" for prompt in PROMPTS]
+        return [f"- {prompt}**{_continuation(model, prompt)}**" for prompt in PROMPTS]
     return [f"- {sentence} **{_first_guesses(model, sentence)}**" for sentence in SENTENCES]
 
 
-def _written_on(model: pretrained.Pretrained, prompt: str) -> str:
+def _continuation(model: pretrained.Pretrained, prompt: str) -> str:
     ids = list(model.tokenizer.encode(prompt).ids)
     cache = model.core.new_cache(1, len(ids) + 60)
     new = generate(
@@ -230,7 +230,7 @@ other scores use a text with repeated phrases.
 
 | score | heads |
 |---|---|
-{chr(10).join(heads_found(model))}
+{chr(10).join(best_heads(model))}
 
 ## Limits
 
@@ -261,14 +261,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=("gpt2", "bert"))
     add_arguments(parser)
-    chosen = parser.parse_args()
-    folder: Path = TRAINED_HERE / f"{chosen.kind}-novels"
-    run = chosen.runs / chosen.kind
+    args = parser.parse_args()
+    folder: Path = TRAINED_HERE / f"{args.kind}-novels"
+    run = args.runs / args.kind
     curve = read_curve(run)
     shutil.copy(run / "curve.csv", folder / "curve.csv")
     (folder / "curve.svg").write_text(curve_picture(curve), "utf-8")
-    measures = measured(chosen.corpus, chosen.runs)
-    text = card(chosen.kind, recipe(chosen.kind), measures, curve)
+    measures = evaluate(args.corpus, args.runs)
+    text = card(args.kind, recipe(args.kind), measures, curve)
     (folder / "README.md").write_text(text, "utf-8")
 
 

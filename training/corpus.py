@@ -53,19 +53,19 @@ def read_books(path: Path) -> dict[str, str]:
     books = {}
     if path.is_dir():
         for file in path.rglob("*.txt"):
-            books[file.stem] = unwrapped(file.read_bytes().decode("utf-8-sig"))
+            books[file.stem] = unwrap(file.read_bytes().decode("utf-8-sig"))
     else:
         with tarfile.open(path) as archive:
             for member in archive:
                 content = archive.extractfile(member) if member.name.endswith(".txt") else None
                 if content is not None:
-                    books[Path(member.name).stem] = unwrapped(content.read().decode("utf-8-sig"))
+                    books[Path(member.name).stem] = unwrap(content.read().decode("utf-8-sig"))
     if not books:
         raise ValueError(f"{path} has no books: it needs files whose names end in .txt")
     return dict(sorted(books.items()))
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     """The text with line breaks only at the ends of paragraphs."""
     parts: list[str] = []
     for line in (line.strip() for line in text.splitlines()):
@@ -89,7 +89,7 @@ def encode(books: Mapping[str, str], tokenizer: Tokenizer, end: int) -> NDArray[
     return np.concatenate(ids)
 
 
-def encoded(path: Path, tokenizer: Tokenizer, end: int, folder: Path) -> Corpus:
+def load_or_encode(path: Path, tokenizer: Tokenizer, end: int, folder: Path) -> Corpus:
     """The books of `path` as ids, cached in `folder`."""
     which = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16]
     files = [folder / f"{part}-{which}.npy" for part in ("train", "held_out")]

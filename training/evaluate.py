@@ -19,9 +19,9 @@ from torch import Tensor, nn
 import pretrained
 from pretrained.masked_word import masked_word_head
 from training.batches import windows
-from training.corpus import Corpus, encoded
+from training.corpus import Corpus, load_or_encode
 from training.n_grams import NGrams, perplexity
-from training.train import add_arguments, the_tokenizer
+from training.train import add_arguments, load_tokenizer
 from training.vocabulary import special_ids
 
 TEXTS, BATCH = 256, 8
@@ -50,21 +50,21 @@ def bert_answers(
     head = masked_word_head(model)
     generator = torch.Generator().manual_seed(0)
     for part in torch.split(texts, BATCH):
-        asked = torch.rand(part.shape, generator=generator) < MASKED
-        hidden = model.core(torch.where(asked, mask_id, part)).hidden[asked]
-        yield part[asked], head(hidden).argmax(dim=-1)
+        is_target = torch.rand(part.shape, generator=generator) < MASKED
+        hidden = model.core(torch.where(is_target, mask_id, part)).hidden[is_target]
+        yield part[is_target], head(hidden).argmax(dim=-1)
 
 
 def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
     """Every measure by name: perplexities per token, accuracies from 0 to 1."""
     gpt2, bert = (pretrained.load(name) for name in ("gpt2-novels", "bert-novels"))
     texts = windows(corpus.held_out, TEXTS, gpt2.core.config.context_length + 1, seed=(2,))
-    counted = NGrams(corpus.train, vocab_size)
+    counts = NGrams(corpus.train, vocab_size)
     flat: NDArray[np.int64] = texts.flatten().numpy()
     measures = {
-        "unigram perplexity": perplexity(counted.unigram(flat)),
-        "bigram perplexity": perplexity(counted.bigram(flat)),
-        "trigram perplexity": perplexity(counted.trigram(flat)),
+        "unigram perplexity": perplexity(counts.unigram(flat)),
+        "bigram perplexity": perplexity(counts.bigram(flat)),
+        "trigram perplexity": perplexity(counts.trigram(flat)),
     }
     losses = gpt2_losses(gpt2, texts)
     measures["gpt2-novels perplexity"] = losses.mean().exp().item()
@@ -80,19 +80,19 @@ def report(corpus: Corpus, vocab_size: int, mask_id: int) -> dict[str, float]:
     return measures
 
 
-def measured(corpus: Path, runs: Path) -> dict[str, float]:
+def evaluate(corpus: Path, runs: Path) -> dict[str, float]:
     """The `report` for an archive of books, whose ids are cached in the runs folder."""
-    tokenizer = the_tokenizer(corpus, runs)
+    tokenizer = load_tokenizer(corpus, runs)
     end, mask = special_ids(tokenizer)
-    return report(encoded(corpus, tokenizer, end, runs), tokenizer.get_vocab_size(), mask)
+    return report(load_or_encode(corpus, tokenizer, end, runs), tokenizer.get_vocab_size(), mask)
 
 
 def main() -> None:
     """Print the measures."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser)
-    chosen = parser.parse_args()
-    for name, value in measured(chosen.corpus, chosen.runs).items():
+    args = parser.parse_args()
+    for name, value in evaluate(args.corpus, args.runs).items():
         print(f"{name:32} {value:.4f}")
 
 

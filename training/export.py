@@ -44,8 +44,8 @@ def export(
 ) -> None:
     """Write the folder from a state dict of `training.models.LanguageModel`."""
     kind: Kind = "gpt2" if model.causal else "bert"
-    head = {} if model.causal else masked_word_state(_under("head.", state))
-    weights = checkpoint_state(model, _under("core.", state), head)
+    head = {} if model.causal else masked_word_state(_with_prefix("head.", state))
+    weights = checkpoint_state(model, _with_prefix("core.", state), head)
     folder.mkdir(parents=True, exist_ok=True)
     half = {name: weight.to(torch.float16) for name, weight in weights.items()}
     save_file(half, folder / "model.safetensors", metadata={"format": "pt"})
@@ -84,7 +84,7 @@ def tokenizer_config(context_length: int) -> dict[str, Any]:
     }
 
 
-def _under(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+def _with_prefix(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
     return {
         name.removeprefix(prefix): weight
         for name, weight in state.items()
@@ -98,14 +98,14 @@ def main() -> None:
     parser.add_argument("kind", choices=("gpt2", "bert"))
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")
     parser.add_argument("--step", type=int, help="step of the snapshot; the last one by default")
-    chosen = parser.parse_args()
-    snapshots = chosen.runs / chosen.kind / "snapshots"
-    step = chosen.step or max(int(file.stem) for file in snapshots.glob("*.safetensors"))
-    tokenizer = Tokenizer.from_file(str(chosen.runs / "tokenizer.json"))
-    folder = FOLDER / f"{chosen.kind}-novels"
+    args = parser.parse_args()
+    snapshots = args.runs / args.kind / "snapshots"
+    step = args.step or max(int(file.stem) for file in snapshots.glob("*.safetensors"))
+    tokenizer = Tokenizer.from_file(str(args.runs / "tokenizer.json"))
+    folder = FOLDER / f"{args.kind}-novels"
     state = load_file(snapshots / f"{step}.safetensors")
-    export(recipe(chosen.kind).model, state, tokenizer, folder)
-    print(f"Exported step {step:,} of {chosen.kind} to {folder}")
+    export(recipe(args.kind).model, state, tokenizer, folder)
+    print(f"Exported step {step:,} of {args.kind} to {folder}")
 
 
 if __name__ == "__main__":

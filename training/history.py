@@ -25,11 +25,11 @@ from attention_core.analysis.head_statistics import (
     TextWeights,
     repeated_scores,
 )
-from attention_core.analysis.repeated_words import words_said_twice
-from pretrained.history import CONTEXTS, CURVE, FILE, FOLDER, LEVELS, OF_A_TEXT
+from attention_core.analysis.repeated_words import repeated_words
+from pretrained.history import CONTEXTS, CURVE, FILE, FOLDER, LEVELS, TEXT_SCORES
 from pretrained.tokenization.bpe import FastBpe
 from training.batches import windows
-from training.corpus import encoded
+from training.corpus import load_or_encode
 from training.recipe import Recipe, recipe
 from training.run import PretrainingRun, read_curve
 from training.train import add_arguments
@@ -67,18 +67,18 @@ def arrays(
     if not files or not lines:
         raise ValueError(f"{folder} has {len(files)} snapshots and {len(lines)} lines of a curve")
     read = [tokenizer.encode(text) for text in texts.values()]
-    found: dict[str, list[Any]] = {}
+    results: dict[str, list[Any]] = {}
     for step, file in files.items():
         state = {name: weight.float() for name, weight in load_file(file).items()}
-        core = core_of(state, how.model)
-        one: dict[str, Any] = {**at_snapshot(core, tokenizer, [tokens.ids for tokens in read])}
+        core = core_from_state(state, how.model)
+        one: dict[str, Any] = {**snapshot_arrays(core, tokenizer, [tokens.ids for tokens in read])}
         one |= {
             f"loss_{name}": np.float32(loss) for name, loss in losses(state, core, step).items()
         }
         for name, array in one.items():
-            found.setdefault(name, []).append(array)
+            results.setdefault(name, []).append(array)
         print(f"step {step:,} of {folder.name}", flush=True)
-    result = {name: np.stack(stack) for name, stack in found.items()}
+    result = {name: np.stack(stack) for name, stack in results.items()}
     result |= {f"curve_{column}": values for column, values in curve(lines).items()}
     for number, tokens in enumerate(read):
         result[f"ids_{number}"] = np.array(tokens.ids, np.int32)
@@ -100,16 +100,16 @@ def snapshots(folder: Path) -> dict[int, Path]:
     earlier run that was restarted. Files that were all rewritten together have no such order.
     """
     files = {int(file.stem): file for file in (folder / "snapshots").glob("*.safetensors")}
-    kept: dict[int, Path] = {}
+    sizes: dict[int, Path] = {}
     newest = 0.0
     for step in sorted(files):
         written = files[step].stat().st_mtime
         if written >= newest - _AT_ONCE:
-            kept[step], newest = files[step], max(written, newest)
-    return kept
+            sizes[step], newest = files[step], max(written, newest)
+    return sizes
 
 
-def core_of(state: Mapping[str, Tensor], config: TransformerConfig) -> Transformer:
+def core_from_state(state: Mapping[str, Tensor], config: TransformerConfig) -> Transformer:
     """The core with the weights from a LanguageModel's state dict."""
     core = Transformer(config)
     start = "core."
@@ -119,13 +119,13 @@ def core_of(state: Mapping[str, Tensor], config: TransformerConfig) -> Transform
     return core.eval()
 
 
-def at_snapshot(
+def snapshot_arrays(
     core: Transformer, tokenizer: FastBpe, texts: Sequence[Sequence[int]]
 ) -> dict[str, np.ndarray]:
     """Weights and scores of all heads.
 
-    For each text `codes` (L, H, T, T), `largest` (L, H) and `scores` (4, L, H); plus `said_twice`
-    (2, L, H).
+    For each text `codes` (L, H, T, T), `largest` (L, H) and `scores` (4, L, H); plus
+    `repeated_scores` (2, L, H).
     """
     measures = {statistic.name: statistic.measure for statistic in STATISTICS}
     result = {}
@@ -136,13 +136,13 @@ def at_snapshot(
             weights = torch.stack([record.weights[0] for record in records])  # (L, H, T, T)
             none_special = torch.zeros(len(row), dtype=torch.bool)
             text = TextWeights(weights, row, none_special, core.config.causal)
-            scores = [measure(text) for name in OF_A_TEXT if (measure := measures[name])]
+            scores = [measure(text) for name in TEXT_SCORES if (measure := measures[name])]
         result[f"scores_{number}"] = torch.stack(scores).numpy()
-        codes, largest = coded(weights.numpy())
+        codes, largest = quantize(weights.numpy())
         result |= {f"codes_{number}": codes, f"largest_{number}": largest}
     config = core.config
     size = min(tokenizer.vocab_size, config.vocab_size)
-    twice = words_said_twice(size, tokenizer.decode, config.context_length)
+    twice = repeated_words(size, tokenizer.decode, config.context_length)
     if twice is None:
         raise ValueError(f"a context of {config.context_length} is too short for repeated words")
     scores_twice = repeated_scores(core, twice)
@@ -150,7 +150,7 @@ def at_snapshot(
     return result | {"said_twice": both.numpy()}
 
 
-def coded(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def quantize(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Encode weights in 8 bits: (..., T, T) -> codes (..., T, T), largest (...).
 
     Small weights get a finer resolution. The pictures of all heads use the same codes
@@ -166,10 +166,10 @@ def curve(lines: Sequence[Mapping[str, str]]) -> dict[str, np.ndarray]:
 
     The others are denser in the early steps, where the loss falls quickly.
     """
-    measured = [number for number, line in enumerate(lines) if line["held_out_loss"]]
-    room = MAX_POINTS - len(measured)
+    measurements = [number for number, line in enumerate(lines) if line["held_out_loss"]]
+    room = MAX_POINTS - len(measurements)
     others = np.geomspace(1, len(lines), max(room, 0)).round().astype(int) - 1
-    chosen = sorted({*measured[:MAX_POINTS], *others.tolist()})
+    chosen = sorted({*measurements[:MAX_POINTS], *others.tolist()})
     return {
         column: np.array(
             [float(lines[number][column] or "nan") for number in chosen],
@@ -215,7 +215,7 @@ def _last_losses(core: Transformer, texts: Tensor, count: int) -> Tensor:
     return nn.functional.cross_entropy(logits.flatten(0, 1), answers, reduction="none")
 
 
-def held_out(run: PretrainingRun) -> Losses:
+def held_out_losses(run: PretrainingRun) -> Losses:
     """A function that measures a snapshot on held-out books, as the run does."""
 
     def measure(state: Mapping[str, Tensor], core: Transformer, step: int) -> dict[str, float]:
@@ -238,20 +238,20 @@ def main() -> None:
         "--to", type=Path, help="output file; by default the one that the site reads"
     )
     parser.add_argument("--threads", type=int, default=0)
-    chosen = parser.parse_args()
-    if chosen.threads:
-        torch.set_num_threads(chosen.threads)
-    file = chosen.to or FOLDER / f"{chosen.kind}-novels" / FILE
-    tokenizer = Tokenizer.from_file(str(chosen.runs / "tokenizer.json"))
-    how = recipe(chosen.kind)
+    args = parser.parse_args()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    file = args.to or FOLDER / f"{args.kind}-novels" / FILE
+    tokenizer = Tokenizer.from_file(str(args.runs / "tokenizer.json"))
+    how = recipe(args.kind)
     n_tokens, mask_id = special_ids(tokenizer)
-    corpus = encoded(chosen.corpus, tokenizer, n_tokens, chosen.runs)
+    corpus = load_or_encode(args.corpus, tokenizer, n_tokens, args.runs)
     with tempfile.TemporaryDirectory() as empty:  # the run may still be in progress
         run = PretrainingRun(how, corpus, Path(empty), n_tokens=n_tokens, mask_id=mask_id)
-        found = arrays(chosen.runs / chosen.kind, how, FastBpe(tokenizer), held_out(run))
+        result = arrays(args.runs / args.kind, how, FastBpe(tokenizer), held_out_losses(run))
     file.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(file, allow_pickle=False, **found)
-    print(f"{file}: {file.stat().st_size:,} bytes, steps {found['steps'].tolist()}")
+    np.savez_compressed(file, allow_pickle=False, **result)
+    print(f"{file}: {file.stat().st_size:,} bytes, steps {result['steps'].tolist()}")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ class LanguageModel(nn.Module):
     def states(self, texts: Tensor) -> Tensor:
         """The last layer's output, without logits: (B, T) -> (B, T, C)."""
         positions = torch.arange(texts.shape[1], device=texts.device)
-        entering = self.core.embed(texts, positions).entering
+        entering = self.core.embed(texts, positions).layer_input
         return self.core.run_layers(entering, self.core.new_pass(entering, positions))[0]
 
     def next_token_logits(self, texts: Tensor) -> Tensor:
@@ -92,11 +92,11 @@ class LanguageModel(nn.Module):
         assert self.core.unembedding is not None
         return self.states(texts) @ self.core.unembedding
 
-    def masked_word_logits(self, seen: Tensor, asked: Tensor) -> Tensor:
+    def masked_word_logits(self, inputs: Tensor, is_target: Tensor) -> Tensor:
         """Logits at the positions to predict: (B, T) and (B, T) -> (M, V)."""
         assert self.head is not None
         assert isinstance(self.core.embedding, Tensor)
-        logits = self.head(self.states(seen)[asked], self.core.embedding)
+        logits = self.head(self.states(inputs)[is_target], self.core.embedding)
         assert isinstance(logits, Tensor)
         return logits
 

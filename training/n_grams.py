@@ -50,7 +50,7 @@ class NGrams:
         """p(c | b) of each token from the second on: (N) -> (N - 1)."""
         pairs = _codes(self.ids, 2, self.vocab_size)
         kinds, counts = np.unique(pairs, return_counts=True)
-        return self._interpolated(
+        return self._interpolate(
             _codes(ids, 2, self.vocab_size), kinds, counts, self._by_contexts(ids[1:])
         )
 
@@ -60,10 +60,10 @@ class NGrams:
         kinds, counts = np.unique(triples, return_counts=True)
         # a pair counts once for each different token before it
         pairs, contexts = np.unique(kinds % self.vocab_size**2, return_counts=True)
-        shorter = self._interpolated(
+        shorter = self._interpolate(
             _codes(ids[1:], 2, self.vocab_size), pairs, contexts, self._by_contexts(ids[2:])
         )
-        return self._interpolated(_codes(ids, 3, self.vocab_size), kinds, counts, shorter)
+        return self._interpolate(_codes(ids, 3, self.vocab_size), kinds, counts, shorter)
 
     def _by_contexts(self, ids: Ids) -> Probabilities:
         """p(c) from the number of different tokens before c, plus one: (N) -> (N)."""
@@ -72,9 +72,9 @@ class NGrams:
         shares: Probabilities = contexts / contexts.sum()
         return shares[ids]
 
-    def _interpolated(
+    def _interpolate(
         self,
-        asked: NDArray[np.int64],
+        queries: NDArray[np.int64],
         kinds: NDArray[np.int64],
         counts: NDArray[np.int64],
         shorter: Probabilities,
@@ -86,9 +86,9 @@ class NGrams:
         contexts, first = np.unique(kinds // self.vocab_size, return_index=True)
         totals = np.add.reduceat(counts, first)
         followers = np.diff([*first, len(kinds)])  # number of different tokens after each context
-        of_kind = np.where(_found(kinds, asked), counts[_place(kinds, asked)], 0)
-        context = asked // self.vocab_size
-        known, place = _found(contexts, context), _place(contexts, context)
+        of_kind = np.where(_contains(kinds, queries), counts[_search(kinds, queries)], 0)
+        context = queries // self.vocab_size
+        known, place = _contains(contexts, context), _search(contexts, context)
         total = np.where(known, totals[place], 1)
         taken = self.discount * np.where(known, followers[place], 0) / total
         own = np.maximum(of_kind - self.discount, 0) / total
@@ -109,9 +109,9 @@ def _codes(ids: Ids, n: int, vocab_size: int) -> NDArray[np.int64]:
     return codes
 
 
-def _place(sorted_: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.intp]:
-    return np.minimum(np.searchsorted(sorted_, asked), len(sorted_) - 1)
+def _search(sorted_: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.intp]:
+    return np.minimum(np.searchsorted(sorted_, queries), len(sorted_) - 1)
 
 
-def _found(sorted_: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.bool_]:
-    return np.equal(sorted_[_place(sorted_, asked)], asked)
+def _contains(sorted_: NDArray[np.int64], queries: NDArray[np.int64]) -> NDArray[np.bool_]:
+    return np.equal(sorted_[_search(sorted_, queries)], queries)

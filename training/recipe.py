@@ -93,7 +93,7 @@ def recipe(kind: Kind, steps: int | None = None) -> Recipe:
     )
 
 
-def small(recipe: Recipe, steps: int = 1000) -> Recipe:
+def smoke_recipe(recipe: Recipe, steps: int = 1000) -> Recipe:
     """A small recipe, two layers of four heads and short texts, to train in a minute."""
     model = replace(recipe.model, n_layers=2, n_heads=4, d_model=64, d_ff=256, context_length=64)
     return replace(

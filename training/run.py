@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from training.batches import masked, windows
+from training.batches import mask_tokens, windows
 from training.corpus import Corpus
 from training.loss import losses
 from training.models import LanguageModel
@@ -58,31 +58,31 @@ class PretrainingRun:
         self.step = 0
         self.losses: list[float] = []
         (folder / "snapshots").mkdir(parents=True, exist_ok=True)
-        self._go_on()
+        self._resume()
 
     @property
     def _dtype(self) -> torch.dtype:
         return torch.bfloat16 if self.recipe.bfloat16 else torch.float32
 
     @property
-    def done(self) -> bool:
+    def is_done(self) -> bool:
         """Whether all steps are done."""
         return self.step >= self.recipe.steps
 
     def train(self, *, seconds: float | None = None) -> None:
         """Run the remaining steps, or as many as fit into this number of seconds."""
         started, first = time.monotonic(), self.step
-        while not self.done and (seconds is None or time.monotonic() - started < seconds):
+        while not self.is_done and (seconds is None or time.monotonic() - started < seconds):
             if self.step in snapshot_steps(self.recipe.steps):
                 self._save_snapshot()
             self.losses.append(self.take_step())
-            if self.step % CURVE_EVERY == 0 or self.done:
+            if self.step % CURVE_EVERY == 0 or self.is_done:
                 self._write_line()
                 speed = (self.step - first) / (time.monotonic() - started)
                 self._report(speed)
-            if self.step % SAVE_EVERY == 0 or self.done:
+            if self.step % SAVE_EVERY == 0 or self.is_done:
                 self._save_checkpoint()
-        if self.done:
+        if self.is_done:
             self._save_snapshot()
 
     def take_step(self) -> float:
@@ -119,9 +119,11 @@ class PretrainingRun:
                 matrix = self.model.core.unembedding
                 assert isinstance(matrix, Tensor)
                 return losses(states, matrix, answers.flatten(), self._dtype)
-            asked = masked(texts, self.recipe.masked, self.n_tokens, self.mask_id, seed=seed)
-            logits = self.model.masked_word_logits(asked.seen, asked.asked)
-        return nn.functional.cross_entropy(logits.float(), asked.answers, reduction="none")
+            is_target = mask_tokens(
+                texts, self.recipe.masked, self.n_tokens, self.mask_id, seed=seed
+            )
+            logits = self.model.masked_word_logits(is_target.inputs, is_target.is_target)
+        return nn.functional.cross_entropy(logits.float(), is_target.targets, reduction="none")
 
     def unigram_entropy(self) -> float:
         """The loss, in nats, of a model that only knows the token frequencies."""
@@ -140,16 +142,16 @@ class PretrainingRun:
         )
         parts = torch.split(texts, max(1, self.recipe.tokens_per_part // length))
         losses = [self.loss(part, seed=_HELD_OUT_SEED + n) for n, part in enumerate(parts)]
-        measured = {"held_out_loss": torch.cat(losses).mean().item()}
+        measurements = {"held_out_loss": torch.cat(losses).mean().item()}
         if self.recipe.model.causal:
             by_place = torch.cat(losses).view(-1, length).mean(dim=0)
             for place in PLACES:
                 if place + AROUND <= length:
                     around = by_place[place - AROUND : place + AROUND]
-                    measured[f"loss_at_{place}"] = around.mean().item()
-        return measured
+                    measurements[f"loss_at_{place}"] = around.mean().item()
+        return measurements
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         """Resume from the last checkpoint, and drop later lines of the curve."""
         file = self.folder / "checkpoint.pt"
         lines = []
@@ -171,7 +173,7 @@ class PretrainingRun:
             "rate": f"{self.recipe.rate_at(self.step - 1):.3g}",
             "train_loss": f"{sum(self.losses) / len(self.losses):.4f}",
         }
-        if self.step % HELD_OUT_EVERY == 0 or self.done:
+        if self.step % HELD_OUT_EVERY == 0 or self.is_done:
             line |= {name: f"{loss:.4f}" for name, loss in self.held_out_losses().items()}
         self.losses = []
         with (self.folder / "curve.csv").open("a", newline="") as curve:

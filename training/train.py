@@ -33,13 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of all runs")
 
 
-def the_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
+def load_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
     """The reduced tokenizer from the folder, or a new one from the training books."""
     from tokenizers import Tokenizer
 
     from pretrained.tokenization.gpt2 import gpt2
     from training.corpus import read_books, split
-    from training.vocabulary import cut, save
+    from training.vocabulary import build_tokenizer, save
 
     file = folder / "tokenizer.json"
     if not file.is_file():
@@ -49,7 +49,7 @@ def the_tokenizer(corpus: Path, folder: Path) -> Tokenizer:
             raise SystemExit(str(error)) from error
         merges = [(left, right) for left, right in (line.split(" ") for line in lines)]
         folder.mkdir(parents=True, exist_ok=True)
-        save(cut(merges, split(read_books(corpus))[0].values()), file)
+        save(build_tokenizer(merges, split(read_books(corpus))[0].values()), file)
     return Tokenizer.from_file(str(file))
 
 
@@ -74,28 +74,28 @@ def main(arguments: list[str] | None = None) -> int:
     add_arguments(parser)
     parser.add_argument("--threads", type=int, default=0, help="CPU threads; 0 uses all")
     parser.add_argument("--smoke", action="store_true", help="train a small model for one minute")
-    chosen = parser.parse_args(arguments)
-    if not chosen.corpus.exists():
-        parser.error(f"{chosen.corpus} doesn't exist; pass the archive of the books with --corpus")
+    args = parser.parse_args(arguments)
+    if not args.corpus.exists():
+        parser.error(f"{args.corpus} doesn't exist; pass the archive of the books with --corpus")
 
     import torch
 
-    from training.corpus import encoded
-    from training.recipe import recipe, small
+    from training.corpus import load_or_encode
+    from training.recipe import recipe, smoke_recipe
     from training.run import PretrainingRun
     from training.vocabulary import special_ids
 
-    if chosen.threads:
-        torch.set_num_threads(chosen.threads)
-    tokenizer = the_tokenizer(chosen.corpus, chosen.runs)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    tokenizer = load_tokenizer(args.corpus, args.runs)
     n_tokens, mask_id = special_ids(tokenizer)
-    corpus = encoded(chosen.corpus, tokenizer, n_tokens, chosen.runs)
-    how, folder = recipe(chosen.kind), chosen.runs / chosen.kind
-    if chosen.smoke:
-        how, folder = small(how), chosen.runs / "smoke"
+    corpus = load_or_encode(args.corpus, tokenizer, n_tokens, args.runs)
+    how, folder = recipe(args.kind), args.runs / args.kind
+    if args.smoke:
+        how, folder = smoke_recipe(how), args.runs / "smoke"
         shutil.rmtree(folder, ignore_errors=True)
     run = PretrainingRun(how, corpus, folder, n_tokens=n_tokens, mask_id=mask_id)
-    if chosen.smoke:
+    if args.smoke:
         return smoke(run, SMOKE_SECONDS)
     run.train()
     return 0

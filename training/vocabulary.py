@@ -19,7 +19,9 @@ SIZE = 8192
 END, MASK = "<|endoftext|>", "[MASK]"
 
 
-def cut(merges: Iterable[tuple[str, str]], books: Iterable[str], size: int = SIZE) -> Tokenizer:
+def build_tokenizer(
+    merges: Iterable[tuple[str, str]], books: Iterable[str], size: int = SIZE
+) -> Tokenizer:
     """A tokenizer with the `size` pieces that are most frequent in the books.
 
     merges: GPT-2's merge list, in its order and spelling.

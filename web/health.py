@@ -38,4 +38,4 @@ def not_ready(*modules: str) -> str | None:
     for queue in QUEUES:
         if queue.stuck_seconds > STUCK_SECONDS:
             return f"The queue of {queue.name} is stuck."
-    return warmup.lacking(*modules)
+    return warmup.not_ready_reason(*modules)

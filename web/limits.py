@@ -15,10 +15,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving import limits
-from serving.addresses import network_of
+from serving.addresses import network_prefix
 from web.messages import FILE, kind_of
 
-CONNECTIONS_PER_SECOND, BURST_OF_CONNECTIONS = 10, 300  # per address: a whole class may reload
+CONNECTIONS_PER_SECOND, CONNECTION_BURST = 10, 300  # per address: a whole class may reload
 _MESSAGE_TOO_BIG, _TRY_AGAIN_LATER = 1009, 1013  # WebSocket close codes
 
 
@@ -60,17 +60,15 @@ class Limits:
     ) -> None:
         self._app, self.sleep = app, sleep
         self._open: Counter[str] = Counter()
-        self._connections = RateLimiter(CONNECTIONS_PER_SECOND, BURST_OF_CONNECTIONS, clock)
+        self._connections = RateLimiter(CONNECTIONS_PER_SECOND, CONNECTION_BURST, clock)
         # per connection, and per address
         self.messages = (
-            RateLimiter(limits.MESSAGES_A_SECOND, limits.BURST_OF_MESSAGES, clock),
-            RateLimiter(limits.MESSAGES_A_SECOND_OF_AN_ADDRESS, limits.BURST_OF_AN_ADDRESS, clock),
+            RateLimiter(limits.MESSAGES_PER_SECOND, limits.MESSAGE_BURST, clock),
+            RateLimiter(limits.ADDRESS_MESSAGES_PER_SECOND, limits.ADDRESS_MESSAGE_BURST, clock),
         )
         self.files = (
-            RateLimiter(limits.FILES_A_SECOND, limits.BURST_OF_FILES, clock),
-            RateLimiter(
-                limits.FILES_A_SECOND_OF_AN_ADDRESS, limits.BURST_OF_FILES_OF_AN_ADDRESS, clock
-            ),
+            RateLimiter(limits.FILES_PER_SECOND, limits.FILE_BURST, clock),
+            RateLimiter(limits.ADDRESS_FILES_PER_SECOND, limits.ADDRESS_FILE_BURST, clock),
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,8 +82,8 @@ class Limits:
 
     async def _connect(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = HTTPConnection(scope).client
-        address = network_of(client.host) if client else ""
-        if self._open[address] >= limits.MAX_SESSIONS_OF_AN_ADDRESS:
+        address = network_prefix(client.host) if client else ""
+        if self._open[address] >= limits.MAX_SESSIONS_PER_ADDRESS:
             await receive()  # the handshake
             return await send({"type": "websocket.close", "code": _TRY_AGAIN_LATER})
         self._open[address] += 1

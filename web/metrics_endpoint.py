@@ -51,12 +51,12 @@ class RequestMetrics:
             if _is_hidden(scope):
                 await PlainTextResponse("Not Found", 404, health.NO_STORE)(scope, receive, send)
             elif scope["type"] == "websocket":
-                with metrics.visit():
+                with metrics.track_visit():
                     await self._app(scope, receive, send)
             else:
                 await self._app(scope, receive, send)
         except Exception as error:
-            metrics.error(error, "request")
+            metrics.count_error(error, "request")
             raise
 
 
@@ -82,8 +82,8 @@ def may_read(request: HTTPConnection) -> bool:
     """Whether this client may read the metrics."""
     token = settings.METRICS_TOKEN.read()
     if token:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        same = hmac.compare_digest(given.strip().encode("latin-1"), token.encode())
+        scheme, _, inputs = request.headers.get("authorization", "").partition(" ")
+        same = hmac.compare_digest(inputs.strip().encode("latin-1"), token.encode())
         return same and scheme.lower() == "bearer"
     client = request.client.host if request.client else None
     return client in _LOOPBACK and not _is_forwarded(request) and _host(request) in _LOOPBACK_NAMES
@@ -119,7 +119,7 @@ class _CurrentState(Collector):
         yield _gauge("compute_held_seconds", "Seconds the oldest slot has been held.", "", held)
         cached = cache.nbytes_by_name()
         yield _gauge("cache_bytes", "Bytes cached for all visitors.", "function", cached)
-        loaded = {"": models.loaded.n_cached}
+        loaded = {"": models.by_key.n_cached}
         yield _gauge("models_loaded", "Models in memory.", "", loaded)
         yield _gauge("gpu_bytes", "Bytes of tensors on GPUs.", "device", _gpu_bytes())
 

@@ -27,7 +27,7 @@ from attention_core.analysis.distances import cosine_distance, divergence, relat
 from attention_core.attend import AttentionRecord, Edit
 from attention_core.checks import require_finite
 from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import Hooks
+from attention_core.model.pass_context import Hooks
 from attention_core.model.transformer import Transformer
 
 Kind = Literal["zero", "uniform"]
@@ -57,7 +57,9 @@ class HeadChange:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}")
 
 
-def changed(record: AttentionRecord, rows: Sequence[Collection[HeadChange]]) -> AttentionRecord:
+def apply_changes(
+    record: AttentionRecord, rows: Sequence[Collection[HeadChange]]
+) -> AttentionRecord:
     """A copy of the record with heads switched off; `rows[b]` applies to batch row b.
 
     Replaces `weights` and `context` of those heads: by zeros, or by the mean over the visible keys
@@ -91,7 +93,7 @@ def uniform_weights(masked_scores: Tensor) -> Tensor:
     return visible / visible.sum(dim=-1, keepdim=True).clamp(min=1.0)
 
 
-def edit(rows: Sequence[Collection[HeadChange]]) -> Edit:
+def make_edit(rows: Sequence[Collection[HeadChange]]) -> Edit:
     """A function for `Hooks(edit_heads=...)` that applies `rows[b]` to batch row b."""
     layers = {change.layer for changes in rows for change in changes}
 
@@ -101,7 +103,7 @@ def edit(rows: Sequence[Collection[HeadChange]]) -> Edit:
         layer_changes = [
             [change for change in changes if change.layer == layer] for changes in rows
         ]
-        return changed(record, layer_changes)
+        return apply_changes(record, layer_changes)
 
     return apply
 
@@ -116,7 +118,7 @@ def check_changes(config: TransformerConfig, changes: Collection[HeadChange]) ->
             )
 
 
-def hidden_with(
+def run_with_changes(
     model: Transformer, token_ids: Tensor, rows: Sequence[Collection[HeadChange]]
 ) -> Tensor:
     """Run one text with several sets of changes: (T,) ids -> hidden (len(rows), T, C).
@@ -128,7 +130,7 @@ def hidden_with(
         check_changes(model.config, changes)
     first = min((change.layer for changes in rows for change in changes), default=0)
     entering = model(token_ids[None], record=True, last_only=True).hidden_states[first]
-    hooks = Hooks(edit_heads=edit(rows))
+    hooks = Hooks(edit_heads=make_edit(rows))
     return model.resume(entering.expand(len(rows), -1, -1), first, hooks=hooks)
 
 
@@ -179,7 +181,7 @@ class LayerEffects:
     values: Tensor
 
 
-def rank(
+def rank_heads(
     model: Transformer,
     token_ids: Tensor,
     kind: Kind,
@@ -204,12 +206,12 @@ def rank(
             heads = range(first, min(first + batch, config.n_heads))
             rows = [[HeadChange(layer, head, kind)] for head in heads]
             entering = states[layer].expand(len(rows), -1, -1)
-            hooks = Hooks(before_layer, edit_heads=edit(rows))
+            hooks = Hooks(before_layer, edit_heads=make_edit(rows))
             hidden = model.resume(entering, layer, hooks=hooks)
             yield LayerEffects(layer, first, measure(hidden))
 
 
-def logits_from(model: Transformer) -> Callable[[Tensor], Tensor]:
+def logits_function(model: Transformer) -> Callable[[Tensor], Tensor]:
     """The model's output matrix as a function of normalized states: (B, C) -> (B, V).
 
     Raises: ValueError if the model has no output matrix. The function raises NotFiniteError if

@@ -60,52 +60,54 @@ class TextWeights:
         return self.positions + 1 if self.causal else torch.full_like(self.positions, n)
 
     @cached_property
-    def choosing(self) -> Tensor:
+    def has_several_keys(self) -> Tensor:
         """Queries that see at least two keys: (T) of bool."""
         return self.n_visible > 1
 
 
 def entropy(text: TextWeights) -> Tensor:
     """Mean entropy of the rows, in bits: (..., T, T) -> (...)."""
-    return _mean_over(text.choosing, _row_entropies(text.weights))
+    return _mean_over(text.has_several_keys, _row_entropies(text.weights))
 
 
 def evenness(text: TextWeights) -> Tensor:
     """Mean ratio of each row's entropy to log2 of its number of visible keys: (...)."""
     most = text.n_visible.float().log2().clamp(min=1)  # rows with one key are left out below
-    return _mean_over(text.choosing, _row_entropies(text.weights) / most)
+    return _mean_over(text.has_several_keys, _row_entropies(text.weights) / most)
 
 
 def mean_distance(text: TextWeights) -> Tensor:
     """Mean over queries of sum_j w_ij |i - j|, in tokens: (...)."""
-    return _weighted(text, text.choosing, (text.positions[:, None] - text.positions).abs())
+    return _weighted_mean(
+        text, text.has_several_keys, (text.positions[:, None] - text.positions).abs()
+    )
 
 
 def on_first(text: TextWeights) -> Tensor:
     """Mean weight on the first token, which is [CLS] in BERT: (...)."""
-    return _weighted(text, text.choosing, text.positions == 0)
+    return _weighted_mean(text, text.has_several_keys, text.positions == 0)
 
 
 def on_special(text: TextWeights) -> Tensor:
     """Mean weight on all special tokens together; NaN if there are none: (...)."""
-    queries = text.choosing & text.special.any()
-    return _weighted(text, queries, text.special)
+    queries = text.has_several_keys & text.special.any()
+    return _weighted_mean(text, queries, text.special)
 
 
 def on_itself(text: TextWeights) -> Tensor:
     """Mean weight of a query on its own position: (...)."""
-    return _weighted(text, text.choosing, text.positions[:, None] == text.positions)
+    return _weighted_mean(text, text.has_several_keys, text.positions[:, None] == text.positions)
 
 
 def on_previous(text: TextWeights) -> Tensor:
     """Mean of w[i, i-1] over all queries except the first: (...)."""
-    return _weighted(text, text.positions > 0, text.positions[:, None] - 1 == text.positions)
+    return _weighted_mean(text, text.positions > 0, text.positions[:, None] - 1 == text.positions)
 
 
 def on_next(text: TextWeights) -> Tensor:
     """Mean of w[i, i+1] over all queries except the last; NaN if causal: (...)."""
     queries = text.positions < (0 if text.causal else len(text.ids) - 1)
-    return _weighted(text, queries, text.positions[:, None] + 1 == text.positions)
+    return _weighted_mean(text, queries, text.positions[:, None] + 1 == text.positions)
 
 
 def on_same_token(text: TextWeights) -> Tensor:
@@ -119,7 +121,7 @@ def on_same_token(text: TextWeights) -> Tensor:
     same.fill_diagonal_(False)
     if text.causal:
         same = same.tril()
-    return _weighted(text, same.any(-1), same)
+    return _weighted_mean(text, same.any(-1), same)
 
 
 def induction_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
@@ -129,7 +131,7 @@ def induction_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
     attends to it to predict the next token. The first copy starts at position `start`.
     Raises: ValueError if the weights are too small for two copies of at least 2 tokens.
     """
-    return _earlier(weights, n, start, 1)
+    return _offset_score(weights, n, start, 1)
 
 
 def duplicate_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
@@ -137,7 +139,7 @@ def duplicate_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
 
     Shapes and errors as in `induction_score`.
     """
-    return _earlier(weights, n, start, 0)
+    return _offset_score(weights, n, start, 0)
 
 
 @dataclass(frozen=True)
@@ -302,7 +304,7 @@ def _mean_over(queries: Tensor, rows: Tensor) -> Tensor:
     return rows[..., queries].mean(-1)
 
 
-def _weighted(text: TextWeights, queries: Tensor, values: Tensor) -> Tensor:
+def _weighted_mean(text: TextWeights, queries: Tensor, values: Tensor) -> Tensor:
     """Mean over some queries of sum_j w_ij values_ij; NaN if there are none.
 
     Shapes: queries (T) of bool; values (T, T), or (T) if they're the same for every query -> (...).
@@ -313,7 +315,7 @@ def _weighted(text: TextWeights, queries: Tensor, values: Tensor) -> Tensor:
     return text.weights.flatten(-2) @ coefficients.flatten()
 
 
-def _earlier(weights: Tensor, n: int, start: int, after: int) -> Tensor:
+def _offset_score(weights: Tensor, n: int, start: int, after: int) -> Tensor:
     """Mean of w[i, i - n + after] over the n queries i of the second copy."""
     n_rows, n_keys = weights.shape[-2:]
     if n < 2 or start < 0 or start + 2 * n > min(n_rows, n_keys):

@@ -30,7 +30,7 @@ def hide_keys(weights: Tensor, hidden: Tensor, *, renormalise: bool) -> Tensor:
     return left / total.where(total > 0, 1)
 
 
-def below(weights: Tensor, threshold: float) -> Tensor:
+def below_threshold(weights: Tensor, threshold: float) -> Tensor:
     """Whether each weight is below a threshold: (..., T, S) -> same shape, bool.
 
     Weights equal to the threshold aren't below it, so a threshold of 0 hides nothing.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from attention_core.analysis.passed_on import Heads, projected_values
+from attention_core.analysis.projected_values import Heads, projected_values
 from attention_core.model.block import LayerRecord
 from attention_core.model.transformer import Transformer
 
@@ -71,9 +71,11 @@ def _attention_shares(record: LayerRecord, values: Tensor) -> tuple[Tensor, Tens
     edges = y.new_zeros(len(y), len(values))
     for first in range(0, len(y), _QUERIES_AT_ONCE):
         rows = slice(first, first + _QUERIES_AT_ONCE)
-        seen = weights[:, rows].any(dim=-1).any(dim=-1).nonzero()[:, 0]  # keys that any query sees
-        z = weights[seen, rows] @ values[seen]  # (S, q, H) @ (S, H, C) -> (S, q, C)
-        edges[rows, seen] = importance(z, y[rows]).t()
+        visible = (
+            weights[:, rows].any(dim=-1).any(dim=-1).nonzero()[:, 0]
+        )  # keys that any query sees
+        z = weights[visible, rows] @ values[visible]  # (S, q, H) @ (S, H, C) -> (S, q, C)
+        edges[rows, visible] = importance(z, y[rows]).t()
     residual = importance(x, y)
     total = edges.sum(dim=1) + residual
     return _share(edges, total[:, None]), _share(residual, total)
@@ -129,12 +131,12 @@ class Route:
 
     nodes: (L + 1, T), whether the route includes a token's vector before layer l (or after the
     last).
-    kept: (L, T), whether it includes the token's own stream through the attention of layer l.
+    residual: (L, T), whether it includes the token's own stream through the attention of layer l.
     edges: (L, T, T). mlp: (L, T), whether the feed-forward network matters at a node of the route.
     """
 
     nodes: Tensor
-    kept: Tensor
+    residual: Tensor
     edges: Tensor
     mlp: Tensor
 

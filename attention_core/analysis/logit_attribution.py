@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from attention_core.analysis.passed_on import Heads
-from attention_core.display import ShowsShapes
+from attention_core.analysis.projected_values import Heads
+from attention_core.display import ShapeReprMixin
 from attention_core.model.block import LayerRecord
 from attention_core.model.layers import ACTIVATIONS, RMSNorm
 from attention_core.model.masked_word_head import MaskedWordHead
@@ -28,7 +28,7 @@ from attention_core.model.transformer import Transformer
 
 
 @dataclass(frozen=True, repr=False)
-class LogitAttribution(ShowsShapes):
+class LogitAttribution(ShapeReprMixin):
     """The shares of all parts in N logits, float64 on the CPU; they sum to `logits`.
 
     keys: (N, L, H, S), each head's share by key.
@@ -83,7 +83,7 @@ def logit_attribution(
         raise ValueError(f"token ids must be 0 to {vocabulary - 1}, got {wrong}")
     last = layers[-1].output[0, position].double()
     # `along` (N, C): directions whose dot products with the vector are the logits
-    along, norm_bias, output_bias = _reading(model, last, list(token_ids), head)
+    along, norm_bias, output_bias = _output_directions(model, last, list(token_ids), head)
     keys, attention_bias, mlp = [], [], []
     for number in reversed(range(len(layers))):
         record, block = layers[number], model.block(number)
@@ -106,7 +106,7 @@ def logit_attribution(
     return LogitAttribution(*(share.cpu() for share in every))
 
 
-def _reading(
+def _output_directions(
     model: Transformer, last: Tensor, token_ids: list[int], head: MaskedWordHead | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Directions (N, C) to read the last vector along, and the two biases (N), (N)."""
@@ -125,7 +125,7 @@ def _reading(
 def _through_head(
     head: MaskedWordHead, last: Tensor, token_ids: list[int]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`_reading` for a masked-word head: a dense layer, a frozen activation, a norm."""
+    """`_output_directions` for a masked-word head: a dense layer, a frozen activation, a norm."""
     dense, bias = head.dense.double(), head.dense_bias.double()
     before = last @ dense + bias
     after = ACTIVATIONS[head.config.activation](before)

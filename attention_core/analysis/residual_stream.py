@@ -35,7 +35,7 @@ def logit_lens(model: Transformer, states: Tensor) -> Tensor:
     return logits
 
 
-def last_row_alone(model: Transformer, hidden: Tensor) -> Tensor:
+def last_row_logits(model: Transformer, hidden: Tensor) -> Tensor:
     """The next token's logits (V,) from the last row of normalized `hidden` (T, C).
 
     Raises: ValueError if the model has no output matrix.
@@ -46,7 +46,7 @@ def last_row_alone(model: Transformer, hidden: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Lens:
+class LensPredictions:
     """A model's predictions at one position, after the embedding and after each layer.
 
     ids, probabilities: (L + 1, k), the most likely tokens of each state, in descending order.
@@ -62,18 +62,18 @@ class Lens:
     final_rank: Tensor
 
     @property
-    def first_named(self) -> int:
+    def first_layer(self) -> int:
         """Number of layers after which the final token first becomes the most likely."""
         return int((self.ids[:, 0] == self.final).nonzero()[0])
 
     @property
-    def settled(self) -> int:
+    def stable_from(self) -> int:
         """Number of layers after which the final token stays the most likely."""
         differing = (self.ids[:, 0] != self.final).nonzero()
         return int(differing[-1]) + 1 if len(differing) else 0
 
 
-def lens_at(logits: Tensor, k: int) -> Lens:
+def lens_predictions(logits: Tensor, k: int) -> LensPredictions:
     """Turn the logits of one position at every state, (L + 1, V), into predictions.
 
     Raises: ValueError if k is below 1 or above V.
@@ -84,7 +84,7 @@ def lens_at(logits: Tensor, k: int) -> Lens:
     top = probabilities.topk(k, dim=-1)
     final = int(top.indices[-1, 0])
     of_final = probabilities[:, final]
-    return Lens(
+    return LensPredictions(
         ids=top.indices,
         probabilities=top.values,
         final=final,

@@ -64,7 +64,7 @@ def _parts_of(model: nn.Module, name: str, parameter: nn.Parameter) -> list[tupl
     ]
 
 
-def on_paper(make: Callable[[TransformerConfig], Model], config: TransformerConfig) -> Model:
+def on_meta_device(make: Callable[[TransformerConfig], Model], config: TransformerConfig) -> Model:
     """Build a model on the meta device: shapes without values or memory.
 
     This makes it possible to count models of any size.

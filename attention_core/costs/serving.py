@@ -88,7 +88,7 @@ def weight_bytes(n_parameters: int, bits: int) -> int:
     return math.ceil(n_parameters * bits / 8)
 
 
-def sequences_that_fit(
+def max_sequences(
     model: PublicModel, n_free: int, n_tokens: int, *, bytes_per_value: int = 2
 ) -> int:
     """Number of sequences of `n_tokens` whose caches fit in `n_free` bytes.
@@ -98,7 +98,7 @@ def sequences_that_fit(
     return max(n_free, 0) // cache_bytes(model, n_tokens, bytes_per_value=bytes_per_value)
 
 
-def longest_context(
+def max_context(
     model: PublicModel, n_free: int, *, batch_size: int = 1, bytes_per_value: int = 2
 ) -> int | None:
     """The most tokens that each of `batch_size` sequences can have in `n_free` bytes.

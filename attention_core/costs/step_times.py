@@ -24,7 +24,7 @@ WARM_UP = -1  # `repeat` of steps to ignore
 
 
 @dataclass(frozen=True)
-class Turn:
+class ContenderStep:
     """One step of one contender; `repeat` counts from 0, or is `WARM_UP`."""
 
     repeat: int
@@ -32,9 +32,9 @@ class Turn:
     step: Step
 
 
-def in_turns(
+def interleave_steps(
     contenders: Mapping[str, Callable[[], Iterator[Step]]], *, repeats: int, warmup_steps: int = 2
-) -> Iterator[Turn]:
+) -> Iterator[ContenderStep]:
     """Run one step of each contender in turn, so that load spikes affect them all.
 
     Every repeat restarts all contenders. The first one changes from step to step and from repeat to
@@ -47,15 +47,15 @@ def in_turns(
             f"{len(contenders)} contenders, {repeats} repeats, {warmup_steps} warm-up steps: at "
             "least 1, 1 and 0 are needed"
         )
-    return _turns(contenders, repeats, warmup_steps)
+    return _interleave_steps(contenders, repeats, warmup_steps)
 
 
-def _turns(
+def _interleave_steps(
     contenders: Mapping[str, Callable[[], Iterator[Step]]], repeats: int, warmup_steps: int
-) -> Iterator[Turn]:
+) -> Iterator[ContenderStep]:
     for name, start in contenders.items():
         for step in itertools.islice(start(), warmup_steps):
-            yield Turn(WARM_UP, name, step)
+            yield ContenderStep(WARM_UP, name, step)
     for repeat in range(repeats):
         running = {name: start() for name, start in contenders.items()}
         for number in itertools.count():
@@ -66,7 +66,7 @@ def _turns(
                 if next_step is None:
                     del running[name]
                 else:
-                    yield Turn(repeat, name, next_step)
+                    yield ContenderStep(repeat, name, next_step)
             if not running:
                 break
 
@@ -92,7 +92,7 @@ class Fit:
     linear: Coefficient
     quadratic: Coefficient
 
-    def at(self, n: float) -> float:
+    def predict(self, n: float) -> float:
         """The fitted seconds at n tokens."""
         return self.constant.value + n * (self.linear.value + n * self.quadratic.value)
 
@@ -139,12 +139,12 @@ def flops_terms(config: TransformerConfig, *, cached: bool) -> tuple[int, int, i
     return at_1 - linear - quadratic, linear, quadratic
 
 
-def totals(step_seconds: Sequence[float]) -> tuple[float, ...]:
+def cumulative_seconds(step_seconds: Sequence[float]) -> tuple[float, ...]:
     """Cumulative seconds of the first 1, 2, ... steps."""
     return tuple(itertools.accumulate(step_seconds))
 
 
-def pays_from(cached: Sequence[float], uncached: Sequence[float]) -> int | None:
+def break_even(cached: Sequence[float], uncached: Sequence[float]) -> int | None:
     """Number of new tokens from which the cached run stays ahead, or None.
 
     Both arguments are seconds per step, starting with the prefill.
@@ -153,7 +153,7 @@ def pays_from(cached: Sequence[float], uncached: Sequence[float]) -> int | None:
     if len(cached) != len(uncached):
         raise ValueError(f"got {len(cached)} cached and {len(uncached)} uncached steps")
     pays = None
-    pairs = zip(totals(cached), totals(uncached), strict=True)
+    pairs = zip(cumulative_seconds(cached), cumulative_seconds(uncached), strict=True)
     for number, (with_cache, without_cache) in enumerate(pairs, start=1):
         if with_cache >= without_cache:
             pays = None
@@ -171,5 +171,5 @@ def total_exponent(step_seconds: Sequence[float], lengths: Sequence[int]) -> flo
     """
     if len(set(lengths)) < 2 or min(lengths) < 1 or max(lengths) > len(step_seconds):
         raise ValueError(f"lengths {list(lengths)} do not fit {len(step_seconds)} steps")
-    cumulated = totals(step_seconds)
+    cumulated = cumulative_seconds(step_seconds)
     return growth_exponent(lengths, [cumulated[length - 1] for length in lengths])

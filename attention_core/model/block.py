@@ -12,15 +12,15 @@ from torch import Tensor, nn
 
 from attention_core.attend import AttentionRecord
 from attention_core.attention import MultiHeadAttention
-from attention_core.display import ShowsShapes
+from attention_core.display import ShapeReprMixin
 from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import NOTHING, Pass
 from attention_core.model.latent import LatentAttention
 from attention_core.model.layers import FeedForward, make_norm
+from attention_core.model.pass_context import NO_CONTEXT, PassContext
 
 
 @dataclass(frozen=True, repr=False)
-class LayerRecord(ShowsShapes):
+class LayerRecord(ShapeReprMixin):
     """All tensors of one layer, from input to output, in the order they're computed.
 
     In a pre-norm layer, attention reads the normalized input, the feed-forward network (MLP) reads
@@ -42,7 +42,7 @@ class LayerRecord(ShowsShapes):
     mlp_sum: Tensor  # (B, T, C)  mlp_output + attention_sum (pre-norm) or mlp_reads (post-norm)
     output: Tensor  # (B, T, C)
 
-    def apart_from_cache(self) -> LayerRecord:
+    def detached_from_cache(self) -> LayerRecord:
         """A copy of the record whose keys and values don't share memory with a cache.
 
         With a cache, they're views of its buffers, which later passes overwrite.
@@ -67,13 +67,16 @@ class Block(nn.Module):
         self.mlp = FeedForward(config)
 
     def forward(
-        self, x: Tensor, forward_pass: Pass = NOTHING, records: list[LayerRecord] | None = None
+        self,
+        x: Tensor,
+        forward_pass: PassContext = NO_CONTEXT,
+        records: list[LayerRecord] | None = None,
     ) -> Tensor:
         """Run the layer on the residual stream: (B, T, C) -> (B, T, C).
 
         records: a list to which the record of this call is appended.
         """
-        layer, edited = self.attention.layer, forward_pass.edited
+        layer, edited = self.attention.layer, forward_pass.apply_edit
         x = edited("input", layer, x)
         reads = self.attention_norm(x) if self.pre_norm else x  # [normed input]
         watch = forward_pass.watch(layer, record=records is not None)
@@ -106,7 +109,7 @@ class Block(nn.Module):
             records.append(LayerRecord(*steps, output))
         return output
 
-    def record(self, x: Tensor, forward_pass: Pass = NOTHING) -> LayerRecord:
+    def record(self, x: Tensor, forward_pass: PassContext = NO_CONTEXT) -> LayerRecord:
         """Run `forward` and return every intermediate; `output` is the return value."""
         records: list[LayerRecord] = []
         output = self(x, forward_pass, records)

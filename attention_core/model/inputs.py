@@ -23,19 +23,19 @@ def prompt_ids(token_ids: Sequence[int] | Tensor, vocab_size: int) -> list[int]:
     Raises: ValueError with the value if the prompt is empty, isn't one row of whole numbers, or has
     an id outside the vocabulary.
     """
-    given: Any = token_ids
-    is_array = hasattr(given, "tolist") and hasattr(given, "shape")
+    inputs: Any = token_ids
+    is_array = hasattr(inputs, "tolist") and hasattr(inputs, "shape")
     if is_array:
-        usable = len(given.shape) == 1 or (len(given.shape) == 2 and given.shape[0] == 1)
+        usable = len(inputs.shape) == 1 or (len(inputs.shape) == 2 and inputs.shape[0] == 1)
     else:
-        usable = isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+        usable = isinstance(inputs, Sequence) and not isinstance(inputs, (str, bytes))
     if not usable:
-        details = [f"{name} {getattr(given, name, 'unknown')}" for name in ("shape", "dtype")]
+        details = [f"{name} {getattr(inputs, name, 'unknown')}" for name in ("shape", "dtype")]
         raise ValueError(
             "a prompt must be a list, a tuple or a tensor (tokens) or (1, tokens) of int64, "
-            f"got {type(given).__name__} of {' and '.join(details)}"
+            f"got {type(inputs).__name__} of {' and '.join(details)}"
         )
-    ids = given.reshape(-1).tolist() if is_array else list(given)
+    ids = inputs.reshape(-1).tolist() if is_array else list(inputs)
     if not ids:
         raise ValueError("the prompt is empty: pass at least 1 token")
     for token_id in ids:
@@ -87,9 +87,9 @@ def check_inputs(
     """
     offset = 0 if cache is None else cache.length
     if device is not None:
-        given = {"token_ids": token_ids, "attention_mask": attention_mask}
-        given |= {"segment_ids": segment_ids, "positions": positions}
-        check_devices(device, given, cache)
+        inputs = {"token_ids": token_ids, "attention_mask": attention_mask}
+        inputs |= {"segment_ids": segment_ids, "positions": positions}
+        check_devices(device, inputs, cache)
     _check_ids("token_ids", token_ids, config.vocab_size, offset)
     batch_size, n_new = token_ids.shape
     n_keys, limit = offset + n_new, config.context_length
@@ -117,11 +117,11 @@ def check_inputs(
 
 
 def check_devices(
-    device: torch.device, given: Mapping[str, Tensor | None], cache: KVCache | None = None
+    device: torch.device, tensors: Mapping[str, Tensor | None], cache: KVCache | None = None
 ) -> None:
     """Raise ValueError with both devices if an input isn't on the model's device."""
     buffer = None if cache is None else cache.buffers[0][0]
-    for name, tensor in {**given, "the cache": buffer}.items():
+    for name, tensor in {**tensors, "the cache": buffer}.items():
         if isinstance(tensor, Tensor) and tensor.device != device:
             raise ValueError(
                 f"{name} is on {tensor.device}, but the model is on {device}: both must be on the "
@@ -169,8 +169,8 @@ def _check_ids(name: str, ids: Tensor, n_values: int, offset: int) -> None:
 
 def _check_mask(mask: Tensor, shape: tuple[int, int], offset: int) -> None:
     if not isinstance(mask, Tensor) or mask.shape != shape:
-        given = tuple(mask.shape) if isinstance(mask, Tensor) else type(mask).__name__
-        raise ValueError(f"attention_mask must be (batch, all keys) = {shape}, got {given}")
+        inputs = tuple(mask.shape) if isinstance(mask, Tensor) else type(mask).__name__
+        raise ValueError(f"attention_mask must be (batch, all keys) = {shape}, got {inputs}")
     values = ""
     if mask.dtype in _MASK_TYPES:
         if mask.dtype == torch.bool or _is_unread(mask, offset):

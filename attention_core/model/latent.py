@@ -26,12 +26,12 @@ from torch import Tensor, nn
 from attention_core.attend import AttentionRecord
 from attention_core.attention import (
     Watch,
+    attend_heads,
     cache_for,
     check_inputs,
-    heads_of,
-    mask_of,
-    recorded,
-    rotation_of,
+    mask_for,
+    record_forward,
+    rotation_for,
 )
 from attention_core.cache import KVCache
 from attention_core.heads import merge_heads, split_heads
@@ -97,7 +97,7 @@ class LatentAttention(nn.Module):
         Arguments and errors as in `MultiHeadAttention`; a memory isn't supported (ValueError).
         """
         check_inputs(self, x, memory, cache)
-        rotation = rotation_of(self, x, positions, cache, self.sizes.rope_head_size)
+        rotation = rotation_for(self, x, positions, cache, self.sizes.rope_head_size)
         assert rotation is not None  # rope_theta is always set
         q_nope, q_rope = self.queries(x, rotation)
         latent, rope_key = self.compress(x, rotation)
@@ -107,8 +107,8 @@ class LatentAttention(nn.Module):
         q, k, v = form(q_nope, q_rope, latent, rope_key)
         # the size of a head's key, not of the longer vectors in the absorbed form
         scale = 1.0 / math.sqrt(self.sizes.qk_head_size)
-        mask = mask_of(self, x.shape[1], k.shape[2], mask, x.device)
-        context, record = heads_of(q, k, v, mask, scale, 0.0, watch)
+        mask = mask_for(self, x.shape[1], k.shape[2], mask, x.device)
+        context, record = attend_heads(q, k, v, mask, scale, 0.0, watch)
         if self.sizes.absorbed:
             context = context @ self.up_matrices()[1]  # (B, H, T, r) -> (B, H, T, E)
         output: Tensor = self.out(merge_heads(context))
@@ -118,7 +118,7 @@ class LatentAttention(nn.Module):
 
     def record(self, x: Tensor, **options: Any) -> AttentionRecord:
         """Run `forward` and return every intermediate; `output` is the return value."""
-        return recorded(self, x, **options)
+        return record_forward(self, x, **options)
 
     def new_cache(self, batch_size: int, max_length: int) -> KVCache:
         """An empty cache for this one layer, with a latent and a rotary key per token."""

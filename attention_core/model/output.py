@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from attention_core.attend import AttentionRecord
-from attention_core.display import ShowsShapes
+from attention_core.display import ShapeReprMixin
 from attention_core.model.block import LayerRecord
 
 
 @dataclass(frozen=True, repr=False)
-class EmbeddingParts(ShowsShapes):
+class EmbeddingParts(ShapeReprMixin):
     """The parts that add up to the input of layer 0; `total` is their sum.
 
-    `position` is None for rotary positions, which are applied inside attention. `entering` is
+    `position` is None for rotary positions, which are applied inside attention. `layer_input` is
     `total` after the embedding norm, if the model has one.
     """
 
@@ -26,11 +26,11 @@ class EmbeddingParts(ShowsShapes):
     position: Tensor | None  # (T, C), or (B, T, C) if each row has its own positions
     segment: Tensor | None  # (C), or (B, T, C) with segment ids
     total: Tensor  # (B, T, C)
-    entering: Tensor  # (B, T, C)
+    layer_input: Tensor  # (B, T, C)
 
 
 @dataclass(frozen=True, repr=False)
-class TransformerOutput(ShowsShapes):
+class TransformerOutput(ShapeReprMixin):
     """The result of a forward pass.
 
     logits: (B, T, V), or (B, 1, V) with `last_only`; None for a model without an output matrix.

@@ -19,10 +19,10 @@ from attention_core.checks import require_finite
 from attention_core.masks import causal_mask, padding_mask
 from attention_core.model.block import Block, LayerRecord
 from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import NO_HOOKS, Hooks, Pass
 from attention_core.model.inputs import check_inputs, visible_positions
 from attention_core.model.layers import make_norm, random_weights
 from attention_core.model.output import EmbeddingParts, TransformerOutput
+from attention_core.model.pass_context import NO_HOOKS, Hooks, PassContext
 from attention_core.positions.rotary import rotary_angles
 from attention_core.recording import Recording, recordings_of
 
@@ -92,23 +92,23 @@ class Transformer(nn.Module):
         """
         offset = cache.length if cache is not None else 0
         device = next(self.parameters()).device
-        given = attention_mask, segment_ids, positions
-        check_inputs(self.config, token_ids, cache, *given, device=device)
+        inputs = attention_mask, segment_ids, positions
+        check_inputs(self.config, token_ids, cache, *inputs, device=device)
         if positions is None and attention_mask is not None:
             positions = visible_positions(attention_mask, token_ids.shape[1])
         elif positions is None:
             positions = torch.arange(offset, offset + token_ids.shape[1], device=device)
         embedding = self.embed(token_ids, positions, segment_ids)  # [embedding]
-        forward_pass = self.new_pass(embedding.entering, positions, cache, attention_mask, hooks)
-        entering = forward_pass.edited("embedding", None, embedding.entering)
-        embedding = replace(embedding, entering=entering)
+        forward_pass = self.new_pass(embedding.layer_input, positions, cache, attention_mask, hooks)
+        entering = forward_pass.apply_edit("embedding", None, embedding.layer_input)
+        embedding = replace(embedding, layer_input=entering)
         with nullcontext() if cache is None else cache.whole_pass():
             hidden, layers = self.run_layers(
                 entering, forward_pass, record=record, recordings=recordings_of(self)
             )
             logits = self.logits(hidden[:, -1:] if last_only else hidden)
             if logits is not None:
-                logits = forward_pass.edited("logits", None, logits)
+                logits = forward_pass.apply_edit("logits", None, logits)
             if not offset:  # decode steps don't wait for the device
                 require_finite("hidden states", hidden)
                 if logits is not None:
@@ -141,7 +141,7 @@ class Transformer(nn.Module):
         cache: KVCache | None = None,
         attention_mask: Tensor | None = None,
         hooks: Hooks = NO_HOOKS,
-    ) -> Pass:
+    ) -> PassContext:
         """Mask and rotation for states x (B, T, C) at positions (T) or (B, T)."""
         n_keys = x.shape[1] if cache is None else cache.n_keys(x.shape[1])
         mask = self._mask(x.shape[1], n_keys, attention_mask, x.device)
@@ -149,12 +149,12 @@ class Transformer(nn.Module):
         if config.positions == "rotary":
             head_size, theta, scaling = config.d_rotary, config.rope_theta, config.rope_scaling
             rotation = rotary_angles(positions, head_size, theta, x.dtype, scaling)
-        return Pass(mask, rotation, cache, hooks)
+        return PassContext(mask, rotation, cache, hooks)
 
     def run_layers(
         self,
         x: Tensor,
-        forward_pass: Pass,
+        forward_pass: PassContext,
         *,
         first: int = 0,
         record: bool = False,
@@ -177,13 +177,13 @@ class Transformer(nn.Module):
             layer = block.record(x, forward_pass)
             x = layer.output  # [layer output]
             if forward_pass.cache is not None:
-                layer = layer.apart_from_cache()
+                layer = layer.detached_from_cache()
             for keeper in keepers:
                 keeper.keep(number, layer)
             if record:
                 layers.append(layer)
         hidden = x if self.final_norm is None else self.final_norm(x)
-        return forward_pass.edited("hidden", None, hidden), tuple(layers)
+        return forward_pass.apply_edit("hidden", None, hidden), tuple(layers)
 
     def new_cache(
         self,

@@ -26,9 +26,9 @@ from torch import Tensor
 
 from attention_core.cache import KVCache
 from attention_core.costs.formulas import forward_flops
-from attention_core.generation import Step, check_room, timed_pass
-from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.generation import Step, check_capacity, timed_pass
 from attention_core.model.inputs import check_cache, prompt_ids, stop_set
+from attention_core.model.pass_context import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, sample
 
@@ -64,15 +64,15 @@ def stream_batch(
         raise ValueError(f"prompts must be a list or a tuple, got {type(prompts).__name__}")
     if not prompts:
         raise ValueError("a batch needs at least 1 prompt, got 0")
-    numbers = _one_each("max_new_tokens", max_new_tokens, len(prompts))
-    samplings = _one_each("sampling", Sampling() if sampling is None else sampling, len(prompts))
+    numbers = _broadcast("max_new_tokens", max_new_tokens, len(prompts))
+    samplings = _broadcast("sampling", Sampling() if sampling is None else sampling, len(prompts))
     rows = []
     for number, (token_ids, n_new, chosen) in enumerate(
         zip(prompts, numbers, samplings, strict=True)
     ):
         try:
             ids = prompt_ids(token_ids, vocab_size)
-            check_room(model.config, len(ids), n_new)
+            check_capacity(model.config, len(ids), n_new)
         except ValueError as error:
             raise ValueError(f"prompt {number}: {error}") from None
         rows.append(_Row(ids, n_new, chosen, torch.Generator().manual_seed(chosen.seed)))
@@ -183,7 +183,7 @@ def _width(model: Transformer, rows: Sequence[_Row]) -> int:
     return width
 
 
-def _one_each(name: str, value: Value | Sequence[Value], n_prompts: int) -> Sequence[Value]:
+def _broadcast(name: str, value: Value | Sequence[Value], n_prompts: int) -> Sequence[Value]:
     """One value per prompt, from a single value or a sequence of that length."""
     if not isinstance(value, Sequence):
         return [value] * n_prompts

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import Step
-from attention_core.model.forward_pass import NO_HOOKS, Hooks, require_hooks
 from attention_core.model.inputs import stop_set
+from attention_core.model.pass_context import NO_HOOKS, Hooks, require_hooks
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling, distribution, sample
-from attention_core.speed.fixed_pass import FixedPass, prompt_in_room
+from attention_core.speed.fixed_pass import FixedPass, validate_prompt
 
 
 class Decoder(FixedPass):
@@ -71,7 +71,7 @@ class Decoder(FixedPass):
         cache, or for a hook that edits. ValueError later if the largest logit isn't finite, or if
         something else used the decoder or its cache since the last step.
         """
-        ids = self._checked(token_ids, max_new_tokens)
+        ids = self._validate_prompt(token_ids, max_new_tokens)
         require_hooks(hooks)
         if hooks.edit_heads is not None or hooks.edit is not None:
             raise ValueError("a recorded step can't be edited: use attention_core.stream instead")
@@ -88,7 +88,7 @@ class Decoder(FixedPass):
 
         Arguments and errors as in `stream`.
         """
-        ids, stops = self._checked(token_ids, max_new_tokens), stop_set(stop_ids)
+        ids, stops = self._validate_prompt(token_ids, max_new_tokens), stop_set(stop_ids)
         with torch.inference_mode():
             self._prefill(ids, NO_HOOKS)
             new = [int(self.token_ids)]
@@ -98,10 +98,10 @@ class Decoder(FixedPass):
             self.check_logits()
         return new
 
-    def _checked(self, token_ids: Sequence[int] | Tensor, max_new_tokens: int) -> list[int]:
+    def _validate_prompt(self, token_ids: Sequence[int] | Tensor, max_new_tokens: int) -> list[int]:
         """The ids of a prompt that fits the cache."""
         room, holder = self.cache.max_length, "the cache has"
-        return prompt_in_room(self.model.config, token_ids, max_new_tokens, room, holder)
+        return validate_prompt(self.model.config, token_ids, max_new_tokens, room, holder)
 
     def _steps(
         self, ids: list[int], max_new_tokens: int, stop_ids: frozenset[int], hooks: Hooks
@@ -141,14 +141,14 @@ class Decoder(FixedPass):
         """Run the prompt and choose the first token; returns the model's seconds."""
         logits, seconds = self.start(ids, hooks)
         self._generator.manual_seed(self.sampling.seed)
-        self._keep(logits[None])
+        self._store_logits(logits[None])
         self._choose()
         return seconds
 
     def advance(self) -> None:
         """Run one decode step: process the current token and choose the next one."""
         super().advance()
-        self.cache.count_token()
+        self.cache.commit_token()
         if self._draws_on_cpu:
             self._choose()
 
@@ -165,7 +165,7 @@ class Decoder(FixedPass):
     def _choose(self) -> None:
         """Choose the next token as in `attention_core.sample`, for the next step."""
         if self.sampling.greedy:
-            self.token_ids[0].copy_(self.likeliest)
+            self.token_ids[0].copy_(self.argmax)
             return
         if self._draws_on_cpu:
             self.token_ids.fill_(sample(self.logits[0].cpu(), self.sampling, self._generator))

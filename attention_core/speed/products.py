@@ -19,13 +19,15 @@ from attention_core.model.layers import Projection
 _PARTS = 4  # number of parts of the sum over rows, which threads add up in parallel
 _STEP_ROWS = 12  # up to this many rows of a decode step, oneDNN is faster on any CPU
 _LEAST_ROWS = 8  # oneDNN gets at least this many rows, except for a single row
-_LARGE = 2_000_000  # from this matrix size on, oneDNN is faster for one row too, without AVX-512
+_LARGE_MATRIX = (
+    2_000_000  # from this matrix size on, oneDNN is faster for one row too, without AVX-512
+)
 # Without AVX-512, oneDNN may be slower than MKL for the rows of a prompt.
-_WIDE = torch.backends.cpu.get_cpu_capability() == "AVX512"
+_HAS_AVX512 = torch.backends.cpu.get_cpu_capability() == "AVX512"
 _HAS_ONEDNN = torch.backends.mkldnn.is_available()
 
 
-def is_by_intel(description: Path = Path("/proc/cpuinfo")) -> bool:
+def is_intel(description: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether this machine has an Intel CPU, according to Linux or else Python."""
     try:
         return "GenuineIntel" in description.read_text()
@@ -33,7 +35,7 @@ def is_by_intel(description: Path = Path("/proc/cpuinfo")) -> bool:
         return "GenuineIntel" in platform.processor()
 
 
-PLAIN_IS_FASTEST = torch.backends.mkl.is_available() and is_by_intel()
+PLAIN_IS_FASTEST = torch.backends.mkl.is_available() and is_intel()
 
 
 def use_fast_products(model: nn.Module) -> nn.Module:
@@ -82,40 +84,40 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     # a compiler chooses its own kernels
     if PLAIN_IS_FASTEST or torch.is_grad_enabled() or torch.compiler.is_compiling():
         return nn.functional.linear(x, weight.t(), bias)
-    if n_rows == 1 and (_WIDE or not _HAS_ONEDNN or weight.numel() < _LARGE):
-        return _of_one_row(x.reshape(-1), weight, bias).view(*x.shape[:-1], d_out)
+    if n_rows == 1 and (_HAS_AVX512 or not _HAS_ONEDNN or weight.numel() < _LARGE_MATRIX):
+        return _matvec(x.reshape(-1), weight, bias).view(*x.shape[:-1], d_out)
     is_step = n_rows == 1 or (n_rows <= _STEP_ROWS and x.shape[-2] == 1)
-    if _HAS_ONEDNN and (is_step or _WIDE):
-        return _by_onednn(x.reshape(-1, d_in), weight, bias).view(*x.shape[:-1], d_out)
+    if _HAS_ONEDNN and (is_step or _HAS_AVX512):
+        return _onednn_matmul(x.reshape(-1, d_in), weight, bias).view(*x.shape[:-1], d_out)
     return nn.functional.linear(x, weight.t(), bias)
 
 
-def _of_one_row(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _matvec(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The product with one row x (d_in,), as a weighted sum of the matrix rows.
 
     PyTorch calls that an embedding bag. It reads the rows sequentially, faster than any product we
     measured.
     """
-    rows, begins, ones = _bags(len(weight))
+    rows, begins, ones = _bag_offsets(len(weight))
     sums = torch.embedding_bag(weight, rows, begins, per_sample_weights=x)[0]  # (_PARTS, d_out)
     return ones @ sums if bias is None else torch.addmv(bias, sums.t(), ones)
 
 
 @cache
-def _bags(d_in: int) -> tuple[Tensor, Tensor, Tensor]:
+def _bag_offsets(d_in: int) -> tuple[Tensor, Tensor, Tensor]:
     """Row indices, the start of each part, and a vector of ones, one per part."""
     begins = torch.arange(0, d_in, -(-d_in // _PARTS), device="cpu")
     return torch.arange(d_in, device="cpu"), begins, torch.ones(len(begins), device="cpu")
 
 
-def _by_onednn(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """The product of rows (N, d_in), padded with zero rows up to `rows_given`."""
+def _onednn_matmul(rows: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The product of rows (N, d_in), padded with zero rows up to `padded_rows`."""
     n_rows = len(rows)
-    filled = nn.functional.pad(rows, (0, 0, 0, rows_given(n_rows) - n_rows))
+    filled = nn.functional.pad(rows, (0, 0, 0, padded_rows(n_rows) - n_rows))
     return torch.ops.mkldnn._linear_pointwise(filled, weight.t(), bias, "none", [], "")[:n_rows]
 
 
-def rows_given(n_rows: int) -> int:
+def padded_rows(n_rows: int) -> int:
     """The number of rows to pass to oneDNN: 1, or at least 8 with limited padding.
 
     oneDNN compiles and caches a kernel of half a megabyte for each number of rows and each weight

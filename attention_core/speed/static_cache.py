@@ -17,8 +17,8 @@ class StaticCache(KVCache):
     A CUDA graph repeats its kernels with the same shapes and addresses, so the current position has
     to be a tensor on the device, and no shape may depend on it. While `fixed` is set, `update`
     writes at `position` and returns the whole buffers; the caller has to mask the rows after
-    `position`. `length` doesn't change then: call `count_token` or `stand_at` after each such step.
-    Otherwise it's a normal `KVCache`.
+    `position`. `length` doesn't change then: call `commit_token` or `rewind_to` after each such
+    step. Otherwise it's a normal `KVCache`.
 
     `position` is a tensor (T,) of int64 on the device of the buffers; T is 1 at first.
     Source: the static cache of gpt-fast.
@@ -31,7 +31,7 @@ class StaticCache(KVCache):
         keys, _ = self.buffers
         self.position = torch.zeros(1, dtype=torch.long, device=keys[0].device)
 
-    def write_at_once(self, n_rows: int) -> None:
+    def set_step_width(self, n_rows: int) -> None:
         """Set the number of tokens T per fixed pass, starting at the current length.
 
         Raises: ValueError if the cache has fewer rows.
@@ -49,12 +49,12 @@ class StaticCache(KVCache):
         keys, values = (buffers[layer] for buffers in self.buffers)
         return keys.index_copy_(2, self.position, k), values.index_copy_(2, self.position, v)
 
-    def count_token(self) -> None:
+    def commit_token(self) -> None:
         """Count one more token, which a fixed `update` has written, as stored."""
         self._length += 1
         self._n_changes += 1
 
-    def stand_at(self, n_tokens: int) -> None:
+    def rewind_to(self, n_tokens: int) -> None:
         """Count the first `n_tokens` as stored; the next fixed pass writes after them."""
         self._length = n_tokens
         self._n_changes += 1

@@ -45,7 +45,7 @@ class ModelServer:
             task.add_done_callback(self._loading.discard)
         if request.url.path == "/healthz":
             return await service.healthz(request)
-        return await service.answer(request)
+        return await service.handle(request)
 
     @serve.multiplexed(max_num_models_per_replica=MODELS_PER_REPLICA)  # type: ignore[untyped-decorator]
     async def model(self, name: str) -> str:
@@ -55,11 +55,11 @@ class ModelServer:
         return name
 
 
-_fewest, _most = settings.REPLICAS.read()
+_min_replicas, _max_replicas = settings.REPLICAS.read()
 _options: dict[str, Any] = {
     "autoscaling_config": {
-        "min_replicas": _fewest,
-        "max_replicas": _most,
+        "min_replicas": _min_replicas,
+        "max_replicas": _max_replicas,
         "target_ongoing_requests": REQUESTS_PER_REPLICA,
     },
     "ray_actor_options": {

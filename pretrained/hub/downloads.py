@@ -24,7 +24,7 @@ from typing import Any, Literal
 from pretrained import settings
 from pretrained.names import check_hub_id
 from pretrained.sources import find, hub_cache
-from pretrained.specs import SPECS, spec_of
+from pretrained.specs import SPECS, find_spec
 
 State = Literal["running", "done", "failed", "cancelled"]
 
@@ -191,10 +191,10 @@ def cancel_all() -> None:
 
 def prefetch() -> list[Download]:
     """Start downloading the models in ATTENTION_LAB_PREFETCH (comma-separated)."""
-    return fetch_named(settings.PREFETCH.read())
+    return download_models(settings.PREFETCH.read())
 
 
-def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Download]:
+def download_models(names: Iterable[str], *, into: Path | None = None) -> list[Download]:
     """Start downloading models by catalog name or Hub id, except those already on this machine.
 
     into: as in `start_download`. Works even if downloads are off for visitors, because the operator
@@ -202,7 +202,7 @@ def fetch_named(names: Iterable[str], *, into: Path | None = None) -> list[Downl
     """
     downloads = []
     for name in dict.fromkeys(filter(None, names)):
-        spec = spec_of(name)
+        spec = find_spec(name)
         try:
             if find(name) is not None:
                 continue

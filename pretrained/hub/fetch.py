@@ -106,7 +106,7 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
             f"{max_bytes() / 1e9:g} GB. Choose a smaller model."
         )
     repository = cache_repository(hub_id, cache)
-    check_room(cache, _missing_bytes(repository / "snapshots" / commit, files))
+    check_disk_space(cache, _missing_bytes(repository / "snapshots" / commit, files))
 
     common: dict[str, Any] = {"cache_dir": cache, "endpoint": endpoint(), "token": False}
     config = hf_hub_download(hub_id, checkpoint.CONFIG_FILE, revision=commit, **common)
@@ -116,7 +116,9 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
     except ValueError as error:
         raise DownloadRefused(str(error)) from error
     blobs = repository / "blobs"
-    tell(total=_missing_bytes(snapshot, files), before=folder_bytes(blobs), blobs=str(blobs))
+    send_message(
+        total=_missing_bytes(snapshot, files), before=folder_bytes(blobs), blobs=str(blobs)
+    )
     snapshot_download(hub_id, revision=commit, allow_patterns=sorted(files), **common)
     odd = [name for name, size in files.items() if _size(snapshot / name) != size]
     if odd:
@@ -125,11 +127,11 @@ def fetch(hub_id: str, revision: str, cache: Path) -> Path:
         )
     for file in checkpoint.weight_files(snapshot):  # raises if the index names a missing shard
         check_weights(file)
-    remember(repository, revision, commit)
+    write_ref(repository, revision, commit)
     return snapshot
 
 
-def check_room(cache: Path, needed: int) -> None:
+def check_disk_space(cache: Path, needed: int) -> None:
     """Raise DownloadRefused if the cache's disk is too full; the cache need not exist yet."""
     place = next(path for path in (cache, *cache.absolute().parents) if path.is_dir())
     free = shutil.disk_usage(place).free
@@ -155,7 +157,7 @@ def check_weights(file: Path) -> None:
         ) from error
 
 
-def remember(repository: Path, revision: str, commit: str) -> None:
+def write_ref(repository: Path, revision: str, commit: str) -> None:
     """Write the commit of a branch or tag to the file refs/<name>, like huggingface_hub."""
     if revision == commit:
         return
@@ -175,7 +177,7 @@ def _size(file: Path) -> int | None:
     return file.stat().st_size if file.is_file() else None
 
 
-def sentence(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """Turn an error of huggingface_hub or the system into a message for the visitor."""
     from huggingface_hub import errors
 
@@ -202,7 +204,7 @@ def sentence(error: Exception) -> str:
     return f"The download failed: {type(error).__name__}: {first}"
 
 
-def tell(**message: Any) -> None:
+def send_message(**message: Any) -> None:
     """Send one message to the parent process."""
     print(MESSAGE + json.dumps(message), flush=True)
 
@@ -213,12 +215,12 @@ def main(arguments: list[str]) -> int:
     try:
         path = fetch(hub_id, revision, Path(cache))
     except DownloadRefused as refusal:
-        tell(error=str(refusal))
+        send_message(error=str(refusal))
         return 1
     except Exception as error:  # the parent must always get a message
-        tell(error=sentence(error))
+        send_message(error=error_message(error))
         return 1
-    tell(path=str(path))
+    send_message(path=str(path))
     return 0
 
 

@@ -162,7 +162,7 @@ def group_labels(tokens: Tokens, groups: Iterable[Sequence[int]]) -> tuple[str, 
     return text_labels(texts)
 
 
-def word_of(tokens: Tokens, token: int) -> str | None:
+def word_tokens(tokens: Tokens, token: int) -> str | None:
     """The word that a token belongs to, as in `group_labels`.
 
     None for whitespace and for special tokens.
@@ -228,15 +228,15 @@ def _added_pairs(
     pairs: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     for at_start in (True, False):
         # added tokens before or after the text, which have empty spans
-        left = [n for n in empty_a if _leads(n, spans_a) is at_start]
-        right = [n for n in empty_b if _leads(n, spans_b) is at_start]
+        left = [n for n in empty_a if _is_leading(n, spans_a) is at_start]
+        right = [n for n in empty_b if _is_leading(n, spans_b) is at_start]
         for i, j in zip(left, right, strict=False):
             if a.pieces[i] == b.pieces[j]:
                 pairs.append(((i,), (j,)))
     return pairs
 
 
-def _leads(token: int, spans: Sequence[tuple[int, int]]) -> bool:
+def _is_leading(token: int, spans: Sequence[tuple[int, int]]) -> bool:
     """Whether an added token is before the text; in an empty text, only the first token is."""
     text = [n for n, (start, end) in enumerate(spans) if end > start]
     return token < (text[0] if text else 1)

@@ -88,8 +88,8 @@ def n_ids_of(tokenizer: FastTokenizer) -> int:
 
 
 @contextmanager
-def library_errors(says: str) -> Iterator[None]:
-    """Turn errors of the tokenizers library into ValueErrors that start with `says`.
+def library_errors(message: str) -> Iterator[None]:
+    """Turn errors of the tokenizers library into ValueErrors that start with `message`.
 
     The library raises plain Exceptions. A bug in its Rust code raises a PanicException, which
     `except Exception` doesn't catch.
@@ -100,7 +100,7 @@ def library_errors(says: str) -> Iterator[None]:
         raise
     except BaseException as error:
         if isinstance(error, Exception) or type(error).__name__ == "PanicException":
-            raise ValueError(f"{says}: {error}") from error
+            raise ValueError(f"{message}: {error}") from error
         raise
 
 

@@ -118,8 +118,13 @@ def _tensors(n_bytes: int, file: BinaryIO) -> dict[str, Tensor]:
 _EVENTS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(RecordedPass, race.Begun, race.RaceStep, race.Ended),
-        *(measurement.Described, measurement.WarmedUp, measurement.Doing, measurement.Timed),
+        *(RecordedPass, race.RaceStarted, race.RaceStep, race.RaceEnded),
+        *(
+            measurement.ModelReady,
+            measurement.WarmUpTimes,
+            measurement.PhaseStarted,
+            measurement.TimedStep,
+        ),
     )
 }
 _ERRORS = {kind.__name__: kind for kind in (OverLimit, ServerBusy, ValueError)}

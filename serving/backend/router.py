@@ -22,7 +22,7 @@ from serving.backend.codec import ServerBusy, ServerUnavailable
 from serving.race import Event, RaceRequest
 from serving.recording import RecordedPass
 from serving.timing import measurement
-from serving.timing.subjects import TimingRequest
+from serving.timing.timed_contenders import TimingRequest
 
 RETRY_SECONDS = 15.0
 BROKE_OFF = "The model server stopped in the middle of this run. Press the button to start again."
@@ -41,10 +41,12 @@ def outage_notice() -> str:
     )
 
 
-def record(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
-    """One recorded pass; errors as in `serving.recording.record`."""
+def record_pass(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
+    """One recorded pass; errors as in `serving.recording.record_pass`."""
     request = {"model": model.spec.name, "token_ids": list(token_ids)}
-    here = (recording.record(model, token_ids) for _ in range(1))  # a generator, so it runs lazily
+    here = (
+        recording.record_pass(model, token_ids) for _ in range(1)
+    )  # a generator, so it runs lazily
     result: RecordedPass
     [result] = _events("record", request, lambda _: None, here)
     return result
@@ -62,9 +64,9 @@ def measure(question: TimingRequest, check_stop: CheckStop) -> Iterator[measurem
 
 
 def _events(
-    path: str, request: dict[str, Any], check_stop: CheckStop, here: Iterator[Any]
+    path: str, request: dict[str, Any], check_stop: CheckStop, local_events: Iterator[Any]
 ) -> Iterator[Any]:
-    """The server's events; those of the generator `here` if the server sends none."""
+    """The server's events; those of the generator `local_events` if the server sends none."""
     url, has_begun = settings.SERVE_URL.read(), False
     if url and not outage_notice():
         try:
@@ -77,7 +79,7 @@ def _events(
                 _mark_unavailable(error)
             if has_begun:  # the rest would come from a different machine
                 raise ServerUnavailable(BROKE_OFF) from error
-    yield from here
+    yield from local_events
 
 
 def _mark_unavailable(error: ServerUnavailable) -> None:

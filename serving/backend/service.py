@@ -32,7 +32,7 @@ from starlette.types import Message, Receive, Scope, Send
 from serving import cleanup, compute, log, metrics, models, race, recording
 from serving.backend import codec
 from serving.backend.codec import Event
-from serving.jobs import Stopped
+from serving.jobs import JobStopped
 from serving.limits import (
     MAX_CONCURRENT_REQUESTS,
     MAX_MAP_TOKENS,
@@ -42,7 +42,7 @@ from serving.limits import (
     check_tokens,
 )
 from serving.timing import measurement
-from serving.timing.subjects import TimingRequest
+from serving.timing.timed_contenders import TimingRequest
 
 HEARTBEAT_SECONDS = 1.0
 UNREAD_SECONDS = 60.0
@@ -66,7 +66,7 @@ def serve_record(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
         raise ValueError(f"token_ids must be ids from 0 to {n_tokens - 1}, at least one")
     check_tokens(len(ids), MAX_MAP_TOKENS, "a recorded pass")
     check_stop(0)
-    yield recording.record(model, ids)
+    yield recording.record_pass(model, ids)
 
 
 def serve_race(request: Fields, check_stop: CheckStop) -> Iterator[Event]:
@@ -92,7 +92,7 @@ HANDLERS: dict[str, Callable[[Fields, CheckStop], Iterator[Event]]] = {
 # ---- responses
 
 
-async def answer(request: Request) -> Response:
+async def handle(request: Request) -> Response:
     """The response to a request: a stream of events, or what is wrong with the request."""
     path = request.url.path.rsplit("/", 1)[-1]
     if path not in HANDLERS:
@@ -160,23 +160,23 @@ class EventStream(StreamingResponse):
 
     def _check_stop(self, _: int = 0) -> None:
         if self._cancelled.is_set():
-            raise Stopped
+            raise JobStopped
 
 
 def _lines(path: str, request: Fields, check_stop: CheckStop) -> Generator[bytes, None, None]:
     """The encoded events of a response. Errors become events and never stop the server."""
     try:
         yield from map(codec.encode, HANDLERS[path](request, check_stop))
-    except Stopped:
+    except JobStopped:
         return
     except InvalidInput as error:  # the visitor asked for something impossible; the server is fine
         yield codec.encode_error(error)
     except models.LOAD_ERRORS as error:
-        metrics.error(error, "answer")
+        metrics.count_error(error, "answer")
         yield codec.encode_error(error)
     except Exception as error:
         logging.getLogger(__name__).exception("an answer failed")
-        metrics.error(error, "answer")
+        metrics.count_error(error, "answer")
         message = "The model failed on this text. The server log has the details."
         yield codec.encode_error(ValueError(message))
     yield codec.END
@@ -192,7 +192,7 @@ log.start()
 app = Starlette(
     routes=[
         Route("/healthz", healthz),
-        *(Route(f"/{path}", answer, methods=["POST"]) for path in HANDLERS),
+        *(Route(f"/{path}", handle, methods=["POST"]) for path in HANDLERS),
     ],
     lifespan=cleanup.lifespan,
 )

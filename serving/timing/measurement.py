@@ -15,21 +15,21 @@ from serving import compute
 from serving.interruptions import Heartbeat
 from serving.limits import MAX_TIMED_SECONDS, OverLimit
 from serving.step_times import StepTime
-from serving.timing import subjects
-from serving.timing.subjects import UNROUNDED, Contender, TimingRequest
+from serving.timing import timed_contenders
+from serving.timing.timed_contenders import FULL_PRECISION, Contender, TimingRequest
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from attention_core.costs.step_times import Turn
+    from attention_core.costs.step_times import ContenderStep
     from pretrained import Pretrained
-    from pretrained.untrained import Untrained
+    from pretrained.untrained import UntrainedModel
 
 WARMING_UP, MEASURING = "warming up", "measuring"
 
 
 @dataclass(frozen=True)
-class Described:
+class ModelReady:
     """The model is loaded. terms: constant, linear and quadratic operations of a decode step."""
 
     device: str
@@ -39,7 +39,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class WarmedUp:
+class WarmUpTimes:
     """Seconds of a contender's first and last step, measured during the warm-up."""
 
     name: str
@@ -48,14 +48,14 @@ class WarmedUp:
 
 
 @dataclass(frozen=True)
-class Doing:
+class PhaseStarted:
     """The current phase: `WARMING_UP` or `MEASURING`."""
 
-    what: str
+    phase: str
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedStep:
     """A step of a contender, and the comparison with the other contenders after it.
 
     largest_difference: between two logits so far. parted: for each contender that chose a different
@@ -69,7 +69,7 @@ class Timed:
     parted: dict[str, int]
 
 
-Event = Described | WarmedUp | Doing | Timed
+Event = ModelReady | WarmUpTimes | PhaseStarted | TimedStep
 
 
 class LogitComparison:
@@ -78,11 +78,13 @@ class LogitComparison:
     def __init__(self, names: tuple[str, ...]) -> None:
         self.largest_difference: float | None = None
         self.parted: dict[str, int] = {}  # contender -> first step with another token
-        self._names = [name for name in names if name in UNROUNDED]  # rounded weights may differ
+        self._names = [
+            name for name in names if name in FULL_PRECISION
+        ]  # rounded weights may differ
         self._round: dict[str, tuple[int, Tensor]] = {}
         self._counts = dict[tuple[int, str], int]()
 
-    def add(self, turn: Turn) -> None:
+    def add(self, turn: ContenderStep) -> None:
         """Add a step, and compare it with the others' once all have reached it."""
         place = self._counts.get((turn.repeat, turn.name), 0)
         self._counts[turn.repeat, turn.name] = place + 1
@@ -116,22 +118,22 @@ def measure(question: TimingRequest, check_stop: Callable[[int], None]) -> Itera
     question.check()
     model = _load(question)
     check_stop(0)
-    ids = subjects.prompt_ids(model, question.prompt, question.n_new)
-    yield _described(model, question, ids)
+    ids = timed_contenders.prompt_ids(model, question.prompt, question.n_new)
+    yield _model_ready(model, question, ids)
     last = len(ids) + question.n_new - 1  # tokens of the longest pass
-    contenders = subjects.contenders(model, question.contenders, last, check_stop)
-    yield Doing(WARMING_UP)
+    contenders = timed_contenders.contenders(model, question.contenders, last, check_stop)
+    yield PhaseStarted(WARMING_UP)
     yield from _warm_up(question, contenders, ids)
-    yield Doing(MEASURING)
+    yield PhaseStarted(MEASURING)
     yield from _steps(question, contenders, ids)
 
 
-def _load(question: TimingRequest) -> Pretrained | Untrained:
+def _load(question: TimingRequest) -> Pretrained | UntrainedModel:
     """Load the model, and its counterpart in transformers if needed; ValueError if it can't be."""
     try:
-        model = subjects.load(question.model)
+        model = timed_contenders.load(question.model)
         if any(name.startswith("transformers") for name in question.contenders):
-            subjects.reference(model)  # load it before the timing starts
+            timed_contenders.reference(model)  # load it before the timing starts
     except ImportError as error:
         raise ValueError(
             f"This needs transformers, which isn't installed ({error}). Install it, or choose only "
@@ -140,17 +142,17 @@ def _load(question: TimingRequest) -> Pretrained | Untrained:
     return model
 
 
-def _described(
-    model: Pretrained | Untrained, question: TimingRequest, ids: tuple[int, ...]
-) -> Described:
+def _model_ready(
+    model: Pretrained | UntrainedModel, question: TimingRequest, ids: tuple[int, ...]
+) -> ModelReady:
     from attention_core.costs.step_times import flops_terms
 
-    return Described(
+    return ModelReady(
         device=f"{model.device}, {str(model.dtype).removeprefix('torch.')}",
         n_prompt=len(ids),
         value_bytes=model.dtype.itemsize,
         terms={
-            name: flops_terms(model.core.config, cached=name in subjects.CACHED)
+            name: flops_terms(model.core.config, cached=name in timed_contenders.CACHED)
             for name in question.contenders
         },
     )
@@ -158,7 +160,7 @@ def _described(
 
 def _warm_up(
     question: TimingRequest, contenders: Mapping[str, Contender], ids: tuple[int, ...]
-) -> Iterator[WarmedUp]:
+) -> Iterator[WarmUpTimes]:
     """Run and time both kinds of pass of each contender once before the measurement.
 
     Without a cache the longest pass runs too, because all other steps take between that and the
@@ -176,7 +178,7 @@ def _warm_up(
             with compute.slot(exclusive=True):
                 last = next(contender.start(longest, 1)).seconds
         expected += expected_seconds(question, first, last)
-        yield WarmedUp(name, first, last)
+        yield WarmUpTimes(name, first, last)
     if expected > MAX_TIMED_SECONDS:
         raise OverLimit(
             f"This measurement would take about {expected / 60:.0f} minutes. The limit is "
@@ -192,23 +194,25 @@ def expected_seconds(question: TimingRequest, first: float, last: float) -> floa
 
 def _steps(
     question: TimingRequest, contenders: Mapping[str, Contender], ids: tuple[int, ...]
-) -> Iterator[Timed]:
-    from attention_core.costs.step_times import in_turns
+) -> Iterator[TimedStep]:
+    from attention_core.costs.step_times import interleave_steps
 
     starts = {
         name: partial(contender.start, ids, question.n_new)
         for name, contender in contenders.items()
     }
-    steps = in_turns(starts, repeats=question.repeats, warmup_steps=0)
+    steps = interleave_steps(starts, repeats=question.repeats, warmup_steps=0)
     comparison = LogitComparison(question.contenders)
     with Heartbeat() as heartbeat:
         # seconds=0 lets passes of other pages run between the steps
-        for timed, still in compute.steps(heartbeat.watched(steps), exclusive=True, seconds=0):
+        for timed, still in compute.steps(
+            heartbeat.measure_stalls(steps), exclusive=True, seconds=0
+        ):
             comparison.add(timed)
-            yield Timed(
+            yield TimedStep(
                 timed.repeat,
                 timed.name,
-                StepTime.of(timed.step, still),
+                StepTime.from_step(timed.step, still),
                 comparison.largest_difference,
                 dict(comparison.parted),
             )

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import expect_parameter, open_page, press
 from tests.helpers.bundled_models import ENCODER
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 LINK = f"/ablate?ablate_model={ENCODER}&ablate_text=A+lamp+before+the+storm&ablate_heads=L2H3"
 
@@ -24,20 +24,20 @@ def test_the_main_path(page: Page, site: Site):
     expect(page.get_by_text("Effect of each head alone (zero)")).to_be_visible()
     press(page.get_by_role("button", name="Switch off strongest head"), "Enter")
     expect(page).not_to_have_url(re.compile("L2H3"))
-    settled(page)
+    wait_until_settled(page)
     [strongest] = selected(page)
     press(page.get_by_role("button", name="Add next strongest head"), "Enter")
     expect(page).to_have_url(re.compile(r"(ablate_heads=L\d+H\d+.*){2}"))
     assert selected(page)[0] == strongest
     # a click on a cell of the grid: layer 4 of 6, head 0 of 12
     grid = page.get_by_test_id("stVegaLiteChart").nth(1).locator("canvas, svg").first
-    settled(page)
+    wait_until_settled(page)
     grid.scroll_into_view_if_needed()
     box = grid.bounding_box()
     assert box is not None
     grid.click(position={"x": box["width"] * 0.5, "y": box["height"] * 0.6})
     expect(page).to_have_url(re.compile(r"(ablate_heads=L\d+H\d+.*){3}"))
-    settled(page)
+    wait_until_settled(page)
     heads = selected(page)
     page.reload()
     for head in heads:

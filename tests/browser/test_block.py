@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import PHONE, click, open_page, set_slider
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def test_the_main_path(page: Page, site: Site):
@@ -25,6 +25,6 @@ def test_the_main_path(page: Page, site: Site):
         click(page.get_by_role("combobox", name="Section"))
         page.get_by_role("option", name=section).click()
         expect(page).to_have_url(re.compile(f"block_section={section.replace(' ', r'.+')}"))
-        settled(page)
+        wait_until_settled(page)
         assert main.evaluate("element => element.scrollWidth <= element.clientWidth"), section
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()

@@ -5,7 +5,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.browser import Site
 from tests.helpers.browser import open_page, press, slider
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 # A busy browser: messages of the server wait while `hold` is set, each for a task of its own.
 HOLD = """(() => {
@@ -43,7 +43,7 @@ def test_a_slider_that_is_moved_away_and_quickly_back_keeps_the_connection(
     expect(page.get_by_text("Step 6 (decode)")).to_be_visible()
     press(step, "ArrowLeft")
     expect(page.get_by_text("Step 5 (decode)")).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
 
     page.evaluate("() => { window.hold = true; }")
     with socket.expect_event("framereceived", _is_the_end):
@@ -54,7 +54,7 @@ def test_a_slider_that_is_moved_away_and_quickly_back_keeps_the_connection(
     assert any(message.WhichOneof("type") == "ref_hash" for message in received)
     page.evaluate("() => window.let_go()")
     expect(page.get_by_text("Step 6 (decode)")).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     expect(page.get_by_test_id("stDialog")).to_have_count(0)  # Streamlit's "Connection error"
 
 

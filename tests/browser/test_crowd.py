@@ -4,12 +4,12 @@ import pytest
 
 from benchmarks import load
 from benchmarks.browser import Site, free_port
-from tests.helpers.coroutines import done
+from tests.helpers.coroutines import run_coroutine
 
 
 @pytest.mark.usefixtures("alone_in_line")
 def test_a_small_crowd_reads_and_generates(site: Site):
-    crowd = done(load.crowd_of(site.url, 2, 0, 6))  # the second begins with a generation
+    crowd = run_coroutine(load.run_crowd(site.url, 2, 0, 6))  # the second begins with a generation
     assert dict(crowd.errors) == {}
     assert all(0 < seconds < load.LATEST_TEXT_SECONDS for seconds in crowd.texts)
     opened = {page for page, _ in crowd.seconds}
@@ -18,6 +18,6 @@ def test_a_small_crowd_reads_and_generates(site: Site):
 
 
 def test_a_crowd_that_finds_no_site_says_so():
-    crowd = done(load.crowd_of(f"http://127.0.0.1:{free_port()}", 3, 1, 0.1))
+    crowd = run_coroutine(load.run_crowd(f"http://127.0.0.1:{free_port()}", 3, 1, 0.1))
     assert crowd.errors.total() == 4
     assert sum("in a browser" in error for error in crowd.errors) == 1

@@ -17,7 +17,7 @@ from tests.helpers.browser import (
     unfold,
 )
 from tests.helpers.bundled_models import DECODER
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 from ui.export import qr
 
 
@@ -67,7 +67,7 @@ def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site):
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)
     assert query["heads_overlay"] == ["L3H8", "L0H2"]
     assert query["heads_text"] == ["Two lamps & a kettle"]
-    settled(page)
+    wait_until_settled(page)
     page.goto("about:blank")
     page.goto(address)
     expect(page.get_by_text("in SmolLM2 135M, L5H1")).to_be_visible()

@@ -61,20 +61,22 @@ def draw_lines(repeat: int, *, causal: bool) -> None:
 def draw() -> None:
     """A drawing of every other kind."""
     from ui.canvas.chips import Chip, chips
-    from ui.canvas.component import about
+    from ui.canvas.component import picture_caption
     from ui.canvas.heatmap import heatmap
-    from ui.canvas.shaded import Shaded, shaded
+    from ui.canvas.shaded import ShadedToken, shaded_tokens
     from ui.canvas.tensors import tensors
 
-    about().update(model="Model One", name="one", sentence=f"It is {HOSTILE}")
+    picture_caption().update(model="Model One", name="one", sentence=f"It is {HOSTILE}")
     tokens = [
-        Chip(label, "detail", quiet=i == 0, chosen=i == 2, line_after=i == 3)
+        Chip(label, "detail", muted=i == 0, selected=i == 2, line_after=i == 3)
         for i, label in enumerate(LABELS)
     ]
     chips(tokens, title=f"Chips {HOSTILE}", key="chips")
-    words = [Shaded(label, i / 10, "detail", later=i == 5) for i, label in enumerate(LABELS)]
+    words = [
+        ShadedToken(label, i / 10, "detail", is_future=i == 5) for i, label in enumerate(LABELS)
+    ]
     title = f"Shaded {HOSTILE}"
-    shaded(words, largest=0.6, square_root=True, title=title, hint="h", key="shaded")
+    shaded_tokens(words, largest=0.6, square_root=True, title=title, hint="h", key="shaded")
     tensors(panels(), key="tensors")
     for size in SIZES:
         heatmap(map_of(size), key=f"map_of_{size}")
@@ -191,9 +193,9 @@ def test_lines_are_read_and_switched_off_and_saved(page: Page, hosted: Site):
     file = download(figure, "SVG")
     assert file.suggested_filename == "L3H0-L3H4-L5H1-weights.svg"
     root = ET.fromstring(file.path().read_bytes())  # well-formed, or it raises
-    labels, said = [written(label) for label in LINE_LABELS], texts(root)
-    start = said.index("queries")
-    assert said[start:][: 2 * T + 2 + N] == ["queries", *labels, "keys", *labels, *NAMES]
+    labels, message = [written(label) for label in LINE_LABELS], texts(root)
+    start = message.index("queries")
+    assert message[start:][: 2 * T + 2 + N] == ["queries", *labels, "keys", *labels, *NAMES]
     drawn = values >= np.nanmax(values) / 255
     assert len(list(root.iter(f"{SVG}path"))) == drawn.sum()
 
@@ -267,9 +269,9 @@ def head_and_rest(drawing: Locator, root: ET.Element, title: str) -> tuple[int, 
     how_to_read = drawing.locator(".help p").first.inner_text()
     button.click()
     head = "".join([title, how_to_read, *ABOUT]).replace(" ", "")
-    said = texts(root)
-    lines = next(n for n in range(len(said)) if "".join(said[:n]).replace(" ", "") == head)
-    return lines, said[lines:]
+    message = texts(root)
+    lines = next(n for n in range(len(message)) if "".join(message[:n]).replace(" ", "") == head)
+    return lines, message[lines:]
 
 
 def written(label: str) -> str:
@@ -292,19 +294,19 @@ def test_chips_and_a_shaded_text_are_saved(drawings: Page):
     shaded = drawings.locator("figure.shaded")
     root, png = svg_and_png(shaded)
     shown = [written(label) for i, label in enumerate(LABELS) if i != 5]  # that one comes later
-    said = head_and_rest(shaded, root, f"Shaded {HOSTILE}")[1]
-    assert said[: len(shown) + 2] == [*shown, "0", "0.6"]
+    message = head_and_rest(shaded, root, f"Shaded {HOSTILE}")[1]
+    assert message[: len(shown) + 2] == [*shown, "0", "0.6"]
     assert (253, 231, 37) in colours(png)  # a full share
 
 
 def test_tensors_are_saved(drawings: Page):
     drawing = drawings.locator(".tensors").first
     root, png = svg_and_png(drawing)
-    said = head_and_rest(drawing, root, "")[1]
-    assert said[:2] == [HOSTILE, "batch of 2 × 3 tokens × 4 columns; drawn: 3 × 3"]
-    assert {"batch 0 first", "vector", "5 columns", "−0.50", "nan", "−∞", "7.25"} <= set(said)
-    assert "".join(said).count("so many words") == 2  # the note, on more than one line
-    assert not [text for text in said if len(text) > 120]  # more do not fit into its 540 pixels
+    message = head_and_rest(drawing, root, "")[1]
+    assert message[:2] == [HOSTILE, "batch of 2 × 3 tokens × 4 columns; drawn: 3 × 3"]
+    assert {"batch 0 first", "vector", "5 columns", "−0.50", "nan", "−∞", "7.25"} <= set(message)
+    assert "".join(message).count("so many words") == 2  # the note, on more than one line
+    assert not [text for text in message if len(text) > 120]  # more do not fit into its 540 pixels
     # the colours of the cells are those of the page
     for canvas in drawing.locator("canvas").all():
         on_page = canvas.evaluate(
@@ -327,10 +329,10 @@ def test_a_map_lies_below_its_title_in_a_png(drawings: Page, size: int):
         float(canvas.get_attribute(f"data-{name}") or 0) for name in ("top", "cell", "origin")
     )
     root, png = svg_and_png(drawing)
-    above, said = head_and_rest(drawing, root, f"Map of {size}")
-    assert said[-3:] == ["0", "1, in the middle 0.5", "weights"]
+    above, message = head_and_rest(drawing, root, f"Map of {size}")
+    assert message[-3:] == ["0", "1, in the middle 0.5", "weights"]
     if size == SIZES[0]:  # no label of a row or a column gives way to another
-        assert said.count(written(map_of(size).labels[-1])) == 2
+        assert message.count(written(map_of(size).labels[-1])) == 2
     head = 16 * above + 6  # the lines above the map are 16 pixels high each
     middle = round(2 * (origin + (size // 2 + 0.4) * cell))
     column = [png.getpixel((middle, y)) for y in range(png.height)]

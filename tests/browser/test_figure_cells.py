@@ -19,13 +19,13 @@ from tests.helpers.browser import (
     heatmap,
     open_page,
     open_whole_page,
+    parse_number,
     read_cell,
-    written,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, weights
 from tests.helpers.mosaic import painted, read_head, value_read
 from tests.helpers.panels import panel, picture_of, read, readout_of
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 N_CELLS = 6
 LAYER, HEAD = 3, 4
@@ -66,15 +66,15 @@ def test_a_heatmap(page: Page, site: Site, model: str):
     expected = weights(model, SENTENCE, LAYER, HEAD)
     figure = heatmap(page, f"L{LAYER}H{HEAD}: weights")
     for row, column in cells(*expected.shape):
-        said = read_cell(figure, row, column)
+        message = read_cell(figure, row, column)
         if model == DECODER and column > row:
-            assert "masked" in said
+            assert "masked" in message
         else:
             assert exact(figure) == pytest.approx(float(expected[row, column]), **SUMMED)
-    seen = np.tri(*expected.shape) > 0 if model == DECODER else expected == expected
+    visible = np.tri(*expected.shape) > 0 if model == DECODER else expected == expected
     shown, saved = (np.array(rows(figure))[:, 1:] for rows in (table, in_file))
-    assert set(shown[~seen]) | set(saved[~seen]) <= {""}  # masked
-    agree(shown[seen], saved[seen], expected[seen])
+    assert set(shown[~visible]) | set(saved[~visible]) <= {""}  # masked
+    agree(shown[visible], saved[visible], expected[visible])
 
 
 def test_all_heads(page: Page, site: Site):
@@ -97,7 +97,7 @@ def test_all_heads(page: Page, site: Site):
 def test_tensors(page: Page, site: Site):
     open_whole_page(page, site, "/masking", "Masking and dropout")
     expect(panel(page, "weights").locator("canvas")).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     expected = numbers.ways(numbers.example("boy")).filled.numpy()
     for row, column in cells(*expected.shape):
         read(page, "weights", row, column)
@@ -117,4 +117,4 @@ def agree(shown: Iterable[str], saved: Iterable[str], expected: ArrayLike) -> No
     """The numbers of a file are the expected ones, and those of a table the same, rounded."""
     in_the_file = [float(value) for value in saved]
     assert in_the_file == pytest.approx(np.array(expected), **SUMMED)
-    assert [written(value) for value in shown] == pytest.approx(in_the_file, **DIGITS)
+    assert [parse_number(value) for value in shown] == pytest.approx(in_the_file, **DIGITS)

@@ -15,7 +15,7 @@ from tests.helpers.browser import (
     settings,
     slider,
 )
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 PROMPT = "Two cats sat. Two"
 ADDRESS = f"/generated-tokens?generated_tokens_prompt={quote(PROMPT)}&generated_tokens_new=6"
@@ -29,7 +29,7 @@ def text(page: Page) -> Locator:
 def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     open_page(page, site, ADDRESS, "Generated tokens")
     expect(page.get_by_text("In step 5, ")).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     height = text(page).evaluate(HEIGHT)
     press(page.get_by_role("button", name="Play"), "Enter")
     expect(page.get_by_text("In step 6, ")).to_be_visible()
@@ -37,13 +37,13 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     set_slider(page, "Step", 0, -4)
     expect(page.get_by_text("In step 2, ")).to_be_visible()
     expect(page).to_have_url(re.compile("generated_tokens_step=2"))
-    settled(page)
+    wait_until_settled(page)
     # what is not there yet keeps its place
     assert text(page).evaluate(HEIGHT) == height
     row = text(page).locator(".row")
     press(row, "ArrowRight")
-    said = read_by_keyboard(text(page), "“Two”: ")
-    assert re.fullmatch(r"“Two”: .*\d%, adds .+", said)
+    message = read_by_keyboard(text(page), "“Two”: ")
+    assert re.fullmatch(r"“Two”: .*\d%, adds .+", message)
     page.keyboard.press("End")  # the one that was chosen; those after it are not there
     expect(text(page).locator(".readout")).to_contain_text("chosen with probability")
     with settings(page) as opened:
@@ -59,26 +59,26 @@ def test_settings_wait_for_run_and_are_in_the_link(page: Page, site: Site):
     expect(before).to_be_visible()
     set_slider(page, "New tokens", 0, -2)
     set_slider(page, "Temperature", 0, 3)
-    settled(page)
+    wait_until_settled(page)
     expect(before).to_be_visible()
     # what was moved is still moved, and who opens this address gets it
     expect_parameter(page, "generated_tokens_new", "4")
     expect_parameter(page, "generated_tokens_temperature", "0.15")
-    said = "4 tokens, one step each, at temperature 0.15 with seed {}, in"
+    message = "4 tokens, one step each, at temperature 0.15 with seed {}, in"
     seed = page.get_by_label("Seed", exact=True)
     with settings(page):
         expect(slider(page, "New tokens")).to_have_value("4")
         seed.fill("9")
         press(page.get_by_role("button", name="Run", exact=True), "Enter")
-    expect(page.get_by_text(said.format(9))).to_be_visible()
+    expect(page.get_by_text(message.format(9))).to_be_visible()
     with settings(page):
         seed.fill("10")
         seed.press("Enter")  # sends the row as the button does
-    expect(page.get_by_text(said.format(10))).to_be_visible()
+    expect(page.get_by_text(message.format(10))).to_be_visible()
     expect_parameter(page, "generated_tokens_seed", "10.0")
-    settled(page)
+    wait_until_settled(page)
     page.reload()
-    expect(page.get_by_text(said.format(10))).to_be_visible()
+    expect(page.get_by_text(message.format(10))).to_be_visible()
     with settings(page):
         expect(slider(page, "New tokens")).to_have_value("4")
         expect(slider(page, "Temperature")).to_have_value("0.15")

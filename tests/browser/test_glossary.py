@@ -5,7 +5,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import PHONE, click, open_page, press
 from tests.helpers.glossary import GLOSSARY
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 # Where the first letter of a marked word stands in the window, once it is marked.
 PLACE = """
@@ -22,19 +22,19 @@ PLACE = """
 def place(page: Page, word: str) -> dict[str, float]:
     """Where a word of the page's prose is marked."""
     page.wait_for_function(PLACE, arg=word)
-    found: dict[str, float] = page.evaluate(PLACE, word)
-    return found
+    result: dict[str, float] = page.evaluate(PLACE, word)
+    return result
 
 
 def sentence(name: str) -> str:
-    term = GLOSSARY.named(name)
+    term = GLOSSARY.find(name)
     assert term is not None
     return term.sentence
 
 
 def test_a_term_is_explained_where_it_stands_and_in_its_entry(page: Page, site: Site):
     open_page(page, site, "/scaling", "Scaling")
-    settled(page)
+    wait_until_settled(page)
     before = page.locator(".stMain .stMarkdown").first.inner_html()
     at = place(page, "scores")
     page.mouse.click(at["x"], at["y"])
@@ -64,7 +64,7 @@ def test_a_link_opens_an_entry_that_leads_to_its_lesson(page: Page, site: Site):
     expect(page.get_by_role("heading", name="Scaling", level=1)).to_be_visible()
 
     page.set_viewport_size(PHONE)
-    settled(page)
+    wait_until_settled(page)
     at = place(page, "softmax")
     page.mouse.click(at["x"], at["y"])
     card = page.locator(".term-card")

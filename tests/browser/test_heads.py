@@ -25,7 +25,7 @@ from tests.helpers.browser import (
 )
 from tests.helpers.bundled_models import ENCODER, attention, weights
 from tests.helpers.mosaic import cell_read, painted, read_head, tiles, value_read
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 N_TOKENS = 10
 
@@ -49,7 +49,7 @@ def test_a_click_opens_a_head_and_then_a_pair(page: Page, site: Site):
     # a cell that is clicked becomes the pair below
     click(opened.locator(".scroll canvas"))
     expect(page).to_have_url(re.compile("heads_query="))
-    settled(page)
+    wait_until_settled(page)
     query = re.search(r"heads_query=(\d+)", page.url)
     assert query
     page.reload()
@@ -132,7 +132,7 @@ def test_order_and_a_text_that_is_too_long(page: Page, site: Site):
         "canvas => JSON.parse(canvas.dataset.heads).length === 6",
         arg=figure.locator(".scroll canvas").element_handle(),
     )
-    settled(page)
+    wait_until_settled(page)
     assert [number for number, *_ in tiles(figure)] == by_previous_token()[:6]
 
     # what does not fit into the box is not left out in silence
@@ -140,8 +140,8 @@ def test_order_and_a_text_that_is_too_long(page: Page, site: Site):
     press(box, "Control+a")
     page.keyboard.insert_text("word " * 1100)
     expect(box).to_have_value(SENTENCE)
-    said = "box => box.validationMessage.includes('5,500 characters')"
-    page.wait_for_function(said, arg=box.element_handle())
+    message = "box => box.validationMessage.includes('5,500 characters')"
+    page.wait_for_function(message, arg=box.element_handle())
     press(box, "End", "s")
     expect(box).to_have_value(f"{SENTENCE}s")
     expect(box).to_have_js_property("validationMessage", "")

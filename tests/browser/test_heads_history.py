@@ -19,7 +19,7 @@ from tests.helpers.browser import (
     slider,
 )
 from tests.helpers.bundled_models import ENCODER
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def test_the_main_path(page: Page, site: Site):
@@ -38,7 +38,7 @@ def test_the_main_path(page: Page, site: Site):
     press(slider(page, "Training step"), "ArrowLeft")
     expect_parameter(page, "heads_history_step", str(before))
     large = heatmap(page, f"L1H2, step {before:,}")
-    settled(page)
+    wait_until_settled(page)
     weights = gpt2.probes[0].weights(len(gpt2.steps) - 2)
     shown = last_number(read_cell(large, 9, 4))
     assert shown == pytest.approx(float(weights[1, 2, 9, 4]), abs=1e-5)

@@ -14,7 +14,7 @@ from tests.helpers.browser import (
     read_by_keyboard,
     set_slider,
 )
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 ADDRESS = (
     f"/inside-the-cache?inside_the_cache_prompt={quote('Two men sat. Two')}"  # five tokens
@@ -27,19 +27,19 @@ def test_read_play_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     keys = page.locator("figure.heatmap").first
     canvas = keys.locator(".scroll canvas")
     expect(page.get_by_text("Ran 19 passes")).to_be_visible()  # everything is there
-    settled(page)
+    wait_until_settled(page)
     box = canvas.bounding_box()
     press(canvas, "ArrowDown", "PageDown", "ArrowRight")
-    said = read_by_keyboard(keys, "“9” → column 1: ")
-    assert said == "“9” → column 1: not written yet"
+    message = read_by_keyboard(keys, "“9” → column 1: ")
+    assert message == "“9” → column 1: not written yet"
     page.keyboard.press("ArrowUp")
-    said = read_by_keyboard(keys, "“8 Wr ")
-    assert re.fullmatch(r"“8 Wr .+” → column 1: key [+−]\d.*", said)
+    message = read_by_keyboard(keys, "“8 Wr ")
+    assert re.fullmatch(r"“8 Wr .+” → column 1: key [+−]\d.*", message)
 
     page.get_by_role("button", name="Play").first.press("Enter")
     expect(page.get_by_text("Step 6 (decode)")).to_be_visible()
     expect(page).to_have_url(re.compile("inside_the_cache_step=6"))
-    settled(page)
+    wait_until_settled(page)
     assert canvas.bounding_box() == box  # nothing moves with a step
 
     page.get_by_label("Continue with").fill(" grey men")

@@ -7,8 +7,8 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import click, open_page
-from tests.helpers.panels import expect_cell, framed_by, panel, read
-from tests.helpers.visitors import settled
+from tests.helpers.panels import expect_cell, framed_cells, panel, read
+from tests.helpers.visitors import wait_until_settled
 
 
 def test_climb_and_point_at_what_a_number_was_computed_from(page: Page, site: Site):
@@ -18,16 +18,16 @@ def test_climb_and_point_at_what_a_number_was_computed_from(page: Page, site: Si
     click(page.get_by_role("radio", name="splits", exact=True))
     expect(page.get_by_role("heading", name="Rung 7 of 7: splits")).to_be_visible()
     expect(page).to_have_url(re.compile("ladder_rung=splits"))
-    settled(page)
+    wait_until_settled(page)
     shapes: dict[str, tuple[int, ...]] = {"weights": (2, 6, 6), "v": (2, 6, 2), "x": (6, 3)}
-    _, _, places = framed_by(page, "context", (3, 1, 0), shapes)
+    _, _, places = framed_cells(page, "context", (3, 1, 0), shapes)
     assert places == {
         "weights": {(0, 3, key) for key in range(6)},
         "v": {(0, key, 1) for key in range(6)},
         "x": set(),
     }
     shapes = {"context": (2, 6, 2), "out_proj.weight": (4, 4)}
-    _, _, places = framed_by(page, "output", (3, 2), shapes)
+    _, _, places = framed_cells(page, "output", (3, 2), shapes)
     assert places == {
         "context": set(product(range(2), [3], range(2))),
         "out_proj.weight": {(2, column) for column in range(4)},
@@ -43,7 +43,7 @@ def test_the_table_writes_the_text_and_the_link_fills_the_table(page: Page, site
     cell = page.locator("#portal input")
 
     def edit(y: int, number: str) -> None:
-        settled(page)
+        wait_until_settled(page)
         table.locator(".dvn-scroller").dblclick(position={"x": 450, "y": y})
         cell.fill(number)
         cell.press("Enter")
@@ -55,7 +55,7 @@ def test_the_table_writes_the_text_and_the_link_fills_the_table(page: Page, site
     both = "1 0 0; 0 7.5 0; 1 -3 0; 0 0 -1"
     expect(text).to_have_value(both)
     expect_cell(page, "x", (1, 1), 7.5)
-    settled(page)
+    wait_until_settled(page)
     page.reload()
     expect(text).to_have_value(both)
     expect_cell(page, "x", (2, 1), -3.0)

@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 from benchmarks.browser import ROOT, Site, rasterised
 from tests.helpers.browser import PHONE, PROJECTOR
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 FRAME = ROOT / "ui" / "frame"
 
@@ -35,7 +35,7 @@ def test_the_favicon_is_the_mark(own_page: Page):
 def test_the_name_stands_once_in_sight(own_page: Page, site: Site):
     own_page.set_viewport_size(PROJECTOR)
     own_page.goto(site.url)
-    settled(own_page)
+    wait_until_settled(own_page)
     bar = own_page.locator(".stAppHeader")
     assert own_page.get_by_test_id("stLogoSpacer").evaluate(BEFORE) == ['"Attention Lab"', True]
     assert bar.evaluate(BEFORE)[0] is False

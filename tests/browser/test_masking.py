@@ -8,7 +8,7 @@ from benchmarks.browser import Site
 from pages.learn.masking import numbers
 from tests.helpers.browser import click, open_whole_page, set_slider
 from tests.helpers.panels import expect_cell, panel, read
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def test_the_main_path(page: Page, site: Site):
@@ -17,12 +17,12 @@ def test_the_main_path(page: Page, site: Site):
     expect(panel(page, "after")).to_be_visible()
     assert "= −∞" in read(page, "scores with the mask", 1, 3)
     below = page.get_by_role("heading", name="Two orders, one result")
-    settled(page)
+    wait_until_settled(page)
     before = below.evaluate("element => element.offsetTop")
     click(page.get_by_role("button", name="Next token"))
     expect(panel(page, "scores with the mask")).to_contain_text("5 queries × 5 keys")
     expect(page).to_have_url(re.compile("masking_tokens=5"))
-    settled(page)
+    wait_until_settled(page)
     assert below.evaluate("element => element.offsetTop") == before  # nothing below has moved
 
     leak = float(numbers.ways(nine).filled[0, 8])

@@ -45,12 +45,12 @@ def test_numbers_fly_to_their_places_and_results_are_swept_over(page: Page, site
     scores = panel(page, "step 7: scores")
     expect(scores).to_be_visible()
     # the two heads' 3 x 3 scores one after the other, on a canvas where each frames itself alone
-    seen = "window.__framed.filter((framed) => /^\\d+$/.test(framed))"
-    page.wait_for_function(f"() => new Set({seen}).size >= 2 * 3 * 3")
+    visible = "window.__framed.filter((framed) => /^\\d+$/.test(framed))"
+    page.wait_for_function(f"() => new Set({visible}).size >= 2 * 3 * 3")
     expect(scores.locator("canvas")).to_have_attribute("data-framed", "")
 
 
-def test_nothing_moves_for_who_asked_for_less_motion(own_page: Page, site: Site):
+def test_reduced_motion(own_page: Page, site: Site):
     own_page.emulate_media(reduced_motion="reduce")
     open_page(own_page, site, "/shapes?shapes_step=5", "Shapes")
     expect(panel(own_page, "step 5: values")).to_be_visible()

@@ -10,35 +10,35 @@ from playwright.sync_api import Browser, CDPSession, Locator, Page, expect
 from attention_core import generate
 from benchmarks.browser import Site
 from serving import models, token_text
-from serving.flow import Carried, flow_of, strongest_into
-from serving.one_pass import OnePass, one_pass, open_head
+from serving.flow import HeadEdge, compute_flow, strongest_edge_into
+from serving.one_pass import OnePass, head_detail, one_pass
 from tests.helpers.browser import (
     PHONE,
     PROJECTOR,
     click,
     expect_parameter,
     open_page,
+    parse_number,
     press,
     type_text,
     unfold,
-    written,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.pass_figure import (
     LINK,
     TEXT,
-    at,
     click_at,
-    named,
+    edge_label,
+    item_position,
     open_picture,
     painted,
     point_at,
     read,
     selected,
-    spot,
+    visible_level,
     word,
 )
-from tests.helpers.visitors import opened_offline, settled, visitor
+from tests.helpers.visitors import open_offline, visitor, wait_until_settled
 
 N_CAPTIONS = 15
 GEESE = 3  # the token "geese" of TEXT
@@ -61,14 +61,14 @@ def passed() -> OnePass:
     return one_pass(DECODER, TEXT)
 
 
-def strongest(passed: OnePass) -> Carried:
+def strongest(passed: OnePass) -> HeadEdge:
     """The strongest curve of all."""
-    edge = strongest_into(passed.run, flow_of(passed.run), None)
+    edge = strongest_edge_into(passed.run, compute_flow(passed.run), None)
     assert edge is not None
     return edge
 
 
-def pair_of(edge: Carried) -> list[str]:
+def pair_of(edge: HeadEdge) -> list[str]:
     """The place of an open head at the pair of a curve, as the picture writes it."""
     numbers = map(str, (edge.layer, edge.head, edge.query, edge.key))
     layer, head, query, key = numbers
@@ -77,12 +77,12 @@ def pair_of(edge: Carried) -> list[str]:
 
 def label(picture: Locator, token: int) -> str:
     """The text of a token in the picture."""
-    found: list[str] = picture.evaluate("canvas => canvas.closest('figure').lastDrawn.map.labels")
-    return found[token]
+    result: list[str] = picture.evaluate("canvas => canvas.closest('figure').lastDrawn.map.labels")
+    return result[token]
 
 
 def percent(text: str) -> float:
-    return written(text.removesuffix("%")) / 100
+    return parse_number(text.removesuffix("%")) / 100
 
 
 # ---- pointing, clicking, the keyboard
@@ -96,23 +96,23 @@ def test_into_a_cell_and_out_by_the_keyboard(page: Page, site: Site, passed: One
     last = len(passed.run.tokens) - 1
     assert selected(picture) == last - 1
     press(picture, "Enter")
-    layer, head = map(int, at(picture, "layer")[1:3])
+    layer, head = map(int, visible_level(picture, "layer")[1:3])
     press(picture, "ArrowLeft", "Enter", "Enter")  # the head before, then its weights
-    at(picture, "matrix")
+    visible_level(picture, "matrix")
     press(picture, "ArrowLeft", "ArrowUp", "ArrowUp")
-    *_, row, column, _ = at(picture, "matrix")
-    expected = open_head(passed.run, layer, head - 1).weights[int(row), int(column)]
+    *_, row, column, _ = visible_level(picture, "matrix")
+    expected = head_detail(passed.run, layer, head - 1).weights[int(row), int(column)]
     labels = [passed.run.tokens.labels[int(token)] for token in (row, column)]
     shown = read(picture, rf"^“{labels[0]}” → “{labels[1]}”: ([\d.]+%) = ")
     assert percent(shown) == pytest.approx(float(expected), rel=0.05)
     place = rf"one_pass_at=matrix\+weights\+{layer}\+{head - 1}\+{row}\+{column}\+"
     expect(page).to_have_url(re.compile(place))
     press(picture, "Escape")
-    at(picture, "head")
+    visible_level(picture, "head")
     press(picture, "Escape")
-    at(picture, "layer")
+    visible_level(picture, "layer")
     press(out, "Enter")
-    at(picture, "whole")
+    visible_level(picture, "whole")
     expect(out).to_be_hidden()
 
     # through the curves of a word, and into one
@@ -120,12 +120,12 @@ def test_into_a_cell_and_out_by_the_keyboard(page: Page, site: Site, passed: One
     steps = selected(picture) - edge.query
     press(picture, *["ArrowUp" if steps > 0 else "ArrowDown"] * abs(steps))
     assert selected(picture) == edge.query
-    for _ in range(len(flow_of(passed.run).edges)):
+    for _ in range(len(compute_flow(passed.run).edges)):
         press(picture, "ArrowRight")
-        if re.match(named(passed, edge), read(picture, ".*")):
+        if re.match(edge_label(passed, edge), read(picture, ".*")):
             break
     press(picture, "Enter")
-    assert at(picture, "head")[:6] == pair_of(edge)
+    assert visible_level(picture, "head")[:6] == pair_of(edge)
 
 
 def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePass):
@@ -138,23 +138,23 @@ def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePas
     assert selected(picture) == last
 
     # a dot opens its layer, a curve its head at its pair
-    mlp = flow_of(passed.run).mlp
+    mlp = compute_flow(passed.run).mlp
     layer, token = divmod(int(mlp.argmax()), mlp.shape[1])
     names = f"Layer {layer}: .* of the update of “{re.escape(passed.run.tokens.labels[token])}” "
     click_at(picture, names, "dot", layer, token)
-    assert at(picture, "layer")[1] == str(layer)
+    assert visible_level(picture, "layer")[1] == str(layer)
     press(picture, "Escape")
-    at(picture, "whole")
+    visible_level(picture, "whole")
     expect(page).to_have_url(re.compile(r"one_pass_at=whole"))  # told, and drawn again
-    settled(page)
+    wait_until_settled(page)
     edge = strongest(passed)
     where = ("curve", edge.layer, edge.query, edge.key, 0.5)
-    text = point_at(picture, named(passed, edge), *where)
+    text = point_at(picture, edge_label(passed, edge), *where)
     assert percent(text.split("”, ")[1].split(" ")[0]) == pytest.approx(edge.share, rel=0.05)
-    click_at(picture, named(passed, edge), *where)
+    click_at(picture, edge_label(passed, edge), *where)
     page.mouse.move(0, 0)
-    assert at(picture, "head")[:6] == pair_of(edge)
-    expected = open_head(passed.run, edge.layer, edge.head).weights[edge.query, edge.key]
+    assert visible_level(picture, "head")[:6] == pair_of(edge)
+    expected = head_detail(passed.run, edge.layer, edge.head).weights[edge.query, edge.key]
     shown = percent(read(picture, r": ([\d.]+%) = "))
     assert shown == pytest.approx(float(expected), rel=0.05)
 
@@ -162,9 +162,9 @@ def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePas
     type_text(page, "Text", OTHER_TEXT)
     expect(page.locator("figure.one-pass .subtitle")).to_contain_text("7 tokens")
     page.mouse.move(0, 0)
-    _, at_layer, at_head, _, row, column, _ = at(picture, "head")
+    _, at_layer, at_head, _, row, column, _ = visible_level(picture, "head")
     run = one_pass(DECODER, OTHER_TEXT).run
-    expected = open_head(run, int(at_layer), int(at_head)).weights[int(row), int(column)]
+    expected = head_detail(run, int(at_layer), int(at_head)).weights[int(row), int(column)]
     assert percent(read(picture, r": ([\d.]+%) = ")) == pytest.approx(float(expected), rel=0.05)
 
 
@@ -176,9 +176,9 @@ def test_a_clicked_word_stays_selected_until_another_one_is(page: Page, site: Si
     expect(page).to_have_url(re.compile(rf"one_pass_at=whole\+.*\+{GEESE}\+-1\+\d\+-1$"))
     # opened and back again
     click_at(picture, "Layer 4 at “geese”: ", "layer", 4)
-    assert at(picture, "layer")[1] == "4"
+    assert visible_level(picture, "layer")[1] == "4"
     press(picture, "Escape")
-    at(picture, "whole")
+    visible_level(picture, "whole")
     assert selected(picture) == GEESE
     # a click beside everything
     page.locator("figure.one-pass .subtitle").click()
@@ -186,10 +186,10 @@ def test_a_clicked_word_stays_selected_until_another_one_is(page: Page, site: Si
     # another text, where the same word is somewhere else
     type_text(page, "Text", OTHER_TEXT)
     expect(page.locator("figure.one-pass .readout")).to_have_text(re.compile("geese"))
-    settled(page)
+    wait_until_settled(page)
     assert label(picture, selected(picture)) == "geese"
     expect(page.get_by_text("adds to “\u2068geese\u2069” twice")).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     page.reload()
     assert label(painted(page), selected(picture)) == "geese"
 
@@ -203,16 +203,16 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     )
     page.get_by_role("radio", name="What training changes").click()
     expect(page.get_by_text("numbers, and training changes")).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     expect(picture).not_to_have_attribute("data-moved", "true")
     press(picture, "Enter")  # what moves it would have been seen
     expect(picture).to_have_attribute("data-moved", "true")
     press(picture, "Escape")
-    at(picture, "whole")
+    visible_level(picture, "whole")
 
     def drawn_after(control: str, key: str) -> str:
         press(figure.locator(control), key)
-        settled(page)
+        wait_until_settled(page)
         pixels: str = picture.evaluate(PIXELS)
         return pixels
 
@@ -229,15 +229,15 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
 
     before = picture.evaluate(PIXELS)
     press(picture, "Enter", "Enter")
-    _, layer, head, *_ = at(picture, "head")
+    _, layer, head, *_ = visible_level(picture, "head")
     press(page.get_by_role("button", name="Switch head off"), "Enter")
     expect(page).to_have_url(re.compile(f"one_pass_off=L{layer}H{head}"))
     expect(page.get_by_role("button", name="Switch head on")).to_be_visible()
-    at(picture, "head")  # it stays open
+    visible_level(picture, "head")  # it stays open
     press(picture, "Escape", "Escape")
-    at(picture, "whole")
+    visible_level(picture, "whole")
     page.mouse.move(0, 0)
-    settled(page)
+    wait_until_settled(page)
     assert picture.evaluate(PIXELS) != before
     press(page.get_by_role("button", name="Switch all on"), "Enter")
     expect(page).not_to_have_url(re.compile("one_pass_off"))
@@ -247,7 +247,7 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     expect(figure.locator(".next")).to_be_hidden()
     expect(figure.locator(".explain")).to_be_hidden()
     press(picture, "Enter", "Enter")
-    at(picture, "head")
+    visible_level(picture, "head")
     expect(page.get_by_role("button", name="Switch mask off")).to_be_hidden()
     expect(page.get_by_role("button", name="Switch ÷ √d off")).to_be_visible()
 
@@ -266,7 +266,7 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
     click_at(picture, "The model gives “.*” a probability of ", "item", "bar 2", 0.5, 0.5)
     expect(panel.locator(".why-word")).to_have_value("2")
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+2$"))
-    settled(page)
+    wait_until_settled(page)
     page.reload()
     picture = painted(page)
     expect(panel.locator(".why-word")).to_have_value("2")
@@ -279,7 +279,7 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
         r"L(\d+)H(\d+) reads “\u2068(.*)\u2069”", share.inner_text()
     ).groups()
     press(share, "Enter")
-    _, at_layer, at_head, matrix, row, column, _ = at(picture, "head")
+    _, at_layer, at_head, matrix, row, column, _ = visible_level(picture, "head")
     assert (at_layer, at_head, matrix) == (layer, head, "weights")
     assert int(row) == len(passed.run.tokens) - 1
     assert passed.run.tokens.labels[int(column)] == key
@@ -298,7 +298,7 @@ def test_the_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site)
     # it shows its own head, whatever was opened before
     click_at(picture, "Layer 4 at “lake”: ", "layer", 4)
     page.mouse.move(0, 0)  # or what is under it would be read
-    at(picture, "layer")
+    visible_level(picture, "layer")
     first = picture.evaluate("canvas => canvas.closest('figure').lastDrawn.map.first")
     assert first["layer"] != 4
     press(figure.get_by_role("button", name="Start the tour"), "Enter")
@@ -311,28 +311,28 @@ def test_the_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site)
         expect(figure.locator(".count")).to_have_text(f"{number} of {N_CAPTIONS}")
         titles.add(figure.locator(".caption-title").inner_text())
         if number <= 4:  # the whole model: the caption stands below all words
-            settled(page)
+            wait_until_settled(page)
             expect(story).to_be_in_viewport(ratio=1)
             above, below = picture.bounding_box(), story.bounding_box()
             assert above is not None
             assert below is not None
-            assert above["y"] + spot(picture, "item", last, 0, 1)["y"] <= below["y"]
+            assert above["y"] + item_position(picture, "item", last, 0, 1)["y"] <= below["y"]
         if number == 4:  # the curve that it is about is marked
             pair = f"“{label(picture, first['column'])}” → “{label(picture, first['row'])}”"
             read(picture, f"^Layer {first['layer']}: {pair}, ")
         if number == 5:
-            assert at(picture, "layer")[1] == str(first["layer"])
+            assert visible_level(picture, "layer")[1] == str(first["layer"])
         if number == 9:
             expect(page).to_have_url(re.compile(r"one_pass_at=matrix\+weights.*\+8\+\d\+-1$"))
-            settled(page)
+            wait_until_settled(page)
             there, text = page.url, figure.locator(".caption-text").inner_text()
             figure.get_by_role("link", name="Learn more").click()
             expect(page.get_by_role("heading", name="Masking and dropout")).to_be_visible()
             expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
-            settled(page)
+            wait_until_settled(page)
             page.go_back()
             expect(figure.locator(".caption-text")).to_have_text(text)
-            settled(page)
+            wait_until_settled(page)
             assert page.url == there
         if number < N_CAPTIONS:
             press(following, "Enter")
@@ -351,7 +351,7 @@ def test_what_the_server_is_asked_for(own_page: Page, site: Site):
     picture = open_picture(own_page, site, f"{LINK}&one_pass_top_k=1&one_pass_new=2")
     figure = own_page.locator("figure.one-pass")
     expect(figure.locator(".play")).to_have_attribute("data-pass", "3 done")
-    settled(own_page)
+    wait_until_settled(own_page)
     before = len(asked)
     assert before
     # what is clicked is not replaced by a place that is told later
@@ -359,17 +359,17 @@ def test_what_the_server_is_asked_for(own_page: Page, site: Site):
     figure.get_by_role("button", name="Go back to the text").press("Enter")
     own_page.clock.fast_forward(2_000)
     expect(figure.get_by_role("button", name="Continue writing")).to_be_visible()
-    settled(own_page)
+    wait_until_settled(own_page)
     assert len(asked) == before + 1
 
     # each run of the page sends the captions again, which must not ask for another run
     press(figure.get_by_role("button", name="Start the tour"), "Enter")
     press(figure.get_by_role("button", name="Next", exact=True), "Enter")
     expect(own_page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+1\+\d\+-1(&|$)"))
-    settled(own_page)
+    wait_until_settled(own_page)
     before = len(asked)
     own_page.clock.fast_forward(2_000)  # what waits for its time is done now
-    settled(own_page)
+    wait_until_settled(own_page)
     assert len(asked) == before
 
 
@@ -384,7 +384,7 @@ def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
     with page.expect_download() as download:
         click(page.get_by_role("button", name="Offline copy (HTML)"))
     context = browser.new_context(viewport=PROJECTOR, color_scheme="dark")
-    with opened_offline(context, download.value) as saved:
+    with open_offline(context, download.value) as saved:
         yield saved
 
 
@@ -395,13 +395,13 @@ def test_the_walk_as_one_file_goes_into_a_cell_and_asks_for_nothing(
     expect(picture).to_have_attribute("data-painted", "true")
     figure = saved_walk.locator("figure.one-pass")
     edge = strongest(passed)
-    click_at(picture, named(passed, edge), "curve", edge.layer, edge.query, edge.key, 0.5)
+    click_at(picture, edge_label(passed, edge), "curve", edge.layer, edge.query, edge.key, 0.5)
     saved_walk.mouse.move(0, 0)
-    at(picture, f"head {edge.layer} {edge.head} weights {edge.query} {edge.key}")
+    visible_level(picture, f"head {edge.layer} {edge.head} weights {edge.query} {edge.key}")
     press(picture, "Enter", "ArrowLeft")
     row, column = edge.query, max(edge.key - 1, 0)
-    at(picture, f"matrix {edge.layer} {edge.head} weights {row} {column}")
-    expected = open_head(passed.run, edge.layer, edge.head).weights[row, column]
+    visible_level(picture, f"matrix {edge.layer} {edge.head} weights {row} {column}")
+    expected = head_detail(passed.run, edge.layer, edge.head).weights[row, column]
     labels = passed.run.tokens.labels
     shown = read(picture, rf"^“{labels[row]}” → “{labels[column]}”: ([\d.]+%) = ")
     assert percent(shown) == pytest.approx(float(expected), rel=0.05)
@@ -412,7 +412,7 @@ def test_the_walk_as_one_file_goes_into_a_cell_and_asks_for_nothing(
     assert total == pytest.approx(passed.next_token.logits[0], rel=1e-5)
     press(figure.get_by_role("button", name="Start the tour"), "Enter")
     press(figure.get_by_role("button", name="Next", exact=True), *["Enter"] * 5)
-    at(picture, "head")
+    visible_level(picture, "head")
     expect(figure.get_by_role("link", name="Learn more")).to_be_hidden()
 
 
@@ -454,9 +454,9 @@ def test_full_screen_with_a_screen_and_without(page: Page, site: Site):
     )
     assert covered
     page.keyboard.press("Enter")  # the picture has the focus
-    at(picture, "layer")
+    visible_level(picture, "layer")
     page.keyboard.press("Escape")
-    at(picture, "whole")
+    visible_level(picture, "whole")
     expect(button).to_have_text("Exit full screen")
     page.keyboard.press("Escape")
     expect(button).to_have_text("Full screen")
@@ -476,7 +476,7 @@ def test_a_finger_on_a_phone(browser: Browser, site: Site):
             page, site, f"{LINK}&one_pass_layer=3&one_pass_head=0&one_pass_at=layer+q+3+0+0+0+0+-1"
         )
         finger = page.context.new_cdp_session(page)
-        at(picture, "layer 3")
+        visible_level(picture, "layer 3")
 
         def start() -> tuple[float, float]:
             box = picture.bounding_box()
@@ -491,40 +491,40 @@ def test_a_finger_on_a_phone(browser: Browser, site: Site):
             touch(finger, "End")
 
         swipe(-120, 10)
-        at(picture, "layer 4")
+        visible_level(picture, "layer 4")
         swipe(120, -10)
-        at(picture, "layer 3")
+        visible_level(picture, "layer 3")
         # a picture that is drawn again under a finger lets it go on
         x, y = start()
         touch(finger, "Start", (x, y))
         touch(finger, "Move", (x - 30, y), (x - 60, y))
         page.locator("figure.one-pass .switch-mask").evaluate("(button) => button.click()")
-        at(picture, "layer")  # the server has answered
+        visible_level(picture, "layer")  # the server has answered
         touch(finger, "Move", (x - 120, y))
         touch(finger, "End")
-        at(picture, "layer 4")
+        visible_level(picture, "layer 4")
         press(picture, "Enter")
-        head = int(at(picture, "head 4")[2])
+        head = int(visible_level(picture, "head 4")[2])
         swipe(-120, 10)
-        at(picture, f"head 4 {head + 1}")
+        visible_level(picture, f"head 4 {head + 1}")
         swipe(-10, -120)
         expect(page.get_by_test_id("stMain")).not_to_have_js_property("scrollTop", 0)
-        at(picture, f"head 4 {head + 1}")
+        visible_level(picture, f"head 4 {head + 1}")
 
         # layers go down, and a tap selects, explains and opens
         press(picture, "Escape", "Escape")
-        at(picture, "whole")
+        visible_level(picture, "whole")
         box = picture.bounding_box()
         assert box is not None
         assert box["width"] <= PHONE["width"] < box["height"]
         picture.tap(position=word(picture, GEESE))
         assert selected(picture) == GEESE
-        picture.tap(position=spot(picture, "item", "bar 1", 0.3, 0.5))
+        picture.tap(position=item_position(picture, "item", "bar 1", 0.3, 0.5))
         expect(page.locator("figure.one-pass .why-word")).to_have_value("1")
-        settled(page)
-        middle = spot(picture, "item", "slab 7", 0.5, 0.5)["y"]
+        wait_until_settled(page)
+        middle = item_position(picture, "item", "slab 7", 0.5, 0.5)["y"]
         picture.tap(position={"x": 8, "y": middle})  # the number of a layer, left of its rows
-        assert at(picture, "layer")[1] == "7"
+        assert visible_level(picture, "layer")[1] == "7"
 
 
 # ---- drawn again and again, and without motion
@@ -547,9 +547,9 @@ def test_drawn_again_it_listens_once_and_loses_no_step(own_page: Page, site: Sit
     own_page.emulate_media(reduced_motion="no-preference")
     picture = open_picture(own_page, site)
     press(picture, "Enter")
-    layer, head = map(int, at(picture, "layer")[1:3])
+    layer, head = map(int, visible_level(picture, "layer")[1:3])
     own_page.wait_for_function("() => window.ears.length > 1")  # the server has sent it again
-    settled(own_page)
+    wait_until_settled(own_page)
     drawings, listening = own_page.evaluate(
         "[window.ears.length, window.ears.filter((signal) => !signal.aborted).length]"
     )
@@ -572,18 +572,18 @@ def test_from_home_by_the_keyboard_and_back_and_by_a_curve(page: Page, site: Sit
     layer = (picture.get_attribute("data-place") or "").split()[1]
     press(picture, "Enter")
     expect(page.get_by_role("heading", name="One pass", level=1)).to_be_visible()
-    assert at(picture, "layer")[1] == layer
+    assert visible_level(picture, "layer")[1] == layer
     page.keyboard.press("Escape")  # the focus is in the new picture
-    at(picture, "whole")
+    visible_level(picture, "whole")
     page.go_back()
     expect(page.get_by_role("heading", name="Attention Lab", level=1)).to_be_visible()
     picture = painted(page)
     # as it was: what was chosen elsewhere meanwhile is not in its address
     assert page.url == site.url + home
     edge = strongest(passed)
-    click_at(picture, named(passed, edge), "curve", edge.layer, edge.query, edge.key, 0.5)
+    click_at(picture, edge_label(passed, edge), "curve", edge.layer, edge.query, edge.key, 0.5)
     expect(page.get_by_role("heading", name="One pass", level=1)).to_be_visible()
-    assert at(picture, "head")[:6] == pair_of(edge)
+    assert visible_level(picture, "head")[:6] == pair_of(edge)
     expect(page.get_by_label("Text", exact=True)).to_have_value(TEXT)
 
 
@@ -612,7 +612,7 @@ def test_a_model_continues_the_text_with_a_cache_and_without(page: Page, site: S
     expect(account).to_contain_text(f"Step 7 of 7. Without it: {n} tokens")
     # the longer text is a pass like any other: its parts can be opened
     press(picture, "Enter", "Enter", "Enter")
-    assert int(at(picture, "matrix")[4]) < n
+    assert int(visible_level(picture, "matrix")[4]) < n
     ids = figure.evaluate("figure => figure.lastDrawn.map.labels.slice(-6)")
     assert [each.rstrip("₂₃₄₅") for each in ids] == list(token_text.pieces(model.tokenizer, new))
     press(figure.get_by_role("button", name="Go back to the text"), "Enter")

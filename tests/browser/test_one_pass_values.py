@@ -27,11 +27,11 @@ import pretrained
 from attention_core import Transformer
 from attention_core.model.block import LayerRecord
 from benchmarks.browser import Server, Site
-from tests.helpers.browser import plain, press, written
+from tests.helpers.browser import parse_number, plain, press
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.pass_figure import SPOT, at, open_picture
+from tests.helpers.pass_figure import SPOT, open_picture, visible_level
 from tests.helpers.reference_models import enlarge
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 TEXT = "Nine grey geese fly over the lake before the storm"
 RANDOM_GPT2 = "random-gpt2"  # has norms and projections with biases, which SmolLM2 has not
@@ -223,13 +223,13 @@ class ExpectedPass:
 def agrees(shown: str, expected: float, digits: int, slack: float = SLACK) -> bool:
     """Whether a number of so many digits, or a percentage, is the expected one, rounded."""
     if shown.startswith("less than"):
-        return 0 < expected < 1.01 * written(shown.split()[-1].rstrip("%")) / 100
+        return 0 < expected < 1.01 * parse_number(shown.split()[-1].rstrip("%")) / 100
     if shown.startswith("more than"):
         return 0.995 - SLACK <= expected <= 1 + SLACK
     if shown.endswith("%"):
         expected, slack = 100 * expected, 100 * slack
         digits = 3 if shown == "100%" else 2
-    number = written(shown.rstrip("%").replace("∞", "inf"))
+    number = parse_number(shown.rstrip("%").replace("∞", "inf"))
     if not math.isfinite(number):
         return number == expected
     half = 0.5 * 10 ** (math.floor(math.log10(abs(number))) - digits + 1) if number else 0.0
@@ -238,14 +238,14 @@ def agrees(shown: str, expected: float, digits: int, slack: float = SLACK) -> bo
 
 def readings(picture: Locator, steps: list[tuple[Any, ...]]) -> list[str]:
     """What is read after each key and at each point."""
-    found: list[str] = picture.evaluate(READINGS, [list(step) for step in steps])
-    return [plain(text) for text in found]
+    result: list[str] = picture.evaluate(READINGS, [list(step) for step in steps])
+    return [plain(text) for text in result]
 
 
 def matched(pattern: str, text: str) -> tuple[str, ...]:
-    found = re.fullmatch(pattern, text)
-    assert found, f"{text!r} is read, and not {pattern!r}"
-    return found.groups()
+    result = re.fullmatch(pattern, text)
+    assert result, f"{text!r} is read, and not {pattern!r}"
+    return result.groups()
 
 
 @dataclass
@@ -296,7 +296,7 @@ class PictureReader:
         """Wait until the server knows the place, whose address ends so, and has answered."""
         page = self.picture.page
         expect(page).to_have_url(re.compile(rf"one_pass_at=[^&]*{end}(&|$)"))
-        settled(page)
+        wait_until_settled(page)
 
     def _drawn_dots(self) -> list[tuple[int, int]]:
         """Layer and token of every dot that is drawn for sure."""
@@ -318,15 +318,15 @@ class PictureReader:
 
     def _strongest(self, token: int) -> dict[int, tuple[float, int]]:
         """By every other token that the word takes something from: how much at most, and where."""
-        found = {}
+        results = {}
         for key in range(self.expected.n_tokens):
             shares = [
                 (self.expected.curves(layer, token)[key], layer)
                 for layer in range(len(self.expected.layers))
             ]
             if key != token and max(shares)[0] >= LEAST_SHARE:
-                found[key] = max(shares)
-        return found
+                results[key] = max(shares)
+        return results
 
     def _word(self, token: int, text: str) -> None:
         strongest = self._strongest(token)
@@ -335,10 +335,10 @@ class PictureReader:
             return
         looks = re.escape(f"“{self.labels[token]}” gets the most from ")
         (listed,) = matched(rf"{looks}(.*)\.", text)
-        found = re.findall(r"“(.*?)” \((.*?%) in layer (\d+)\)", listed)
-        assert len(found) == min(len(strongest), 3)
+        result = re.findall(r"“(.*?)” \((.*?%) in layer (\d+)\)", listed)
+        assert len(result) == min(len(strongest), 3)
         in_order = sorted(strongest.values(), reverse=True)
-        for (label, share, layer), (most, _) in zip(found, in_order, strict=False):
+        for (label, share, layer), (most, _) in zip(result, in_order, strict=False):
             own = strongest[self.labels.index(label)]
             assert own[0] == pytest.approx(most, rel=SLACK)
             assert int(layer) == own[1] or self.expected.curves(int(layer), token)[
@@ -351,17 +351,17 @@ class PictureReader:
         drawn = self._drawn_curves(token)
         if not drawn:
             return
-        looks, found = re.escape(f"” → “{self.labels[token]}”"), {}
+        looks, result = re.escape(f"” → “{self.labels[token]}”"), {}
         for text in texts:
             pattern = rf"Layer (\d+): “(.*){looks}, {NUMBER} of the update\.(.*)"
             layer, label, share, carried = matched(pattern, text)
-            found[int(layer), self.labels.index(label)] = (share, carried)
-        for layer, key in found.keys() ^ drawn.keys():  # only what is at the limit may differ
+            result[int(layer), self.labels.index(label)] = (share, carried)
+        for layer, key in result.keys() ^ drawn.keys():  # only what is at the limit may differ
             share_there = self.expected.curves(layer, token)[key]
             assert share_there == pytest.approx(LEAST_SHARE, rel=SLACK)
-        for place in CHOICE.sample(sorted(found), min(CURVES, len(found))):
+        for place in CHOICE.sample(sorted(result), min(CURVES, len(result))):
             expected = self.expected.curves(place[0], token)[place[1]]
-            self._curve(place[0], token, place[1], expected, *found[place])
+            self._curve(place[0], token, place[1], expected, *result[place])
 
     def _curve(
         self, layer: int, query: int, key: int, expected: float, share: str, carried: str
@@ -433,17 +433,17 @@ class PictureReader:
         self, panel: Locator, shares: dict[str, float], token_id: int | None = None
     ) -> None:
         """token_id: of a word that is compared with no other."""
-        found = panel.evaluate(PANEL)
+        result = panel.evaluate(PANEL)
         total, largest = sum(shares.values()), max(map(abs, shares.values()))
         if token_id is not None:
             assert self.expected.logits is not None
             assert total == pytest.approx(
                 float(self.expected.logits[token_id]), abs=SLACK * largest
             )
-        assert found["sum"] == pytest.approx(total, abs=SLACK * largest)
-        self.check(plain(found["says"]).split(": ")[-1].rstrip("."), total, 4, found["says"])
+        assert result["sum"] == pytest.approx(total, abs=SLACK * largest)
+        self.check(plain(result["says"]).split(": ")[-1].rstrip("."), total, 4, result["says"])
         left, sum_of_rows, rounded = dict(shares), 0.0, 0.0
-        for name, value in found["rows"]:
+        for name, value in result["rows"]:
             part, _, label = plain(name).partition(" reads ")
             if " other " in part:
                 count, kind = part.split(" other ")
@@ -453,7 +453,7 @@ class PictureReader:
             else:
                 expected = left.pop(part)
             assert value.startswith("+") == (expected > 0)
-            number = written(value.lstrip("+"))
+            number = parse_number(value.lstrip("+"))
             half = 0.5 * 10 ** (math.floor(math.log10(abs(number))) - 2)
             assert abs(number - expected) <= half * (1 + 1e-6) + SLACK * largest, name
             self.values += 1
@@ -461,7 +461,7 @@ class PictureReader:
             if label and token_id is not None:
                 self._read(part, label.strip("“”"), expected, token_id)
         assert all(part == 0 for part in left.values())
-        assert sum_of_rows == pytest.approx(found["sum"], abs=rounded + SLACK * largest)
+        assert sum_of_rows == pytest.approx(result["sum"], abs=rounded + SLACK * largest)
 
     def _read(self, part: str, label: str, share: float, token_id: int) -> None:
         """The word that a head reads most from is one with the largest part of its share."""
@@ -490,7 +490,7 @@ def of_a_head(expected: ExpectedPass, number: int, head: int) -> dict[str, Tenso
     layer, mlp = expected.layers[number], expected.core.blocks[number].mlp
     record, out_weight = layer.attention, expected.out_weights[number][head].float()
     kv_head = head // (record.q.shape[1] // record.k.shape[1])
-    found = {
+    results = {
         "q": record.q[0, head],
         "k": record.k[0, kv_head],
         "v": record.v[0, kv_head],
@@ -503,14 +503,14 @@ def of_a_head(expected: ExpectedPass, number: int, head: int) -> dict[str, Tenso
     }
     for name in STRIPS:
         vectors = record.output if name == "attention" else getattr(layer, name)
-        found[f"strip {name}"] = strip(vectors[0])
-        found[f"norm {name}"] = vectors[0].norm(dim=-1)
+        results[f"strip {name}"] = strip(vectors[0])
+        results[f"norm {name}"] = vectors[0].norm(dim=-1)
     hidden = layer.mlp_hidden[0]
     written_by = hidden.abs() * mlp.down.matrix.norm(dim=1)
-    found["neurons"] = written_by.argsort(dim=-1, descending=True)[:, :N_NEURONS]
-    found["activations"] = hidden.gather(-1, found["neurons"])
-    found["written"] = written_by.gather(-1, found["neurons"])
-    return found
+    results["neurons"] = written_by.argsort(dim=-1, descending=True)[:, :N_NEURONS]
+    results["activations"] = hidden.gather(-1, results["neurons"])
+    results["written"] = written_by.gather(-1, results["neurons"])
+    return results
 
 
 def place_in(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -538,7 +538,9 @@ def cells_are_read(reader: PictureReader, opened: dict[str, Tensor]) -> None:
             value = float(opened[matrix][row, column])
             near = agrees(shown, value, 4, slack=1e-5)
             # of numbers that nearly cancel the error is one of the large ones
-            assert near or abs(written(shown) - value) <= 1e-6 * float(finite.abs().max()), text
+            assert near or abs(parse_number(shown) - value) <= 1e-6 * float(finite.abs().max()), (
+                text
+            )
             reader.values += 1
 
 
@@ -602,14 +604,14 @@ def test_random_numbers_of_every_kind_are_those_of_the_model(
         return f"/one-pass?{query}"
 
     picture = open_picture(page, site, link("whole"))
-    at(picture, "whole")
+    visible_level(picture, "whole")
     reader = PictureReader(picture, expected)
     next_ids = [] if expected.logits is None else reader.next_words()
     reader.flow()
     if next_ids:
         reader.explanations(next_ids)
     picture = reader.picture = open_picture(page, site, link("head"))
-    at(picture, "head")
+    visible_level(picture, "head")
     held, opened = picture.evaluate(HOLDS), of_a_head(expected, layer, head)
     held_numbers_agree(reader, held["opened"], opened)
     codes_agree(reader, held)

@@ -12,10 +12,10 @@ from tests.helpers.browser import (
     heatmap,
     last_number,
     open_page,
+    parse_number,
     press,
     read_cell,
     set_slider,
-    written,
 )
 from tests.helpers.panels import read
 
@@ -26,14 +26,14 @@ def score(page: Page, place: int) -> float:
     """The score that the page writes once the key stands at a place."""
     paragraph = page.get_by_text(SCORE)
     expect(paragraph).to_contain_text(f"with the key at {place:,} ")
-    return written(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0])
+    return parse_number(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0])
 
 
 def test_the_main_path(page: Page, site: Site):
     open_page(page, site, "/position", "Position")
     # “dog” is the second token, then the fourth; without positions it is the same vector
     here, there = (
-        written(read(page, name, 0, column).partition("= ")[2].split(" ")[0])
+        parse_number(read(page, name, 0, column).partition("= ")[2].split(" ")[0])
         for name, column in (("in your order", 1), ("in the new order", 3))
     )
     assert here == pytest.approx(there, abs=1e-6)

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import click, open_page, press, unfold
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 NAVIGATION = "[data-testid=stSidebarNavLink]"
 # The pages whose links are ticked.
@@ -17,38 +17,38 @@ TICKED = """links => [...document.querySelectorAll(links)]
 
 def test_an_answer_is_there_on_the_next_visit(page: Page, site: Site):
     open_page(page, site, "/masking", "Masking and dropout")
-    settled(page)
+    wait_until_settled(page)
     expect(page.locator(".st-key-masking_quiz")).to_have_count(0)  # sent when it is opened
     unfold(page, "Predict, then look")
     question = page.locator(".st-key-masking_quiz").get_by_role("radiogroup").first
     choice = question.get_by_role("radio").first
     choice.focus()
     page.keyboard.press("Space")
-    settled(page)
+    wait_until_settled(page)
     for opened in (False, True):  # closed and opened again, it keeps what was chosen
         press(page.locator("summary").filter(has_text="Predict, then look"), "Enter")
-        settled(page)
+        wait_until_settled(page)
         expect(choice).to_be_visible(visible=opened)
     expect(choice).to_be_checked()
     assert page.evaluate(TICKED, NAVIGATION) == []  # it was opened, and nothing is answered
     click(page.get_by_role("button", name="Check answer").first)
     outcome = page.locator(".st-key-masking_quiz").get_by_test_id("stAlert")
     expect(outcome).to_have_text(re.compile("Yes|No"))
-    said = outcome.text_content() or ""
-    settled(page)
+    message = outcome.text_content() or ""
+    wait_until_settled(page)
     assert page.evaluate(TICKED, NAVIGATION) == ["masking"]
 
     open_page(page, site, "/", "Attention Lab")  # a new session of the server
-    settled(page)
+    wait_until_settled(page)
     assert page.evaluate(TICKED, NAVIGATION) == ["masking"]
     open_page(page, site, "/masking", "Masking and dropout")
     unfold(page, "Predict, then look")
     expect(page.get_by_text(re.compile("Correct answers: [01] of 3"))).to_be_visible()
-    expect(outcome).to_have_text(said)
+    expect(outcome).to_have_text(message)
     expect(choice).to_be_checked()
-    settled(page)  # a page that still runs writes the answers once more
+    wait_until_settled(page)  # a page that still runs writes the answers once more
 
     page.evaluate("localStorage.setItem('attention-lab-answers', '[[[')")
     open_page(page, site, "/", "Attention Lab")
-    settled(page)
+    wait_until_settled(page)
     assert page.evaluate(TICKED, NAVIGATION) == []

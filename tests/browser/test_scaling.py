@@ -14,7 +14,7 @@ from tests.helpers.browser import (
     set_slider,
     settings,
 )
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def test_the_main_path(page: Page, site: Site):
@@ -35,13 +35,13 @@ def test_the_main_path(page: Page, site: Site):
     figure = heatmap(page, f"q·k × {32**-0.5 / 4:.4g}")
     assert read_cell(figure, 8, 3) != before
     expect(page).to_have_url(re.compile("scaling_factor=1%2F4"))
-    settled(page)
+    wait_until_settled(page)
     page.reload()
     expect(figure).to_be_visible()
     expect(scores).to_have_value("20 21.5 26")
 
     # what are no scores is refused, and stays in the box
-    settled(page)
+    wait_until_settled(page)
     scores.fill("20 <b>two</b>")
     scores.press("Enter")
     expect(page.get_by_text("is not a number")).to_be_visible()

@@ -5,10 +5,10 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from tests.helpers.browser import open_page, press, unfold, unmarked
+from tests.helpers.browser import open_page, press, text_without_marks, unfold
 from tests.helpers.bundled_models import ENCODER
-from tests.helpers.panels import framed_by, geometry, panel, read, readout_of
-from tests.helpers.visitors import settled
+from tests.helpers.panels import framed_cells, geometry, panel, read, readout_of
+from tests.helpers.visitors import wait_until_settled
 
 ATTEMPTS = 10
 
@@ -37,7 +37,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
     expect(panel(page, "step 7: scores").locator("canvas")).to_be_visible()
     heads = (1, 2, 3, 3)
     shapes: dict[str, tuple[int, ...]] = {"step 6: queries": heads, "step 6: keys": heads}
-    _, line, places = framed_by(page, "step 7: scores", (1, 2, 0, 0), shapes)
+    _, line, places = framed_cells(page, "step 7: scores", (1, 2, 0, 0), shapes)
     assert places == {
         "step 6: queries": {(0, 0, 1, column) for column in range(3)},
         "step 6: keys": {(0, 0, 2, column) for column in range(3)},
@@ -46,14 +46,14 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
     # lines lead from the number to both rows
     lines = page.locator(".reads line")
     for _ in range(ATTEMPTS):
-        said = read(page, "step 7: scores", 1, 2, 0, 0)
+        message = read(page, "step 7: scores", 1, 2, 0, 0)
         ends = lines.evaluate_all(_ENDS)
         score, *rows = [
             row_of(page, "step 7: scores", 1, 2, 3),
             row_of(page, "step 6: queries", 1, 0, 3),
             row_of(page, "step 6: keys", 2, 0, 3),
         ]
-        if unmarked(readout_of(page, "step 7: scores")) == said and len(ends) == 2:
+        if text_without_marks(readout_of(page, "step 7: scores")) == message and len(ends) == 2:
             break
     assert len(ends) == 2
     for (from_end, to_end), row in zip(ends, rows, strict=True):
@@ -67,7 +67,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
     shapes = {"5 queries": (1, 3, 2, 3), "6 queries": heads, "7 scores": heads}
     for name in ("4 queries", *shapes):
         expect(panel(page, name).locator("canvas")).to_be_visible()
-    _, _, places = framed_by(page, "4 queries", (2, 4, 0), shapes)
+    _, _, places = framed_cells(page, "4 queries", (2, 4, 0), shapes)
     assert places == {"5 queries": {(0, 2, 1, 1)}, "6 queries": {(0, 1, 2, 1)}, "7 scores": set()}
 
 
@@ -98,27 +98,27 @@ def touches(end: list[float], box: tuple[float, ...]) -> bool:
 def test_play_walks_to_the_last_step_and_pauses(page: Page, site: Site):
     open_page(page, site, "/shapes?shapes_step=8&shapes_speed=2", "Shapes")
     expect(heading(page, "8: attention weights")).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     page.evaluate(_WATCH_TITLES)
     page.get_by_role("button", name="Play").click()
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     expect(heading(page, "11: merge heads")).to_be_visible()
     titles, times = zip(*page.evaluate("window.titles"), strict=True)
-    walked = ["8: attention weights", "9: context vectors", "10: back to tokens", "11: merge heads"]
-    assert [*titles] == walked
+    walk = ["8: attention weights", "9: context vectors", "10: back to tokens", "11: merge heads"]
+    assert [*titles] == walk
     assert times[-1] - times[0] > 3 * 1000.0  # milliseconds: it does not rush
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     expect(page).to_have_url(re.compile("shapes_step=11"))
     expect(panel(page, "step 11: output").locator("canvas")).to_be_visible()
 
     open_page(page, site, "/shapes?shapes_speed=2", "Shapes")
-    settled(page)
+    wait_until_settled(page)
     page.evaluate(_WATCH_TITLES)
     page.get_by_role("button", name="Play").click()
     page.wait_for_function("() => window.titles.length > 2")  # a busy machine may be further by now
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Play")).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     paused = page.evaluate("window.titles")
     # a timer still running would have fired by now
     page.evaluate("new Promise((resolve) => setTimeout(resolve, 2000))")
@@ -129,19 +129,19 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     open_page(phone, site, f"/shapes?shapes_of={ENCODER}&shapes_step=9", "Shapes")
     expect(panel(phone, "step 9: context").locator("canvas")).to_be_visible()
     expect(phone.get_by_text("heads 0 to 2 of 12", exact=False)).to_be_visible()
-    settled(phone)
+    wait_until_settled(phone)
     box = phone.locator(".st-key-shapes_overview pre")
     assert box.evaluate("box => box.scrollWidth <= box.clientWidth")  # no shape is cut
     # a key takes a step wherever the focus is, and the slider stays where it is seen
     phone.get_by_role("link", name="Next: ").scroll_into_view_if_needed()
-    settled(phone)
+    wait_until_settled(phone)
     steps = phone.get_by_test_id("stSlider").filter(has_text="Step")
     place = steps.bounding_box()
     phone.keyboard.press("ArrowRight")
     expect(heading(phone, "10: back to tokens")).to_be_visible()
     canvas = panel(phone, "step 10: context").locator("canvas")
     expect(canvas).to_be_visible()
-    settled(phone)
+    wait_until_settled(phone)
     assert steps.bounding_box() == place
     # what the step made and the buttons are on one screen
     canvas.scroll_into_view_if_needed()
@@ -150,5 +150,5 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     # in a picture the same key reads the next number
     press(canvas, "ArrowRight", "ArrowRight")
     expect(readout_of(phone, "step 10: context")).to_contain_text("step 10: context[0, 0, 0, 1]")
-    settled(phone)
+    wait_until_settled(phone)
     expect(heading(phone, "10: back to tokens")).to_be_visible()

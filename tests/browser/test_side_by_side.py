@@ -25,7 +25,7 @@ from tests.helpers.browser import (
     type_text,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 TEXT = "The keeper didn't sleep"  # [CLS] the keeper didn ' t sleep [SEP]; The keeper didn 't sleep
 LEFT, RIGHT = "MiniLM, L3H1", "SmolLM2 135M, L3H1"
@@ -68,7 +68,7 @@ def test_the_maps_are_linked_for_the_pointer(page: Page, site: Site):
     read_cell(left, 6, 2)
     click_where_the_pointer_is(page)
     expect(page.get_by_text(re.compile("Framed: .{2}sleep.* gives .*keeper"))).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     read_cell(right, 2, 1)  # didn -> keeper
     click_where_the_pointer_is(page)
     expect(page.get_by_text(re.compile("Framed: .{2}didn.* gives .*keeper"))).to_be_visible()
@@ -85,7 +85,7 @@ def test_the_maps_are_linked_for_the_keyboard_and_a_text_is_in_the_link(page: Pa
         press(opened.get_by_role("radio", name="words"), "Space")
         expect(page.get_by_text("1 changed")).to_be_in_viewport(ratio=1)
         expect_parameter(page, "side_by_side_view", "words")
-        settled(page)
+        wait_until_settled(page)
         assert button.bounding_box() == before  # the count of changed settings moves no control
     left, right, difference = maps(page)
     canvas = difference.locator(".scroll canvas")
@@ -103,7 +103,7 @@ def test_the_maps_are_linked_for_the_keyboard_and_a_text_is_in_the_link(page: Pa
     title = "SmolLM2 135M, L7H1"
     expect(heatmap(page, title)).to_be_visible()
     expect_parameter(page, "side_by_side_b_layer", "7")
-    settled(page)
+    wait_until_settled(page)
     page.reload()
     expect(heatmap(page, title)).to_be_visible()
     expect(page.get_by_label("Sentence", exact=True)).to_have_value("Seven small ships")

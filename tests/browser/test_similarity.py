@@ -14,7 +14,7 @@ from tests.helpers.browser import (
     read_by_keyboard,
     set_slider,
 )
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def test_the_main_path(page: Page, site: Site):
@@ -34,7 +34,7 @@ def test_the_main_path(page: Page, site: Site):
     press(figure.locator(".scroll canvas"), "Home")
     read_by_keyboard(figure, "“The” → “The”")
     expect_next_page(page, "Ladder")
-    settled(page)
+    wait_until_settled(page)
     page.reload()
     expect(figure).to_be_visible()
     expect(products).to_contain_text(of_it)

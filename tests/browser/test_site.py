@@ -19,7 +19,7 @@ from tests.helpers.browser import (
     slider,
     type_text,
 )
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 PROMPT = "The lighthouse keeper"
 
@@ -37,14 +37,14 @@ def test_generate_with_and_without_a_cache(own_page: Page, site: Site):
     )
     open_page(page, site, "/generate?generate_tokens=8", "Generate")
     type_text(page, "Prompt", PROMPT)
-    settled(page)
+    wait_until_settled(page)
     top = "element => element.getBoundingClientRect().top"
     before = page.locator("figure.race").evaluate(top)
     click(page.get_by_role("button", name="Generate"))
     expect(page.get_by_text("Done: 8 tokens.")).to_be_visible()
     expect(page.get_by_text("Every step, with a download")).to_be_visible()
-    settled(page)
-    seen = len(frames)
+    wait_until_settled(page)
+    visible = len(frames)
     assert page.locator("figure.race").evaluate(top) == before  # it stands where it stood empty
     texts = generated(page)
     assert texts[0] == texts[1]
@@ -55,7 +55,7 @@ def test_generate_with_and_without_a_cache(own_page: Page, site: Site):
     expect(chart).to_be_visible()
     # nothing is sent again once a job is over: a timer would have fired four times in a second
     page.evaluate("new Promise((resolve) => setTimeout(resolve, 1000))")
-    assert 0 < seen == len(frames)
+    assert 0 < visible == len(frames)
 
 
 @pytest.mark.usefixtures("alone_in_line")
@@ -66,7 +66,7 @@ def test_a_visitor_waits_for_a_run_that_is_then_stopped(page: Page, site: Site, 
         press(slider(page, "New tokens"), "End")
     expect(page).to_have_url(re.compile("generate_tokens=200"))
     open_page(other, site, "/generate?generate_tokens=2", "Generate")
-    settled(other)
+    wait_until_settled(other)
     click(page.get_by_role("button", name="Generate"))
     # the lane without a cache has two steps then: without a decode step there is no ratio
     expect(page.get_by_text(re.compile(r"Running: ([3-9]|\d\d+) of 200 tokens"))).to_be_visible()
@@ -97,7 +97,7 @@ def test_a_first_visit_to_a_link_and_no_request_that_leaves_the_machine(
         path = "/side-by-side?side_by_side_a_layer=2&side_by_side_a_head=1"
         open_page(page, server, path, "Side by side")
         expect(page.locator("figure.heatmap canvas").first).to_be_visible()
-        settled(page)
+        wait_until_settled(page)
         expect(page.get_by_text("Page not found")).to_have_count(0)
         assert page.url == server.url + path  # nothing of the link was refused
         open_page(page, server, f"/side-by-side?side_by_side_text={hostile}", "Side by side")
@@ -109,7 +109,7 @@ def test_a_first_visit_to_a_link_and_no_request_that_leaves_the_machine(
         click(page.get_by_role("button", name="Generate"))
         expect(page.get_by_text("Done: 1 token.")).to_be_visible()
         open_page(page, server, "/models", "Models")
-        settled(page)
+        wait_until_settled(page)
         with pytest.raises(BlockingIOError):  # nobody has called
             hub.accept()
         page.get_by_role("button", name="Download", exact=True).click()
@@ -130,7 +130,7 @@ def test_the_navigation_a_card_of_home_and_the_title_of_the_tab(page: Page, site
     )
     # a card is a link as a whole, to the corner below the line that says what is there
     card = page.locator(".st-key-home_card_heads")
-    settled(page)
+    wait_until_settled(page)
     size = card.bounding_box()
     assert size is not None
     card.click(position={"x": size["width"] - 4, "y": size["height"] - 4})
@@ -139,7 +139,7 @@ def test_the_navigation_a_card_of_home_and_the_title_of_the_tab(page: Page, site
     navigation = page.get_by_test_id("stSidebarNavItems")
     click(navigation.get_by_role("link", name="Scaling", exact=True))
     expect(page).to_have_title("Scaling · Attention Lab")
-    settled(page)
+    wait_until_settled(page)
     page.go_back()
     expect(page).to_have_title("Heads · Attention Lab")
 

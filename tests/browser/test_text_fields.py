@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from benchmarks.browser import Site
 from tests.helpers.browser import open_page, press
 from tests.helpers.bundled_models import FIRST_GPT2
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 TYPED = "one\r\ntwo\tthree\u2028four"
 SHOWN = {
@@ -23,13 +23,13 @@ def test_enter_in_a_field_that_a_link_filled_changes_nothing(page: Page, site: S
     open_page(page, site, f"{address}&{urllib.parse.urlencode({key: TYPED})}", title)
     box = page.get_by_label(label, exact=True)
     expect(box).to_have_value(text)
-    settled(page)
+    wait_until_settled(page)
     parameters = urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)
     assert parameters[key] == [text]
     shown = page.locator("main [data-testid=stText], main figure")
     before = shown.all_inner_texts()
     press(box, "End", "Control+Enter" if title == "Tokens" else "Enter")
     box.blur()  # what counts its characters goes
-    settled(page)
+    wait_until_settled(page)
     expect(box).to_have_value(text)
     assert shown.all_inner_texts() == before

@@ -32,7 +32,7 @@ def test_measured_and_compared_by_keyboard(page: Page, site: Site):
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg").first).to_be_visible()
 
 
-def test_other_pages_work_beside_a_run_that_is_then_stopped(page: Page, site: Site, other: Page):
+def test_other_pages_work_during_a_run(page: Page, site: Site, other: Page):
     open_page(page, site, LONG, "Timing")
     click(page.locator(".st-key-timing_start button"))
     expect(page.get_by_text("about", exact=False).filter(has_text="Measuring:")).to_be_visible()

@@ -14,7 +14,7 @@ from tests.helpers.browser import (
     set_slider,
     type_text,
 )
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def row(page: Page, title: str) -> Locator:
@@ -27,12 +27,12 @@ def test_the_main_path(page: Page, site: Site):
     expect(parts.locator(".chip")).to_have_text(["␣s", "un", "ny"])
     below = page.get_by_role("heading", name="From id to input embedding")
     expect(page.get_by_text("largest difference", exact=False)).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     before = below.evaluate("e => e.offsetTop")
     set_slider(page, "Step", 0, 2)
     expect(parts.locator(".chip")).to_have_text(["␣sunny"])
     expect_parameter(page, "tokens_step", "5")
-    settled(page)
+    wait_until_settled(page)
     assert below.evaluate("e => e.offsetTop") == before  # stepping moves nothing else
 
     text = "<b>Zwölf</b> שלום 👍"
@@ -44,10 +44,10 @@ def test_the_main_path(page: Page, site: Site):
     # markup of a visitor is text on the chips
     expect(figure.locator("b")).to_have_count(0)
     start, end = tokens.spans[3]
-    said = (
+    message = (
         f"token 3: id {tokens.ids[3]}, characters {start} to {end}, bytes {tokens.raw[3].hex(' ')}"
     )
-    point(chips.nth(3), readout, f"^{re.escape(said)}$")
+    point(chips.nth(3), readout, f"^{re.escape(message)}$")
     page.mouse.move(0, 0)
     press(figure.locator(".row"))
     for key, expected in (

@@ -15,7 +15,7 @@ from tests.helpers.browser import (
     read_by_keyboard,
     type_text,
 )
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def test_the_main_path(page: Page, site: Site):
@@ -35,7 +35,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(page.get_by_text("With one vector", exact=True)).to_be_visible()
     expect_next_page(page, "Who sets the weights")
 
-    settled(page)
+    wait_until_settled(page)
     page.reload()
     expect(page.get_by_text("With one vector", exact=True)).to_be_visible()
     expect(page.get_by_text(re.compile("^To write symbol 2 of its answer, “2”"))).to_be_visible()

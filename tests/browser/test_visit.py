@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.browser import Site
-from serving.flow import Carried, flow_of, why_next
+from serving.flow import HeadEdge, compute_flow, next_word_shares
 from serving.one_pass import one_pass
 from tests.helpers.browser import (
     expect_parameter,
@@ -15,7 +15,7 @@ from tests.helpers.browser import (
     type_text,
 )
 from tests.helpers.bundled_models import DECODER
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 from ui.canvas.one_pass.claim import first_head
 
 TEXT = "Two cats sat on the warm mat while it rained"
@@ -39,7 +39,7 @@ def go(page: Page, title: str) -> None:
 
 def arrived(page: Page, title: str) -> None:
     expect(page.get_by_role("heading", name=title, level=1)).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
 
 
 def sentence(page: Page, label: str) -> Locator:
@@ -48,8 +48,8 @@ def sentence(page: Page, label: str) -> Locator:
 
 def shown(page: Page, label: str) -> Locator:
     """The first slider with just this label."""
-    named = page.get_by_text(label, exact=True)
-    return page.get_by_test_id("stSlider").filter(has=named).first.locator("input")
+    by_name = page.get_by_text(label, exact=True)
+    return page.get_by_test_id("stSlider").filter(has=by_name).first.locator("input")
 
 
 def model(page: Page, label: str = "Model") -> Locator:
@@ -76,10 +76,10 @@ def find_the_visit(page: Page, title: str) -> None:
         expect(page.get_by_text(drawn)).to_be_visible()
 
 
-def first_opened() -> Carried:
+def first_opened() -> HeadEdge:
     """The head that One pass opens first for the text."""
     passed = one_pass(DECODER, TEXT)
-    opened = first_head(passed, flow_of(passed.run), why_next(passed))
+    opened = first_head(passed, compute_flow(passed.run), next_word_shares(passed))
     assert opened is not None
     return opened
 
@@ -91,7 +91,7 @@ def test_text_model_layer_and_head_travel(page: Page, site: Site):
     opened = first_opened()
     set_slider(page, "Layer", 0, LAYER - opened.layer)
     set_slider(page, "Head", 0, HEAD - opened.head)
-    settled(page)
+    wait_until_settled(page)
     for title in SENTENCES:
         go(page, title)
         if title == "Scaling":  # the visit's head is in its third part
@@ -120,11 +120,11 @@ def test_a_page_is_one_entry_and_keeps_its_address(own_page: Page, site: Site):
     press(page.get_by_role("radio", name="3. A real head without its scale"), "Space")
     expect_parameter(page, "scaling_layer", "4")
     assert "heads_" not in page.url
-    settled(page)  # a run that is left goes on writing its page's address
+    wait_until_settled(page)  # a run that is left goes on writing its page's address
     page.go_back()
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
     expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", "4")
-    settled(page)  # going on before the page is there is another way through the history
+    wait_until_settled(page)  # going on before the page is there is another way through the history
     assert page.url == f"{site.url}/heads?heads_layer=4"
     page.go_forward()
     expect(page.get_by_role("heading", name="Scaling", level=1)).to_be_visible()
@@ -135,14 +135,12 @@ def test_a_choice_goes_along_though_a_busy_server_never_ran_it(own_page: Page, s
     """Such a server puts two requests together, and keeps the values of the later one."""
     page = own_page
     open_page(page, site, "/heads?heads_layer=2", "Heads")
-    settled(page)
+    wait_until_settled(page)
     page.evaluate(
         """() => {
-          const sockets = Object.getPrototypeOf(WebSocket.prototype);  // behind that of `settled`
-          const { send } = sockets;
-          window.lost = 0;
-          sockets.send = () => { window.lost += 1; };
-          window.sendAgain = () => { sockets.send = send; };
+          const sockets = Object.getPrototypeOf(WebSocket.prototype);  // behind that of
+          `wait_until_settled` const { send } = sockets; window.lost = 0; sockets.send = () => {
+          window.lost += 1; }; window.sendAgain = () => { sockets.send = send; };
         }"""
     )
     set_slider(page, "Layer", 0, 1)
@@ -151,6 +149,6 @@ def test_a_choice_goes_along_though_a_busy_server_never_ran_it(own_page: Page, s
     page.evaluate("window.sendAgain()")
     go(page, "Scaling")
     press(page.get_by_role("radio", name="3. A real head without its scale"), "Space")
-    settled(page)
+    wait_until_settled(page)
     expect(shown(page, "Layer")).to_have_attribute("aria-valuetext", "3")
     expect_parameter(page, "scaling_layer", "3")

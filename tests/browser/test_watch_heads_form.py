@@ -13,9 +13,9 @@ from tests.helpers.browser import (
     expect_next_page,
     open_page,
     press,
-    unmarked,
+    text_without_marks,
 )
-from tests.helpers.visitors import PAINT_SECONDS, settled
+from tests.helpers.visitors import PAINT_SECONDS, wait_until_settled
 
 FORMING_MS = 3 * PAINT_SECONDS * 1000  # until both heads have formed, beside other tests
 
@@ -27,7 +27,7 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
     expect(figure).to_contain_text("Stored run, after step 600")
     press(figure.locator("canvas"), "ArrowRight")
     expect(figure.locator(".readout")).to_contain_text("Previous-token score")
-    assert re.search(r"L0H\d: query 1 .*%", unmarked(figure.locator(".readout")))
+    assert re.search(r"L0H\d: query 1 .*%", text_without_marks(figure.locator(".readout")))
 
     click(main.get_by_role("button", name="Play", exact=True))
     pause = main.get_by_role("button", name="Pause")
@@ -36,10 +36,10 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
     expect(pause).to_be_enabled()
     pause.click()
     expect(play_on).to_be_enabled()
-    settled(page)
+    wait_until_settled(page)
     shown = figure.locator(".title").inner_text()
     press(page.get_by_role("radio", name=sections.NUMBERS), "Space")  # the page runs again
-    settled(page)
+    wait_until_settled(page)
     assert figure.locator(".title").inner_text() == shown  # nothing went on behind it
     click(play_on)
 

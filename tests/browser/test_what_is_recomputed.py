@@ -15,8 +15,8 @@ from tests.helpers.browser import (
     settings,
     unfold,
 )
-from tests.helpers.bundled_models import FIRST_GPT2, bundled
-from tests.helpers.visitors import settled
+from tests.helpers.bundled_models import FIRST_GPT2, bundled_model
+from tests.helpers.visitors import wait_until_settled
 
 PROMPT = "Two small cats"
 HEIGHT = "element => element.offsetHeight"
@@ -33,7 +33,7 @@ def test_the_main_path(page: Page, site: Site):
         called = page.get_by_text(name, exact=True)
         return picture.locator("figure.panel").filter(has=called)
 
-    n = len(bundled(FIRST_GPT2).tokenizer.encode(PROMPT).ids) + 2  # tokens of step 3
+    n = len(bundled_model(FIRST_GPT2).tokenizer.encode(PROMPT).ids) + 2  # tokens of step 3
     expect(page.get_by_text(f"Step 3 of 4: without a cache it runs {n} tokens")).to_be_visible()
     expect(page.get_by_text("Cached values would be wrong there", exact=False)).to_be_visible()
     set_slider(page, "Layer", 0, -1)  # 5 -> 4
@@ -41,12 +41,12 @@ def test_the_main_path(page: Page, site: Site):
     set_slider(page, "Step", 0, -1)
     expect(page.get_by_text(f"Step 2 of 4: without a cache it runs {n - 1} tokens")).to_be_visible()
     expect(page).to_have_url(re.compile("what_is_recomputed_step=2"))
-    settled(page)
+    wait_until_settled(page)
     height = picture.evaluate(HEIGHT)
     # row 1 was there a step ago, the last row was not, and what is not there yet cannot be read
     press(panel("keys").locator("canvas"), "ArrowDown", "ArrowDown")
-    said = read_by_keyboard(picture, "keys[1, 2] = ")
-    assert said.endswith("already computed one step ago")
+    message = read_by_keyboard(picture, "keys[1, 2] = ")
+    assert message.endswith("already computed one step ago")
     for _ in range(n + 2):
         page.keyboard.press("ArrowDown")
     last = read_by_keyboard(picture, f"keys[{n - 2}, 2] = ")
@@ -62,7 +62,7 @@ def test_the_main_path(page: Page, site: Site):
         assert (box["x"], box["y"]) == (place["x"], place["y"])  # "Pause" takes no more room
     expect(page.get_by_text("Step 4 of 4: ")).to_be_visible()
     expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
-    settled(page)
+    wait_until_settled(page)
     assert picture.evaluate(HEIGHT) == height  # what is not there yet keeps its place
 
     unfold(page, "Download or share")

@@ -12,10 +12,10 @@ from tests.helpers.browser import (
     heatmap,
     last_number,
     open_page,
+    parse_number,
     press,
     read_cell,
     set_slider,
-    written,
 )
 from tests.helpers.bundled_models import FIRST_GPT2, weights
 from ui.widgets import controls
@@ -40,6 +40,6 @@ def test_the_main_path(page: Page, site: Site):
 
     press(page.get_by_role("radio", name="From the loss to one head"), "Space")
     paragraph = page.get_by_text("the last two factors, multiplied here")
-    product, found = re.findall(r"\d\.\d+", paragraph.text_content() or "")
-    assert written(product) == pytest.approx(written(found), rel=1e-3)
+    product, result = re.findall(r"\d\.\d+", paragraph.text_content() or "")
+    assert parse_number(product) == pytest.approx(parse_number(result), rel=1e-3)
     expect_next_page(page, "Watch heads form")

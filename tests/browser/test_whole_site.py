@@ -8,9 +8,9 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import ROOT, Site
 from tests.helpers.browser import PATHS, PHONE, PROJECTOR, press, settings
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 from ui.frame.page_assets import SCRIPT, STYLE
-from ui.widgets.parts import EVERYTHING
+from ui.widgets.section_picker import ALL_SECTIONS
 
 COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
@@ -127,7 +127,7 @@ def jumpy(page: Page) -> dict[str, float]:
 
 def show_everything(page: Page) -> bool:
     """Have the page show all its parts, if it has several; whether it has."""
-    everything = page.get_by_test_id("stMain").get_by_role("radio", name=EVERYTHING)
+    everything = page.get_by_test_id("stMain").get_by_role("radio", name=ALL_SECTIONS)
     for choice in everything.all():
         press(choice, "Space")
     return everything.count() > 0
@@ -157,16 +157,16 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
         themes = ("light", "dark") if compared else (("light", "dark")[number % 2],)
         own_page.emulate_media(color_scheme=themes[0])
         own_page.goto(site.url + path)
-        settled(own_page)
-        if own_page.locator("[data-waits]").count():  # for what is above it, see top_down.js
+        wait_until_settled(own_page)
+        if own_page.locator("[data-waits]").count():  # for what is above it, see layout_shift.js
             hidden.append(path)
         jumps |= jumpy(own_page)
         late |= late_picture(own_page, BY_ON_A_DESK)
         long |= too_long(own_page, MOST_ON_A_DESK)
         if show_everything(own_page):
-            settled(own_page)
+            wait_until_settled(own_page)
         own_page.evaluate(OPEN_EXPANDERS)
-        settled(own_page)  # some are filled when they are opened
+        wait_until_settled(own_page)  # some are filled when they are opened
         # what is around the pages is the same: it is looked at in each theme once
         part = "html" if number < 2 else "[data-testid=stMain]"
         for theme in themes:
@@ -184,11 +184,11 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
         for button in range(buttons.count()):
             with settings(own_page, button):
                 # the page around it was looked at above
-                found = check(own_page, part="[data-testid=stPopoverBody]")["found"]
-                if found:
-                    violations[f"{path}, settings {button}"] = found
+                result = check(own_page, part="[data-testid=stPopoverBody]")["found"]
+                if result:
+                    violations[f"{path}, settings {button}"] = result
         own_page.set_viewport_size(PHONE)
-        settled(own_page)
+        wait_until_settled(own_page)
         if not own_page.evaluate(INSIDE):
             sticking_out.append(path)
         own_page.goto("about:blank")  # or the page would be laid out once more
@@ -213,7 +213,7 @@ def test_every_page_on_a_phone(own_page: Page, site: Site):
     late, long, jumps = {}, {}, {}
     for path in PATHS:
         own_page.goto(site.url + path)
-        settled(own_page)
+        wait_until_settled(own_page)
         jumps |= jumpy(own_page)
         late |= late_picture(own_page, BY_ON_A_PHONE)
         long |= too_long(own_page, MOST_ON_A_PHONE)
@@ -234,14 +234,14 @@ def test_every_page_is_reached_without_loading_the_site_again(page: Page, site: 
     """As by the browser's back button, before the page on the way is complete."""
     first, *others = PATHS
     page.goto(site.url + first)
-    settled(page)
+    wait_until_settled(page)
     page.evaluate("window.loadedOnce = true")
     heading = page.get_by_role("heading", level=1)
     for path in others:
         before = heading.inner_text()
         page.evaluate(GO, path)
         expect(heading).not_to_have_text(before)
-    settled(page)
+    wait_until_settled(page)
     assert page.evaluate("window.loadedOnce")
 
 
@@ -312,7 +312,7 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     assert shown(made("c")) == "acf"
 
 
-def test_a_page_that_gets_shorter_throws_nobody_up(own_page: Page):
+def test_shorter_page_keeps_scroll_position(own_page: Page):
     own_page.set_viewport_size(PROJECTOR)
     document = (
         "<style>body { margin: 0 } .stMain { height: 100vh; overflow: auto } </style>"

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.browser import Site
 from tests.helpers.browser import SENTENCE, metric_value, open_whole_page, set_slider, type_text
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def test_the_main_path(page: Page, site: Site):
@@ -17,12 +17,12 @@ def test_the_main_path(page: Page, site: Site):
     set_slider(page, "Numbers in the state", 0, -2)  # 32 -> 8
     expect(metric_value(page, "Numbers in the last state")).to_contain_text("8")
     first_word = metric_value(page, "Word 0 in the GRU")
-    settled(page)
+    wait_until_settled(page)
     forgotten = first_word.inner_text()
     set_slider(page, "Hold", 0, 8)  # 0 -> 4
     expect(page).to_have_url(re.compile("why_attention_hold=4"))
     expect(first_word).not_to_have_text(forgotten)
-    settled(page)
+    wait_until_settled(page)
     held = first_word.inner_text()
     page.reload()
     expect(first_word).to_have_text(held)

@@ -18,7 +18,7 @@ from tests.helpers.browser import (
     type_text,
 )
 from tests.helpers.bundled_models import ENCODER
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 TEXT = "Seven small ships sailed past"
 
@@ -46,7 +46,7 @@ def test_the_main_path(page: Page, site: Site):
     choose(page.get_by_role("combobox", name="Layer whose heads are compared"), "2")
     compared = page.get_by_text(re.compile("alone in layer 2 the last vectors turn"))
     expect(compared).to_be_visible()
-    settled(page)
+    wait_until_settled(page)
     page.reload()
     expect(heatmap(page, "L3H10")).to_be_visible()
     expect(compared).to_be_visible()

@@ -14,7 +14,7 @@ from tests.helpers.browser import (
     open_page,
     press,
 )
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 ARTIST = "the artist painted the portrait of a woman with a brush"
 
@@ -26,7 +26,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(page.get_by_text("“\u2068woman\u2069” gives")).to_be_visible()
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(ARTIST)
     expect(page).to_have_url(re.compile("word_pairs_query=woman"))
-    settled(page)
+    wait_until_settled(page)
     before = on_a.inner_text()
     press(page.get_by_role("button", name="Swap query and A"), "Enter")
     expect(page.get_by_text("“\u2068brush\u2069” gives")).to_be_visible()
@@ -35,7 +35,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(page.get_by_text("attention to “\u2068artist\u2069”")).to_be_visible()
 
     link = page.get_by_test_id("stPageLink").get_by_role("link", name=re.compile("L[0-9]H[0-9]"))
-    settled(page)
+    wait_until_settled(page)
     head = re.findall(r"L\d+H\d+", link.first.inner_text())[0]
     click(link.first)
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()

@@ -164,10 +164,10 @@ def test_the_gradient_is_that_of_constants(name: str):
         second = model(ids[:, 5:], cache=cache).logits
         model.zero_grad()
         second.square().mean().backward(retain_graph=True)
-        found = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        results = [p.grad.clone() for p in model.parameters() if p.grad is not None]
         if first_pass_learns:
             (first.square().mean() + second.square().mean()).backward()  # they don't interfere
-        return found
+        return results
 
     for one, other in zip(gradients(True), gradients(False), strict=True):
         assert_close(one, other, atol=0, rtol=0)

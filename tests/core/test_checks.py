@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attention_core import Transformer
-from attention_core.analysis.ablation import logits_from
+from attention_core.analysis.ablation import logits_function
 from attention_core.analysis.residual_stream import logit_lens
 from attention_core.checks import NotFiniteError, require_finite
 from tests.helpers.tiny_models import build
@@ -72,7 +72,7 @@ def lens(model: Transformer) -> Tensor:
 
 def of_states(model: Transformer) -> Tensor:
     model.unembedding.fill_(3e38)
-    return logits_from(model)(torch.full((6, 24), 2.0))
+    return logits_function(model)(torch.full((6, 24), 2.0))
 
 
 @pytest.mark.parametrize("compute", [resumed, lens, of_states])

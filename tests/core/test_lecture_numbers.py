@@ -156,9 +156,9 @@ def test_variance_of_scores_by_scale():
     scales = {"no_scale": 1.0, "sqrt_d_k": size**-0.5, "d_k": 1 / size, "d_k_squared": size**-2}
     scores = attention_scores(q, k)
     for name, scale in scales.items():
-        measured = float((scores * scale).var())
-        assert math.isclose(measured, block["theory"][name], rel_tol=0.02)
-        assert math.isclose(measured, block["printed"][name], rel_tol=0.03, abs_tol=5e-5)
+        measurements = float((scores * scale).var())
+        assert math.isclose(measurements, block["theory"][name], rel_tol=0.02)
+        assert math.isclose(measurements, block["printed"][name], rel_tol=0.03, abs_tol=5e-5)
 
 
 @pytest.mark.parametrize("example", NUMBERS["003_kv_cache_size"]["examples"])

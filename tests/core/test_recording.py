@@ -10,7 +10,7 @@ from tests.helpers.tiny_models import TINY, build
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_what_is_recorded_is_what_a_whole_record_holds(name: str):
+def test_recording_matches_full_record(name: str):
     model = build(name)
     ids = tokens(model)
     layers = model(ids, record=True).layers
@@ -27,7 +27,7 @@ def test_what_is_recorded_is_what_a_whole_record_holds(name: str):
         assert torch.equal(value, expected), (layer, tensor)
 
 
-def test_only_what_is_chosen_is_kept():
+def test_records_selected_tensors_only():
     model = build("llama")
     with recording(model, layers=[1], tensors=["weights", "mlp_output"]) as kept:
         model(tokens(model))

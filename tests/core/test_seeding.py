@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attention_core.seeding import seeded
 from pages.learn.against_pytorch import experiment as against_pytorch
-from pages.learn.ladder.experiment.ladder import SPLITS, V1, WRAPPER, RungSettings, climb
+from pages.learn.ladder.experiment.ladder import SPLITS, V1, WRAPPER, RungSettings, run_rung
 
 BARRIER_SECONDS = 60  # timeout for a test that hangs
 
@@ -76,7 +76,7 @@ def test_another_thread_in_between_changes_no_draw():
 
 def against() -> dict[str, Tensor]:
     """The results on the page Against PyTorch: weights and outputs of all six ways."""
-    ours = against_pytorch.make(24, 4, 7, causal=True, qkv_bias=True, seed=5)
+    ours = against_pytorch.make_attention(24, 4, 7, causal=True, qkv_bias=True, seed=5)
     x = against_pytorch.random_input(1, 7, 24, seed=5)
     weights = {name: p.detach() for name, p in ours.named_parameters()}
     return {**weights, **against_pytorch.compare(ours, x).outputs}
@@ -85,7 +85,7 @@ def against() -> dict[str, Tensor]:
 def ladder() -> dict[str, Tensor]:
     """The results of three rungs on the page Ladder: their matrices and outputs."""
     x = against_pytorch.random_input(1, 6, 3, seed=1)[0]
-    rungs = [climb(name, x, RungSettings(d_out=4, seed=11)) for name in (V1, WRAPPER, SPLITS)]
+    rungs = [run_rung(name, x, RungSettings(d_out=4, seed=11)) for name in (V1, WRAPPER, SPLITS)]
     shown = {f"{r.name}.{name}": p for r in rungs for name, p in r.matrices.items()}
     return {**shown, **{rung.name: rung.output for rung in rungs}}
 

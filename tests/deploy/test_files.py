@@ -77,7 +77,7 @@ def test_what_may_be_written_is_a_volume_wherever_the_rest_is_read_only():
     assert {mount["mountPath"] for mount in container["volumeMounts"]} == {*writable, "/tmp"}
 
 
-def test_whoever_starts_the_image_is_safe_without_a_word():
+def test_image_defaults_are_safe():
     """No visitor downloads, and no container takes the whole machine with it."""
     assert re.findall(r"ATTENTION_LAB_DOWNLOADS=(\S+) \\", read("Dockerfile")) == ["off"]
     services = yaml.safe_load(read("compose.yaml"))["services"]
@@ -119,7 +119,7 @@ def test_the_proxy_starts_before_its_sites_have_an_address():
     assert result.returncode == 0, result.stderr
 
 
-def test_only_the_proxy_of_the_composition_is_believed_who_asks():
+def test_only_compose_proxy_is_trusted():
     """Neither a visitor of the same private network nor Docker's gateway, which may hide many."""
     told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
     trusted = _TrustedHosts(told["FORWARDED_ALLOW_IPS"])

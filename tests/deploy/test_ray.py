@@ -17,9 +17,9 @@ from torch.testing import assert_close
 from serving import models, race, recording
 from serving.backend import router
 from serving.backend.codec import ServerUnavailable
-from serving.race import Begun, RaceRequest, RaceStep
+from serving.race import RaceRequest, RaceStarted, RaceStep
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.until import until
+from tests.helpers.waiting import wait_until
 
 pytest.importorskip("ray", reason="requirements-scale.txt is not installed")
 
@@ -55,7 +55,7 @@ def address() -> Iterator[str]:
     )
     address = f"http://127.0.0.1:{port}"
     try:
-        until(lambda: answers(address) and len(replicas()) == 2)
+        wait_until(lambda: answers(address) and len(replicas()) == 2)
         yield address
     finally:
         server.terminate()
@@ -64,7 +64,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def _site(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    until(lambda: answers(address) and len(replicas()) == 2)
+    wait_until(lambda: answers(address) and len(replicas()) == 2)
     monkeypatch.setenv("ATTENTION_LAB_SERVE_URL", address)
     monkeypatch.setattr(router, "_unavailable_until", 0.0)
 
@@ -73,7 +73,7 @@ def _site(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_recorded_passes_are_those_of_this_process(name: str):
     model = models.get(name)
     ids = model.tokenizer.encode("The animal didn't cross the street").ids
-    received, expected = router.record(model, ids), recording.record(model, ids)
+    received, expected = router.record_pass(model, ids), recording.record_pass(model, ids)
     # replicas may run with another number of threads, which sum in another order
     assert_close(vars(received.tensors), vars(expected.tensors), rtol=1e-4, atol=1e-4)
     assert router.outage_notice() == ""
@@ -90,7 +90,7 @@ def test_tokens_are_those_of_this_process():
 
 def test_killed_replicas_end_a_run_with_a_message():
     events = router.race(replace(REQUEST, max_new_tokens=200), never)
-    assert isinstance(next(events), Begun)
+    assert isinstance(next(events), RaceStarted)
     for process in replicas():
         process.kill()
     with pytest.raises(ServerUnavailable, match="Press the button to start again"):

@@ -22,8 +22,8 @@ from benchmarks.browser import free_port
 from deploy import sites
 from deploy.processes import Processes
 from deploy.proxy.program import COOKIE, configuration, haproxy
-from serving import cores, first_models, memory
-from tests.helpers.until import until
+from serving import cores, default_models, memory
+from tests.helpers.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-of-the-tests"
@@ -36,16 +36,16 @@ GB = 1_000_000_000
 )
 def test_a_site_for_each_core_that_has_memory(n_cores, n_bytes, n_sites, monkeypatch):
     monkeypatch.delenv(sites.VARIABLE, raising=False)
-    assert sites.count(n_cores, n_bytes) == n_sites
+    assert sites.site_count(n_cores, n_bytes) == n_sites
     monkeypatch.setenv(sites.VARIABLE, "3")
-    assert sites.count(n_cores, n_bytes) == 3
+    assert sites.site_count(n_cores, n_bytes) == 3
 
 
 def test_the_sites_share_cores_and_memory(monkeypatch):
     monkeypatch.delenv(sites.HEAPS_VARIABLE, raising=False)
-    monkeypatch.delenv(first_models.VARIABLE, raising=False)
+    monkeypatch.delenv(default_models.VARIABLE, raising=False)
     share = sites.environment(2, 6, 9 * GB)
-    assert share.pop(first_models.VARIABLE)
+    assert share.pop(default_models.VARIABLE)
     assert share == {
         cores.VARIABLE: "3",
         memory.VARIABLE: "4.500",
@@ -77,15 +77,15 @@ def test_a_port_in_use_is_named():
 def test_what_ends_again_and_again_is_not_started_for_ever(name, n_starts):
     now = time.monotonic()
     starts = deque([(now - 61, name)])  # which counts no more
-    starts.extend((now, "site 2") for _ in range(sites.MOST_STARTS_A_MINUTE))  # of another one
+    starts.extend((now, "site 2") for _ in range(sites.MAX_STARTS_PER_MINUTE))  # of another one
     programs = Processes()
     programs.start(name, [sys.executable, "-c", "raise SystemExit(7)"])
     for _ in range(n_starts):
-        until(lambda: bool(programs.ended()))
-        sites.keep_up(programs, starts)
-    until(lambda: bool(programs.ended()))
+        wait_until(lambda: bool(programs.exited()))
+        sites.supervise(programs, starts)
+    wait_until(lambda: bool(programs.exited()))
     with pytest.raises(RuntimeError, match=f"{name}.*7"):
-        sites.keep_up(programs, starts)
+        sites.supervise(programs, starts)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def program() -> Iterator[tuple[str, psutil.Process]]:
     address = f"http://127.0.0.1:{port}"
     try:
         for number in ("1", "2"):
-            until(lambda number=number: is_there(address, number))
+            wait_until(lambda number=number: is_there(address, number))
         yield address, psutil.Process(started.pid)
     finally:
         started.terminate()
@@ -127,14 +127,14 @@ def process_of(program: psutil.Process, number: int) -> psutil.Process:
     return process
 
 
-def test_who_comes_back_finds_the_same_site(program):
+def test_sticky_sessions(program):
     address, _ = program
     first = httpx2.get(address).cookies[COOKIE]
     stream = f"{address.replace('http', 'ws', 1)}/_stcore/stream"
     cookie = {"Cookie": f"{COOKIE}={first}"}
     with connect(stream, additional_headers=cookie, origin=Origin(address)):
         # A new visitor goes where fewer are; the proxy may count a connection a moment later.
-        until(lambda: httpx2.get(address).cookies[COOKIE] != first)
+        wait_until(lambda: httpx2.get(address).cookies[COOKIE] != first)
     for _ in range(5):
         assert COOKIE not in httpx2.get(address, cookies={COOKIE: first}).cookies  # no other one
 
@@ -155,7 +155,7 @@ def test_a_large_body_is_refused_before_it_comes(program, header: str, body: byt
         assert visitor.recv(1000).startswith(b"HTTP/1.1 " + status)
 
 
-def test_the_numbers_of_each_site_are_there_for_whoever_has_the_token(program):
+def test_metrics_of_each_site_need_the_token(program):
     address, started = program
     assert httpx2.get(f"{address}/metrics?site=1").status_code == 404
     begun = {}
@@ -175,7 +175,7 @@ def test_a_killed_site_is_started_again_and_its_visitors_go_to_another(program):
     kept = {COOKIE: "site-2"}
     answer = httpx2.get(f"{address}/healthz", cookies=kept, timeout=30)
     assert (answer.status_code, answer.text) == (200, "ok")  # of the other site, at once
-    until(lambda: is_there(address, "2"))
+    wait_until(lambda: is_there(address, "2"))
 
 
 class NotReady(BaseHTTPRequestHandler):
@@ -192,7 +192,7 @@ class NotReady(BaseHTTPRequestHandler):
         """Nothing."""
 
 
-def test_processes_that_are_alive_and_not_ready_are_alive_to_whoever_asks(tmp_path: Path):
+def test_liveness_while_not_ready(tmp_path: Path):
     proxy = haproxy()
     assert proxy is not None
     with ThreadingHTTPServer(("127.0.0.1", 0), NotReady) as site:
@@ -201,7 +201,7 @@ def test_processes_that_are_alive_and_not_ready_are_alive_to_whoever_asks(tmp_pa
         file.write_text(configuration([site.server_port] * 2), encoding="utf-8")
         started = subprocess.Popen([proxy, "-f", str(file)], env={"BIND": f"127.0.0.1:{port}"})
         try:
-            until(lambda: "No server is available" in answer_of(port, "/heads"))
+            wait_until(lambda: "No server is available" in answer_of(port, "/heads"))
             assert answer_of(port, "/healthz") == "ok"
         finally:
             started.terminate()
@@ -213,7 +213,7 @@ def test_processes_that_are_alive_and_not_ready_are_alive_to_whoever_asks(tmp_pa
     ("limit", "are_kept_open"),
     [("sc_conn_cur(0) gt 1000", True), ("sc_conn_rate(0) gt 3000", False)],
 )
-def test_an_address_gets_so_many_connections(limit: str, are_kept_open: bool, tmp_path: Path):
+def test_connections_per_address(limit: str, are_kept_open: bool, tmp_path: Path):
     proxy, port, file = haproxy(), free_port(), tmp_path / "haproxy.cfg"
     assert proxy is not None
     text = configuration([free_port()])
@@ -221,7 +221,7 @@ def test_an_address_gets_so_many_connections(limit: str, are_kept_open: bool, tm
     file.write_text(text.replace(limit, limit.partition(" gt ")[0] + " gt 3"), encoding="utf-8")
     started = subprocess.Popen([proxy, "-f", str(file)], env={"BIND": f"127.0.0.1:{port}"})
     try:
-        until(lambda: answered(port, "127.0.0.9") is not None)
+        wait_until(lambda: answered(port, "127.0.0.9") is not None)
         kept = []
         for _ in range(3):
             connection = answered(port, "127.0.0.2")

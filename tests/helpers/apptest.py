@@ -13,14 +13,14 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from tests.helpers.drawn_tensors import drawings
-from ui.widgets.parts import EVERYTHING
+from ui.widgets.section_picker import ALL_SECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 FRAME = str(ROOT / "ui" / "frame" / "frame.py")
 VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "pages").glob("*/*/page.py"))
 
 
-# What a page sends when its visitor opens it: the keys of `folded`, without the page's name.
+# What a page sends when its visitor opens it: the keys of `lazy_expander`, without the page's name.
 FOLDED = ("link", "paths", "predict", "downloads")
 
 
@@ -43,7 +43,7 @@ def open_page(site: AppTest, view: str, *, folded: bool = False, **query: str) -
 
 def open_whole_page(site: AppTest, view: str, **query: str) -> AppTest:
     """Open one page with all its parts, which a visitor chooses one by one, below each other."""
-    return open_page(site, view, **{f"{Path(view).parent.name}_part": EVERYTHING, **query})
+    return open_page(site, view, **{f"{Path(view).parent.name}_part": ALL_SECTIONS, **query})
 
 
 def messages(site: AppTest) -> list[str]:
@@ -63,9 +63,9 @@ def place(site: AppTest, element: Any) -> tuple[int, ...]:
                 return (number, *rest)
         return None
 
-    found = below(site._tree)
-    assert found is not None
-    return found
+    result = below(site._tree)
+    assert result is not None
+    return result
 
 
 SIDE = "pages/compare/side_by_side/page.py"
@@ -76,18 +76,18 @@ MODELS = "pages/weights/models/page.py"
 
 def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
     """Header and values of each heatmap on the page, as the browser receives them."""
-    found = []
+    results = []
     for header, body in drawings(site):
         values = np.frombuffer(body, "<f4")
-        found.append((header, values.reshape(header["rows"], header["columns"])))
-    return found
+        results.append((header, values.reshape(header["rows"], header["columns"])))
+    return results
 
 
 def code(site: AppTest) -> list[str]:
     """The pieces of code, formulas and addresses on the page, as a visitor reads them."""
     bodies = [element.proto.body for element in site.get("html")]
-    found = [re.findall("<code>(.*)</code>", body, re.DOTALL) for body in bodies]
-    return [html.unescape(re.sub("<[^>]*>", "", text)) for texts in found for text in texts]
+    results = [re.findall("<code>(.*)</code>", body, re.DOTALL) for body in bodies]
+    return [html.unescape(re.sub("<[^>]*>", "", text)) for texts in results for text in texts]
 
 
 def plain_tables(site: AppTest) -> list[pd.DataFrame]:

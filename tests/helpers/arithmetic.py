@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 
-def result(kind: str, operands: Tensor, added: Tensor | None, shown: Tensor) -> Tensor:
-    """The number that each (..., n, 2) operands make, all of them given; `shown` is (...).
+def result(kind: str, operands: Tensor, added: Tensor | None, values: Tensor) -> Tensor:
+    """The number that each (..., n, 2) operands make, all of them given; `values` is (...).
 
     Of a masked number and of a dropped weight the operands say only what is there if it is let
-    through: where `shown` is minus infinity, or 0, so is this.
+    through: where `values` is minus infinity, or 0, so is this.
     """
     products = operands.prod(dim=-1)
     if kind == "softmax":
@@ -20,5 +20,5 @@ def result(kind: str, operands: Tensor, added: Tensor | None, shown: Tensor) -> 
         made = made + added
     if kind in ("masked", "dropout"):
         out = -math.inf if kind == "masked" else 0.0
-        made = torch.where(shown == out, out, made)
+        made = torch.where(values == out, out, made)
     return made

@@ -21,7 +21,7 @@ CHUNKS = {
 chunked = pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS.keys())
 
 
-def enlarged(config: TransformerConfig, seed: int = 0) -> Transformer:
+def enlarged_model(config: TransformerConfig, seed: int = 0) -> Transformer:
     """A model with weights large enough for attention to be far from uniform."""
     torch.manual_seed(seed)
     model = Transformer(config).eval().requires_grad_(False)
@@ -35,7 +35,7 @@ def tokens(model: Transformer, batch: int = 2, length: int = LENGTH) -> torch.Te
     return torch.randint(model.config.vocab_size, (batch, length), generator=generator)
 
 
-def fed(
+def feed(
     model: Transformer, ids: torch.Tensor, cache: KVCache | None, sizes: list[int]
 ) -> torch.Tensor:
     """Logits of all positions, fed in chunks of the given sizes."""
@@ -44,7 +44,7 @@ def fed(
 
 def check_chunks(model: Transformer, cache: KVCache, sizes: list[int]) -> None:
     ids = tokens(model, cache.batch_size)
-    assert_close(fed(model, ids, cache, sizes), model(ids).logits, atol=1e-5, rtol=1e-5)
+    assert_close(feed(model, ids, cache, sizes), model(ids).logits, atol=1e-5, rtol=1e-5)
     assert cache.length == LENGTH
 
 
@@ -54,7 +54,7 @@ def check_crop(model: Transformer, cache: KVCache) -> None:
     other = (ids + 1) % model.config.vocab_size
     model(torch.cat((ids[:, :9], other[:, 9:20]), dim=1), cache=cache)
     cache.crop(9)
-    continued = fed(model, ids[:, 9:], cache, [4, 1, LENGTH - 14])
+    continued = feed(model, ids[:, 9:], cache, [4, 1, LENGTH - 14])
     assert_close(continued, model(ids).logits[:, 9:], atol=1e-5, rtol=1e-5)
 
 

@@ -16,8 +16,8 @@ from playwright.sync_api import (
 
 from benchmarks.browser import Site
 from tests.helpers.apptest import number_of
-from tests.helpers.visitors import settled
-from ui.widgets.parts import EVERYTHING
+from tests.helpers.visitors import wait_until_settled
+from ui.widgets.section_picker import ALL_SECTIONS
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 PROJECTOR: ViewportSize = {"width": 1280, "height": 720}
@@ -33,25 +33,25 @@ def open_page(page: Page, site: Site, path: str, heading: str) -> None:
 
 def open_whole_page(page: Page, site: Site, path: str, heading: str) -> None:
     """Open a page with all its parts, which a visitor chooses one by one, below each other."""
-    open_page(page, site, whole(path), heading)
+    open_page(page, site, whole_page_path(path), heading)
 
 
-def whole(path: str) -> str:
+def whole_page_path(path: str) -> str:
     """The address of a page with all its parts."""
     page, _, query = path.partition("?")
-    part = f"{page.strip('/').replace('-', '_')}_part={EVERYTHING}"
+    part = f"{page.strip('/').replace('-', '_')}_part={ALL_SECTIONS}"
     return f"{page}?{part}&{query}" if query else f"{page}?{part}"
 
 
 def click(target: Locator) -> None:
     """Click once nothing is being painted: a click on what moves meanwhile may go elsewhere."""
-    settled(target.page)
+    wait_until_settled(target.page)
     target.click()
 
 
 def press(target: Locator, *keys: str) -> None:
     """Focus something once nothing is being painted, and press keys on it one after another."""
-    settled(target.page)
+    wait_until_settled(target.page)
     target.focus()
     for key in keys:
         target.page.keyboard.press(key)
@@ -91,7 +91,7 @@ def unfold(page: Page, title: str) -> None:
 
 
 def type_text(page: Page, label: str, text: str) -> None:
-    settled(page)
+    wait_until_settled(page)
     box = page.get_by_label(label, exact=True)
     box.fill(text)
     lines = box.evaluate("box => box.tagName") == "TEXTAREA"
@@ -125,19 +125,19 @@ def set_slider(page: Page, label: str, which: int, steps: int) -> None:
 
     One that is not on the page lies among its settings.
     """
-    settled(page)
-    moved = slider(page, label, which)
-    if not moved.count():
+    wait_until_settled(page)
+    change = slider(page, label, which)
+    if not change.count():
         with settings(page):
-            _move(moved, steps)
+            _move(change, steps)
     else:
-        _move(moved, steps)
+        _move(change, steps)
 
 
 def _move(moved: Locator, steps: int) -> None:
     page = moved.page
     expect(moved).to_be_enabled()  # what was clicked before may enable it
-    settled(page)
+    wait_until_settled(page)
     moved.focus()
     for _ in range(abs(steps)):
         before = moved.input_value()
@@ -183,7 +183,7 @@ def point(
     is there: a picture that is painted anew or scrolled loses it. Without a place it is the middle
     of `target`. `names` is a regular expression; `cell` is what the readout is marked with instead.
     """
-    settled(target.page)
+    wait_until_settled(target.page)
     for _ in range(ATTEMPTS):
         target.hover(position=place() if place else None)
         try:
@@ -191,11 +191,11 @@ def point(
                 expect(readout).to_have_attribute("data-cell", cell, timeout=PATIENCE_MS)
             expect(readout).to_have_text(re.compile(_marked(names)), timeout=PATIENCE_MS)
         except AssertionError:
-            said = unmarked(readout)
+            message = text_without_marks(readout)
             target.page.mouse.move(0, 0)
         else:
-            return unmarked(readout)
-    raise AssertionError(f"{said!r} is read, and not {names!r}")
+            return text_without_marks(readout)
+    raise AssertionError(f"{message!r} is read, and not {names!r}")
 
 
 def click_where_the_pointer_is(page: Page) -> None:
@@ -219,9 +219,11 @@ def read_cell(figure: Locator, row: int, column: int) -> str:
     for _ in range(ATTEMPTS):
         point(canvas, readout, ".", place, cell=f"{row} {column}")
         # at one moment: a picture that is painted anew loses the pointer
-        said, cell, value = readout.evaluate("e => [e.innerText, e.dataset.cell, e.dataset.value]")
+        message, cell, value = readout.evaluate(
+            "e => [e.innerText, e.dataset.cell, e.dataset.value]"
+        )
         if cell == f"{row} {column}":
-            return f"{plain(said)} = {value}"
+            return f"{plain(message)} = {value}"
     raise AssertionError(f"the pointer does not stay on {row}, {column}")
 
 
@@ -242,25 +244,25 @@ def read_by_keyboard(figure: Locator, start: str) -> str:
     """What is read after a key was pressed, once it begins with this."""
     readout = figure.locator(".readout")
     expect(readout).to_have_text(re.compile(_marked(f"^{re.escape(start)}")))
-    return unmarked(readout)
+    return text_without_marks(readout)
 
 
 def readout(figure: Locator) -> str:
     """What is read, without the marks that keep right-to-left labels in their place."""
-    return unmarked(figure.locator(".readout"))
+    return text_without_marks(figure.locator(".readout"))
 
 
-def written(text: str) -> float:
+def parse_number(text: str) -> float:
     """A number as the drawings write it: "−0.5" or "1.2 × 10⁻⁷"."""
     return number_of(text)
 
 
 def last_number(text: str) -> float:
     """The number at the end of what a drawing says of a cell."""
-    return written(text[re.search(r"\S+( × 10\S+)?$", text).start() :])  # type: ignore[union-attr]
+    return parse_number(text[re.search(r"\S+( × 10\S+)?$", text).start() :])  # type: ignore[union-attr]
 
 
-def unmarked(element: Locator) -> str:
+def text_without_marks(element: Locator) -> str:
     return plain(element.inner_text())
 
 

@@ -16,7 +16,7 @@ ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 
 
 @functools.cache
-def bundled(name: str) -> pretrained.Pretrained:
+def bundled_model(name: str) -> pretrained.Pretrained:
     """A copy of the tests' own, never the site's, so that a page that changed its model is found.
 
     On the CPU, wherever the site's model is: what a page says then has to be true on a GPU too.
@@ -27,7 +27,7 @@ def bundled(name: str) -> pretrained.Pretrained:
 
 def attention(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:
     """One head's weights (queries, keys) on a text, without any of the site's code."""
-    model = bundled(name)
+    model = bundled_model(name)
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]

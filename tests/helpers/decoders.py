@@ -8,7 +8,7 @@ import torch
 from attention_core import Sampling, Transformer, gpt2_config, llama_config
 from attention_core.model.config import LatentConfig, TransformerConfig
 from attention_core.positions.scaling import DynamicScaling
-from attention_core.speed.compiled import NoCompilerError, check_compiler
+from attention_core.speed.compilation import NoCompilerError, check_compiler
 
 GPT2 = gpt2_config(d_model=20, n_layers=3, n_heads=4, vocab_size=61, context_length=30, d_ff=28)
 LLAMA = llama_config(

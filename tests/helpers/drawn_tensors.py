@@ -9,7 +9,7 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 
-def unpacked(data: bytes) -> tuple[dict[str, Any], bytes]:
+def unpack_drawing(data: bytes) -> tuple[dict[str, Any], bytes]:
     """The header, and the bytes after it; the browser wants numbers at a multiple of four."""
     length = int.from_bytes(data[:4], "little")
     header = json.loads(data[4 : 4 + length])
@@ -22,11 +22,11 @@ def drawings(site: AppTest) -> Iterator[tuple[dict[str, Any], bytes]]:
     for element in site.get("bidi_component"):
         proto = element.proto
         if proto.WhichOneof("data") == "bytes" and proto.bytes[:1] != b"{":
-            yield unpacked(proto.bytes)
+            yield unpack_drawing(proto.bytes)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnPanel:
     """One tensor: what is written around it, its values, and what else is sent for each of them."""
 
     panel: dict[str, Any]
@@ -37,9 +37,9 @@ class Drawn:
     added: np.ndarray | None = None
 
 
-def drawn_in(header: dict[str, Any], body: bytes) -> list[Drawn]:
+def parse_panels(header: dict[str, Any], body: bytes) -> list[DrawnPanel]:
     """The tensors of one picture, in order."""
-    found, at = [], 0
+    result, at = [], 0
 
     def numbers(panel: dict[str, Any], kind: str, *more: int) -> np.ndarray:
         nonlocal at
@@ -56,26 +56,26 @@ def drawn_in(header: dict[str, Any], body: bytes) -> list[Drawn]:
         made = panel["made"] or {}
         operands = numbers(panel, "<f4", made["nOperands"], 2) if made else None
         added = numbers(panel, "<f4") if made.get("added") else None
-        found.append(Drawn(panel, values, cells, groups, operands, added))
+        result.append(DrawnPanel(panel, values, cells, groups, operands, added))
     assert at == len(body)  # nothing else follows
-    return found
+    return result
 
 
-def pictures(site: AppTest) -> list[list[Drawn]]:
+def pictures(site: AppTest) -> list[list[DrawnPanel]]:
     """The tensors of every picture on the page, picture by picture."""
-    return [drawn_in(*drawing) for drawing in drawings(site) if "panels" in drawing[0]]
+    return [parse_panels(*drawing) for drawing in drawings(site) if "panels" in drawing[0]]
 
 
-def drawn(site: AppTest) -> dict[str, Drawn]:
+def drawn_panels(site: AppTest) -> dict[str, DrawnPanel]:
     """Every tensor on the page by its name."""
     return {one.panel["name"]: one for picture in pictures(site) for one in picture}
 
 
 def panels(site: AppTest) -> dict[str, np.ndarray]:
     """The values of every tensor on the page by its name."""
-    return {name: one.values for name, one in drawn(site).items()}
+    return {name: one.values for name, one in drawn_panels(site).items()}
 
 
-def described(site: AppTest) -> dict[str, dict[str, Any]]:
+def headers_by_title(site: AppTest) -> dict[str, dict[str, Any]]:
     """What is written around each tensor."""
-    return {name: one.panel for name, one in drawn(site).items()}
+    return {name: one.panel for name, one in drawn_panels(site).items()}

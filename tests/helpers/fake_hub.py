@@ -82,8 +82,8 @@ class FakeHub:
 
     def at(self, hub_id: str, revision: str) -> tuple[str, dict[str, bytes] | None]:
         """The commit that a revision is at this moment, and its files."""
-        moved = hub_id in self.pushed and hub_id in self.looked_at
-        if revision == LATER_COMMIT or (revision == "main" and moved):
+        change = hub_id in self.pushed and hub_id in self.looked_at
+        if revision == LATER_COMMIT or (revision == "main" and change):
             return LATER_COMMIT, self.pushed.get(hub_id)
         return COMMIT, self.repositories.get(hub_id)
 

@@ -33,34 +33,34 @@ def prose(site: AppTest) -> list[str]:
     return texts
 
 
-def marked(texts: Sequence[str]) -> list[set[str]]:
+def marked_terms(texts: Sequence[str]) -> list[set[str]]:
     """The terms that the script of the browser marks in each text."""
     terms = [{"name": term.name, "spellings": term.spellings} for term in GLOSSARY.terms]
-    given = [_SCRIPT.read_text(encoding="utf-8"), terms, GLOSSARY.passed_over, list(texts)]
+    inputs = [_SCRIPT.read_text(encoding="utf-8"), terms, GLOSSARY.excluded_phrases, list(texts)]
     result = subprocess.run(
-        [NODE, "-e", _RUN], input=json.dumps(given), capture_output=True, text=True, check=True
+        [NODE, "-e", _RUN], input=json.dumps(inputs), capture_output=True, text=True, check=True
     )
     return [set(names) for names in json.loads(result.stdout)]
 
 
-def used(text: str) -> set[str]:
+def used_terms(text: str) -> set[str]:
     """The terms whose words stand in a text, found word by word; at each place the longest."""
     meant = {
         tuple(_words(spelling)): term.name for term in GLOSSARY.terms for spelling in term.spellings
     }
-    meant |= {tuple(_words(phrase)): "" for phrase in GLOSSARY.passed_over}
+    meant |= {tuple(_words(phrase)): "" for phrase in GLOSSARY.excluded_phrases}
     longest = max(map(len, meant))
-    found, words, at = set(), _words(re.sub("\u2068[^\u2069]*\u2069", "|", text)), 0
+    result, words, at = set(), _words(re.sub("\u2068[^\u2069]*\u2069", "|", text)), 0
     while at < len(words):
         for length in range(longest, 0, -1):
             run = tuple(words[at : at + length])
             if run in meant:
-                found.add(meant[run])
+                result.add(meant[run])
                 at += length
                 break
         else:
             at += 1
-    return found - {""}
+    return result - {""}
 
 
 def _words(text: str) -> list[str]:

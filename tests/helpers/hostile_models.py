@@ -109,9 +109,9 @@ def _tables(model: Any) -> tuple[nn.Embedding, nn.Embedding | None]:
 
 def _matrices(model: Any, *parts: str) -> list[nn.Parameter]:
     """The parameters whose names hold one of the parts."""
-    found = [p for name, p in model.named_parameters() if any(part in name for part in parts)]
-    assert found, parts
-    return found
+    results = [p for name, p in model.named_parameters() if any(part in name for part in parts)]
+    assert results, parts
+    return results
 
 
 def _silent_first_token(model: Any) -> None:

@@ -4,11 +4,11 @@ import threading
 import time
 from typing import TypeVar
 
-from serving.jobs import Work
+from serving.jobs import BackgroundJob
 
 SECONDS = 120.0
 
-Job = TypeVar("Job", bound=Work)
+Job = TypeVar("Job", bound=BackgroundJob)
 
 
 def finish(job: Job) -> Job:
@@ -17,9 +17,9 @@ def finish(job: Job) -> Job:
     return job
 
 
-def watch_until(event: threading.Event, job: Work) -> None:
+def watch_until(event: threading.Event, job: BackgroundJob) -> None:
     """Wait for what happens in a job, which is watched until then."""
     end = time.monotonic() + SECONDS
     while not event.wait(0.25):
         assert time.monotonic() < end, f"still {job.state}"
-        job.watch()
+        job.keep_alive()

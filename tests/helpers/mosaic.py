@@ -6,13 +6,13 @@ import re
 from playwright.sync_api import Locator, Page, Position, expect
 
 from tests.helpers.browser import exact, point
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 
 def painted(page: Page) -> Locator:
     figure = page.locator("figure.mosaic")
     expect(figure.locator(".scroll canvas")).to_have_attribute("data-painted", re.compile("."))
-    settled(page)
+    wait_until_settled(page)
     return figure
 
 

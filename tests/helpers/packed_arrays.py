@@ -8,7 +8,7 @@ import numpy as np
 Arrays = dict[str, np.ndarray]
 
 
-def unpacked(data: bytes) -> tuple[dict[str, Any], Arrays]:
+def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
     """The header, and the arrays by their names."""
     length = int.from_bytes(data[:4], "little")
     header, body = json.loads(data[4 : 4 + length]), data[4 + length :]

@@ -41,15 +41,15 @@ def read(page: Page, name: str, row: int, column: int, *block: int) -> str:
 def expect_cell(page: Page, name: str, cell: tuple[int, int], value: float) -> str:
     """Wait until a cell of a tensor holds a value; what its picture says of it."""
     for _ in range(ATTEMPTS):
-        said = read(page, name, *cell)
-        shown = said.partition("= ")[2].split(" ")[0].replace("−", "-")
+        message = read(page, name, *cell)
+        shown = message.partition("= ")[2].split(" ")[0].replace("−", "-")
         if shown and float(shown) == pytest.approx(value, rel=1e-5):
-            return said
+            return message
         page.mouse.move(0, 0)
-    pytest.fail(f"{name}{cell} is {said!r}, not {value}")
+    pytest.fail(f"{name}{cell} is {message!r}, not {value}")
 
 
-def framed_by(
+def framed_cells(
     page: Page, name: str, cell: tuple[int, ...], shapes: dict[str, tuple[int, ...]]
 ) -> tuple[str, str, dict[str, set[tuple[int, ...]]]]:
     """What is read at a cell, the sum below it, and the indices that are framed of other tensors.
@@ -58,19 +58,19 @@ def framed_by(
     pointer is not on the cell at that moment, it is all done again.
     """
     for _ in range(ATTEMPTS):
-        said = read(page, name, *cell)
+        message = read(page, name, *cell)
         texts = readout_of(page, name), picture_of(page, name).locator(".arithmetic")
         canvases = [panel(page, other).locator("canvas").element_handle() for other in shapes]
         handles = [text.element_handle() for text in texts]
         now, line, framed = page.evaluate(_AT_ONE_MOMENT, [handles, canvases])
-        if plain(now) == said:
+        if plain(now) == message:
             places = {
                 other: {
                     tuple(int(i) for i in np.unravel_index(int(at), shape)) for at in cells.split()
                 }
                 for (other, shape), cells in zip(shapes.items(), framed, strict=True)
             }
-            return said, plain(line), places
+            return message, plain(line), places
         page.mouse.move(0, 0)
     raise AssertionError(f"the pointer does not stay on {name}{cell}")
 

@@ -5,11 +5,11 @@ import re
 from playwright.sync_api import Locator, Page, Position, expect
 
 from benchmarks.browser import Site
-from serving.flow import Carried
+from serving.flow import HeadEdge
 from serving.one_pass import OnePass
 from tests.helpers.browser import click_where_the_pointer_is, open_page, plain, point
 from tests.helpers.bundled_models import DECODER
-from tests.helpers.visitors import settled
+from tests.helpers.visitors import wait_until_settled
 
 TEXT = "Nine grey geese fly over the lake"
 LINK = f"/one-pass?one_pass_text={TEXT.replace(' ', '+')}&one_pass_model={DECODER}"
@@ -44,24 +44,24 @@ def painted(page: Page) -> Locator:
     """The canvas of the picture on a page, once it is painted and nothing goes on."""
     canvas = page.locator("figure.one-pass canvas")
     expect(canvas).to_have_attribute("data-painted", "true")
-    settled(page)
+    wait_until_settled(page)
     return canvas
 
 
-def at(picture: Locator, level: str) -> list[str]:
+def visible_level(picture: Locator, level: str) -> list[str]:
     """The parts of the place, once this level is open and the server has answered."""
     expect(picture).to_have_attribute("data-place", re.compile(f"^{level} "))
-    settled(picture.page)
+    wait_until_settled(picture.page)
     return (picture.get_attribute("data-place") or "").split()
 
 
 def selected(picture: Locator) -> int:
     """The selected token."""
-    settled(picture.page)
+    wait_until_settled(picture.page)
     return int((picture.get_attribute("data-place") or "").split()[-1])
 
 
-def spot(picture: Locator, what: str, *numbers: str | float) -> Position:
+def item_position(picture: Locator, what: str, *numbers: str | float) -> Position:
     """A point of the picture: "item" (name, across, down), "layer", "dot" or "curve"."""
     x, y = picture.evaluate(SPOT, [what, *numbers])
     return {"x": x, "y": y}
@@ -69,7 +69,7 @@ def spot(picture: Locator, what: str, *numbers: str | float) -> Position:
 
 def word(picture: Locator, token: int) -> Position:
     """The middle of a word of the text."""
-    return spot(picture, "item", f"word {token}", 0.5, 0.5)
+    return item_position(picture, "item", f"word {token}", 0.5, 0.5)
 
 
 def read(picture: Locator, pattern: str) -> str:
@@ -77,15 +77,15 @@ def read(picture: Locator, pattern: str) -> str:
     readout = picture.page.locator("figure.one-pass .readout")
     marked = pattern.replace("“", "“\u2068?").replace("”", "\u2069?”")
     expect(readout).to_have_text(re.compile(marked))
-    found = re.search(marked, readout.inner_text())
-    assert found is not None
-    return plain(found[1] if found.groups() else found[0])
+    result = re.search(marked, readout.inner_text())
+    assert result is not None
+    return plain(result[1] if result.groups() else result[0])
 
 
 def point_at(picture: Locator, names: str, what: str, *numbers: str | float) -> str:
     """Point at a spot until what is read there begins so; what is read."""
     readout = picture.page.locator("figure.one-pass .readout")
-    return point(picture, readout, f"^{names}", lambda: spot(picture, what, *numbers))
+    return point(picture, readout, f"^{names}", lambda: item_position(picture, what, *numbers))
 
 
 def click_at(picture: Locator, names: str, what: str, *numbers: str | float) -> None:
@@ -94,7 +94,7 @@ def click_at(picture: Locator, names: str, what: str, *numbers: str | float) -> 
     click_where_the_pointer_is(picture.page)
 
 
-def named(passed: OnePass, edge: Carried) -> str:
+def edge_label(passed: OnePass, edge: HeadEdge) -> str:
     """How what is read of a curve begins, as a regular expression."""
     query, key = (re.escape(passed.run.tokens.labels[token]) for token in (edge.query, edge.key))
     return f"Layer {edge.layer}: “{key}” → “{query}”, "

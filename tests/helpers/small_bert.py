@@ -23,7 +23,7 @@ def bert() -> Any:
     return BertForMaskedLM(BertConfig(vocab_size=83, **BERT))
 
 
-def zeroed(reference: Any, family: str, layer: int, head: int, size: int) -> Any:
+def zero_head(reference: Any, family: str, layer: int, head: int, size: int) -> Any:
     """A copy of the model without what one head writes."""
     other = copy.deepcopy(reference)
     columns = slice(head * size, (head + 1) * size)

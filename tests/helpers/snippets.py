@@ -6,10 +6,10 @@ import pytest
 import torch
 
 import pretrained
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 
 
-def executed(code: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
+def run_snippet(code: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
     """What a snippet leaves behind and prints.
 
     It gets the bundled models as the tests have loaded them; on a machine with a GPU its own, as it
@@ -24,7 +24,7 @@ def executed(code: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, A
         shared = name in (DECODER, ENCODER) and not torch.cuda.is_available()
         return ready[name] if shared else load(name, **options)
 
-    ready = {name: bundled(name) for name in (DECODER, ENCODER) if repr(name) in code}
+    ready = {name: bundled_model(name) for name in (DECODER, ENCODER) if repr(name) in code}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pretrained, "load", loads)
         exec(compile(code, "snippet", "exec"), names)

@@ -17,7 +17,7 @@ _SETTLED = (Path(__file__).parent / "settled.js").read_text(encoding="utf-8")
 
 
 def new_page(context: BrowserContext) -> Page:
-    """A page in a profile, in which `settled` works."""
+    """A page in a profile, in which `wait_until_settled` works."""
     page = context.new_page()
     page.set_default_timeout(PAINT_SECONDS * 1000)
     tell_when_settled(page)
@@ -58,7 +58,7 @@ def forget(page: Page) -> None:
 
 
 @contextmanager
-def opened_offline(context: BrowserContext, download: Download) -> Iterator[Page]:
+def open_offline(context: BrowserContext, download: Download) -> Iterator[Page]:
     """A downloaded page, opened from its file without a network.
 
     A request, a line in the console or an uncaught error fails the test.
@@ -94,11 +94,11 @@ def no_uncaught_errors(page: Page) -> Iterator[None]:
 
 
 def tell_when_settled(page: Page) -> None:
-    """Have every document that `page` opens from now on watched, so that `settled` works."""
+    """Watch every document that `page` opens from now on, so that `wait_until_settled` works."""
     page.add_init_script(_SETTLED)
 
 
-def settled(page: Page) -> None:
+def wait_until_settled(page: Page) -> None:
     """Wait until every run of the script that the page asked for has ended and is painted.
 
     What is then on the page stays there until somebody acts or a job goes on.

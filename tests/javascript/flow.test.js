@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { script } from "./shared_scripts.js";
 
-const { edgesOf, routeOf, firstDetail, strongestInto, LEAST_SHARES, FEW } = script(
+const { edgesOf, routeOf, firstDetail, strongestInto, MIN_SHARES, FEW } = script(
   "one_pass/flow.js",
   "edgesOf",
   "routeOf",
   "firstDetail",
   "strongestInto",
-  "LEAST_SHARES",
+  "MIN_SHARES",
   "FEW",
 );
 const LAYERS = 4,
@@ -127,8 +127,8 @@ test("the words that a word takes most from, each with its strongest edge", () =
 });
 
 test("more is drawn first where little leads to the word, or the title's curve is thin", () => {
-  const strong = LEAST_SHARES[0],
-    thin = LEAST_SHARES[5],
+  const strong = MIN_SHARES[0],
+    thin = MIN_SHARES[5],
     first = { token: 4, layer: 0, column: 3 };
   const detail = (rows) => {
     const map = passOf(rows, undefined, first);
@@ -136,10 +136,10 @@ test("more is drawn first where little leads to the word, or the title's curve i
   };
   const many = Array.from({ length: FEW }, (_, key) => [1, 4, key, strong, 0, 1]);
   const usual = detail(many);
-  assert.ok(LEAST_SHARES[usual] > thin);
+  assert.ok(MIN_SHARES[usual] > thin);
   const named = detail([...many, [0, 4, 3, thin, 0, 1]]);
-  assert.ok(LEAST_SHARES[named] <= thin && named > usual);
+  assert.ok(MIN_SHARES[named] <= thin && named > usual);
   const few = detail(many.map(([layer, query, key]) => [layer, query, key, thin, 0, 1]));
-  assert.ok(LEAST_SHARES[few] <= thin);
-  assert.equal(detail([[1, 2, 0, strong, 0, 1]]), LEAST_SHARES.length - 1, "none leads there");
+  assert.ok(MIN_SHARES[few] <= thin);
+  assert.equal(detail([[1, 2, 0, strong, 0, 1]]), MIN_SHARES.length - 1, "none leads there");
 });

@@ -3,7 +3,7 @@ import test from "node:test";
 import { script } from "./shared_scripts.js";
 
 const NAMES = ["PICTURE_NAME", "embeddingCode"];
-const pictures = script("../frame/in_class/pictures.js", ...NAMES);
+const pictures = script("../frame/teaching/pictures.js", ...NAMES);
 const ADDRESS =
   "https://lab.example.org/scaling?scaling_logits=1+2&view=clean&embed_options=dark_theme";
 

@@ -3,7 +3,7 @@ import test from "node:test";
 import { script } from "./shared_scripts.js";
 
 const PARTS = ["layout", "flow", "curves", "pointer"].map((part) => `one_pass/${part}.js`);
-const { arrowed, STEPS } = script(PARTS, "arrowed", "STEPS");
+const { moveByArrowKey, STEPS } = script(PARTS, "moveByArrowKey", "STEPS");
 const [TOKENS, HEADS, HEAD_SIZE] = [5, 3, 4];
 
 /** What a key does at a place; `opened` has a square matrix of weights and a long one of queries. */
@@ -15,7 +15,7 @@ function press(key, place, more = {}) {
   const map = { labels: Array.from({ length: TOKENS }, String), heads: HEADS };
   const first = { layer: 1, head: 1, matrix: "weights", row: 2, column: 2, token: 2 };
   const scene = { map, opened, edges: [], pointed: null, place: { ...first, ...place } };
-  return arrowed({ ...scene, ...more }, key);
+  return moveByArrowKey({ ...scene, ...more }, key);
 }
 
 const edge = (layer, query, key) => ({ layer, query, key, share: 0.1, heads: [] });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { script } from "./shared_scripts.js";
 
-const { teller } = script("one_pass/story.js", "teller");
+const { createTour } = script("one_pass/story.js", "createTour");
 const CAPTIONS = ["Tokens", "Embeddings", "Queries"].map((title, token) => ({
   title,
   token,
@@ -36,7 +36,7 @@ function told(at, isThere = () => true) {
   let asked = 0;
   root.dataset.told = String(at);
   const listen = (target, _, listener) => listeners.set(target, listener);
-  const story = teller(
+  const story = createTour(
     root,
     root,
     listen,

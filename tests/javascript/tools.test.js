@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { shared } from "./shared_scripts.js";
 
-const { tableOf, MOST_ROWS } = shared("tableOf", "MOST_ROWS");
+const { tableOf, MAX_ROWS } = shared("tableOf", "MAX_ROWS");
 
 /** The texts of a table, row by row. */
 const texts = (part) => part.children.map((row) => row.children.map((cell) => cell.textContent));
@@ -20,9 +20,9 @@ test("a table has its heads, its texts as they are, and its numbers as they are 
 
 test("a table of more rows than a page can bear says where all of them are", () => {
   const rows = (count) => [["n"], ...Array.from({ length: count }, (_, i) => [`row ${i}`])];
-  const [, most] = tableOf(rows(MOST_ROWS)).children;
-  assert.equal(most.children.length, MOST_ROWS);
-  const [, body] = tableOf(rows(MOST_ROWS + 5)).children;
-  assert.equal(body.children.length, MOST_ROWS + 1);
-  assert.match(texts(body).at(-1)[0], new RegExp(`${MOST_ROWS + 5} rows`));
+  const [, most] = tableOf(rows(MAX_ROWS)).children;
+  assert.equal(most.children.length, MAX_ROWS);
+  const [, body] = tableOf(rows(MAX_ROWS + 5)).children;
+  assert.equal(body.children.length, MAX_ROWS + 1);
+  assert.match(texts(body).at(-1)[0], new RegExp(`${MAX_ROWS + 5} rows`));
 });

@@ -18,10 +18,10 @@ from pages.compare.ablate import ranking
 from pretrained import sources
 from pretrained.specs import SPECS
 from serving import models, runs
-from serving.jobs import JobQueue, Work
+from serving.jobs import BackgroundJob, JobQueue
 from tests.helpers.apptest import FRAME
+from tests.helpers.axis_titles import unnamed_axes
 from tests.helpers.jobs import finish
-from tests.helpers.says import unnamed_axes
 from ui.canvas import component
 from ui.charts import show
 
@@ -41,26 +41,26 @@ def _no_channel(part: dict[str, Any], validate: bool = True) -> None:
     raise ValueError(f"encode() needs a channel such as alt.Text(...), not {part}")
 
 
-def _with_named_axes(coloured: Callable[..., Any]) -> Callable[..., Any]:
+def _with_named_axes(apply_theme: Callable[..., Any]) -> Callable[..., Any]:
     """The same, for charts whose axes all have a title."""
 
     def checked(chart: dict[str, Any], *colours: str) -> dict[str, Any]:
         if unnamed := list(unnamed_axes(chart)):
             raise ValueError(f"the axes {unnamed} of this chart have no title: {chart}")
-        described: dict[str, Any] = coloured(chart, *colours)
+        described: dict[str, Any] = apply_theme(chart, *colours)
         return described
 
     return checked
 
 
-def _saying_what_it_is(described: Callable[..., bytes]) -> Callable[..., bytes]:
+def _with_required_caption(with_caption: Callable[..., bytes]) -> Callable[..., bytes]:
     """The same, for drawings that say what their rows and columns are."""
 
     def checked(data: bytes, facts: dict[str, str]) -> bytes:
         text = data if data[4:5] != b"{" else data[4 : 4 + int.from_bytes(data[:4], "little")]
         if not re.search(r"\b(row|box|tile|line|left)", json.loads(text)["says"]):
             raise ValueError(f"this drawing does not say what it shows: {text[:200]!r}")
-        return described(data, facts)
+        return with_caption(data, facts)
 
     return checked
 
@@ -71,8 +71,8 @@ def _pictures_are_checked() -> Iterator[None]:
     patch = pytest.MonkeyPatch()
     patch.setattr(show, "CHECKED", True)
     patch.setattr(SchemaBase, "from_dict", _no_channel)
-    patch.setattr(show, "_coloured", _with_named_axes(show._coloured))
-    patch.setattr(component, "described", _saying_what_it_is(component.described))
+    patch.setattr(show, "_apply_theme", _with_named_axes(show._apply_theme))
+    patch.setattr(component, "with_caption", _with_required_caption(component.with_caption))
     with debug_mode(True):
         yield
     patch.undo()
@@ -81,7 +81,7 @@ def _pictures_are_checked() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _no_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Tables have no empty rows: neither without a number, nor because they are drawn too high."""
-    found: list[list[str]] = []
+    results: list[list[str]] = []
     draw = st.dataframe
 
     def dataframe(data: Any, **options: Any) -> Any:
@@ -89,12 +89,12 @@ def _no_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         height = options.get("height")
         too_high = isinstance(height, int) and height > 35 * (len(table) + 1) + 3
         if too_high or (table.isna() | (table == "")).all(axis=1).any():
-            found.append([*table])
+            results.append([*table])
         return draw(data, **options)
 
     monkeypatch.setattr(st, "dataframe", dataframe)
     yield
-    assert found == []
+    assert results == []
 
 
 @pytest.fixture(autouse=True)
@@ -105,9 +105,9 @@ def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _no_job_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a page began and nobody waited for takes no turns from the tests behind it."""
-    put, jobs = JobQueue.put, list[Work]()
+    put, jobs = JobQueue.put, list[BackgroundJob]()
 
-    def remembered(queue: JobQueue, job: Work, **how: Any) -> None:
+    def remembered(queue: JobQueue, job: BackgroundJob, **how: Any) -> None:
         put(queue, job, **how)
         jobs.append(job)
 
@@ -138,7 +138,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None
     monkeypatch.setattr(sources, "TRAINED_HERE", tmp_path)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     # nor was anything loaded before; what other tests loaded is put aside, not thrown away
-    with models.loaded.disabled(), runs.forward.disabled():
+    with models.by_key.disabled(), runs.run_forward.disabled():
         yield
 
 

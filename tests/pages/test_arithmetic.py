@@ -8,8 +8,8 @@ from torch.testing import assert_close
 from tests.helpers.apptest import open_whole_page
 from tests.helpers.arithmetic import result
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.drawn_tensors import drawn
-from ui.canvas.tensors import computed
+from tests.helpers.drawn_tensors import drawn_panels
+from ui.canvas.tensors import provenance
 
 LADDER, SHAPES = "pages/learn/ladder/page.py", "pages/learn/shapes/page.py"
 RECOMPUTED = "pages/kv_cache/what_is_recomputed/page.py"
@@ -31,9 +31,9 @@ RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
 def test_the_operands_make_the_number(
     site: AppTest, monkeypatch: pytest.MonkeyPatch, page: str, link: dict[str, str]
 ):
-    monkeypatch.setattr(computed, "TERMS_WRITTEN", 10_000)  # all of them
+    monkeypatch.setattr(provenance, "TERMS_WRITTEN", 10_000)  # all of them
     open_whole_page(site, page, **link)
-    tensors = drawn(site)
+    tensors = drawn_panels(site)
     explained = {name: one for name, one in tensors.items() if one.operands is not None}
     assert explained
     identities = {one.panel["identity"] for one in tensors.values()}

@@ -6,20 +6,20 @@ from collections.abc import Callable
 import pytest
 
 from pages.compare.heads import statistics
-from pages.learn.two_networks import translated
+from pages.learn.two_networks import translation
 from serving import compute
 from serving.cache import CachedFunction
 from tests.helpers.bundled_models import ENCODER
-from tests.helpers.until import until
+from tests.helpers.waiting import wait_until
 
 
 @pytest.mark.usefixtures("bundled_weights")
 @pytest.mark.parametrize(
     ("function", "ask"),
     [
-        (statistics._repeated, lambda: statistics.repeated(ENCODER)),
-        (translated.judged, translated.judged),
-        (translated.translated, lambda: translated.translated("may 3, 1998")),
+        (statistics._repeated_scores, lambda: statistics.repeated_statistics(ENCODER)),
+        (translation.held_out_results, translation.held_out_results),
+        (translation.translate_date, lambda: translation.translate_date("may 3, 1998")),
     ],
     ids=["words said twice", "judged dates", "a translated date"],
 )
@@ -28,7 +28,7 @@ def test_a_whole_pass_waits_for_a_slot(function: CachedFunction, ask: Callable[[
         page = threading.Thread(target=ask)
         with compute.slot(exclusive=True):
             page.start()
-            until(lambda: compute.n_requests() == 2, seconds=60, every=0.01)
+            wait_until(lambda: compute.n_requests() == 2, seconds=60, every=0.01)
         page.join(60)
     assert not page.is_alive()
     assert compute.n_requests() == 0

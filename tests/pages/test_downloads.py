@@ -20,14 +20,14 @@ from serving import runs as attention
 from tests.helpers.apptest import FRAME, SIDE, code, open_page, open_whole_page
 from tests.helpers.bundled_models import DECODER, ENCODER
 from tests.helpers.small_bert import save_bert
-from tests.helpers.snippets import executed
+from tests.helpers.snippets import run_snippet
 from ui.widgets.head_choice import HeadChoice
 
 HOSTILE = 'Kettles sing: \'one\' \\ """ {layer} </script><img src=x> été 👍🏽 \u202e lamps'
 
 
 def heads(*chosen: tuple[str, int, int]) -> tuple[HeadChoice, ...]:
-    entries = {entry.spec.name: entry for entry in models.ready()}
+    entries = {entry.spec.name: entry for entry in models.available()}
     return tuple(HeadChoice(entries[name], layer, head) for name, layer, head in chosen)
 
 
@@ -39,11 +39,13 @@ def test_side_by_side(view: str, renormalise: bool, capsys: pytest.CaptureFixtur
     first, second = heads((ENCODER, 2, 5), (DECODER, 17, 4))
     shown = comparison.compare(both, (first, second), view, renormalise)
     code = side_by_side_files.snippet(both, (first, second), shown, view, renormalise)
-    names, printed = executed(code, capsys)
+    names, printed = run_snippet(code, capsys)
     np.testing.assert_allclose(names["signed"], shown.difference, atol=1e-5)
     largest = shown.table.iloc[0]
-    said = [float(one) for one in printed.splitlines()[-1].replace("tensor(", "").split(")")[:-1]]
-    assert said == pytest.approx(list(largest[["left", "right", "left minus right"]]), abs=1e-4)
+    message = [
+        float(one) for one in printed.splitlines()[-1].replace("tensor(", "").split(")")[:-1]
+    ]
+    assert message == pytest.approx(list(largest[["left", "right", "left minus right"]]), abs=1e-4)
     stored = side_by_side_files.arrays(both, (first, second), shown)
     np.testing.assert_array_equal(stored["difference"], shown.difference)
     np.testing.assert_array_equal(stored["right_weights"], both[1].weights[17, 4])
@@ -60,7 +62,7 @@ def found_words(text: str) -> tuple[attention.Run, search.Search]:
 
 def test_word_pairs(capsys: pytest.CaptureFixture[str]):
     ran, result = found_words(HOSTILE)
-    names, printed = executed(word_pairs_files.snippet(ran, result), capsys)
+    names, printed = run_snippet(word_pairs_files.snippet(ran, result), capsys)
     first, second = printed.splitlines()
     assert tuple(map(int, first.split()[:2])) == result.best
     assert float(first.split()[2]) == pytest.approx(float(result.weights.max()), abs=1e-5)
@@ -80,12 +82,12 @@ def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_
     asked = runs.question(name, text, "3")
     off = ["L0H1", "L1H2"]
     effect = runs.effect(asked, off, kind)
-    names, _ = executed(ablation.snippet(asked, off, kind), capsys)
+    names, _ = run_snippet(ablation.snippet(asked, off, kind), capsys)
     size, second = names["effect"].tolist()
     assert size == pytest.approx(effect.size, rel=1e-5, abs=1e-5)
     # a logit of 20 is 3e-5 from what double precision gives, and here are two
     assert second == pytest.approx(effect.second, abs=1e-4)
-    none, _ = executed(ablation.snippet(asked, [], kind), capsys)
+    none, _ = run_snippet(ablation.snippet(asked, [], kind), capsys)
     assert none["effect"].abs().max() < 1e-5
     ranked = ranking.Ranking(np.ones((2, 3), "f4"), np.zeros((2, 3), "f4"))
     stored = ablation.arrays(asked, effect, off, ranked)
@@ -195,6 +197,6 @@ def test_an_open_page_and_its_files_hold_no_recorded_pass(site: AppTest, view: s
     assert not site.exception
     assert len(site.get("download_button")) > 1
     tensors = weakref.ref(attention.run(DECODER, text).tensors)
-    attention.forward.clear()
+    attention.run_forward.clear()
     gc.collect()
     assert tensors() is None

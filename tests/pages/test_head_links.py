@@ -52,7 +52,7 @@ LABELS = {
 def with_pair() -> dict[str, dict[str, str]]:
     """What each page gets from a page that shows a pair: the head's strongest one."""
     run = runs.run(DECODER, TEXT)
-    query, key = heads.strongest(run, LAYER, HEAD)
+    query, key = heads.strongest_tokens(run, LAYER, HEAD)
     pair = {"query": str(query), "key": str(key)}
     words = [run.tokens.pieces[token].strip() for token in (query, key)]
     added = {
@@ -70,12 +70,12 @@ def with_pair() -> dict[str, dict[str, str]]:
 
 def links(site: AppTest) -> dict[str, dict[str, str]]:
     """What each link to another page gives it, by what the link says; of two with it the first."""
-    found: dict[str, dict[str, str]] = {}
+    results: dict[str, dict[str, str]] = {}
     for element in site.get("page_link"):
         proto: Any = element.proto
         query = {key: values[0] for key, values in parse_qs(proto.query_string).items()}
-        found.setdefault(proto.label, query)
-    return {label: query for label, query in found.items() if label in LABELS}
+        results.setdefault(proto.label, query)
+    return {label: query for label, query in results.items() if label in LABELS}
 
 
 @pytest.mark.parametrize("view", OPENED)

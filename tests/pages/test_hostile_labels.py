@@ -29,7 +29,7 @@ HOSTILE = [
 def predictions(label: str) -> alt.Chart:
     chances = {"p before": [0.5, 0.25], "p after": [0.3, 0.125]}
     table = pd.DataFrame({"token": [label, label], **chances})
-    return ablate.predictions(ablate.before_and_after(table))
+    return ablate.predictions(ablate.long_table(table))
 
 
 def pair_grid(label: str) -> alt.LayerChart:
@@ -76,6 +76,6 @@ def test_the_picture_shows_the_label_as_it_was_typed(build: Callable[[str], alt.
 
 def test_tokens_that_print_alike_stay_apart():
     table = pd.DataFrame({"token": ["a", "a", "b"], "p before": [0.5, 0.2, 0.1], "p after": 0.0})
-    rows = ablate.before_and_after(table)
+    rows = ablate.long_table(table)
     assert list(rows["token"].unique()) == ["a", "a₂", "b"]
     assert list(rows["probability"][::2]) == [0.5, 0.2, 0.1]

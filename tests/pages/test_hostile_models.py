@@ -46,8 +46,8 @@ def not_a_number(site: AppTest) -> list[str]:
         for element in site.get("bidi_component")
         if element.proto.WhichOneof("data") == "bytes"
     ]
-    found = [text for text in written if re.search(r"(?<![\w.])-?(nan|inf)(?!\w)", text)]
-    return found + [text[:200] for text in headers if re.search(r"[\[:, ](NaN|-?Infinity)", text)]
+    results = [text for text in written if re.search(r"(?<![\w.])-?(nan|inf)(?!\w)", text)]
+    return results + [text[:200] for text in headers if re.search(r"[\[:, ](NaN|-?Infinity)", text)]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_page_shows_numbers_or_a_message(site: AppTest, view: str, folder: Pat
 
 
 @pytest.mark.parametrize("folder", ["gpt2-padded-vocabulary"], indirect=True)
-def test_a_padded_vocabulary_is_no_trouble(site: AppTest, folder: Path):
+def test_padded_vocabulary(site: AppTest, folder: Path):
     open_whole_page(site, "pages/start/one_pass/page.py")
     assert not messages(site)
     assert site.get("bidi_component")

@@ -28,7 +28,7 @@ from tests.helpers.apptest import (
     open_whole_page,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_BERT, FIRST_GPT2
-from ui.widgets.messages import MAX_CHARACTERS, as_text
+from ui.widgets.messages import MAX_CHARACTERS, escape_markdown
 
 LINKED = ("slider", "select_slider", "number_input", "selectbox", "toggle", "radio", "text_input",
           "text_area", "button_group")  # fmt: skip
@@ -42,14 +42,14 @@ def test_every_page_opens_and_marks_the_terms_of_the_glossary(site: AppTest, vie
     assert not messages(site)
     assert site.title[0].value
     texts = glossary.prose(site)
-    by_words = [glossary.used(text) for text in texts]
-    assert glossary.marked(texts) == by_words
+    by_words = [glossary.used_terms(text) for text in texts]
+    assert glossary.marked_terms(texts) == by_words
     if "/glossary/" not in view:
         assert set.union(*by_words)
 
 
 # besides the lessons
-WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py", "pages/in_class/glossary/page.py"}
+WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py", "pages/teaching/glossary/page.py"}
 
 
 @pytest.mark.parametrize(
@@ -128,12 +128,12 @@ def test_a_path_in_a_link_opens_no_file(site: AppTest, monkeypatch: pytest.Monke
 
 def test_messages_are_text():
     hostile = "![x](http://a.example/x.png) **b** `c` $d$ :red[e] <f> www.a.example\n# g"
-    shown = as_text(hostile)
+    shown = escape_markdown(hostile)
     assert re.search(r"(?<!\\)[!*`$<\[\]()#:]", shown) is None
     assert "\n" not in shown
     assert "http\\:\u200b" in shown  # broken up, so that it does not become a link
     assert "www\u200b" in shown
-    assert len(as_text("x" * 10_000)) == MAX_CHARACTERS
+    assert len(escape_markdown("x" * 10_000)) == MAX_CHARACTERS
 
 
 def test_opening_the_pages_loads_no_torch():

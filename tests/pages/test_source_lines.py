@@ -26,12 +26,12 @@ def constants(tree: ast.Module) -> dict[str, str]:
 
 
 def shown_code(file: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every `source.show(...)` and `source.step(...)` of a file with constant arguments."""
+    """Every `source.show(...)` and `source.show_lines(...)` of a file with constant arguments."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names = constants(tree)
     for node in ast.walk(tree):
         match node:
-            case ast.Call(ast.Attribute(ast.Name("source"), "show" | "step"), args):
+            case ast.Call(ast.Attribute(ast.Name("source"), "show" | "show_lines"), args):
                 texts = [
                     names.get(value.id) if isinstance(value, ast.Name) else ast.literal_eval(value)
                     for value in args

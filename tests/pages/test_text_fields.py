@@ -39,16 +39,16 @@ def text_of(between: Iterable[str]) -> str:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that a tokenizer was given."""
-    seen: list[str] = []
+    visible: list[str] = []
     for kind in (FastBpe, Gpt2Bpe, WordPiece):
 
         def encode(tokenizer: Any, text: str, encode: Any = kind.encode) -> Tokens:
-            seen.append(text)
+            visible.append(text)
             tokens: Tokens = encode(tokenizer, text)
             return tokens
 
         monkeypatch.setattr(kind, "encode", encode)
-    return seen
+    return visible
 
 
 @pytest.mark.parametrize(("view", "query"), CASES)
@@ -56,18 +56,18 @@ def test_a_model_reads_what_the_field_shows(
     site: AppTest, reads: list[str], view: str, query: dict[str, str]
 ):
     usual = open_whole_page(AppTest.from_file(FRAME, default_timeout=60), view, **query)
-    found = {box.key: box.type for box in fields(usual)}
-    assert found
+    results = {box.key: box.type for box in fields(usual)}
+    assert results
     # no two texts are the same, or the second one would be read from a cache
-    ends = {key: f" in {key}" for key in found}
+    ends = {key: f" in {key}" for key in results}
     link = {key: text_of(UNSEEN) + end for key, end in ends.items()}
     reads.clear()
     open_whole_page(site, view, **query, **link)
     assert not site.exception
     for box in fields(site):
         several = box.type == "text_area"
-        seen = ("\n", "\n", *UNSEEN[2:]) if several else [" "] * len(UNSEEN)
-        text = text_of(seen) + ends[box.key]
+        visible = ("\n", "\n", *UNSEEN[2:]) if several else [" "] * len(UNSEEN)
+        text = text_of(visible) + ends[box.key]
         assert box.value == text[: box.proto.max_chars or None]
         assert box.key == "find" or box.value in reads, box.key
     brought = {text for text in reads if any(end in text for end in ends.values())}

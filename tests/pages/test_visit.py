@@ -4,10 +4,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from serving import runs
-from serving.heads import first_head, strongest
+from serving.heads import first_head, strongest_tokens
 from tests.helpers.apptest import open_page
 from tests.helpers.bundled_models import DECODER, ENCODER, attention
-from ui.text.number_text import percent
+from ui.text.formatting import percent
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
@@ -49,7 +49,7 @@ def test_a_pair_of_tokens_goes_along_by_its_words(site: AppTest):
     assert pair(site, "heads") == (9, 7)
 
 
-def test_word_b_is_none_of_the_pair_that_came_along(site: AppTest):
+def test_word_b_differs_from_prefilled_pair(site: AppTest):
     go(site, "compare/heads", heads_query="10", heads_key="8")  # it -> street, the lectures' B
     assert words(go(site, "compare/word_pairs")) == ["it", "street", "animal"]
 
@@ -59,7 +59,7 @@ def test_a_new_sentence_has_its_own_strongest_pair(site: AppTest):
     site.text_input("heads_text").set_value(TEXT).run()
     run = runs.run(ENCODER, TEXT)
     first = first_head(run)
-    assert pair(site, "heads") == strongest(run, first.layer, first.head)
+    assert pair(site, "heads") == strongest_tokens(run, first.layer, first.head)
 
 
 def test_side_by_side_opens_the_head_that_gives_the_same_pair_most(site: AppTest):

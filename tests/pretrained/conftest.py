@@ -47,7 +47,7 @@ def smollm2_package() -> Path:
 def smollm2_folder(smollm2_package: Path) -> Path:
     from pretrained import bundled_smollm2
 
-    return bundled_smollm2.converted(smollm2_package)
+    return bundled_smollm2.converted_folder(smollm2_package)
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,17 @@ from torch.testing import assert_close
 
 import pretrained
 from attention_core import Hooks
-from attention_core.analysis.ablation import HeadChange, edit, hidden_with, logits_from
+from attention_core.analysis.ablation import (
+    HeadChange,
+    logits_function,
+    make_edit,
+    run_with_changes,
+)
 from pretrained.masked_word import has_masked_word_head, masked_word_head
 from pretrained.weights import core_from_reference
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.reference_models import TOLERANCE, enlarge, gpt2, ids, llama
-from tests.helpers.small_bert import bert, save_bert, zeroed
+from tests.helpers.small_bert import bert, save_bert, zero_head
 
 
 @pytest.mark.parametrize(
@@ -28,13 +33,13 @@ def test_zero_equals_a_zeroed_slice_of_the_output_matrix(family: str, make: Any,
     plain = core(tokens).hidden[0]
     for layer in range(core.config.n_layers):
         for head in range(core.config.n_heads):
-            other = zeroed(reference, family, layer, head, size)
+            other = zero_head(reference, family, layer, head, size)
             with torch.no_grad():
                 theirs = other(tokens, output_hidden_states=True)
-            ours = hidden_with(core, tokens[0], [[HeadChange(layer, head)]])
+            ours = run_with_changes(core, tokens[0], [[HeadChange(layer, head)]])
             assert_close(ours, theirs.hidden_states[-1], **TOLERANCE)
             if family != "bert":
-                assert_close(logits_from(core)(ours), theirs.logits, **TOLERANCE)
+                assert_close(logits_function(core)(ours), theirs.logits, **TOLERANCE)
             assert float((ours[0] - plain).abs().max()) > 1e-3  # each head does something
 
 
@@ -42,10 +47,10 @@ def test_several_heads_of_several_layers_and_a_batch():
     reference = enlarge(llama())
     core = core_from_reference(reference)
     tokens = ids(reference, batch=2)
-    other = zeroed(zeroed(reference, "llama", 0, 5, 8), "llama", 1, 2, 8)
+    other = zero_head(zero_head(reference, "llama", 0, 5, 8), "llama", 1, 2, 8)
     changes = [HeadChange(0, 5), HeadChange(1, 2)]
     with torch.no_grad():
-        ours = core(tokens, hooks=Hooks(edit_heads=edit([changes, []]))).logits
+        ours = core(tokens, hooks=Hooks(edit_heads=make_edit([changes, []]))).logits
         assert_close(ours[0], other(tokens).logits[0], **TOLERANCE)
         assert_close(ours[1], reference(tokens).logits[1], **TOLERANCE)
 
@@ -58,10 +63,10 @@ def test_masked_word_predictions(models: Path, tied: bool):
     head = masked_word_head(model)
     tokens = torch.tensor([model.tokenizer.encode("the old [MASK] sings .").ids])
     assert model.tokenizer.mask_id in tokens
-    other = zeroed(reference, "bert", 1, 4, 4)
+    other = zero_head(reference, "bert", 1, 4, 4)
     with torch.no_grad():
         assert_close(head(model.core(tokens).hidden), reference(tokens).logits, **TOLERANCE)
-        ours = head(hidden_with(model.core, tokens[0], [[HeadChange(1, 4)]]))
+        ours = head(run_with_changes(model.core, tokens[0], [[HeadChange(1, 4)]]))
         assert_close(ours, other(tokens).logits, **TOLERANCE)
 
 

@@ -12,7 +12,7 @@ import torch
 
 import pretrained
 from pretrained.masked_word import masked_word_head
-from pretrained.tokenization.choose import for_folder
+from pretrained.tokenization.selection import tokenizer_for_folder
 from tests.helpers import changing_files as files
 from tests.helpers.reference_models import TOLERANCE
 
@@ -147,4 +147,4 @@ def test_a_tokenizer_of_what_is_no_file(
     (tmp_path / file).touch()
     change(tmp_path / file, b"")
     with pytest.raises(ValueError, match=file):
-        for_folder(tmp_path, {"model_type": family, "vocab_size": 50257})
+        tokenizer_for_folder(tmp_path, {"model_type": family, "vocab_size": 50257})

@@ -23,10 +23,10 @@ def test_minilm_against_a_direct_computation(change: float) -> None:
         for parameter in model.core.parameters():
             parameter.mul_(change)
     ids = model.tokenizer.encode("Five boats, one lamp").ids
-    found = compare(model.core, model.reference, ids)
-    assert found.reference == "BertModel"
-    assert found.logits is None
-    assert len(found.weights) == len(found.hidden) == 6
+    result = compare(model.core, model.reference, ids)
+    assert result.reference == "BertModel"
+    assert result.logits is None
+    assert len(result.weights) == len(result.hidden) == 6
     with torch.no_grad():
         theirs = model.reference(
             torch.tensor([ids]), output_attentions=True, output_hidden_states=True
@@ -34,20 +34,20 @@ def test_minilm_against_a_direct_computation(change: float) -> None:
         ours = model.core(torch.tensor([ids]), record=True)
     for layer in range(6):
         difference = (ours.records[layer].weights - theirs.attentions[layer]).abs().max()
-        assert found.weights[layer] == float(difference)
+        assert result.weights[layer] == float(difference)
         difference = (ours.hidden_states[layer + 1] - theirs.hidden_states[layer + 1]).abs().max()
-        assert found.hidden[layer] == float(difference)
-        assert found.hidden_sizes[layer] == float(ours.hidden_states[layer + 1].abs().max())
-    assert (found.largest < 1e-4) is (change == 1.0)
+        assert result.hidden[layer] == float(difference)
+        assert result.hidden_sizes[layer] == float(ours.hidden_states[layer + 1].abs().max())
+    assert (result.largest < 1e-4) is (change == 1.0)
 
 
 def test_a_gpt2_has_logits_and_a_last_norm(models: Path, tiny_gpt2: Path) -> None:
     shutil.copytree(tiny_gpt2, models / "tiny")
     model = pretrained.load("tiny")
-    found = compare(model.core, model.reference, (5, 6, 7, 8))
-    assert found.reference == "GPT2LMHeadModel"
-    assert found.logits is not None
-    assert found.largest < 1e-4
+    result = compare(model.core, model.reference, (5, 6, 7, 8))
+    assert result.reference == "GPT2LMHeadModel"
+    assert result.logits is not None
+    assert result.largest < 1e-4
     # a core that computes something else is found out
     broken = model.core(torch.tensor([[5, 6, 7, 9]]), record=True)
     with torch.no_grad():

@@ -54,12 +54,12 @@ SMALL: dict[str, tuple[PretrainedConfig, Any]] = {
 
 
 @pytest.mark.parametrize("kind", SMALL)
-def test_what_is_said_to_load_loads_and_has_so_many_parameters(kind: str):
+def test_report_matches_loaded_model(kind: str):
     config, build = SMALL[kind]
     torch.manual_seed(3)
     theirs = build(config)
     fields = config.to_dict() | {"architectures": [build.__name__]}
-    answer = compatibility.of_text(json.dumps(fields))
+    answer = compatibility.check_text(json.dumps(fields))
     assert answer.loads, answer.obstacles
     core = core_from_state_dict(fields, theirs.state_dict())
     assert answer.n_parameters == sum(parameter.numel() for parameter in core.parameters())
@@ -74,7 +74,7 @@ def test_every_option_that_is_not_built_is_named():
         "quantization_config": {"bits": 4},
         "architectures": ["MistralForCausalLM"],
     }
-    answer = compatibility.of_config(config)
+    answer = compatibility.check_config_dict(config)
     assert not answer.loads
     together = " ".join(answer.obstacles)
     for word in ("hidden_act='relu'", "rope_type='longrope'", "auto_map", "Quantized", "Mistral"):
@@ -92,8 +92,8 @@ def test_every_option_that_is_not_built_is_named():
         ("9" * 1_000_001, "1,000,000"),
     ],
 )
-def test_what_is_no_configuration(text: str, names: str):
-    answer = compatibility.of_text(text)
+def test_rejects_invalid_configurations(text: str, names: str):
+    answer = compatibility.check_text(text)
     assert not answer.loads
     assert names in answer.obstacles[0]
 
@@ -101,7 +101,7 @@ def test_what_is_no_configuration(text: str, names: str):
 @pytest.mark.parametrize("option", ["hidden_size", "num_hidden_layers", "vocab_size"])
 def test_sizes_beyond_every_model_are_refused_before_anything_is_counted(option: str):
     config = SMALL["llama"][0].to_dict() | {option: 24 * 10**12}
-    answer = compatibility.of_config(config)
+    answer = compatibility.check_config_dict(config)
     assert not answer.loads
     assert f"{24 * 10**12:,}" in answer.obstacles[0]
 
@@ -124,8 +124,8 @@ def test_a_folder_that_does_not_load_is_not_said_to(
     config, build = SMALL["gpt2"]
     build(config).save_pretrained(tmp_path / "mine")
     save_tokenizer(tmp_path / "mine")
-    assert compatibility.of_name("mine").loads
+    assert compatibility.check_model("mine").loads
     change_state(tmp_path / "mine", BROKEN[name])
-    assert not compatibility.of_name("mine").loads
+    assert not compatibility.check_model("mine").loads
     with pytest.raises(ValueError, match=r"\w"):
         pretrained.load("mine", device="cpu")

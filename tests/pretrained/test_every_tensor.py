@@ -86,7 +86,7 @@ def test_the_output_head(family: str, tied: bool, stored: str, models: Path):
             our_logits(family, folder, tokens)
     else:
         assert_close(our_logits(family, folder, tokens), expected, **TOLERANCE)
-        answer = compatibility.of_name("mine")
+        answer = compatibility.check_model("mine")
         core = core_from_state_dict(checkpoint.read_config(folder), checkpoint.read_state(folder))
         assert answer.n_parameters == sum(parameter.numel() for parameter in core.parameters())
 
@@ -282,7 +282,7 @@ def test_what_is_left_out_of_bert_is_named(models: Path):
     assert "bert.pooler.dense.bias" in outside
     assert {name for name in names if name.startswith("cls.")} <= set(outside)
     assert not any("encoder" in name for name in outside)
-    assert "cls.predictions.transform.dense.weight" in compatibility.of_name("mine").where
+    assert "cls.predictions.transform.dense.weight" in compatibility.check_model("mine").where
 
 
 def test_a_masked_word_head_with_a_tensor_too_many(models: Path):

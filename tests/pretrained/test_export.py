@@ -24,7 +24,7 @@ from attention_core.positions.scaling import (
 from attention_core.speed.int8 import Int8Transformer
 from pretrained.export import checkpoint_config
 from pretrained.masked_word import masked_word_head
-from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2, bundled
+from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2, bundled_model
 from tests.helpers.reference_models import TOLERANCE
 from tests.helpers.tiny_models import TINY
 
@@ -136,7 +136,7 @@ def test_a_core_in_8_bits_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("name", [FIRST_GPT2, "all-minilm-l6-v2"])
 def test_a_loaded_model_is_saved_with_its_tokenizer(name: str, tmp_path: Path):
-    model = bundled(name)
+    model = bundled_model(name)
     folder = pretrained.save(model, tmp_path)
     text = "It was a dark and stormy night"
     again = pretrained.load(folder, device="cpu")
@@ -152,7 +152,7 @@ def test_a_loaded_model_is_saved_with_its_tokenizer(name: str, tmp_path: Path):
 
 
 def test_an_encoder_keeps_its_pooler(tmp_path: Path):
-    model = bundled("all-minilm-l6-v2")
+    model = bundled_model("all-minilm-l6-v2")
     pretrained.save(model, tmp_path)
     stored = load_file(tmp_path / "model.safetensors")
     expected = load_file(model.folder / "model.safetensors")["pooler.dense.weight"]
@@ -196,7 +196,7 @@ def test_a_stored_output_matrix_of_a_masked_word_head(tied: bool, tmp_path: Path
 
 
 def test_a_model_can_be_saved_over_its_own_folder(tmp_path: Path):
-    pretrained.save(bundled(FIRST_GPT2), tmp_path)
+    pretrained.save(bundled_model(FIRST_GPT2), tmp_path)
     model = pretrained.load(tmp_path, device="cpu")
     model.core.positions[0] = 0.5
     pretrained.save(model, tmp_path)

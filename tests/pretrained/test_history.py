@@ -6,7 +6,7 @@ import torch
 
 from attention_core.analysis.head_statistics import STATISTICS, TextWeights
 from pretrained import history as stored
-from pretrained.history import LEVELS, LOSSES, NAMES, OF_A_TEXT, History, history, read
+from pretrained.history import LEVELS, LOSSES, NAMES, TEXT_SCORES, History, history, read
 
 N, L, H, T = 3, 2, 5, 4
 
@@ -30,7 +30,7 @@ def arrays(*, causal: bool = True) -> dict[str, np.ndarray]:
         "labels_0": np.array(["a", "b", "c", "d"]),
         "codes_0": np.rint(LEVELS * np.sqrt(weights / largest[..., None, None])).astype(np.uint8),
         "largest_0": largest,
-        "scores_0": rng.random((N, len(OF_A_TEXT), L, H)).astype(np.float32),
+        "scores_0": rng.random((N, len(TEXT_SCORES), L, H)).astype(np.float32),
         "said_twice": rng.random((N, 2, L, H)).astype(np.float32),
         "curve_step": np.array([20, 40]),
         "curve_train_loss": np.array([9.0, 8.0], np.float32),
@@ -41,16 +41,16 @@ def arrays(*, causal: bool = True) -> dict[str, np.ndarray]:
 
 def file_of(tmp_path, **changes):
     """A file with these arrays in place of some; None leaves one out."""
-    found = arrays() | changes
+    result = arrays() | changes
     path = tmp_path / "history.npz"
-    np.savez_compressed(path, **{name: v for name, v in found.items() if v is not None})
+    np.savez_compressed(path, **{name: v for name, v in result.items() if v is not None})
     return path
 
 
 def test_a_file_comes_back(tmp_path):
-    found = read(file_of(tmp_path), "gpt2-novels")
-    assert (found.n_layers, found.n_heads, found.causal) == (L, H, True)
-    (probe,) = found.probes
+    result = read(file_of(tmp_path), "gpt2-novels")
+    assert (result.n_layers, result.n_heads, result.causal) == (L, H, True)
+    (probe,) = result.probes
     assert (probe.title, probe.text, probe.labels) == ("Short", "a b c d", tuple("abcd"))
     weights = probe.weights(1)
     assert weights.shape == (L, H, T, T)
@@ -59,7 +59,7 @@ def test_a_file_comes_back(tmp_path):
         expected = largest[place[:2]] * (int(codes[place]) / 255) ** 2
         assert weights[place] == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="read-only"):
-        found.said_twice[0] = 1
+        result.repeated_scores[0] = 1
 
 
 @pytest.mark.parametrize(
@@ -93,17 +93,17 @@ def test_names_and_files_that_are_not_there(tmp_path, monkeypatch):
         history("../x")
     monkeypatch.setattr(stored, "FOLDER", tmp_path)
     history.cache_clear()
-    assert stored.stored() == ()
+    assert stored.models_with_history() == ()
     assert history("gpt2-novels") is None
     history.cache_clear()
 
 
 @pytest.fixture(params=NAMES)
 def kept(request) -> History:
-    found = history(request.param)
-    assert found is not None
-    assert history(request.param) is found  # read once
-    return found
+    result = history(request.param)
+    assert result is not None
+    assert history(request.param) is result  # read once
+    return result
 
 
 def test_the_stored_weights_are_attention(kept: History):
@@ -128,7 +128,7 @@ def test_the_stored_scores_follow_from_the_stored_weights(kept: History):
         none_special = torch.zeros(len(ids), dtype=torch.bool)
         for number in (0, len(kept.steps) - 1):
             text = TextWeights(torch.tensor(probe.weights(number)), ids, none_special, kept.causal)
-            for i, name in enumerate(OF_A_TEXT):
+            for i, name in enumerate(TEXT_SCORES):
                 measure = measures[name]
                 assert measure is not None
                 again, once = measure(text).numpy(), probe.scores[number, i]

@@ -27,13 +27,13 @@ def copy(source: Path, target: Path) -> Path:
 
 
 def test_the_reference_is_loaded_once(minilm: pretrained.Pretrained) -> None:
-    found: list[object] = []
-    threads = [threading.Thread(target=lambda: found.append(minilm.reference)) for _ in range(4)]
+    results: list[object] = []
+    threads = [threading.Thread(target=lambda: results.append(minilm.reference)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(model) for model in found}) == 1
+    assert len({id(model) for model in results}) == 1
     assert minilm.reference.config._attn_implementation == "eager"
     assert minilm.reference.pooler is None
     assert not minilm.reference.training
@@ -47,7 +47,7 @@ def test_dtypes(dtype: str | torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "nonsense", torch.float64])
-def test_dtypes_that_are_none(dtype: str | torch.dtype) -> None:
+def test_rejects_invalid_dtypes(dtype: str | torch.dtype) -> None:
     with pytest.raises(ValueError, match="float32, float16, bfloat16"):
         pretrained.load(ENCODER, dtype=dtype)
 
@@ -73,7 +73,7 @@ def test_a_device_that_is_not_here(device: Any) -> None:
 
 
 @pytest.mark.parametrize("model", ["no-such-model", "models/mine", "~/mine", "a/b/c", ""])
-def test_what_is_no_model_is_told_what_is_one(model: str) -> None:
+def test_unknown_model_message(model: str) -> None:
     with pytest.raises(ValueError, match=f"'{model}'.*gpt2-novels.*ATTENTION_LAB_MODELS"):
         pretrained.load(model)
 

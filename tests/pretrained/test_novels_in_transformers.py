@@ -10,7 +10,7 @@ from transformers import AutoTokenizer, BertForMaskedLM, GPT2LMHeadModel
 import pretrained
 from pretrained.masked_word import masked_word_head
 from pretrained.sources import TRAINED_HERE
-from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2, bundled
+from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2, bundled_model
 from tests.helpers.texts import TEXTS
 
 CLASSES = {FIRST_GPT2: GPT2LMHeadModel, FIRST_BERT: BertForMaskedLM}
@@ -36,20 +36,20 @@ def test_a_text_becomes_the_same_tokens(name: str, text: str):
     ids = tokenizer(text).input_ids
     if name == FIRST_GPT2 and "[MASK]" in text:  # there [MASK] is the text of a special token too
         ids = tokenizer(text, split_special_tokens=True).input_ids
-    assert ids == list(bundled(name).tokenizer.encode(text).ids)
+    assert ids == list(bundled_model(name).tokenizer.encode(text).ids)
     assert max(ids, default=0) < 8192
 
 
 def test_the_mask_is_known_by_name():
     tokenizer = AutoTokenizer.from_pretrained(TRAINED_HERE / FIRST_BERT)
-    assert tokenizer.mask_token_id == bundled(FIRST_BERT).tokenizer.mask_id == 8191
+    assert tokenizer.mask_token_id == bundled_model(FIRST_BERT).tokenizer.mask_id == 8191
     assert len(tokenizer) == 8192
 
 
 def test_weights_have_full_precision_by_default(name: str):
     model: Any = CLASSES[name].from_pretrained(TRAINED_HERE / name).eval()
     assert {weight.dtype for weight in model.parameters()} == {torch.float32}
-    ours = bundled(name)
+    ours = bundled_model(name)
     ids = torch.tensor([ours.tokenizer.encode("The captain of the [MASK] went on board").ids])
     with torch.inference_mode():
         run = ours.core(ids)

@@ -13,8 +13,8 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from attention_core import Transformer
 from attention_core.positions.scaling import RopeScaling, plain_frequencies
-from pages.learn.position.experiment import longer
-from pages.learn.position.experiment.longer import scalings
+from pages.learn.position.experiment import context_extension
+from pages.learn.position.experiment.context_extension import scalings
 from pretrained import checkpoint, compatibility
 from pretrained.rotary_reference import reference_frequencies, rope_parameters
 from pretrained.weights import core_from_reference, transformer_config
@@ -192,7 +192,7 @@ def test_configurations_as_they_were_published(kind: str):
     expected, factor = ROPE_INIT_FUNCTIONS[kind](theirs)
     assert_close(ours, expected, atol=0.0, rtol=1e-6)
     assert config.rope_scaling.cosine_factor == pytest.approx(factor)
-    answer = compatibility.of_text(json.dumps(fields))
+    answer = compatibility.check_text(json.dumps(fields))
     assert f"{kind} scaling by {config.rope_scaling.factor:g}" in answer.shape
 
 
@@ -261,14 +261,16 @@ def test_scalings_that_cannot_be(table: dict[str, Any], message: str):
     for fields in (old | {"rope_scaling": table}, LLAMA | {"rope_parameters": table}):
         with pytest.raises(ValueError, match=message):
             transformer_config(fields)
-        assert not compatibility.of_config(fields).loads
+        assert not compatibility.check_config_dict(fields).loads
 
 
 @pytest.mark.parametrize("n_tokens", [5, TRAINED, 3 * TRAINED])
-def test_the_reference_is_asked_in_its_own_words(n_tokens: int):
+def test_reference_parameters(n_tokens: int):
     for name, scaling in scalings(3.0, TRAINED).items():
         expected, factor = reference_frequencies(scaling, 12, THETA, TRAINED, n_tokens)
-        assert_close(longer.frequencies(12, THETA, n_tokens, scaling), expected, msg=name)
+        assert_close(
+            context_extension.frequencies(12, THETA, n_tokens, scaling), expected, msg=name
+        )
         assert factor == pytest.approx(1.0 if scaling is None else scaling.cosine_factor)
         assert rope_parameters(scaling)["rope_type"] in checkpoint.ROPE_KINDS
     with pytest.raises(ValueError, match=r"RopeScaling\(factor=2.0\)"):

@@ -16,7 +16,7 @@ import pytest
 from filelock import FileLock
 
 from pretrained import sealed_folder
-from tests.helpers.until import until
+from tests.helpers.waiting import wait_until
 
 
 @pytest.fixture
@@ -191,13 +191,13 @@ def test_a_disk_that_is_really_full(cache: Path, tmp_path: Path, root: Path, roo
         text=True,
         check=True,
     )
-    said, in_cache, in_temporary = result.stdout.splitlines()
+    message, in_cache, in_temporary = result.stdout.splitlines()
     assert in_cache == "key.lock"
     if room == "nowhere is room":
-        assert said == "File too large"
+        assert message == "File too large"
         assert in_temporary == ""  # also while the process goes on
     else:
-        assert said == "built True True"
+        assert message == "built True True"
         assert in_temporary.startswith("attention-lab-")
     assert list(temporary.iterdir()) == []  # once the process has ended
 
@@ -264,7 +264,7 @@ def test_a_process_that_is_about_to_end_removes_its_folders(temporary: Path, roo
         assert process.stdout is not None
         process.stdout.readline()
         process.stdin.close()
-        until(lambda: list(temporary.iterdir()) == [])
+        wait_until(lambda: list(temporary.iterdir()) == [])
         process.kill()  # nothing is left for `atexit` to do
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from attention_core import Transformer, bert_config, gpt2_config, llama_config
-from attention_core.costs.parameters import on_paper
+from attention_core.costs.parameters import on_meta_device
 from pretrained import sizes
 from pretrained.sources import WeightsSource
-from pretrained.specs import SPECS, spec_of
+from pretrained.specs import SPECS, find_spec
 from tests.helpers.hollow_models import hollow_model
 from training.recipe import recipe
 
@@ -39,15 +39,15 @@ def test_the_catalogue_knows_how_many_numbers_the_core_holds(spec):
         n_heads=spec.n_heads,
         d_ff=4 * WIDTHS[spec.name],
     )
-    model = on_paper(Transformer, config)
+    model = on_meta_device(Transformer, config)
     assert sum(parameter.numel() for parameter in model.parameters()) == spec.n_parameters
     assert sizes.float32_bytes(spec, None) == 4 * spec.n_parameters
 
 
-def test_what_lies_on_the_disk_says_its_size_itself(tmp_path: Path):
+def test_size_from_disk(tmp_path: Path):
     folder = hollow_model(tmp_path / "gpt2", 3_000_000)  # 6 MB as they are stored
-    assert sizes.float32_bytes(spec_of("gpt2"), WeightsSource("folder", folder)) == 12_000_000
-    assert spec_of("") is None  # which is also the hub id of models that are not there
+    assert sizes.float32_bytes(find_spec("gpt2"), WeightsSource("folder", folder)) == 12_000_000
+    assert find_spec("") is None  # which is also the hub id of models that are not there
     assert sizes.float32_bytes(None, WeightsSource("folder", folder)) == 12_000_000
     (folder / "model.safetensors").write_bytes(b"damaged")
     assert sizes.float32_bytes(None, WeightsSource("folder", folder)) == 0

@@ -110,7 +110,7 @@ def test_no_call_of_this_package_opens_a_socket(root: Path) -> None:
 
 def test_specs_agree_with_the_bundled_files(minilm_folder: Path, smollm2_folder: Path) -> None:
     for folder, name in ((minilm_folder, ENCODER), (smollm2_folder, DECODER)):
-        spec = sources.spec_of(name)
+        spec = sources.find_spec(name)
         assert spec is not None
         read = spec_from_config(name, json.loads((folder / "config.json").read_text()))
         for field in ("role", "architecture", "n_layers", "n_heads", "n_kv_heads"):

@@ -20,7 +20,7 @@ from transformers import (
 )
 from transformers.cache_utils import DynamicCache
 
-from attention_core import LatentConfig, Transformer, TransformerConfig, in_form
+from attention_core import LatentConfig, Transformer, TransformerConfig, with_latent_form
 from pretrained.weights import core_from_reference, core_from_state_dict
 
 TOLERANCE = {"atol": 1e-5, "rtol": 0.0}
@@ -163,7 +163,7 @@ LATENT = {
 @pytest.mark.parametrize("kind", LATENT)
 def test_latent_attention(kind: str, absorbed: bool):
     reference = deepseek(**LATENT[kind])
-    core = in_form(latent_core(reference), absorbed=absorbed)
+    core = with_latent_form(latent_core(reference), absorbed=absorbed)
     expected, ours = theirs(reference, input_ids=tokens()), core(tokens(), record=True)
     assert_close(ours.logits, expected.logits, **TOLERANCE)
     for layer, weights in enumerate(expected.attentions):
@@ -177,7 +177,7 @@ def test_latent_attention_with_a_cache(absorbed: bool, sizes: list[int]):
     # In float64: in float32 the core's logits lie 1.1e-5 beside these on a CPU without AVX-512, and
     # those of transformers 0.4e-5, by rounding alone.
     reference = deepseek(q_rank=10).double()
-    core = in_form(latent_core(reference), absorbed=absorbed).double()
+    core = with_latent_form(latent_core(reference), absorbed=absorbed).double()
     ours, cache = check_chunks(core, reference, sizes)
     for layer in range(2):  # they too keep the latent and the turned rotary key
         latent, rope_key = ours.layer(layer)
@@ -189,7 +189,7 @@ def test_latent_attention_with_a_cache(absorbed: bool, sizes: list[int]):
 def test_one_layer_of_latent_attention(absorbed: bool):
     """`DeepseekV3Attention` alone, on states that no embedding has made."""
     reference = deepseek(q_rank=10)
-    core = in_form(latent_core(reference), absorbed=absorbed)
+    core = with_latent_form(latent_core(reference), absorbed=absorbed)
     x = torch.randn(3, LENGTH, 30, generator=torch.Generator().manual_seed(2))
     positions = torch.arange(LENGTH)[None]
     hidden = torch.full((LENGTH, LENGTH), -torch.inf).triu(1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving.addresses import network_of
+from serving.addresses import network_prefix
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from serving.addresses import network_of
     ],
 )
 def test_addresses_of_one_ipv6_network_count_as_one(address: str, network: str):
-    assert network_of(address) == network
+    assert network_prefix(address) == network

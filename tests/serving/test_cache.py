@@ -74,7 +74,7 @@ def test_models_are_evicted_last():
     assert [trained.is_cached(name) for name in ("new", "old")] == [True, False]
 
 
-def test_an_evicted_value_is_told_to_release_its_memory():
+def test_evicted_value_is_released():
     released: list[int] = []
 
     class Held:
@@ -121,7 +121,7 @@ def test_eight_threads_compute_a_value_once_and_others_do_not_wait_for_it():
     assert sorted(computed) == ["quick", "slow"]
 
 
-def test_an_error_is_not_cached_and_those_who_waited_compute_themselves():
+def test_errors_are_not_cached():
     started = threading.Barrier(2)
     computed: list[int] = []
 

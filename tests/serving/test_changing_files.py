@@ -26,7 +26,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of models; what is kept of them goes with it."""
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     yield tmp_path
-    for kept in (models.loaded, models.reference, runs.forward, one_pass.open_layer):
+    for kept in (models.by_key, models.reference, runs.run_forward, one_pass.layer_detail):
         kept.clear()
 
 
@@ -38,13 +38,13 @@ def test_a_run_keeps_to_the_weights_that_made_it(
     folder = folders.copy("gpt2", file, root / "mine")
     run = runs.run("mine", files.TEXT)
     before, model = run.weights.copy(), models.get("mine")
-    layer = one_pass.open_layer(run, 1).strips["output"].copy()
+    layer = one_pass.layer_detail(run, 1).strips["output"].copy()
     change(folder / file, folders.other("gpt2", file))
 
-    runs.forward.clear()
-    one_pass.open_layer.clear()
+    runs.run_forward.clear()
+    one_pass.layer_detail.clear()
     np.testing.assert_array_equal(run.weights, before)  # recorded again, with the same model
-    np.testing.assert_array_equal(one_pass.open_layer(run, 1).strips["output"], layer)
+    np.testing.assert_array_equal(one_pass.layer_detail(run, 1).strips["output"], layer)
     with pytest.raises(FilesChanged, match="mine"):
         models.reference(model)
 
@@ -61,8 +61,8 @@ def test_a_run_keeps_to_the_weights_that_made_it(
     else:
         with pytest.raises(models.LOAD_ERRORS, match=f"mine|{file}"):
             runs.run("mine", files.TEXT)
-    models.loaded.clear()
-    runs.forward.clear()
+    models.by_key.clear()
+    runs.run_forward.clear()
     with pytest.raises(models.LOAD_ERRORS, match=f"mine|{file}"):
         _ = run.weights  # the weights that made it are gone
 

@@ -11,7 +11,7 @@ import torch
 from serving import compute, runs
 from serving.limits import OverLimit
 from tests.helpers.bundled_models import ENCODER
-from tests.helpers.until import until
+from tests.helpers.waiting import wait_until
 
 SECONDS = 60  # after which a test fails instead of hanging
 
@@ -41,7 +41,7 @@ def _queue(pool: ThreadPoolExecutor, function: Callable[..., object], *arguments
     """Start a computation in another thread; returns when it has asked for its slot."""
     before = compute.n_requests()
     future = pool.submit(function, *arguments)
-    until(lambda: compute.n_requests() == before + 1, seconds=SECONDS, every=0.01)
+    wait_until(lambda: compute.n_requests() == before + 1, seconds=SECONDS, every=0.01)
     return future
 
 
@@ -68,9 +68,7 @@ def test_never_more_computations_than_slots(pool: ThreadPoolExecutor):
 
 
 @on_one_core_and_on_several
-def test_pages_go_before_jobs_that_asked_just_before(
-    pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
-):
+def test_pages_run_before_earlier_jobs(pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch):
     order: list[str] = []
 
     def computation(name: str) -> None:
@@ -146,7 +144,7 @@ def test_a_failure_gives_the_slot_back():
         list(compute.steps(items()))
     with pytest.raises(ZeroDivisionError), compute.slot():
         raise ZeroDivisionError
-    with pytest.raises(ZeroDivisionError), compute.slot(), compute.released():
+    with pytest.raises(ZeroDivisionError), compute.slot(), compute.yield_slot():
         raise ZeroDivisionError
     assert compute.n_requests() == 0
 
@@ -192,9 +190,9 @@ def test_a_visitor_who_leaves_while_waiting_leaves_the_queue(
 def test_no_deadlock_when_a_page_in_a_slot_needs_what_another_thread_computes(
     pool: ThreadPoolExecutor,
 ):
-    """Without `released` each of the two would wait for the other."""
+    """Without `yield_slot` each of the two would wait for the other."""
     run = runs.run(ENCODER, "Two pages of the same run")
-    runs.forward.clear()
+    runs.run_forward.clear()
     with compute.slot():
         other = _queue(pool, runs.run, ENCODER, "Two pages of the same run")
         assert run.weights.shape[2:] == (8, 8)

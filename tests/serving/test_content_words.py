@@ -4,7 +4,7 @@ import pytest
 
 from serving import models
 from serving.content_words import default_token, roles, same_word
-from serving.heads import first_head, strongest
+from serving.heads import first_head, strongest_tokens
 from serving.runs import run
 from tests.helpers.bundled_models import DECODER, ENCODER
 
@@ -46,7 +46,7 @@ def test_a_word_is_found_by_itself_or_by_its_role(word: str, found: str | None):
 def test_the_first_head_shows_what_a_pronoun_looks_at(name: str, text: str, pair: tuple[str, str]):
     passed = run(name, text)
     head = first_head(passed)
-    query, key = strongest(passed, head.layer, head.head)
+    query, key = strongest_tokens(passed, head.layer, head.head)
     assert (passed.tokens.labels[query], passed.tokens.labels[key]) == pair
     weights = passed.weights[:, :, query, :query]
     content = [i for i, role in enumerate(roles(passed.tokens)[:query]) if role == "content"]
@@ -61,6 +61,6 @@ def test_every_text_has_a_head_and_a_pair(name: str, text: str):
     n_layers, n_heads, n_tokens = passed.weights.shape[:3]
     assert 0 <= head.layer < n_layers
     assert 0 <= head.head < n_heads
-    query, key = strongest(passed, head.layer, head.head)
+    query, key = strongest_tokens(passed, head.layer, head.head)
     assert 0 <= key <= n_tokens - 1
     assert key <= query or not passed.causal

@@ -54,7 +54,7 @@ def test_a_container_of_version_1(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("text", "n_cores"), [("3", 3), ("64", 32), ("x", 32)])
-def test_who_starts_it_may_allow_less(
+def test_environment_variable_limits_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, n_cores: int
 ):
     monkeypatch.setenv(VARIABLE, text)

@@ -6,7 +6,7 @@ import torch
 
 from attention_core.analysis.information_flow import edge_heads, information_flow
 from serving import models
-from serving.flow import LEAST_SHARE, N_HEADS, flow_of, strongest_into, why_next
+from serving.flow import LEAST_SHARE, N_HEADS, compute_flow, next_word_shares, strongest_edge_into
 from serving.one_pass import N_DRAWN, one_pass
 from tests.helpers.bundled_models import DECODER, ENCODER
 
@@ -21,7 +21,7 @@ def test_every_strong_edge_is_drawn_with_the_heads_that_carry_it(name: str):
     with torch.inference_mode():
         layers = core(torch.tensor([run.tokens.ids]), record=True).layers
         whole = information_flow(core, layers)
-    flow = flow_of(run)
+    flow = compute_flow(run)
     drawn = {tuple(edge[:3].astype(int)): edge[3:] for edge in flow.edges}
     strong = (whole.edges >= LEAST_SHARE * 1.001).nonzero().tolist()  # but for rounding
     assert {tuple(edge) for edge in strong} <= set(drawn)
@@ -39,21 +39,21 @@ def test_every_strong_edge_is_drawn_with_the_heads_that_carry_it(name: str):
 def test_a_head_that_is_off_carries_nothing_and_has_no_share():
     off = "L3H1"
     passed = one_pass("gpt2-novels", TEXT, (off,))
-    edges = flow_of(passed.run).edges
+    edges = compute_flow(passed.run).edges
     heads = edges[edges[:, 0] == 3][:, 4:].reshape(-1, N_HEADS, 2)
     assert not heads[heads[..., 0] == 1][:, 1].any()
-    why = why_next(passed)
+    why = next_word_shares(passed)
     assert why is not None
     assert not why.heads[:, 3, 1].any()
     assert why.heads[:, 3, 2].all()
 
 
 def test_an_encoder_has_no_next_words_to_explain():
-    assert why_next(one_pass(ENCODER, TEXT)) is None
+    assert next_word_shares(one_pass(ENCODER, TEXT)) is None
 
 
 def test_the_shares_of_every_next_word_are_split_by_their_keys():
-    why = why_next(one_pass(DECODER, TEXT))
+    why = next_word_shares(one_pass(DECODER, TEXT))
     assert why is not None
     assert len(why.heads) == N_DRAWN
     np.testing.assert_allclose(why.clues.sum(axis=2), why.heads[0], atol=1e-4)
@@ -65,10 +65,10 @@ def test_the_shares_of_every_next_word_are_split_by_their_keys():
 def test_resting_tokens_are_no_source():
     for name in (DECODER, ENCODER):
         run = one_pass(name, TEXT).run
-        found = strongest_into(run, flow_of(run), None)
-        assert found is not None
-        assert found.query != found.key
-        assert not run.tokens.special[found.query] | run.tokens.special[found.key]
-        assert found.key or not run.causal
+        result = strongest_edge_into(run, compute_flow(run), None)
+        assert result is not None
+        assert result.query != result.key
+        assert not run.tokens.special[result.query] | run.tokens.special[result.key]
+        assert result.key or not run.causal
     alone = one_pass(DECODER, "a").run
-    assert strongest_into(alone, flow_of(alone), None) is None
+    assert strongest_edge_into(alone, compute_flow(alone), None) is None

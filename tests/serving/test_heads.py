@@ -17,6 +17,6 @@ def test_a_head_is_written_and_read_in_one_way():
 
 
 @pytest.mark.parametrize("text", ["", "L1", "l1h2", "L1H2 ", "L-1H2", "L1H٣", "L1H" + "9" * 50])
-def test_other_texts_are_no_head(text: str):
+def test_rejects_invalid_head_names(text: str):
     with pytest.raises(ValueError, match="L3H1"):
         HeadId.parse(text)

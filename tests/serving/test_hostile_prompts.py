@@ -8,7 +8,7 @@ from pretrained.tokenization.bpe import FastBpe
 from pretrained.tokenization.tokens import Tokenizer, Tokens, clean
 from serving import models, runs
 from serving.limits import MAX_MAP_TOKENS
-from serving.prompts import NO_TOKEN
+from serving.prompts import EMPTY_TEXT
 from tests.helpers.bundled_models import DECODER, ENCODER
 
 # what somebody types who wants to break something
@@ -41,7 +41,7 @@ HOSTILE_PROMPTS: tuple[str, ...] = (
     "a" * 5_001, "word " * 1_000, "0" * 1_000_000, "\u0301" * 1_000_000, "<|endoftext|>" * 80_000,
 )  # fmt: skip
 
-SENTENCES = (NO_TOKEN, "over the limit of 5,000. Shorten", "over the limit of 256 for a head map")
+SENTENCES = (EMPTY_TEXT, "over the limit of 5,000. Shorten", "over the limit of 256 for a head map")
 # What WordPiece leaves out of a text: white space, marks, and what nobody sees.
 LEFT_OUT = {"Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp", "Zs"}
 
@@ -50,7 +50,7 @@ LEFT_OUT = {"Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp", "Zs"}
 def test_each_is_a_recorded_pass_of_its_text_or_a_sentence(name: str):
     passes, refused, sentences = 0, list[str](), set[str]()
     tokenizer = models.get(name).tokenizer
-    with runs.forward.disabled():
+    with runs.run_forward.disabled():
         for prompt in HOSTILE_PROMPTS:
             try:
                 run = runs.run(name, prompt)

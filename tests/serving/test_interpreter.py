@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from serving.limits import OBJECTS_BEFORE_COLLECTION, SWITCH_SECONDS
+from serving.limits import GC_THRESHOLD, SWITCH_SECONDS
 
 PROGRAM = """
 import gc, os, resource, sys
@@ -28,7 +28,7 @@ def test_a_site_prepares_its_process_before_torch_is_there(given: str | None, sp
     command = [sys.executable, "-c", PROGRAM]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     collection, switch, spin_count, torch_is_there, files, most_files = run.stdout.split()
-    assert int(collection) == OBJECTS_BEFORE_COLLECTION
+    assert int(collection) == GC_THRESHOLD
     assert float(switch) == pytest.approx(SWITCH_SECONDS)
     assert (spin_count, torch_is_there) == (spins, "False")
     assert files == most_files

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.generate.generate.job import Job
+from pages.generate.generate.job import GenerationJob
 from serving import race
 from serving.backend import router as backend
 from serving.interruptions import Heartbeat
@@ -62,7 +62,7 @@ def passes():  # work that waits as for a GPU, and takes next to no time of the 
         yield number
 
 with Heartbeat(shortest_seconds=0.5) as heartbeat:
-    for number, _ in heartbeat.watched(passes()):
+    for number, _ in heartbeat.measure_stalls(passes()):
         still = heartbeat.beat()  # the stop may come anywhere, also while a line is written
         print(number, still, flush=True)
         if still:
@@ -113,8 +113,8 @@ def test_a_race_tells_where_it_stood_still(
     check_stop = leaping(monkeypatch, LeapingClock(), at)
     steps = [s for s in race.race(REQUEST, check_stop) if isinstance(s, RaceStep)]
     assert len(steps) == 16
-    found = [round(one.stood_still) for s in steps for one in (s.cached, s.uncached)]
-    assert sorted(found) == [0] * 31 + [still]
+    results = [round(one.stalled_seconds) for s in steps for one in (s.cached, s.uncached)]
+    assert sorted(results) == [0] * 31 + [still]
 
 
 @pytest.mark.parametrize("still", [0.0, 8.0])
@@ -126,18 +126,18 @@ def test_generate_reports_no_speed_up_of_such_a_run(
             cached = StepTime(
                 "decode", 5, -1.0, 0.1 + still * (n == 2), 1, n, n, 100, still * (n == 2)
             )
-            uncached = replace(cached, seconds=0.3, stood_still=0.0)
+            uncached = replace(cached, seconds=0.3, stalled_seconds=0.0)
             yield RaceStep(cached, uncached, 0.0, CacheSize(1, 1))
 
     monkeypatch.setattr(backend, "race", told)
-    job = Job(replace(REQUEST, max_new_tokens=4))
+    job = GenerationJob(replace(REQUEST, max_new_tokens=4))
     job.run()
-    assert job.stood_still == still
+    assert job.stalled_seconds == still
     assert job.speed_up == (None if still else pytest.approx(3.0))
     site = AppTest.from_file(FRAME, default_timeout=60)
     site.session_state["generate_job"] = job
     open_page(site, GENERATE)
     assert not site.exception
-    found = {metric.label: metric.value for metric in site.metric}
-    assert found["Total speed-up"] == ("–" if still else "3.00 ×")
+    results = {metric.label: metric.value for metric in site.metric}
+    assert results["Total speed-up"] == ("–" if still else "3.00 ×")
     assert any("about 8 s" in message for message in messages(site)) == bool(still)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from serving import compute
-from serving.jobs import NICENESS, JobQueue, Work
-from serving.limits import MAX_WAITING_OF_A_VISITOR, MAX_WAITING_OF_AN_ADDRESS, OverLimit
+from serving.jobs import NICENESS, BackgroundJob, JobQueue
+from serving.limits import MAX_WAITING_PER_ADDRESS, MAX_WAITING_PER_VISITOR, OverLimit
 from tests.helpers.jobs import finish
-from tests.helpers.until import until
+from tests.helpers.waiting import wait_until
 
 
-class NamedJob(Work):
+class NamedJob(BackgroundJob):
     """Writes down when it runs; with a gate, waits for it."""
 
     def __init__(self, name: str, done: list[str], gate: threading.Event | None = None) -> None:
@@ -44,11 +44,11 @@ class Line:
         self,
         name: str,
         owner: str | None,
-        instead_of: Work | None = None,
+        instead_of: BackgroundJob | None = None,
         address: str | None = None,
     ) -> NamedJob:
         job = NamedJob(name, self.done)
-        self.queue.put(job, owner=owner, instead_of=instead_of, address=address)
+        self.queue.put(job, owner=owner, replaces=instead_of, address=address)
         self.jobs.append(job)
         return job
 
@@ -66,10 +66,10 @@ def line() -> Iterator[Line]:
     line.gate.set()
 
 
-def test_first_jobs_of_all_come_before_the_second_of_anybody(line: Line):
+def test_first_jobs_come_before_second_jobs(line: Line):
     for name, owner in (("a1", "a"), ("a2", "a"), ("b1", "b"), ("b2", "b"), ("c1", "c")):
         line.put(name, owner)
-    assert [line.queue.ahead(job) for job in line.jobs] == [0, 1, 4, 2, 5, 3]
+    assert [line.queue.n_ahead(job) for job in line.jobs] == [0, 1, 4, 2, 5, 3]
     assert line.go() == ["a1", "b1", "c1", "a2", "b2"]
 
 
@@ -79,16 +79,16 @@ def test_the_job_that_runs_is_its_visitors_first(line: Line):
     assert line.go() == ["b1", "c1", "second"]
 
 
-def test_who_is_not_known_again_stands_in_line_as_ever(line: Line):
+def test_unknown_visitors_queue_in_order(line: Line):
     for name in ("1", "2", "3", "4"):
         line.put(name, None)
     assert line.go() == ["1", "2", "3", "4"]
 
 
 def test_one_visitor_with_many_tabs_leaves_room_for_others(line: Line):
-    for number in range(MAX_WAITING_OF_A_VISITOR):
+    for number in range(MAX_WAITING_PER_VISITOR):
         line.put(f"a{number}", "a")
-    with pytest.raises(OverLimit, match=str(MAX_WAITING_OF_A_VISITOR)):
+    with pytest.raises(OverLimit, match=str(MAX_WAITING_PER_VISITOR)):
         line.put("too many", "a")
     line.put("b", "b")
     # a job in place of one of them is none more
@@ -96,7 +96,7 @@ def test_one_visitor_with_many_tabs_leaves_room_for_others(line: Line):
     assert line.go() == ["b", "a1", "again"] or line.done[1:] == ["a1", "b", "again"]
 
 
-def test_who_makes_cookies_up_comes_after_the_first_of_other_addresses(line: Line):
+def test_forged_cookies_do_not_skip_the_queue(line: Line):
     for number in range(3):
         line.put(f"a{number}", f"made up {number}", address="203.0.113.9")
     line.put("b", "b", address="198.51.100.7")
@@ -113,9 +113,9 @@ def test_visitors_of_one_address_stand_in_line_as_ever(line: Line):
 
 def test_one_address_leaves_room_for_others():
     line = Line(max_waiting=8)
-    for number in range(MAX_WAITING_OF_AN_ADDRESS):
+    for number in range(MAX_WAITING_PER_ADDRESS):
         line.put(f"a{number}", f"made up {number}", address="203.0.113.9")
-    with pytest.raises(OverLimit, match=str(MAX_WAITING_OF_AN_ADDRESS)):
+    with pytest.raises(OverLimit, match=str(MAX_WAITING_PER_ADDRESS)):
         line.put("too many", "made up", address="203.0.113.9")
     line.put("in place", "made up 0", line.jobs[1], "203.0.113.9")
     line.put("b", "b", address="198.51.100.7")
@@ -144,7 +144,7 @@ def test_a_queue_is_free_when_nothing_runs_or_waits_in_it():
 def test_pages_go_before_jobs():
     ranks = list[int]()
 
-    class Ranked(Work):
+    class Ranked(BackgroundJob):
         def work(self) -> None:
             ranks.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
@@ -169,14 +169,14 @@ def test_where_a_rank_is_refused_jobs_run_all_the_same(monkeypatch: pytest.Monke
     assert done == ["job"]
 
 
-def test_a_page_computes_before_a_job_that_asked_earlier():
+def test_page_computes_before_earlier_job():
     had = list[str]()
 
     def computation(name: str) -> None:
         with compute.slot(exclusive=True):
             had.append(name)
 
-    class Pass(Work):
+    class Pass(BackgroundJob):
         def work(self) -> None:
             computation("job")
 
@@ -184,9 +184,9 @@ def test_a_page_computes_before_a_job_that_asked_earlier():
     page = threading.Thread(target=computation, args=("page",))
     with compute.slot():
         queue.put(job)
-        until(lambda: compute.n_requests() == 2, seconds=10, every=0.01)
+        wait_until(lambda: compute.n_requests() == 2, seconds=10, every=0.01)
         page.start()
-        until(lambda: compute.n_requests() == 3, seconds=10, every=0.01)
+        wait_until(lambda: compute.n_requests() == 3, seconds=10, every=0.01)
     finish(job)
     page.join(10)
     assert had == ["page", "job"]
@@ -203,7 +203,7 @@ def test_a_worker_that_has_died_is_replaced():
 
 @pytest.mark.parametrize("ends_with", [None, ValueError("too long")])
 def test_what_was_stopped_stays_so_whatever_its_work_ends_with(ends_with: Exception | None):
-    class Deaf(Work):
+    class Deaf(BackgroundJob):
         def work(self) -> None:
             self.stop()
             if ends_with is not None:

@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from uvicorn.logging import AccessFormatter, DefaultFormatter
 
 from serving import log, metrics
-from serving.jobs import JobQueue, Work
+from serving.jobs import BackgroundJob, JobQueue
 from tests.helpers.apptest import FRAME, open_page
 from tests.helpers.hostile_texts import FORGED
 from tests.helpers.jobs import finish
@@ -64,15 +64,15 @@ def lines(stream: io.StringIO, **about: str) -> list[dict]:
 
     Whatever else happens in the process, such as a warning of a library, has lines of its own.
     """
-    said = [json.loads(line) for line in stream.getvalue().splitlines()]
-    return [line for line in said if about.items() <= line.items()]
+    message = [json.loads(line) for line in stream.getvalue().splitlines()]
+    return [line for line in message if about.items() <= line.items()]
 
 
 def fail(*_: object) -> Response:
     raise ZeroDivisionError(HOSTILE)
 
 
-class FailingWork(Work):
+class FailingWork(BackgroundJob):
     def work(self) -> None:
         fail()
 
@@ -82,11 +82,11 @@ def test_nothing_of_a_visitor_is_in_the_log(stream: io.StringIO):
     tokens = "pages/learn/tokens/page.py"
     open_page(AppTest.from_file(FRAME, default_timeout=60), tokens, tokens_text=HOSTILE)
     # addresses, errors of pages, requests and jobs
-    with pytest.raises(ZeroDivisionError), metrics.page_run(HOSTILE):
+    with pytest.raises(ZeroDivisionError), metrics.track_page_run(HOSTILE):
         fail()
     with pytest.raises(ZeroDivisionError) as failure:
         fail()
-    metrics.error_in_script(failure.value)
+    metrics.count_script_error(failure.value)
     site = RequestMetrics(Starlette(routes=[Route("/fails", fail)]))
     visitor = TestClient(site, raise_server_exceptions=False, client=(ADDRESS, 4321))
     visitor.get("/fails", params={"text": HOSTILE})

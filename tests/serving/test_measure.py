@@ -14,17 +14,20 @@ def _nothing_kept() -> Iterator[None]:
     measure.clear()
 
 
-def test_a_round_is_measured_once_for_all_and_a_fresh_one_anew():
+def test_each_round_is_measured_once():
     made: list[int] = []
 
     def make() -> int:
         made.append(1)
         return len(made)
 
-    first = measure.kept(("page", 4), measure.FIRST, make)
-    assert measure.kept(("page", 4), measure.FIRST, make) is first
-    rounds = {measure.fresh(), measure.fresh()}
+    first = measure.cached_measurement(("page", 4), measure.FIRST, make)
+    assert measure.cached_measurement(("page", 4), measure.FIRST, make) is first
+    rounds = {measure.new_round(), measure.new_round()}
     assert len(rounds) == 2
     assert measure.FIRST not in rounds
-    assert {measure.kept(("page", 4), round_, make).value for round_ in rounds} == {2, 3}
-    assert measure.kept(("page", 5), measure.FIRST, make).value == 4
+    assert {measure.cached_measurement(("page", 4), round_, make).value for round_ in rounds} == {
+        2,
+        3,
+    }
+    assert measure.cached_measurement(("page", 5), measure.FIRST, make).value == 4

@@ -49,7 +49,7 @@ def test_a_container_of_version_1(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("text", "gigabytes"), [("0.27", 0.27), ("5e-1", 0.5)])
-def test_whoever_runs_the_site_may_allow_less(
+def test_environment_variable_limits_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, gigabytes: float
 ):
     monkeypatch.setenv(VARIABLE, text)
@@ -58,7 +58,7 @@ def test_whoever_runs_the_site_may_allow_less(
 
 
 @pytest.mark.parametrize("text", ["0", "nan", "2.7 GB"])
-def test_what_is_no_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str):
+def test_rejects_invalid_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str):
     monkeypatch.setenv(VARIABLE, text)
     with pytest.raises(ValueError, match=f"{VARIABLE}.*{text}"):
         memory_bytes(tmp_path / "nothing", tmp_path / "nowhere")

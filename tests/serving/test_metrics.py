@@ -5,15 +5,15 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from serving import metrics
-from serving.jobs import JobQueue, Work
+from serving.jobs import BackgroundJob, JobQueue
 from serving.step_times import StepTime
-from tests.helpers.counts import counted
 from tests.helpers.jobs import finish
+from tests.helpers.metrics import counter_value
 
 HOSTILE = 'x"} 1\n<script>alert(1)</script>'
 
 
-class FailingJob(Work):
+class FailingJob(BackgroundJob):
     """A job that fails with a visitor's text in its error."""
 
     def work(self) -> None:
@@ -27,12 +27,12 @@ def _pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_text_becomes_a_label():
-    before = counted("page_run_seconds_count", page="other")
-    with metrics.page_run(HOSTILE):
+    before = counter_value("page_run_seconds_count", page="other")
+    with metrics.track_page_run(HOSTILE):
         pass
     finish_failing(JobQueue(name="hostile"))
     text = generate_latest(metrics.REGISTRY).decode()
-    assert counted("page_run_seconds_count", page="other") == before + 1
+    assert counter_value("page_run_seconds_count", page="other") == before + 1
     assert "alert" not in text
     list(text_string_to_metric_families(text))  # the parser of Prometheus raises for what is none
 
@@ -46,21 +46,23 @@ def finish_failing(queue: JobQueue) -> FailingJob:
 def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():
     queue = JobQueue(name="of failing jobs")
     errors = {"kind": "ZeroDivisionError", "ended": "job"}
-    before = counted("errors_total", **errors)
+    before = counter_value("errors_total", **errors)
     assert finish_failing(queue).state == "failed"
-    assert counted("errors_total", **errors) == before + 1
-    assert counted("jobs_total", queue="of failing jobs", state="failed") == 1
-    assert counted("waiting_seconds_count", queue="of failing jobs") == 1
+    assert counter_value("errors_total", **errors) == before + 1
+    assert counter_value("jobs_total", queue="of failing jobs", state="failed") == 1
+    assert counter_value("waiting_seconds_count", queue="of failing jobs") == 1
 
 
 def test_tokens_and_their_seconds_are_counted_by_whether_a_cache_was_used():
     names = ("generated_tokens_total", "generation_seconds_total")
     before = {
-        (name, cache): counted(name, cache=cache) for name in names for cache in ("with", "without")
+        (name, cache): counter_value(name, cache=cache)
+        for name in names
+        for cache in ("with", "without")
     }
     for seconds, length in ((0.25, 11), (0.5, 12), (4.0, 0)):
         StepTime("decode", 7, -1.0, seconds, 1, 13, length, 17).count()
-    added = {key: counted(key[0], cache=key[1]) - number for key, number in before.items()}
+    added = {key: counter_value(key[0], cache=key[1]) - number for key, number in before.items()}
     assert added == pytest.approx(
         {
             ("generated_tokens_total", "with"): 2,
@@ -69,5 +71,5 @@ def test_tokens_and_their_seconds_are_counted_by_whether_a_cache_was_used():
             ("generation_seconds_total", "without"): 4.0,
         }
     )
-    list(metrics.counted([StepTime("decode", 7, -1.0, 0.125, 1, 13, 0, 17)]))
-    assert counted(names[0], cache="with") == before[names[0], "with"] + 3
+    list(metrics.count_steps([StepTime("decode", 7, -1.0, 0.125, 1, 13, 0, 17)]))
+    assert counter_value(names[0], cache="with") == before[names[0], "with"] + 3

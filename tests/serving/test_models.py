@@ -49,7 +49,7 @@ def test_a_model_counts_by_itself_and_so_does_that_of_transformers(name: str):
     model = models.get(name)
     stored = {weights.untyped_storage().data_ptr(): weights for weights in model.core.parameters()}
     n_bytes = sum(weights.untyped_storage().nbytes() for weights in stored.values())
-    assert models.loaded.nbytes >= n_bytes > 4_000_000
+    assert models.by_key.nbytes >= n_bytes > 4_000_000
     models.reference.clear()
     theirs = models.reference(model)
     assert models.reference(model) is theirs

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from attention_core.analysis.switched_parts import Switched, switched_pass
+from attention_core.analysis.disabled_parts import DisabledParts, run_without
 from serving import models
 from serving.cache import size_of
 from serving.limits import MAX_ONE_PASS_TOKENS, OverLimit
@@ -14,10 +14,10 @@ from serving.one_pass import (
     N_STRIP,
     STRIPS,
     TEMPERATURES,
+    head_detail,
+    layer_detail,
     one_pass,
-    open_head,
-    open_layer,
-    switched_off,
+    parse_disabled,
 )
 from tests.helpers.bundled_models import DECODER, ENCODER
 
@@ -34,7 +34,7 @@ def recorded(name: str):
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_vectors_are_those_of_the_record(name: str):
     passed, output = one_pass(name, TEXT), recorded(name)
-    np.testing.assert_allclose(passed.leaving, output.hidden[0, :, :N_STRIP], rtol=1e-6)
+    np.testing.assert_allclose(passed.final_states, output.hidden[0, :, :N_STRIP], rtol=1e-6)
     norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
     np.testing.assert_allclose(passed.state_norms, norms, rtol=1e-6)
 
@@ -63,7 +63,7 @@ def test_what_a_decoder_would_say_after_each_layer_is_what_transformers_says():
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_an_open_layer_is_the_recorded_one(name: str):
     passed, output = one_pass(name, TEXT), recorded(name)
-    opened, record = open_layer(passed.run, 4), output.layers[4]
+    opened, record = layer_detail(passed.run, 4), output.layers[4]
     for strip in STRIPS:
         tensor = record.attention.output if strip == "attention" else getattr(record, strip)
         np.testing.assert_allclose(opened.strips[strip], tensor[0, :, :N_STRIP], atol=1e-5)
@@ -76,7 +76,7 @@ def test_an_open_layer_is_the_recorded_one(name: str):
         np.testing.assert_array_equal(opened.neurons[token], strongest)
         np.testing.assert_allclose(opened.activations[token], hidden[strongest.copy()], atol=1e-5)
         np.testing.assert_allclose(
-            opened.written[token], np.sort(written)[::-1][:N_NEURONS], rtol=1e-4
+            opened.neuron_norms[token], np.sort(written)[::-1][:N_NEURONS], rtol=1e-4
         )
 
 
@@ -84,7 +84,7 @@ def test_an_open_layer_is_the_recorded_one(name: str):
 def test_what_the_heads_of_a_layer_add_is_what_attention_adds(name: str):
     passed, output = one_pass(name, TEXT), recorded(name)
     n_heads = passed.run.weights.shape[1]
-    heads = [open_head(passed.run, 3, head) for head in range(n_heads)]
+    heads = [head_detail(passed.run, 3, head) for head in range(n_heads)]
     bias = models.get(name).core.blocks[3].attention.out.bias
     added = sum(head.added for head in heads)
     if bias is not None:
@@ -95,9 +95,9 @@ def test_what_the_heads_of_a_layer_add_is_what_attention_adds(name: str):
     one = heads[5]
     np.testing.assert_allclose(one.added, one.context @ one.out_weight, atol=1e-5)
     np.testing.assert_allclose(one.scores, one.q @ one.k.T, rtol=1e-4, atol=1e-4)
-    seen = np.isfinite(one.scaled)
-    np.testing.assert_allclose(one.scaled[seen], one.scores[seen] * one.scale, rtol=1e-6)
-    assert seen.all() == (not passed.run.causal)
+    visible = np.isfinite(one.scaled)
+    np.testing.assert_allclose(one.scaled[visible], one.scores[visible] * one.scale, rtol=1e-6)
+    assert visible.all() == (not passed.run.causal)
     np.testing.assert_allclose(one.context, one.weights @ one.v, atol=1e-5)
     np.testing.assert_array_equal(one.weights, passed.run.weights[3, 5])
 
@@ -105,7 +105,7 @@ def test_what_the_heads_of_a_layer_add_is_what_attention_adds(name: str):
 def test_what_is_opened_holds_no_memory_beyond_its_own_numbers():
     """A view of a head's output matrix, say, would keep the weights of the model in memory."""
     passed = one_pass(DECODER, TEXT)
-    layer, head = open_layer(passed.run, 1), open_head(passed.run, 1, 2)
+    layer, head = layer_detail(passed.run, 1), head_detail(passed.run, 1, 2)
     pieces = [*vars(passed).values(), *vars(layer).values(), *vars(head).values()]
     pieces += [*layer.strips.values(), *layer.norms.values()]
     arrays = [piece for piece in pieces if isinstance(piece, np.ndarray)]
@@ -119,11 +119,11 @@ def test_a_text_that_is_too_long_is_refused():
 
 
 def test_parts_are_read_from_a_text():
-    assert switched_off(" L3H1 mask  F2 L03H1 ", 4, 2) == ("F2", "L3H1", "mask")
-    assert switched_off("", 4, 2) == ()
+    assert parse_disabled(" L3H1 mask  F2 L03H1 ", 4, 2) == ("F2", "L3H1", "mask")
+    assert parse_disabled("", 4, 2) == ()
     for text in ("L4H0", "L0H2", "<b>", "L٣H1"):  # the last has a digit, but none of ours
         with pytest.raises(ValueError, match=text):
-            switched_off(text, 4, 2)
+            parse_disabled(text, 4, 2)
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
@@ -133,9 +133,9 @@ def test_a_pass_with_a_part_off_is_that_of_the_edited_model(name: str, part: str
     core = models.get(name).core
     ids = torch.tensor([off.run.tokens.ids])
     with torch.inference_mode():
-        hidden, layers = switched_pass(core, ids, SWITCHED[part])
-    np.testing.assert_allclose(off.leaving, hidden[0, :, :N_STRIP], rtol=1e-4, atol=1e-5)
-    opened, head = open_layer(off.run, 3), open_head(off.run, 3, 5)
+        hidden, layers = run_without(core, ids, SWITCHED[part])
+    np.testing.assert_allclose(off.final_states, hidden[0, :, :N_STRIP], rtol=1e-4, atol=1e-5)
+    opened, head = layer_detail(off.run, 3), head_detail(off.run, 3, 5)
     record = layers[3]
     np.testing.assert_allclose(opened.strips["output"], record.output[0, :, :N_STRIP], atol=1e-4)
     np.testing.assert_allclose(head.weights, record.attention.weights[0, 5], atol=1e-5)
@@ -145,17 +145,17 @@ def test_a_pass_with_a_part_off_is_that_of_the_edited_model(name: str, part: str
     )
     assert off.run.key != whole.run.key
     changes = not (part == "mask" and name == ENCODER)  # an encoder has none
-    assert np.allclose(off.leaving, whole.leaving, atol=1e-3) != changes
+    assert np.allclose(off.final_states, whole.final_states, atol=1e-3) != changes
     if part == "L3H5":
         assert not head.added.any()
     if part == "F3":
-        assert not opened.written.any()
+        assert not opened.neuron_norms.any()
         assert not opened.norms["mlp_output"].any()
 
 
 SWITCHED = {
-    "L3H5": Switched(heads=frozenset({(3, 5)})),
-    "F3": Switched(feed_forwards=frozenset({3})),
-    "mask": Switched(mask=False),
-    "scale": Switched(scale=False),
+    "L3H5": DisabledParts(heads=frozenset({(3, 5)})),
+    "F3": DisabledParts(feed_forwards=frozenset({3})),
+    "mask": DisabledParts(mask=False),
+    "scale": DisabledParts(scale=False),
 }

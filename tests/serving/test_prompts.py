@@ -7,7 +7,7 @@ import pytest
 
 from pretrained import Tokens
 from serving.limits import MAX_TEXT_CHARACTERS, OverLimit
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 
 
 class Words:
@@ -29,7 +29,7 @@ def model(context: int) -> Any:
 @pytest.mark.parametrize(("asked", "room"), [(1, 1), (4, 4), (5, 5), (6, 5), (9, 5)])
 def test_new_tokens_as_many_as_there_is_room_for(asked: int, room: int):
     # three tokens in a context of seven: four new ones are run, and a fifth is only chosen
-    prepared = prepare(model(7), "one two three", 3, "a test", asked)
+    prepared = prepare_prompt(model(7), "one two three", 3, "a test", asked)
     assert prepared.n_new == room
     assert bool(prepared.note) == (asked != room)
 
@@ -45,4 +45,4 @@ def test_new_tokens_as_many_as_there_is_room_for(asked: int, room: int):
 )
 def test_what_does_not_fit(text: str, limit: int, options: dict[str, int], message: str):
     with pytest.raises(OverLimit, match=message):
-        prepare(model(7), text, limit, "a test", **options)
+        prepare_prompt(model(7), text, limit, "a test", **options)

@@ -50,7 +50,7 @@ def test_a_head_computed_again_is_the_recorded_one(name: str):
         assert again.scale == record.scale
 
 
-def test_arrays_are_views_that_nobody_writes_to():
+def test_arrays_are_read_only_views():
     run = runs.run(ENCODER, TEXT)
     for part in ("weights", "q", "k", "v", "value_norms"):
         array = getattr(run, part)
@@ -61,20 +61,20 @@ def test_arrays_are_views_that_nobody_writes_to():
 
 
 def test_pages_share_a_run_and_each_has_its_own_limit():
-    runs.forward.clear()
+    runs.run_forward.clear()
     run = runs.run(DECODER, TEXT)
     assert runs.run(DECODER, TEXT, 12, "a small picture") is run
-    assert runs.forward.nbytes == size_of(run.tensors)
+    assert runs.run_forward.nbytes == size_of(run.tensors)
     with pytest.raises(OverLimit, match="2.*a small picture"):
         runs.run(DECODER, TEXT, 2, "a small picture")
 
 
 @pytest.mark.parametrize("in_a_slot", [False, True])
-def test_a_run_that_was_forgotten_is_recorded_anew(in_a_slot: bool):
+def test_evicted_run_is_recomputed(in_a_slot: bool):
     run = runs.run(ENCODER, TEXT)
     before = run.weights.copy()
     tensors = weakref.ref(run.tensors)
-    runs.forward.clear()
+    runs.run_forward.clear()
     gc.collect()
     assert tensors() is None  # whoever holds the run holds none of its memory
     with compute.slot() if in_a_slot else nullcontext():
@@ -90,8 +90,8 @@ def test_a_run_that_is_evicted_releases_its_memory(monkeypatch: pytest.MonkeyPat
     small = cached(
         key=lambda key, *_: key, size=lambda run: size_of(run.tensors), cache=Cache(room)
     )
-    monkeypatch.setattr(runs, "forward", small(runs.forward.__wrapped__))
+    monkeypatch.setattr(runs, "run_forward", small(runs.run_forward.__wrapped__))
     first, second, third = (runs.run(ENCODER, text) for text in texts)
-    assert [run.recorded.tensors is None for run in (first, second, third)] == [True, False, False]
+    assert [run.slot.tensors is None for run in (first, second, third)] == [True, False, False]
     assert first.tensors is runs.run(ENCODER, texts[0]).tensors
-    assert second.recorded.tensors is None
+    assert second.slot.tensors is None

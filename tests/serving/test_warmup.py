@@ -13,7 +13,7 @@ import torch  # so that all threads are in the core itself at once
 from serving import warmup
 
 MODULES = ["attention_core", "pages.kv_cache.variants.experiment.forms",
-           "attention_core.model.reshape", "attention_core.analysis.ablation",
+           "attention_core.model.variants", "attention_core.analysis.ablation",
            "attention_core.costs.formulas", "pages.learn.why_attention.experiment"]
 together = threading.Barrier(len(MODULES))
 
@@ -48,7 +48,7 @@ def output(program: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def test_visitors_who_come_first_together_all_get_the_core():
+def test_concurrent_first_visitors():
     assert output(IMPORTS) == "\n"
 
 

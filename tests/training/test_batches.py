@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from training.batches import masked, windows
+from training.batches import mask_tokens, windows
 
 IDS = np.arange(1000, 1100, dtype=np.uint16)
 N_TOKENS, MASK_ID = 900, 901
@@ -21,19 +21,19 @@ def test_windows_are_runs_of_the_books_and_follow_from_the_seed():
 
 def test_the_shares_of_devlin_2018():
     texts = torch.full((400, 500), 17)
-    asked = masked(texts, 0.2, N_TOKENS, MASK_ID, seed=4)
+    is_target = mask_tokens(texts, 0.2, N_TOKENS, MASK_ID, seed=4)
     # 200,000 draws: the standard error is 0.0009 for a share of 0.2, and 0.002 for shares within it
-    assert asked.asked.double().mean().item() == pytest.approx(0.2, abs=0.005)
-    seen = asked.seen[asked.asked]
-    assert (seen == MASK_ID).double().mean().item() == pytest.approx(0.8, abs=0.01)
-    assert (seen == 17).double().mean().item() == pytest.approx(0.1, abs=0.01)
-    others = seen[(seen != MASK_ID) & (seen != 17)]
+    assert is_target.is_target.double().mean().item() == pytest.approx(0.2, abs=0.005)
+    visible = is_target.inputs[is_target.is_target]
+    assert (visible == MASK_ID).double().mean().item() == pytest.approx(0.8, abs=0.01)
+    assert (visible == 17).double().mean().item() == pytest.approx(0.1, abs=0.01)
+    others = visible[(visible != MASK_ID) & (visible != 17)]
     assert 0 <= others.min() < 20
     assert N_TOKENS - 20 < others.max() < N_TOKENS
 
 
-def test_what_is_not_asked_for_stays():
+def test_unmasked_tokens_are_unchanged():
     texts = torch.randint(0, N_TOKENS, (11, 29), generator=torch.Generator().manual_seed(0))
-    asked = masked(texts, 0.5, N_TOKENS, MASK_ID, seed=1)
-    assert torch.equal(asked.seen[~asked.asked], texts[~asked.asked])
-    assert torch.equal(asked.answers, texts[asked.asked])
+    is_target = mask_tokens(texts, 0.5, N_TOKENS, MASK_ID, seed=1)
+    assert torch.equal(is_target.inputs[~is_target.is_target], texts[~is_target.is_target])
+    assert torch.equal(is_target.targets, texts[is_target.is_target])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from tokenizers import pre_tokenizers
 
-from training.corpus import HELD_OUT, encode, encoded, split, unwrapped
-from training.vocabulary import END, MASK, cut, special_ids
+from training.corpus import HELD_OUT, encode, load_or_encode, split, unwrap
+from training.vocabulary import END, MASK, build_tokenizer, special_ids
 
 LONG = "This line is as long as the lines of a wrapped book are, and it"
 # Merges in GPT-2's spelling, where Ġ is a space. "th" and "the" are made up for this test.
@@ -14,10 +14,8 @@ BOOK = "the cat the the"
 
 
 def test_lines_are_joined_up_to_the_end_of_a_paragraph():
-    assert unwrapped(f"TITLE\n{LONG}\r\ngoes on.\n\n{LONG}\n") == (
-        f"TITLE\n{LONG} goes on.\n{LONG} "
-    )
-    assert unwrapped(f"{LONG}\n\nNext.") == f"{LONG}\nNext.\n"
+    assert unwrap(f"TITLE\n{LONG}\r\ngoes on.\n\n{LONG}\n") == (f"TITLE\n{LONG} goes on.\n{LONG} ")
+    assert unwrap(f"{LONG}\n\nNext.") == f"{LONG}\nNext.\n"
 
 
 def test_no_book_is_in_both_parts():
@@ -28,25 +26,25 @@ def test_no_book_is_in_both_parts():
 
 
 def test_the_cut_vocabulary():
-    tokenizer = cut(MERGES, [BOOK], size=256 + 3 + 2)
+    tokenizer = build_tokenizer(MERGES, [BOOK], size=256 + 3 + 2)
     kept = set(tokenizer.get_vocab()) - set(pre_tokenizers.ByteLevel.alphabet())
     # " the" is the most frequent piece and brings "the" and "th"; "cat" and "at" don't fit
     assert kept == {"th", "the", "Ġthe", END, MASK}
     assert special_ids(tokenizer) == (259, 260)
     assert tokenizer.encode("the cat").tokens == ["the", "Ġ", "c", "a", "t"]
-    tokenizer = cut(MERGES, [BOOK], size=256 + 5 + 2)
+    tokenizer = build_tokenizer(MERGES, [BOOK], size=256 + 5 + 2)
     assert tokenizer.encode("the cat").tokens == ["the", "Ġ", "cat"]  # no book has "qu"
 
 
 @pytest.mark.parametrize("text", ["", "zebra", "naïve 猫 🙂\x00\ud7ff", f"{END} {MASK}"])
 def test_every_text_comes_back(text: str):
-    tokenizer = cut(MERGES, [BOOK], size=300)
+    tokenizer = build_tokenizer(MERGES, [BOOK], size=300)
     ids = tokenizer.encode(text).ids
     assert tokenizer.decode(ids, skip_special_tokens=False) == text
 
 
-def test_books_stand_one_after_the_other_and_are_kept(tmp_path):
-    tokenizer = cut(MERGES, [BOOK], size=300)
+def test_encoded_books_are_cached(tmp_path):
+    tokenizer = build_tokenizer(MERGES, [BOOK], size=300)
     end, _ = special_ids(tokenizer)
     ids = encode({"a": "at", "b": "the cat"}, tokenizer, end)
     assert ids.dtype == np.uint16
@@ -56,9 +54,9 @@ def test_books_stand_one_after_the_other_and_are_kept(tmp_path):
     books.mkdir()
     (books / "Author_Book_1900.txt").write_text("the cat")
     (books / f"{HELD_OUT[0]}.txt").write_text("at")
-    first = encoded(books, tokenizer, end, tmp_path / "kept")
+    first = load_or_encode(books, tokenizer, end, tmp_path / "kept")
     for file in books.iterdir():
         file.unlink()  # the cached ids don't need the books
-    again = encoded(books, tokenizer, end, tmp_path / "kept")
+    again = load_or_encode(books, tokenizer, end, tmp_path / "kept")
     assert first.train.tolist() == again.train.tolist()
     assert again.held_out.tolist() == encode({"a": "at\n"}, tokenizer, end).tolist()

@@ -12,7 +12,7 @@ from pretrained.masked_word import masked_word_head
 from training.export import export
 from training.models import LanguageModel
 from training.recipe import recipe
-from training.vocabulary import cut
+from training.vocabulary import build_tokenizer
 
 MERGES = [("t", "h"), ("th", "e"), ("Ġ", "the")]
 SIZES = {
@@ -38,7 +38,7 @@ def exported(request, tmp_path, monkeypatch):
         for weight in trained.parameters():  # change biases and norms from their initial values
             weight.add_(torch.randn_like(weight) * 0.1)
             weight.copy_(weight.half())  # rounded as in the file
-    tokenizer = cut(MERGES, ["the the"], size=SIZES["vocab_size"])
+    tokenizer = build_tokenizer(MERGES, ["the the"], size=SIZES["vocab_size"])
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     export(model, trained.state_dict(), tokenizer, tmp_path / f"tiny-{kind}")
     return kind, trained, pretrained.load(f"tiny-{kind}")

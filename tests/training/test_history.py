@@ -18,7 +18,7 @@ from training.corpus import Corpus
 from training.models import LanguageModel
 from training.recipe import Recipe
 from training.run import PretrainingRun, read_curve
-from training.vocabulary import cut, special_ids
+from training.vocabulary import build_tokenizer, special_ids
 
 SIZES = {"d_model": 24, "n_layers": 2, "n_heads": 3, "vocab_size": 261, "context_length": 430}
 MODELS = {"gpt2": gpt2_config(**SIZES), "bert": bert_config(**SIZES, n_segments=1)}
@@ -34,7 +34,7 @@ def corpus() -> Corpus:
 def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
     """A short run with random books, and its history as read from the file."""
     folder = tmp_path_factory.mktemp("run")
-    tokenizer = cut([("t", "h"), ("th", "e"), ("Ġ", "the")], ["the the"], size=261)
+    tokenizer = build_tokenizer([("t", "h"), ("th", "e"), ("Ġ", "the")], ["the the"], size=261)
     n_tokens, mask_id = special_ids(tokenizer)
     how = Recipe(
         MODELS[request.param],
@@ -56,8 +56,10 @@ def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
                 weight *= 4
     run.train()
     another = PretrainingRun(how, corpus(), folder / "another", n_tokens=n_tokens, mask_id=mask_id)
-    found = history.arrays(folder, how, FastBpe(tokenizer), history.held_out(another), TEXTS)
-    np.savez_compressed(folder / "history.npz", allow_pickle=False, **found)
+    result = history.arrays(
+        folder, how, FastBpe(tokenizer), history.held_out_losses(another), TEXTS
+    )
+    np.savez_compressed(folder / "history.npz", allow_pickle=False, **result)
     patch.undo()
     return request.param, run, read(folder / "history.npz", request.param)
 
@@ -73,20 +75,20 @@ def core(run: PretrainingRun, step: int) -> Transformer:
 
 
 def test_steps_tokens_and_lengths(kept):
-    kind, run, found = kept
-    assert found.steps.tolist() == [0, 4]
-    assert found.tokens.tolist() == [0, 4 * 640]
-    assert found.text_lengths.tolist() == [[0, 64], [2, 320]]
-    assert found.causal == (kind == "gpt2")
-    assert (found.n_layers, found.n_heads) == (2, 3)
-    assert [(probe.title, probe.text) for probe in found.probes] == list(TEXTS.items())
+    kind, run, result = kept
+    assert result.steps.tolist() == [0, 4]
+    assert result.tokens.tolist() == [0, 4 * 640]
+    assert result.text_lengths.tolist() == [[0, 64], [2, 320]]
+    assert result.causal == (kind == "gpt2")
+    assert (result.n_layers, result.n_heads) == (2, 3)
+    assert [(probe.title, probe.text) for probe in result.probes] == list(TEXTS.items())
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_weights_are_those_of_the_snapshot_within_the_rounding(kept, number):
-    _, run, found = kept
-    model = core(run, found.steps[number])
-    for probe in found.probes:
+    _, run, result = kept
+    model = core(run, result.steps[number])
+    for probe in result.probes:
         with torch.inference_mode():
             records = model(torch.tensor(probe.ids)[None].long(), record=True).records
         expected = np.stack([record.weights[0].numpy() for record in records])
@@ -95,24 +97,24 @@ def test_weights_are_those_of_the_snapshot_within_the_rounding(kept, number):
         t = len(probe.ids)
         previous = np.mean([expected[:, :, i, i - 1] for i in range(1, t)], axis=0)
         assert_allclose(probe.scores[number, 0], previous, atol=1e-5)
-        first = 1 if found.causal else 0
+        first = 1 if result.causal else 0
         assert_allclose(probe.scores[number, 2], expected[:, :, first:, 0].mean(-1), atol=1e-5)
-        assert np.isnan(probe.scores[number, 1]).all() == found.causal
+        assert np.isnan(probe.scores[number, 1]).all() == result.causal
 
 
 def test_the_loss_on_held_out_books_is_the_run_s_own(kept):
-    _, run, found = kept
+    _, run, result = kept
     last = read_curve(run.folder)[-1]
     # for weights in float16
-    assert found.losses["held_out"][1] == pytest.approx(float(last["held_out_loss"]), abs=2e-3)
-    assert found.curve["step"].tolist() == [1, 2, 3, 4]
-    assert_array_equal(np.isnan(found.curve["held_out_loss"]), [True, False, True, False])
-    assert found.curve["train_loss"][3] == pytest.approx(float(last["train_loss"]))
+    assert result.losses["held_out"][1] == pytest.approx(float(last["held_out_loss"]), abs=2e-3)
+    assert result.curve["step"].tolist() == [1, 2, 3, 4]
+    assert_array_equal(np.isnan(result.curve["held_out_loss"]), [True, False, True, False])
+    assert result.curve["train_loss"][3] == pytest.approx(float(last["train_loss"]))
 
 
 def test_the_same_tokens_with_few_and_with_many_before_them(kept):
-    kind, run, found = kept
-    after = {before: found.losses[f"after_{before}"] for before in (40, 200, 400)}
+    kind, run, result = kept
+    after = {before: result.losses[f"after_{before}"] for before in (40, 200, 400)}
     if kind == "bert":
         assert np.isnan(list(after.values())).all()
         return

@@ -12,7 +12,7 @@ from ui.canvas import (
     component,
     tensors,
 )
-from ui.canvas.component import described, pack
+from ui.canvas.component import pack, with_caption
 from ui.charts import style
 
 FOLDER = Path(component.__file__).parent
@@ -37,13 +37,13 @@ def test_what_a_picture_is_about_stands_in_its_header():
     values = np.arange(3.0)
     for title in ("", "a", "ab", "abc"):
         plain = pack({"title": title}, values)
-        data = described(plain, facts)
+        data = with_caption(plain, facts)
         length = int.from_bytes(data[:4], "little")
         assert length % 4 == 0
         assert json.loads(data[4 : 4 + length]) == {"about": facts, "title": title}
         assert data[4 + length :] == values.astype("<f4").tobytes()
-        assert described(plain, {}) == plain
-    assert json.loads(described(b'{"title": "t"}', facts)) == {"about": facts, "title": "t"}
+        assert with_caption(plain, {}) == plain
+    assert json.loads(with_caption(b'{"title": "t"}', facts)) == {"about": facts, "title": "t"}
 
 
 def stops(text: str, name: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers.charts import svg
 from ui.charts import show
-from ui.charts.bars import bars, labelled
+from ui.charts.bars import bars, label_table
 
 DARK = {"ink": "#fafbfc", "paper": "#0a0b0c"}
 HOSTILE = [
@@ -33,7 +33,7 @@ def test_a_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPa
 
     def build(value: float, title: str, **settings: object) -> show.Specification:
         return show.specification(
-            counted, labelled(["a", "b"], [1.0, value]), title, **DARK, **settings
+            counted, label_table(["a", "b"], [1.0, value]), title, **DARK, **settings
         )
 
     first = build(2.0, "t")
@@ -52,7 +52,7 @@ def test_a_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPa
 
 
 def test_labels_of_bars_are_never_read_as_anything_but_text():
-    table = labelled(HOSTILE, [float(n) for n in range(1, len(HOSTILE) + 1)])
+    table = label_table(HOSTILE, [float(n) for n in range(1, len(HOSTILE) + 1)])
     chart = show.specification(bars, table, "how much", **DARK)
     assert [row["label"] for row in chart["data"]["values"]] == HOSTILE
     fields = {chart["encoding"][axis]["field"] for axis in "xy"}

@@ -12,11 +12,11 @@ from tests.helpers.bundled_models import ENCODER
 PAGE = "pages/compare/heads/page.py"
 
 
-def test_a_visitor_of_a_busy_site_is_told_so(monkeypatch: pytest.MonkeyPatch):
+def test_busy_notice(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
     monkeypatch.setattr(compute, "SILENT_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(compute, "LONGEST_WAIT_SECONDS", 0.02)
-    runs.forward.clear()
+    runs.run_forward.clear()
     started, go_on = threading.Event(), threading.Event()
 
     def hold() -> None:

@@ -8,7 +8,7 @@ from ui.export import html_file
 
 def test_what_a_component_exports_becomes_a_constant():
     js = 'const text = "</SCRIPT><!-- <script>";\nexport default function () { return text; }\n'
-    body = html_file.exported(js)
+    body = html_file.wrap_exports(js)
     assert "const exported = function () { return text; }" in body
     assert "<" not in body
 
@@ -24,7 +24,7 @@ def test_what_a_component_exports_becomes_a_constant():
 )
 def test_a_script_that_cannot_stand_alone_is_refused(js: str):
     with pytest.raises(ValueError, match="one default export and no imports"):
-        html_file.exported(js)
+        html_file.wrap_exports(js)
 
 
 def test_the_page_has_the_colors_of_both_themes():

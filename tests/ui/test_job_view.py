@@ -9,29 +9,29 @@ from streamlit.testing.v1 import AppTest
 def page() -> None:
     import streamlit as st
 
-    from serving.jobs import Work
+    from serving.jobs import BackgroundJob
     from ui.widgets import job_view
 
     if "job" not in st.session_state:
-        st.session_state.job = Work()
-        st.session_state.job._seen = 0.0  # of long ago
+        st.session_state.job = BackgroundJob()
+        st.session_state.job._last_seen = 0.0  # of long ago
     st.session_state.runs = st.session_state.get("runs", 0) + 1
-    job, live = st.session_state.job, st.session_state.job.live
+    job, live = st.session_state.job, st.session_state.job.is_live
 
-    def draw(drawn: Work, was_live: bool) -> None:
+    def draw(drawn: BackgroundJob, was_live: bool) -> None:
         st.session_state.drawn = [*st.session_state.get("drawn", []), was_live]
-        job_view.stop_button(drawn, live=was_live, key="stop")
+        job_view.stop_button(drawn, is_live=was_live, key="stop")
         if st.session_state.get("ends_while_drawn"):
             drawn.finished.set()
 
     st.text("live" if live else "over")
-    job_view.follow(job, draw, live=live, every=60.0)
+    job_view.follow(job, draw, is_live=live, every=60.0)
 
 
 def test_a_job_is_watched_and_stopped():
     site = AppTest.from_function(page).run()
     assert not site.exception
-    assert not site.session_state.job.abandoned  # drawing it counts as looking at it
+    assert not site.session_state.job.is_abandoned  # drawing it counts as looking at it
     assert (site.text[0].value, site.session_state.drawn) == ("live", [True])
     assert not site.button(key="stop").disabled
     site.button(key="stop").click().run()

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from tests.helpers.drawn_tensors import unpacked
+from tests.helpers.drawn_tensors import unpack_drawing
 from ui.canvas.lines import pack
 
 
 def unpack(data: bytes) -> tuple[dict, np.ndarray]:
-    header, body = unpacked(data)
+    header, body = unpack_drawing(data)
     shape = (len(header["names"]), header["queries"], header["keys"])
     return header, np.frombuffer(body, "<f4").reshape(shape)
 

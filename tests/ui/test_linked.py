@@ -44,7 +44,7 @@ def test_an_empty_parameter_falls_back_to_the_default_and_says_so():
 def settings_page() -> None:
     import streamlit as st
 
-    from ui.widgets.linked import address, linked
+    from ui.widgets.linked import link_parameters, linked
     from ui.widgets.settings import settings
 
     with st.container(horizontal=True), settings():
@@ -58,7 +58,7 @@ def settings_page() -> None:
         linked(st.text_input, "Text", "plain", key="page_text")
         linked(st.number_input, "Number", 0.0, 9.0, 5.0, key="page_number")
     linked(st.checkbox, "Outside", key="page_outside")
-    st.json([list(pair) for pair in address("page")])
+    st.json([list(pair) for pair in link_parameters("page")])
 
 
 CHANGES = {

@@ -5,8 +5,8 @@ import zlib
 import numpy as np
 import pytest
 
-from tests.helpers.drawn_tensors import unpacked
-from ui.canvas.mosaic.packing import Packed, pack
+from tests.helpers.drawn_tensors import unpack_drawing
+from ui.canvas.mosaic.packing import PackedMosaic, pack
 
 L, H, T = 3, 5, 7
 LABELS = [f"t{i}" for i in range(T)]
@@ -20,9 +20,9 @@ def attention(layers: int, heads: int, n: int, *, causal: bool, sharp: float = 3
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
-def decoded(packed: Packed) -> tuple[dict, np.ndarray]:
+def decoded(packed: PackedMosaic) -> tuple[dict, np.ndarray]:
     """Header and values, read as the browser reads them."""
-    header, body = unpacked(packed.data)
+    header, body = unpack_drawing(packed.data)
     codes = np.frombuffer(zlib.decompress(body), np.uint8)
     codes = codes.reshape(header["layers"] * header["heads"], -1)
     largest = np.array(header["largest"], np.float32)[:, None]

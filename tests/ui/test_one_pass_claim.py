@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from serving.flow import flow_of, why_next
+from serving.flow import compute_flow, next_word_shares
 from serving.one_pass import one_pass
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2
-from ui.canvas.one_pass.claim import claim, clue, first_head, read_in, selected_token
+from ui.canvas.one_pass.claim import claim, clue, clue_edge, first_head, selected_token
 from ui.canvas.one_pass.stored import MARY, ROME
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 def said(model: str, text: str) -> str:
     passed = one_pass(model, text)
-    return claim(passed, flow_of(passed.run), why_next(passed))
+    return claim(passed, compute_flow(passed.run), next_word_shares(passed))
 
 
-def test_a_copied_word_is_said_to_be_copied():
+def test_claim_for_copied_word():
     claimed = said(DECODER, MARY)
     assert "Mary" in claimed
     assert "92%" in claimed
@@ -27,11 +27,11 @@ def test_a_copied_word_is_said_to_be_copied():
 @pytest.mark.parametrize("text", [ROME, "The opposite of hot is", "Monday, Tuesday, Wednesday,"])
 def test_the_clue_is_the_word_with_the_largest_share_and_its_curve_is_drawn(text: str):
     passed = one_pass(DECODER, text)
-    why, flow = why_next(passed), flow_of(passed.run)
+    why, flow = next_word_shares(passed), compute_flow(passed.run)
     assert why is not None
     key = clue(passed, why)
     assert key is not None
-    reading = read_in(passed, flow, why, key)
+    reading = clue_edge(passed, flow, why, key)
     assert reading is not None
     by_key = why.clues.sum(axis=(0, 1))
     assert by_key[key] > 0
@@ -45,7 +45,7 @@ def test_the_clue_is_the_word_with_the_largest_share_and_its_curve_is_drawn(text
 def test_an_encoder_says_what_its_pronoun_takes():
     text = "The animal didn't cross the street because it was too tired"
     passed = one_pass(ENCODER, text)
-    flow, token = flow_of(passed.run), selected_token(passed)
+    flow, token = compute_flow(passed.run), selected_token(passed)
     assert passed.run.tokens.labels[token] == "it"
     into = flow.edges[(flow.edges[:, 1] == token) & (flow.edges[:, 2] != token)]
     special = np.array(passed.run.tokens.special)[into[:, 2].astype(int)]

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 @pytest.mark.parametrize("text", stored_passes.STORED)
 def test_a_stored_picture_is_that_of_the_model(text: str):
-    stored = stored_passes.stored(DECODER, text)
+    stored = stored_passes.load_stored_picture(DECODER, text)
     assert stored is not None
     made = picture(one_pass(DECODER, text))
     largest = stored.header.pop("largest"), made.header.pop("largest")

@@ -24,7 +24,7 @@ def page_that_raises(error: Exception) -> None:
 
     from ui.widgets import messages
 
-    with messages.page():
+    with messages.page_guard():
         raise error
     st.text("the frame goes on")
 

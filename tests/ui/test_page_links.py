@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 from streamlit.runtime.context_util import maybe_add_page_path, maybe_trim_page_path
 
-from serving import parameters
+from serving import urls
 from ui.frame import sections
 
-ADDRESSES = [parameters.address(folder) for folder in sections.TITLES]
+ADDRESSES = [urls.page_path(folder) for folder in sections.TITLES]
 
 
 @pytest.mark.parametrize("base", ["http://127.0.0.1:8501", "https://lab.example.org/a/generated-"])
@@ -19,5 +19,5 @@ def test_the_address_of_a_page_is_whole_after_streamlit_has_taken_it_apart(base:
         get_pages=lambda: {name: {"url_pathname": name} for name in ADDRESSES},
     )
     asked = f"{base}/{page}"
-    said = maybe_add_page_path(maybe_trim_page_path(asked, manager), manager)
-    assert sections.page_url(f"{said}?a=b/c") == asked
+    message = maybe_add_page_path(maybe_trim_page_path(asked, manager), manager)
+    assert sections.page_url(f"{message}?a=b/c") == asked

@@ -30,7 +30,7 @@ def test_texts_are_shown_letter_by_letter():
     body(pd.DataFrame({HOSTILE: [HOSTILE, "", "  two  spaces"], "n": [1, 2, 3]}))
 
 
-def test_numbers_are_written_in_the_form_asked_for():
+def test_number_formats():
     table = pd.DataFrame(
         {"id": [1306], "bytes": [46080], "difference": [-2.5e-6], "share": [1 / 3]}
     )
@@ -40,4 +40,4 @@ def test_numbers_are_written_in_the_form_asked_for():
     ]
     assert "".join(cells) in written
     assert "max-height" not in written
-    assert "max-height: 250px" in body(table, most=250)
+    assert "max-height: 250px" in body(table, max_rows=250)

@@ -17,8 +17,8 @@ LINK = "https://lab.example.org/heads?heads_text=The+animal+didn%27t&heads_layer
 def test_the_modules_are_those_of_the_link(link: str):
     with Image.open(io.BytesIO(qr.png(link))) as picture:
         dark = np.asarray(picture.convert("L")) < 128
-    modules = dark[:: qr.PIXELS_OF_A_MODULE, :: qr.PIXELS_OF_A_MODULE]
-    assert np.array_equal(dark, np.kron(modules, np.ones((qr.PIXELS_OF_A_MODULE,) * 2, bool)))
+    modules = dark[:: qr.MODULE_PIXELS, :: qr.MODULE_PIXELS]
+    assert np.array_equal(dark, np.kron(modules, np.ones((qr.MODULE_PIXELS,) * 2, bool)))
     inside = modules[qr.MARGIN : -qr.MARGIN, qr.MARGIN : -qr.MARGIN]
     assert modules.sum() == inside.sum() > 0  # nothing in the margin
     assert inside.tolist() == [

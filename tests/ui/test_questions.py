@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from ui.widgets.questions import MOST_ANSWERS, MOST_CHARACTERS, read
+from ui.widgets.questions import MAX_ANSWERS, MAX_CHARACTERS, parse_answers
 
 KEPT = {"masking_quiz_1": ("How many?", "three"), "scaling_quiz_3": ("Why?", "<b>so</b>")}
 
 
-def test_what_was_kept_is_read():
-    assert read(json.dumps(KEPT)) == KEPT
+def test_parse_stored_answers():
+    assert parse_answers(json.dumps(KEPT)) == KEPT
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,10 @@ def test_what_was_kept_is_read():
         "{",
         "null",
         "[" * 50_000,
-        json.dumps({f"{number}": ["a", "b"] for number in range(MOST_ANSWERS + 1)}),
-        json.dumps({"a": ["b", "c" * MOST_CHARACTERS]}),
+        json.dumps({f"{number}": ["a", "b"] for number in range(MAX_ANSWERS + 1)}),
+        json.dumps({"a": ["b", "c" * MAX_CHARACTERS]}),
         json.dumps({"a": "bc", "d": ["e"], "f": ["g", 1], "h": [["i"], "j"], "k": {"l": "m"}}),
     ],
 )
-def test_anything_else_is_no_answer(text: str):
-    assert read(text) == {}
+def test_rejects_invalid_answers(text: str):
+    assert parse_answers(text) == {}

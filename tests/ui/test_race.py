@@ -17,7 +17,7 @@ def test_what_the_browser_receives():
         "steps": 9,
         "over": False,
         "verdict": "",
-        "says": race.SAYS,
+        "says": race.MESSAGES,
         "lanes": [
             {"name": "with", "text": "<b>a b", "steps": [[3, 250.0, 5], [6, 500.0, 1]]},
             {"name": "without", "text": "x", "steps": [[1, 125.0, 5]]},

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.helpers.drawn_tensors import unpacked
-from ui.canvas.tensors import Made, Panel, pack
+from tests.helpers.drawn_tensors import unpack_drawing
+from ui.canvas.tensors import Panel, Provenance, pack
 
 
 def test_every_part_arrives_aligned_and_exact():
@@ -19,7 +19,7 @@ def test_every_part_arrives_aligned_and_exact():
         ],
         colour="value",
     )
-    header, numbers = unpacked(data)
+    header, numbers = unpack_drawing(data)
     assert [panel["shape"] for panel in header["panels"]] == [[2, 3, 5], [7]]
     assert header["panels"][0]["rows"] == ["é", "שלום", "c"]
     assert header["panels"][0]["shapeText"] == "batch of 2 × 3 tokens × 5 columns"
@@ -29,13 +29,13 @@ def test_every_part_arrives_aligned_and_exact():
     assert len(numbers) == 4 * (30 + 30 + 7 + 7)
 
 
-def test_how_numbers_were_made_arrives_behind_them():
+def test_provenance_is_packed():
     rng = np.random.default_rng(1)
     operands, added = rng.normal(size=(2, 3, 4, 2)), rng.normal(size=(2, 3))
     sizes = {"t": 2, "c": 9, "d": 3}
-    made = Made("product", "tc,cd->td", ("x", "W"), sizes, operands, 9, added)
-    panel = Panel("y", np.zeros((2, 3)), ("token", "column"), identity="4 y", made=made)
-    header, numbers = unpacked(pack([panel]))
+    made = Provenance("product", "tc,cd->td", ("x", "W"), sizes, operands, 9, added)
+    panel = Panel("y", np.zeros((2, 3)), ("token", "column"), identity="4 y", provenance=made)
+    header, numbers = unpack_drawing(pack([panel]))
     assert header["panels"][0]["identity"] == "4 y"
     assert header["panels"][0]["made"] == {
         "kind": "product",
@@ -51,7 +51,7 @@ def test_how_numbers_were_made_arrives_behind_them():
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 6, 216), added.ravel().astype("f4"))
     assert len(numbers) == 4 * (6 + 48 + 6)
     with pytest.raises(ValueError, match=r"y is \(2, 4\) but its operands are \(2, 3, 4, 2\)"):
-        Panel("y", np.zeros((2, 4)), ("token", "column"), made=made)
+        Panel("y", np.zeros((2, 4)), ("token", "column"), provenance=made)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,6 @@ def test_how_numbers_were_made_arrives_behind_them():
     ],
 )
 def test_what_cannot_be_drawn_is_refused(options: dict, numbers: str):
-    given = {"values": np.zeros((2, 3)), "axes": ("token", "column"), **options}
+    inputs = {"values": np.zeros((2, 3)), "axes": ("token", "column"), **options}
     with pytest.raises(ValueError, match=numbers):
-        Panel("p", **given)
+        Panel("p", **inputs)

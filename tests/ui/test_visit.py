@@ -121,13 +121,13 @@ def by_words(text: str) -> dict[int, tuple[int, int]]:
 def test_a_pair_is_found_by_its_characters_in_another_tokenization():
     query, key = pair_parts(TEXT, SPANS, DEFAULTS)
     assert query.prefill is None
-    visit = query.choose(Visit(), 3)
+    visit = query.on_change(Visit(), 3)
     assert visit.pair == WordPair(TEXT, (11, 13), (4, 10))
     assert find_pair(visit.pair, TEXT, WITH_SPACES) == (2, 1)
     assert find_pair(visit.pair, "another", WITH_SPACES) == (None, None)
-    assert key.choose(visit, 1).pair == WordPair(TEXT, (11, 13), (0, 3))
+    assert key.on_change(visit, 1).pair == WordPair(TEXT, (11, 13), (0, 3))
     # a token added by the tokenizer has no characters to be found by
-    added = query.choose(Visit(), 4).pair
+    added = query.on_change(Visit(), 4).pair
     assert find_pair(added, TEXT, SPANS) == (4, 2)
     assert find_pair(added, TEXT, WITH_SPACES) == (None, None)
 

@@ -8,8 +8,8 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from serving import compute, models, warmup
-from serving.jobs import JobQueue, Work
-from tests.helpers.until import until
+from serving.jobs import BackgroundJob, JobQueue
+from tests.helpers.waiting import wait_until
 from web import health
 
 client = TestClient(Starlette(routes=health.routes()), client=("203.0.113.9", 4321))
@@ -32,7 +32,7 @@ def warm_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., threading
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "on")
     monkeypatch.setattr(warmup, "AFTER_SECONDS", 0.0)
     monkeypatch.setattr(warmup, "_threads", [])
-    monkeypatch.setattr(warmup, "_failed", None)
+    monkeypatch.setattr(warmup, "_failed_models", None)
     monkeypatch.setattr(warmup, "_next_try", 0.0)
     yield begin
     ends.set()
@@ -70,7 +70,7 @@ def test_not_ready_while_one_pass_holds_all_others_up(monkeypatch: pytest.Monkey
     assert client.get("/readyz").status_code == 200
 
 
-class Deaf(Work):
+class Deaf(BackgroundJob):
     """A job that does not end when it is told to."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ def test_not_ready_while_a_job_goes_on_that_was_stopped(monkeypatch: pytest.Monk
     monkeypatch.setattr(health, "QUEUES", (queue,))
     queue.put(job)
     assert job.runs.wait(60)
-    job.watch()
+    job.keep_alive()
     assert client.get("/readyz").status_code == 200
     job.stop()
     assert client.get("/readyz").status_code == 200  # it has a while to end
@@ -98,7 +98,7 @@ def test_not_ready_while_a_job_goes_on_that_was_stopped(monkeypatch: pytest.Monk
     assert "tried" in answer.json()["reason"]
 
 
-def test_what_was_not_loaded_is_tried_again_for_whoever_asks(
+def test_failed_models_are_retried(
     warm_up: Callable[..., threading.Event], monkeypatch: pytest.MonkeyPatch
 ):
     outcomes = [["gpt2"], ["gpt2"], []]
@@ -107,5 +107,5 @@ def test_what_was_not_loaded_is_tried_again_for_whoever_asks(
     warmup.start()
     warmup._threads[0].join()
     assert client.get("/readyz").status_code == 503
-    until(lambda: client.get("/readyz").status_code == 200, seconds=10, every=0.01)
+    wait_until(lambda: client.get("/readyz").status_code == 200, seconds=10, every=0.01)
     assert outcomes == []

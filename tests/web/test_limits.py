@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from serving import limits
-from tests.helpers.coroutines import done
+from tests.helpers.coroutines import run_coroutine
 from web.limits import Limits, RateLimiter
 
 HEARTBEAT = BackMsg(app_heartbeat=True).SerializeToString()
@@ -78,8 +78,8 @@ def echoed(socket, message: bytes = HEARTBEAT) -> bool:
 @pytest.mark.parametrize(
     ("message", "per_second", "burst"),
     [
-        (HEARTBEAT, limits.MESSAGES_A_SECOND, limits.BURST_OF_MESSAGES),
-        (FILE, limits.FILES_A_SECOND, limits.BURST_OF_FILES),
+        (HEARTBEAT, limits.MESSAGES_PER_SECOND, limits.MESSAGE_BURST),
+        (FILE, limits.FILES_PER_SECOND, limits.FILE_BURST),
     ],
 )
 def test_a_storm_takes_as_long_as_a_visitor_would(
@@ -98,15 +98,15 @@ def test_a_storm_takes_as_long_as_a_visitor_would(
 @pytest.mark.parametrize(
     ("message", "per_second"),
     [
-        (HEARTBEAT, limits.MESSAGES_A_SECOND_OF_AN_ADDRESS),
-        (FILE, limits.FILES_A_SECOND_OF_AN_ADDRESS),
+        (HEARTBEAT, limits.ADDRESS_MESSAGES_PER_SECOND),
+        (FILE, limits.ADDRESS_FILES_PER_SECOND),
     ],
 )
 def test_new_connections_do_not_raise_the_rate_of_an_address(
     message: bytes, per_second: float, clock: SleepingClock, monkeypatch: pytest.MonkeyPatch
 ):
     burst = 30
-    for name in ("BURST_OF_AN_ADDRESS", "BURST_OF_FILES_OF_AN_ADDRESS"):
+    for name in ("ADDRESS_MESSAGE_BURST", "ADDRESS_FILE_BURST"):
         monkeypatch.setattr(limits, name, burst)
     site = app(clock)
     for _ in range(20):
@@ -118,7 +118,7 @@ def test_new_connections_do_not_raise_the_rate_of_an_address(
 def test_open_connections_of_an_address_have_a_limit(
     clock: SleepingClock, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(limits, "MAX_SESSIONS_OF_AN_ADDRESS", 2)
+    monkeypatch.setattr(limits, "MAX_SESSIONS_PER_ADDRESS", 2)
     site = app(clock)
     with connect(site):
         with connect(site):
@@ -173,7 +173,7 @@ def test_a_client_that_does_not_read_is_not_listened_to():
         await asyncio.wait_for(site, 60)
         assert len(taken) == 2
 
-    done(visit())
+    run_coroutine(visit())
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from tests.helpers.counts import counted
+from tests.helpers.metrics import counter_value
 from web import metrics_endpoint
 
 PORT = 4321
@@ -74,7 +74,7 @@ def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
         ("203.0.113.9", SITE, {"authorization": "Bearer "}),  # no token is set, none is right
     ],
 )
-def test_the_numbers_are_hidden_from_strangers(address, base, headers):
+def test_metrics_are_hidden_without_token(address, base, headers):
     answer = client(address, base).get("/metrics", headers=headers)
     assert (answer.status_code, answer.text) == (404, "Not Found")
 
@@ -111,7 +111,7 @@ def test_the_machine_itself_reads_the_numbers(address, base):
     ],
 )
 @pytest.mark.parametrize("address", ["127.0.0.1", "203.0.113.9"])
-def test_with_a_token_only_whoever_sends_it_reads_the_numbers(
+def test_metrics_need_the_token(
     monkeypatch: pytest.MonkeyPatch, given: str, code: int, address: str
 ):
     monkeypatch.setenv(metrics_endpoint.TOKEN_VARIABLE, "s3cret-é\n")  # as in a file
@@ -121,10 +121,10 @@ def test_with_a_token_only_whoever_sends_it_reads_the_numbers(
 
 def test_visits_and_errors_of_requests_are_counted():
     def visits() -> tuple[float, float]:
-        return counted("visits_total"), counted("open_visits")
+        return counter_value("visits_total"), counter_value("open_visits")
 
     errors = {"kind": "ZeroDivisionError", "ended": "request"}
-    total, before = visits()[0], counted("errors_total", **errors)
+    total, before = visits()[0], counter_value("errors_total", **errors)
     with client().websocket_connect("/stream") as socket:
         assert visits() == (total + 1, 1)
         socket.send_text("hello")
@@ -132,7 +132,7 @@ def test_visits_and_errors_of_requests_are_counted():
     assert client().get("/page").text == "a page"
     assert visits() == (total + 1, 0)
     assert client().get("/fails?text=secret").status_code == 500
-    assert counted("errors_total", **errors) == before + 1
+    assert counter_value("errors_total", **errors) == before + 1
 
 
 def test_streamlit_s_own_numbers_are_withheld_likewise():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-MOST_LEVELS, FEWEST_LEVELS = 255, 15
+MAX_LEVELS, MIN_LEVELS = 255, 15
 BUDGET_BYTES = 1_100_000  # for up to 144 heads at 128 tokens
 BUDGET_PER_CELL = BUDGET_BYTES / (144 * 128 * 128)  # for anything larger
 
@@ -31,7 +31,7 @@ class Codes:
     error: float
 
 
-def coded(values: np.ndarray, *, causal: bool) -> Codes:
+def encode(values: np.ndarray, *, causal: bool) -> Codes:
     """Encode the values of all heads, shape (layers, H, T, T), which must be nonnegative.
 
     Raises: ValueError if the shape is different or a value is negative.
@@ -46,23 +46,23 @@ def coded(values: np.ndarray, *, causal: bool) -> Codes:
         cells = cells[:, np.tril(np.ones((n_tokens, n_tokens), bool)).ravel()]
     largest = cells.max(axis=1)
     shares = np.sqrt(cells / np.maximum(largest, np.finfo(np.float32).tiny)[:, None])
-    levels, deflated = _fitting(shares)
+    levels, deflated = _fit_budget(shares)
     error = float(largest.max()) * (levels - 0.25) / levels**2
     return Codes(deflated, levels, tuple(map(float, largest)), error)
 
 
-def _fitting(shares: np.ndarray) -> tuple[int, bytes]:
+def _fit_budget(shares: np.ndarray) -> tuple[int, bytes]:
     """The largest number of levels whose codes fit into the budget, and the deflated codes."""
     budget = max(BUDGET_BYTES, shares.size * BUDGET_PER_CELL)
-    levels = MOST_LEVELS
+    levels = MAX_LEVELS
     while True:
         codes = np.rint(shares * levels).astype(np.uint8)
         n_bytes = _entropy_bits(codes) / 8
-        if n_bytes <= budget or levels == FEWEST_LEVELS:
-            return levels, _deflated(codes)
+        if n_bytes <= budget or levels == MIN_LEVELS:
+            return levels, _deflate(codes)
         # halving the levels saves about one bit per code
         excess_bits = 8 * (n_bytes - budget) / codes.size
-        levels = max(FEWEST_LEVELS, min(levels - 1, int(levels * 2 ** (-1.05 * excess_bits))))
+        levels = max(MIN_LEVELS, min(levels - 1, int(levels * 2 ** (-1.05 * excess_bits))))
 
 
 def _entropy_bits(codes: np.ndarray) -> float:
@@ -72,7 +72,7 @@ def _entropy_bits(codes: np.ndarray) -> float:
     return float(-(shares * np.log2(shares)).sum() * codes.size)
 
 
-def _deflated(codes: np.ndarray) -> bytes:
+def _deflate(codes: np.ndarray) -> bytes:
     # only Huffman coding: attention has few repeats, and searching for them takes twice as long
     # and needs more bytes on noisy data
     deflate = zlib.compressobj(1, zlib.DEFLATED, 15, 9, zlib.Z_HUFFMAN_ONLY)

@@ -26,21 +26,21 @@ _MEANINGS = {
 }  # fmt: skip
 
 
-def sentence(axes: Sequence[str]) -> str:
+def axis_description(axes: Sequence[str]) -> str:
     """Explain the rows and columns of a tensor whose last two axes have these names."""
     row, column = [_MEANINGS.get(axis, f"a {axis}") for axis in ("vector", *axes)[-2:]]
     column = column.replace("its vector", "it") if row == "a vector" else column
     return f"Each row is {row}, and each column is {column}."
 
 
-def about() -> dict[str, str]:
-    """Facts about the page for saved pictures: `model`, its short `name`, and `sentence`."""
-    found: dict[str, str] = st.session_state.setdefault("pictures_about", {})
-    return found
+def picture_caption() -> dict[str, str]:
+    """Facts about the page for saved pictures: `model`, a short `name` and `axis_description`."""
+    result: dict[str, str] = st.session_state.setdefault("pictures_about", {})
+    return result
 
 
-def described(data: bytes, facts: Mapping[str, str]) -> bytes:
-    """Add the facts of `about` to the header of a canvas's data."""
+def with_caption(data: bytes, facts: Mapping[str, str]) -> bytes:
+    """Add the facts of `picture_caption` to the header of a canvas's data."""
     if not facts:
         return data
     start = 4 if data[4:5] == b"{" else 0  # 0: the data is only a header
@@ -63,9 +63,9 @@ class Canvas:
             return (_FOLDER / name / f"{file}.{ending}").read_text(encoding="utf-8")
 
         self.parts = parts
-        self.html = text("html").replace("<!-- tools -->", _shared("html"))
-        self.css = _shared("css") + text("css")
-        scripts = [_shared("js"), *(text("js", part) for part in parts), text("js")]
+        self.html = text("html").replace("<!-- tools -->", _shared_assets("html"))
+        self.css = _shared_assets("css") + text("css")
+        scripts = [_shared_assets("js"), *(text("js", part) for part in parts), text("js")]
         self.js = _NOT_SENT.sub("", "".join(scripts))
         self._mount = st.components.v2.component(
             f"attention_{name}", html=self.html, css=self.css, js=self.js
@@ -73,13 +73,15 @@ class Canvas:
 
     def draw(self, data: bytes, *, key: str, **callbacks: Any) -> None:
         """Draw `data` here. callbacks: functions named `on_<value>_change`."""
-        self._mount(data=described(data, about()), key=key, height="content", **callbacks)
+        self._mount(
+            data=with_caption(data, picture_caption()), key=key, height="content", **callbacks
+        )
 
 
 def script(folder: str, name: str) -> str:
     """The shared scripts followed by one of a folder, for a component that draws nothing."""
     own = (_FOLDER / folder / f"{name}.js").read_text(encoding="utf-8")
-    return _NOT_SENT.sub("", _shared("js") + own)
+    return _NOT_SENT.sub("", _shared_assets("js") + own)
 
 
 def pack(header: Mapping[str, Any], *arrays: np.ndarray | bytes) -> bytes:
@@ -101,6 +103,6 @@ def _bytes(array: np.ndarray | bytes) -> bytes:
     return np.ascontiguousarray(array, dtype=kind).tobytes()
 
 
-def _shared(ending: str) -> str:
+def _shared_assets(ending: str) -> str:
     files = sorted((_FOLDER / "shared").glob(f"*.{ending}"))
     return "".join(file.read_text(encoding="utf-8") for file in files)

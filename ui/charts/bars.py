@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import altair as alt
 import pandas as pd
 
-from ui.charts.style import BLUE, GREY, MOST_NAMED, axis_of_tokens, label_of_place
+from ui.charts.style import BLUE, GREY, MAX_NAMED, position_label_expr, token_axis
 
 
 def bars(
@@ -26,10 +26,10 @@ def bars(
     """
     labels = [str(label) for label in table["label"]]
     names = alt.Axis(
-        labelExpr=label_of_place(labels),
+        labelExpr=position_label_expr(labels),
         labelLimit=220,
         labelAngle=0 if horizontal or all(len(label) < 2 for label in labels) else -60,
-        labelOverlap=not horizontal and len(labels) > MOST_NAMED,
+        labelOverlap=not horizontal and len(labels) > MAX_NAMED,
     )
     scale = alt.Scale(zero=True) if largest is None else alt.Scale(domain=[0, largest])
     of_values, of_places = (alt.X, alt.Y) if horizontal else (alt.Y, alt.X)
@@ -49,7 +49,7 @@ def bars(
     )
 
 
-def pairs_of_bars(
+def paired_bars(
     table: pd.DataFrame,
     kinds: tuple[str, str],
     labels: Sequence[str],
@@ -70,7 +70,7 @@ def pairs_of_bars(
         alt.Chart(table.melt(table.columns.difference(domain), domain, kind, value), height=height)
         .mark_bar()
         .encode(
-            alt.X("position:O", title=of, axis=axis_of_tokens(labels)),
+            alt.X("position:O", title=of, axis=token_axis(labels)),
             alt.XOffset(f"{kind}:N", sort=domain),
             alt.Y(f"{value}:Q", title=value),
             alt.Color(
@@ -84,6 +84,6 @@ def pairs_of_bars(
     )
 
 
-def labelled(labels: Iterable[str], values: Iterable[float]) -> pd.DataFrame:
+def label_table(labels: Iterable[str], values: Iterable[float]) -> pd.DataFrame:
     """A table of labels and values for `bars`."""
     return pd.DataFrame({"label": list(labels), "value": [float(value) for value in values]})

@@ -76,14 +76,14 @@ def show(
 
 
 def show_live(
-    described: Specification, *, key: str, on_pick: Callable[[], None] | None = None
+    specification: Specification, *, key: str, on_pick: Callable[[], None] | None = None
 ) -> None:
     """Draw a chart that is redrawn with new numbers while something runs.
 
     It's a Vega-Lite dictionary, because building an Altair chart for each redraw takes the server
     more than ten times as long. on_pick: see `show`.
     """
-    coloured = _coloured(described, theme.ink(), theme.paper())
+    coloured = _apply_theme(specification, theme.ink(), theme.paper())
     st.vega_lite_chart(coloured, key=key, on_select=on_pick or "ignore")
 
 
@@ -94,18 +94,20 @@ def specification(
 
     `build` may return an Altair chart or a dictionary. ink, paper: text and background colors.
     """
-    return _coloured(_description(build, *arguments, **settings), ink, paper)
+    return _apply_theme(_description(build, *arguments, **settings), ink, paper)
 
 
-def _coloured(described: Specification, ink: str, paper: str) -> Specification:
+def _apply_theme(specification: Specification, ink: str, paper: str) -> Specification:
     """A copy of a chart with the shared style, so that later changes don't affect the cache."""
     # Streamlit modifies legends in place, but not the rows, which are the large part.
-    description = copy.deepcopy({name: part for name, part in described.items() if name != "data"})
+    description = copy.deepcopy(
+        {name: part for name, part in specification.items() if name != "data"}
+    )
     description.setdefault(
         "padding", {"right": 12}
     )  # half of the last label extends beyond the axis
     description["config"] = _merged(style.config(ink, paper), description.get("config", {}))
-    return {**described, **description}
+    return {**specification, **description}
 
 
 def _key(build: Build, *arguments: Any, **settings: Any) -> tuple[Hashable, ...]:

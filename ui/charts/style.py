@@ -9,10 +9,10 @@ from typing import Any
 
 import altair as alt
 
-from ui.text.number_text import legible
+from ui.text.formatting import prettify
 
 CACHED, UNCACHED = "with the cache", "without the cache"
-MOST_NAMED = 20  # with more tokens on an axis, overlapping labels are hidden
+MAX_NAMED = 20  # with more tokens on an axis, overlapping labels are hidden
 
 # Series: Okabe and Ito's colors, which color-blind people can tell apart. Their orange is too pale
 # on white, so it's darker here.
@@ -53,7 +53,7 @@ def config(ink: str, paper: str) -> dict[str, Any]:
 
 def _marks() -> str:
     power = "floor(log(datum.value) / LN10 + 1e-9)"
-    raised = [legible(0, f"1e{n:+d}").removeprefix("1 × ") for n in range(-45, 46)]
+    raised = [prettify(0, f"1e{n:+d}").removeprefix("1 × ") for n in range(-45, 46)]
     powers = json.dumps(raised, ensure_ascii=False)
     digits = f"format(datum.value / pow(10, {power}), '.2~r')"
     in_powers = f"({digits} == '1' ? '' : {digits} + ' × ') + {powers}[{power} + 45]"
@@ -65,16 +65,16 @@ def _marks() -> str:
 MARKS = _marks()
 
 
-def label_of_place(labels: Sequence[str]) -> str:
+def position_label_expr(labels: Sequence[str]) -> str:
     """A `labelExpr` that maps positions to labels; they're JSON strings, so nothing is executed."""
     return f"{json.dumps(list(labels))}[datum.value]"
 
 
-def axis_of_tokens(labels: Sequence[str]) -> alt.Axis:
+def token_axis(labels: Sequence[str]) -> alt.Axis:
     """An axis of positions with slanted labels; overlapping ones are hidden if there are many."""
-    many = len(labels) > MOST_NAMED
+    many = len(labels) > MAX_NAMED
     return alt.Axis(
-        labelExpr=label_of_place(labels), labelAngle=-60, labelLimit=90, labelOverlap=many
+        labelExpr=position_label_expr(labels), labelAngle=-60, labelLimit=90, labelOverlap=many
     )
 
 

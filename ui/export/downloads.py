@@ -17,8 +17,8 @@ from serving.limits import OverLimit
 from ui.export import qr, tables
 from ui.frame import sections
 from ui.widgets import code_block, messages
-from ui.widgets.folded import folded
-from ui.widgets.linked import address
+from ui.widgets.lazy_expander import lazy_expander
+from ui.widgets.linked import link_parameters
 
 TITLE = "Download or share"
 
@@ -60,7 +60,7 @@ def panel(prefix: str, *files: File, snippet: str, note: str = "") -> None:
     prefix: the prefix of the page's keys. note: Markdown about the files; it mustn't contain a
     visitor's text.
     """
-    folded(TITLE, f"{prefix}_downloads", _content, prefix, files, snippet, note)
+    lazy_expander(TITLE, f"{prefix}_downloads", _content, prefix, files, snippet, note)
 
 
 def _content(prefix: str, files: tuple[File, ...], snippet: str, note: str) -> None:
@@ -105,7 +105,7 @@ def _show_qr_code(address: str) -> None:
     try:
         st.image(qr.png(address), width="stretch", output_format="PNG")
     except OverLimit as error:
-        messages.problem(error)
+        messages.show_problem(error)
 
 
 def url(prefix: str) -> str:
@@ -115,4 +115,8 @@ def url(prefix: str) -> str:
     browser's address is only updated at the end of the run.
     """
     page = sections.page_url(st.context.url or "")
-    return f"{page}?{urllib.parse.urlencode(address(prefix), errors='replace')}".removesuffix("?")
+    return (
+        f"{page}?{urllib.parse.urlencode(link_parameters(prefix), errors='replace')}".removesuffix(
+            "?"
+        )
+    )

@@ -14,12 +14,12 @@ import re
 from collections.abc import Callable, Sequence
 
 
-def page(title: str, inside: str, data: Sequence[str], *, style: str, script: str = "") -> str:
+def page(title: str, body: str, data: Sequence[str], *, style: str, script: str = "") -> str:
     """The HTML text of a page.
 
-    title: any text; it's also the heading. inside: the elements below the heading. data: elements
-    created by `inert`. style, script: the site's own code. Without a script the page can't draw
-    pictures.
+    title: any text; it's also the heading. body: the elements below the heading. data: elements
+    created by `inert_element`. style, script: the site's own code. Without a script the page can't
+    draw pictures.
     """
     needs = "A script in this file draws the pictures. Allow scripts to see them."
     noscript, run = "", ""
@@ -40,7 +40,7 @@ def page(title: str, inside: str, data: Sequence[str], *, style: str, script: st
 <body>
 <main>
 <h1>{html.escape(title)}</h1>
-{noscript}{inside}
+{noscript}{body}
 </main>
 {"".join(data)}
 {run}</body>
@@ -53,29 +53,29 @@ def paragraphs(texts: Sequence[str]) -> str:
     return "\n".join(f"<p>{html.escape(text)}</p>" for text in texts)
 
 
-def inert(name: str, data: bytes) -> str:
+def inert_element(name: str, data: bytes) -> str:
     """An element that contains these bytes; the browser neither shows nor runs it."""
     text = base64.b64encode(data).decode()
     return f'<script type="application/octet-stream" id="{name}">{text}</script>\n'
 
 
-def exported(js: str) -> str:
-    """A component's script whose default export is a constant named `exported` instead.
+def wrap_exports(js: str) -> str:
+    """A component's script whose default export is a constant named `wrap_exports` instead.
 
     Raises: ValueError unless the script has exactly one `export default` and no imports.
     """
     body, count = re.subn(r"^export default\b", "const exported =", js, flags=re.MULTILINE)
     if count != 1 or re.search(r"^\s*(export|import)\b", body, re.MULTILINE):
         raise ValueError("the script of an offline page needs one default export and no imports")
-    return _inside_a_script(body)
+    return _escape_script(body)
 
 
-def literal(text: str) -> str:
+def js_string(text: str) -> str:
     """A text of the site as a JavaScript string literal."""
-    return _inside_a_script(json.dumps(text))
+    return _escape_script(json.dumps(text))
 
 
-def _inside_a_script(js: str) -> str:
+def _escape_script(js: str) -> str:
     """Escape everything that would end a script element in HTML or start a comment in it.
 
     Such sequences can only occur in strings and patterns, where the escape means the same.

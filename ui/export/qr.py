@@ -6,7 +6,7 @@ import io
 
 from serving.limits import MAX_QR_CHARACTERS, OverLimit
 
-PIXELS_OF_A_MODULE, MARGIN = 10, 4  # the standard requires a margin of 4 modules
+MODULE_PIXELS, MARGIN = 10, 4  # the standard requires a margin of 4 modules
 
 
 def png(address: str) -> bytes:
@@ -23,5 +23,5 @@ def png(address: str) -> bytes:
         )
     picture = io.BytesIO()
     code = segno.make_qr(address, error="l")
-    code.save(picture, kind="png", scale=PIXELS_OF_A_MODULE, border=MARGIN)
+    code.save(picture, kind="png", scale=MODULE_PIXELS, border=MARGIN)
     return picture.getvalue()

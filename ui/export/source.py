@@ -5,7 +5,7 @@ from __future__ import annotations
 from ui.export import source_code
 from ui.widgets import code_block
 
-MOST_CHARACTERS = 40  # of the path above a code excerpt
+MAX_PATH_CHARACTERS = 40  # of the path above a code excerpt
 
 
 def show(file: str, name: str) -> None:
@@ -14,7 +14,7 @@ def show(file: str, name: str) -> None:
     _code(file, source.first_line, source.last_line, source.text)
 
 
-def step(file: str, name: str, *anchors: str) -> None:
+def show_lines(file: str, name: str, *anchors: str) -> None:
     """Show the statements of a function with these anchors (`# [scores]`)."""
     sources = [source_code.read(file, name, anchor) for anchor in anchors]
     text = "\n".join(source.text for source in sources)
@@ -31,4 +31,4 @@ def _code(file: str, first: int, last: int, text: str) -> None:
 def _short(file: str) -> str:
     """The path, shortened at the front if it's long, because a narrow column would cut it off."""
     folder, _, name = file.rpartition("/")
-    return file if len(file) <= MOST_CHARACTERS else f"…/{folder.rpartition('/')[2]}/{name}"
+    return file if len(file) <= MAX_PATH_CHARACTERS else f"…/{folder.rpartition('/')[2]}/{name}"

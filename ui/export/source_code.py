@@ -43,8 +43,8 @@ def read(file: str, name: str, anchor: str | None = None) -> SourceExcerpt:
         raise LookupError(f"{file} does not define {name}") from None
     lines = text.splitlines()
     if anchor is None:
-        return _shown(lines, _lines_of(node))
-    statement = _shown(lines, _statement(node, lines, anchor))
+        return _excerpt(lines, _line_range(node))
+    statement = _excerpt(lines, _statement(node, lines, anchor))
     return replace(statement, text=textwrap.dedent(statement.text))
 
 
@@ -70,8 +70,8 @@ def _statement(node: ast.stmt, lines: list[str], anchor: str) -> range:
     """The lines of the innermost statement with this anchor."""
     anchored = [
         number
-        for number in _lines_of(node)
-        if (found := _ANCHOR.search(lines[number - 1])) and found["name"] == anchor
+        for number in _line_range(node)
+        if (result := _ANCHOR.search(lines[number - 1])) and result["name"] == anchor
     ]
     if len(anchored) != 1:
         raise LookupError(f"{len(anchored)} lines have the anchor {anchor!r}, not 1")
@@ -79,31 +79,31 @@ def _statement(node: ast.stmt, lines: list[str], anchor: str) -> range:
     if lines[number - 1].lstrip().startswith("#"):
         number += 1  # the anchor is on the line above the statement
     statements = [part for part in ast.walk(node) if isinstance(part, ast.stmt)]
-    spans = [_lines_of(part) for part in statements if part is not node]
+    spans = [_line_range(part) for part in statements if part is not node]
     around = [span for span in spans if number in span]
     if not around:
         raise LookupError(f"the anchor {anchor!r} is not at a statement")
     return min(around, key=len)
 
 
-def _lines_of(node: ast.stmt) -> range:
+def _line_range(node: ast.stmt) -> range:
     """The line numbers of a statement, including its decorators."""
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
     return range(first, (node.end_lineno or node.lineno) + 1)
 
 
-def _shown(lines: list[str], numbers: range) -> SourceExcerpt:
+def _excerpt(lines: list[str], numbers: range) -> SourceExcerpt:
     """These lines of a file without anchors; lines with nothing but an anchor are removed."""
     text = []
     for number in numbers:
         line = lines[number - 1]
-        shown = _ANCHOR.sub(_what_follows, line)
+        shown = _ANCHOR.sub(_comment_text, line)
         if shown or not line:
             text.append(shown)
     return SourceExcerpt(numbers[0], numbers[-1], "\n".join(text))
 
 
-def _what_follows(anchor: re.Match[str]) -> str:
+def _comment_text(anchor: re.Match[str]) -> str:
     """The comment without its anchor; empty if nothing is left."""
     return f"{anchor['space']}#{anchor['rest']}" if anchor["rest"] else ""

@@ -8,12 +8,12 @@ import pandas as pd
 import streamlit as st
 
 
-def height(table: pd.DataFrame, most: int) -> int:
-    """Height of `st.dataframe` in pixels so that it has no blank rows, at most `most`."""
-    return min(most, height_of(len(table)))
+def height(table: pd.DataFrame, max_height: int) -> int:
+    """Height of `st.dataframe` in pixels so that it has no blank rows, at most `max_height`."""
+    return min(max_height, height_for(len(table)))
 
 
-def height_of(n_rows: int) -> int:
+def height_for(n_rows: int) -> int:
     """Height of `st.dataframe` in pixels for `n_rows` rows and a heading."""
     return 35 * (n_rows + 1) + 3
 

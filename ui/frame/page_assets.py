@@ -3,7 +3,7 @@
 If the page's script sent the style sheet, it would arrive after the title, and the title would
 jump. `style.css` contains everything that theme options don't cover, with the sizes from
 `ui/canvas/shared/scale.css` and the logo, `logo.svg`. Each script starts with a comment on its
-purpose. Those in `glossary/` underline and explain terms, and those in `in_class/` are tools for
+purpose. Those in `glossary/` underline and explain terms, and those in `teaching/` are tools for
 teachers.
 """
 
@@ -16,18 +16,18 @@ from pathlib import Path
 import streamlit as st
 
 _FOLDER = Path(__file__).parent
-_IN_CLASS = ("projector", "pictures", "one_picture", "embedding", "print")
+_TEACHING = ("projector", "pictures", "picture_embed", "embedding", "print")
 _SCRIPTS = (
     *("color_scheme", "history"),
-    *(f"in_class/{name}" for name in _IN_CLASS),
-    *("top_down", "keep_place", "too_long", "copy", "answered"),
+    *(f"teaching/{name}" for name in _TEACHING),
+    *("layout_shift", "scroll_position", "input_limits", "copy", "answered_pages"),
     *("glossary/terms", "glossary/glossary"),
 )
 SCRIPT = "".join((_FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
 _SIZES = (_FOLDER.parent / "canvas" / "shared" / "scale.css").read_text(encoding="utf-8")
 _LOGO = base64.b64encode((_FOLDER / "logo.svg").read_bytes()).decode()
 STYLE = f":root {{ --logo: url(data:image/svg+xml;base64,{_LOGO}) }}\n" + _SIZES
-for _name in ("style", "glossary/glossary", "in_class/in_class"):
+for _name in ("style", "glossary/glossary", "teaching/teaching"):
     STYLE += (_FOLDER / f"{_name}.css").read_text(encoding="utf-8")
 HTML = f"<style>{STYLE}</style><script>{SCRIPT}</script>"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from serving import parameters
+from serving import urls
 
 ROOT = Path(__file__).parents[2]
 SITE = "Attention Lab"
@@ -51,8 +51,8 @@ SECTIONS = {
     "Generate": [("generate/generate", "Generate", "bolt")],
     "Weights": [("weights/models", "Models", "database")],
     "For a class": [
-        ("in_class/glossary", "Glossary", "dictionary"),
-        ("in_class/exercise_sheet", "Exercise sheet", "print"),
+        ("teaching/glossary", "Glossary", "dictionary"),
+        ("teaching/exercise_sheet", "Exercise sheet", "print"),
     ],
 }
 
@@ -74,7 +74,7 @@ def script(folder: str) -> str:
 @cache
 def _page(folder: str, title: str) -> st.Page:
     """The page of a folder, cached because Streamlit reads the disk whenever it creates a page."""
-    address = parameters.address(folder)
+    address = urls.page_path(folder)
     home = folder == "start/home"
     return st.Page(script(folder), title=title, icon=ICONS[folder], url_path=address, default=home)
 
@@ -95,6 +95,6 @@ def page_url(url: str) -> str:
     """
     before, _, page = url.partition("?")[0].rpartition("/")
     left_over = before.rpartition("/")[2]
-    if left_over and any(left_over + parameters.address(folder) == page for folder in TITLES):
+    if left_over and any(left_over + urls.page_path(folder) == page for folder in TITLES):
         before = before.rpartition("/")[0]
     return f"{before}/{page}" if before else page

@@ -12,10 +12,10 @@ from pretrained import CatalogEntry, ModelSpec, Tokens
 from serving import heads, models, runs
 from serving.content_words import same_word
 from serving.limits import MAX_SEED, MAX_TEXT_CHARACTERS
-from ui.canvas.component import about
+from ui.canvas.component import picture_caption
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.linked import linked
-from ui.widgets.visit import VisitPart, current, overlapping
+from ui.widgets.visit import VisitPart, current, find_overlapping
 
 ANIMAL = "The animal didn't cross the street because it was too tired"
 ARTIST = "the artist painted the portrait of a woman with a brush"
@@ -45,16 +45,16 @@ def text(
     default: str,
     *,
     examples: Iterable[str] = SENTENCES,
-    use: Callable[[str], None] | None = None,
+    on_select: Callable[[str], None] | None = None,
     disabled: bool = False,
 ) -> str:
     """A text field that Enter applies, and a menu of examples.
 
-    use: called with the selected example; by default, the example becomes the text.
+    on_select: called with the selected example; by default, the example becomes the text.
     """
 
-    def take(chosen: str) -> None:
-        st.session_state[key] = chosen
+    def take(choice: str) -> None:
+        st.session_state[key] = choice
 
     with st.container(horizontal=True, vertical_alignment="bottom", key=f"{key}_line"):
         typed: str = linked(
@@ -67,33 +67,33 @@ def text(
             label_visibility="collapsed",
             part="text",
         )
-        menu_of_examples(examples, f"{key}_example", use or take, disabled=disabled)
-    about()["sentence"] = typed
+        example_menu(examples, f"{key}_example", on_select or take, disabled=disabled)
+    picture_caption()["sentence"] = typed
     return typed
 
 
-def menu_of_examples(
-    names: Iterable[str], key: str, use: Callable[[str], None], *, disabled: bool = False
+def example_menu(
+    names: Iterable[str], key: str, on_select: Callable[[str], None], *, disabled: bool = False
 ) -> None:
-    """A menu that calls `use` with the selected entry before the rerun; hidden if it's empty."""
+    """A menu that calls `on_select` with the selected entry before the rerun; hidden if empty."""
 
     def take() -> None:
-        use(st.session_state[key])
+        on_select(st.session_state[key])
 
     if entries := list(names):
         st.menu_button("Examples", entries, key=key, on_click=take, disabled=disabled)
 
 
-def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> CatalogEntry:
+def model(key: str, role: str | None, *, prefer: str, from_visit: bool = True) -> CatalogEntry:
     """A select box for the ready models of a role (None: all); default `models.preferred(prefer)`.
 
-    It shows the models' titles; links may contain their names. of_visit: whether it reads and sets
-    the visit's model; False for a second select box on the same page.
+    It shows the models' titles; links may contain their names. from_visit: whether it reads and
+    sets the visit's model; False for a second select box on the same page.
     """
-    by_name = {entry.spec.name: entry for entry in models.ready(role)}
+    by_name = {entry.spec.name: entry for entry in models.available(role)}
     names = list(by_name)
     default = models.preferred(prefer)
-    chosen: str = linked(
+    choice: str = linked(
         st.selectbox,
         "Model",
         names,
@@ -103,30 +103,30 @@ def model(key: str, role: str | None, *, prefer: str, of_visit: bool = True) -> 
         on_change=_clamp_numbers,
         args=(key, {name: entry.spec for name, entry in by_name.items()}),
         label_visibility="collapsed",
-        part="model" if of_visit else None,
+        part="model" if from_visit else None,
     )
     wanted = current().model
-    others = {entry.spec.name: entry.spec.title for entry in models.ready()}
-    if of_visit and wanted in others and wanted not in names:
+    others = {entry.spec.name: entry.spec.title for entry in models.available()}
+    if from_visit and wanted in others and wanted not in names:
         st.markdown(f":small[{others[wanted]} can't write text, so another model is used.]")
-    if of_visit:
-        about().update(model=by_name[chosen].spec.title, name=chosen)
-    return by_name[chosen]
+    if from_visit:
+        picture_caption().update(model=by_name[choice].spec.title, name=choice)
+    return by_name[choice]
 
 
-def head(key: str, *, prefer: str, text: str, of_visit: bool = True) -> HeadChoice:
+def head(key: str, *, prefer: str, text: str, from_visit: bool = True) -> HeadChoice:
     """Widgets for a model, a layer and a head; their keys start with `key`. See `model`."""
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        entry = model(f"{key}_model", None, prefer=prefer, of_visit=of_visit)
-        return head_of_text(entry, key, text, of_visit=of_visit, width=100)
+        entry = model(f"{key}_model", None, prefer=prefer, from_visit=from_visit)
+        return head_for_text(entry, key, text, from_visit=from_visit, width=100)
 
 
-def head_of_text(
+def head_for_text(
     entry: CatalogEntry,
     key: str,
     text: str,
     *,
-    of_visit: bool = True,
+    from_visit: bool = True,
     width: int | Literal["stretch"] = "stretch",
 ) -> HeadChoice:
     """Widgets for a layer and a head. The default is the text's `heads.first_head`.
@@ -138,15 +138,15 @@ def head_of_text(
         first = heads.first_head(runs.run(entry.spec.name, text))
     except models.LOAD_ERRORS:
         first = heads.HeadId(entry.spec.n_layers // 2, 0)
-    return first_head_of(entry, key, first, of_visit=of_visit, width=width)
+    return default_head(entry, key, first, from_visit=from_visit, width=width)
 
 
-def first_head_of(
+def default_head(
     entry: CatalogEntry,
     key: str,
     first: heads.HeadId,
     *,
-    of_visit: bool = True,
+    from_visit: bool = True,
     width: int | Literal["stretch"] = "stretch",
 ) -> HeadChoice:
     """Widgets for a layer and a head that default to `first`; see `head`.
@@ -158,20 +158,20 @@ def first_head_of(
         state[keys[0]], state[keys[1]] = first.layer, first.head
     state[before] = (first.layer, first.head)
     layer, number = first.layer, first.head
-    return head_of(entry, key, layer=layer, head=number, of_visit=of_visit, width=width)
+    return model_head(entry, key, layer=layer, head=number, from_visit=from_visit, width=width)
 
 
-def head_of(
+def model_head(
     entry: CatalogEntry,
     key: str,
     *,
     layer: int,
     head: int,
-    of_visit: bool = True,
+    from_visit: bool = True,
     width: int | Literal["stretch"] = "stretch",
 ) -> HeadChoice:
     """Widgets for a layer and a head of a model, with the given defaults; see `head`."""
-    layers, heads = ("layer", "head") if of_visit else (None, None)
+    layers, heads = ("layer", "head") if from_visit else (None, None)
     spec = entry.spec
     return HeadChoice(
         entry,
@@ -182,7 +182,7 @@ def head_of(
 
 def colours(key: str) -> str:
     """A select box for the color scale of weights: AUTOMATIC, LINEAR, SQUARE_ROOT or WHOLE."""
-    chosen: str = linked(
+    choice: str = linked(
         st.selectbox,
         "Colors",
         [AUTOMATIC, LINEAR, SQUARE_ROOT, WHOLE],
@@ -190,13 +190,13 @@ def colours(key: str) -> str:
         help="The linear scale runs from 0 to the largest weight shown. The square root makes "
         "small weights easier to see. Automatic uses the square root for long texts.",
     )
-    return chosen
+    return choice
 
 
 def temperature(key: str, *, help: str) -> float:
     """A slider for the sampling temperature; 0 always picks the most likely token."""
-    chosen: float = linked(st.slider, "Temperature", 0.0, 2.0, 0.0, 0.05, key=key, help=help)
-    return chosen
+    choice: float = linked(st.slider, "Temperature", 0.0, 2.0, 0.0, 0.05, key=key, help=help)
+    return choice
 
 
 def seed(
@@ -212,7 +212,7 @@ def seed(
 
     The widget uses floats, because Streamlit's integer widget fails on a link with 1e400.
     """
-    chosen: float = linked(
+    choice: float = linked(
         st.number_input,
         label,
         0.0,
@@ -225,7 +225,7 @@ def seed(
         help=help or None,
         width=width,
     )
-    return round(chosen)
+    return round(choice)
 
 
 def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
@@ -249,11 +249,11 @@ def number(
     default: int,
     help: str = "",
     *,
-    least: int = 0,
+    minimum: int = 0,
     part: str | VisitPart | None = None,
     width: int | Literal["stretch"] = "stretch",
 ) -> int:
-    """A slider from `least` to `count - 1`. part: see `linked`; width: CSS pixels.
+    """A slider from `minimum` to `count - 1`. part: see `linked`; width: CSS pixels.
 
     It's a slider over options, because that stays the same widget when `count` changes and keeps
     its value and its address parameter. A plain slider would be reset.
@@ -261,18 +261,18 @@ def number(
     largest = count - 1
     if st.session_state.get(key, 0) > largest:  # the model that was selected no longer exists
         st.session_state[key] = largest
-    chosen: int = linked(
+    choice: int = linked(
         st.select_slider,
         label,
-        range(least, count),
+        range(minimum, count),
         min(default, largest),
         key=key,
         help=help or None,
-        disabled=largest == least,
+        disabled=largest == minimum,
         part=part,
         width=width,
     )
-    return chosen
+    return choice
 
 
 def token(label: str, key: str, tokens: Tokens, default: int) -> int:
@@ -281,21 +281,21 @@ def token(label: str, key: str, tokens: Tokens, default: int) -> int:
     before = state.get(of)
     if before not in (None, text) and key in state:
         span = same_word(before[0], before[1][state[key]], tokens.text)
-        place = span and overlapping(span, enumerate(tokens.spans))
+        place = span and find_overlapping(span, enumerate(tokens.spans))
         state[key] = default if place is None else place
     state[of] = text
     return number(label, key, len(tokens), default)
 
 
-def window(key: str, n_tokens: int, most: int, as_what: str = "") -> int:
-    """Position of the first of at most `most` tokens of a text; a slider moves the window.
+def window(key: str, n_tokens: int, max_tokens: int, as_what: str = "") -> int:
+    """Position of the first of at most `max_tokens` tokens of a text; a slider moves the window.
 
     as_what: what the page uses these tokens for, such as "as both queries and keys".
     """
-    if n_tokens <= most:
+    if n_tokens <= max_tokens:
         return 0
-    first = number("First token shown", key, n_tokens - most + 1, 0)
+    first = number("First token shown", key, n_tokens - max_tokens + 1, 0)
     purpose = f", {as_what}" if as_what else ""
-    last = first + most - 1
+    last = first + max_tokens - 1
     st.markdown(f":small[Showing tokens {first} to {last} of your {n_tokens}{purpose}.]")
     return first

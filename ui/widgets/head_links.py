@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pretrained import Tokens
-from pretrained.tokenization.alignment import word_of
+from pretrained.tokenization.alignment import word_tokens
 from serving.heads import HeadId
 from ui.frame import sections
 from ui.widgets.head_choice import HeadChoice
@@ -27,15 +27,17 @@ class TokenPair:
 
     def words(self) -> dict[str, str]:
         """Address parameters for "Word pairs"; empty if one of the tokens isn't part of a word."""
-        query, key = (word_of(self.tokens, token) for token in (self.query, self.key))
+        query, key = (word_tokens(self.tokens, token) for token in (self.query, self.key))
         return {"query": query, "a": key} if query and key else {}
 
 
-def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | None = None) -> None:
+def head_links(
+    choice: HeadChoice, text: str, *, current_page: str, pair: TokenPair | None = None
+) -> None:
     """Show a row of links that open this head with this text on the other pages.
 
-    here: the folder of the current page ("compare/heads"), which is left out. pair: the selected
-    tokens.
+    current_page: the folder of the current page ("compare/heads"), which is left out. pair: the
+    selected tokens.
     """
     numbers, words = (pair.numbers(), pair.words()) if pair else ({}, {})
     model, layer, head = choice.entry.spec.name, str(choice.layer), str(choice.head)
@@ -59,7 +61,7 @@ def head_links(choice: HeadChoice, text: str, *, here: str, pair: TokenPair | No
     }
     with st.container(horizontal=True, gap="small"):
         for folder, (label, parameters) in pages.items():
-            if folder != here:
+            if folder != current_page:
                 prefix = folder.rpartition("/")[2]
                 st.page_link(
                     sections.script(folder),

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from serving.heads import HeadId, strongest
+from serving.heads import HeadId, strongest_tokens
 from serving.runs import Run
+from ui.text.formatting import percent
 from ui.text.isolated import isolated
-from ui.text.number_text import percent
 from ui.widgets.head_choice import HeadChoice
 
 # With this many tokens or more, most weights are too small to be visible on a linear scale.
@@ -36,8 +36,8 @@ def pairs(run: Run, choice: HeadChoice) -> pd.DataFrame:
 
 
 def strongest_pair(run: Run, choice: HeadChoice) -> None:
-    """Write a sentence about the head's `strongest` pair of tokens."""
-    query, key = strongest(run, choice.layer, choice.head)
+    """Write a sentence about the head's `strongest_tokens` pair of tokens."""
+    query, key = strongest_tokens(run, choice.layer, choice.head)
     labels, special = run.tokens.labels, run.tokens.special
     if query == key or special[query] or special[key]:
         return  # the text has fewer than two words

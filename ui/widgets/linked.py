@@ -35,14 +35,14 @@ def linked(
     explains why.
     """
     default, choices = _default_and_choices(widget, label, arguments, options)
-    defaults()[key] = default
+    widget_defaults()[key] = default
     show = options.get("format_func", str)
     names = None if choices is None else _names(choices, show)
-    is_new, named = key not in visit.page_view().widgets, key in st.query_params
+    is_new, by_name = key not in visit.page_view().widgets, key in st.query_params
     part = visit.part(part) if isinstance(part, str) else part or VisitPart(None)
-    if is_new and named and names:
+    if is_new and by_name and names:
         _accept_name(key, names, show)
-    elif is_new and not named:
+    elif is_new and not by_name:
         _prefill(key, visible(widget, part.prefill), choices, default)
     address = st.query_params.get_all(key)
     value = widget(label, *arguments, key=key, bind="query-params", **options)
@@ -53,20 +53,20 @@ def linked(
     if refused:
         message = f"The link has an invalid value for “{label}”, so it was shortened or ignored."
         st.toast(message, icon=":material/link_off:", duration="long")
-    visit.record(key, ShownWidget(value, part, address, parse), named=named and not refused)
+    visit.record(key, ShownWidget(value, part, address, parse), by_name=by_name and not refused)
     return value
 
 
-def defaults() -> dict[str, Any]:
+def widget_defaults() -> dict[str, Any]:
     """The defaults of all linked widgets in this session, by widget key."""
-    found: dict[str, Any] = st.session_state.setdefault(_DEFAULTS, {})
-    return found
+    result: dict[str, Any] = st.session_state.setdefault(_DEFAULTS, {})
+    return result
 
 
 @contextmanager
 def isolated_defaults() -> Iterator[dict[str, Any]]:
     """Yield the defaults of only the widgets created inside the `with` block."""
-    others, inside = defaults(), dict[str, Any]()
+    others, inside = widget_defaults(), dict[str, Any]()
     st.session_state[_DEFAULTS] = inside
     try:
         yield inside
@@ -87,13 +87,13 @@ def changed(widgets: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def address(prefix: str) -> list[tuple[str, str]]:
+def link_parameters(prefix: str) -> list[tuple[str, str]]:
     """The address parameters that restore the current values of the widgets `<prefix>_...`."""
     return [
         (key, text)
-        for key in sorted(changed(defaults()))
+        for key in sorted(changed(widget_defaults()))
         if key.startswith(f"{prefix}_")
-        for text in _texts(st.session_state[key])
+        for text in _format(st.session_state[key])
     ]
 
 
@@ -106,7 +106,7 @@ def _prefill(key: str, value: Any, choices: Collection[Any] | None, default: Any
     st.session_state[key] = value
     if value != default:
         with suppress(StreamlitAPIException):  # if Streamlit knows the widget, it does this itself
-            st.query_params[key] = _texts(value)
+            st.query_params[key] = _format(value)
 
 
 def _accept_name(key: str, names: Mapping[str, Any], show: Callable[[Any], str]) -> None:
@@ -146,10 +146,10 @@ def _parse(
     return visible(widget, text)
 
 
-def _texts(value: Any) -> list[str]:
+def _format(value: Any) -> list[str]:
     """The parameter strings for a value: one per element, or one empty string for no elements."""
     if isinstance(value, list):
-        return [text for element in value for text in _texts(element)] or [""]
+        return [text for element in value for text in _format(element)] or [""]
     if isinstance(value, bool):
         return [str(value).lower()]
     if isinstance(value, float):
@@ -166,11 +166,11 @@ def _default_and_choices(
     """A widget's default and its options (None: any value is allowed)."""
     bound = _signature(widget).bind(label, *arguments, **options)
     bound.apply_defaults()
-    named = bound.arguments
-    choices = named.get("options")
-    if "index" in named:
-        return list(choices)[named["index"]] if choices else None, choices
-    default = named.get("value", named.get("default"))
-    if default is None and "default" not in named:  # sliders default to their first value
-        default = list(choices)[0] if choices else named.get("min_value")
+    by_name = bound.arguments
+    choices = by_name.get("options")
+    if "index" in by_name:
+        return list(choices)[by_name["index"]] if choices else None, choices
+    default = by_name.get("value", by_name.get("default"))
+    if default is None and "default" not in by_name:  # sliders default to their first value
+        default = list(choices)[0] if choices else by_name.get("min_value")
     return default, choices

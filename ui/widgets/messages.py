@@ -16,41 +16,41 @@ from serving.limits import OverLimit
 MAX_CHARACTERS = 300
 
 
-class PageEnds(Exception):
+class PageEnd(Exception):
     """Raised to end a page early."""
 
 
 def end_page() -> NoReturn:
     """End the page here. Unlike `st.stop`, this lets the frame continue below it."""
-    raise PageEnds
+    raise PageEnd
 
 
 @contextmanager
-def page() -> Iterator[None]:
+def page_guard() -> Iterator[None]:
     """Run a page or part of one, until `end_page` or an error that is shown as a message.
 
     On any page a loaded model may turn out to be gone or unusable, or its numbers may overflow.
     """
     try:
         yield
-    except PageEnds:
+    except PageEnd:
         pass
     except (FilesChanged, UnusableModel, WeightsMissing, OverLimit) as error:
-        problem(error)
+        show_problem(error)
     except ValueError as error:
         from attention_core.checks import NotFiniteError  # here, so that pages open without torch
 
         if not isinstance(error, NotFiniteError):
             raise
-        problem(error)
+        show_problem(error)
 
 
-def problem(error: Exception | str, *, icon: str = ":material/edit:") -> None:
+def show_problem(error: Exception | str, *, icon: str = ":material/edit:") -> None:
     """Show a message as a warning, as plain text cut to `MAX_CHARACTERS`."""
-    st.warning(as_text(str(error)), icon=icon)
+    st.warning(escape_markdown(str(error)), icon=icon)
 
 
-def as_text(message: str) -> str:
+def escape_markdown(message: str) -> str:
     """Escape a message as Markdown, so that images, links and formatting in it have no effect."""
     if len(message) > MAX_CHARACTERS:
         message = message[: MAX_CHARACTERS - 1] + "…"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from serving.heads import strongest
+from serving.heads import strongest_tokens
 from serving.runs import Run
 from ui.widgets import controls
 from ui.widgets.head_choice import HeadChoice
@@ -21,11 +21,13 @@ def choose_pair(
     """Show two sliders for a query and a key, and return their positions.
 
     A click on a map may move the sliders. They start at the visit's pair (in another text, the same
-    words), or else at the head's `strongest` pair.
+    words), or else at the head's `strongest_tokens` pair.
     """
     tokens, state, cut = run.tokens, st.session_state, f"{prefix}_cut"
     keys = f"{prefix}_query", f"{prefix}_key"
-    shown = dict(zip(keys, strongest(run, choice.layer, choice.head, causal=causal), strict=True))
+    shown = dict(
+        zip(keys, strongest_tokens(run, choice.layer, choice.head, causal=causal), strict=True)
+    )
     spans = dict(enumerate(tokens.spans))
     parts = pair_parts(tokens.text, spans, shown)
     if state.get(cut) != (tokens.text, spans):  # the positions now refer to other tokens

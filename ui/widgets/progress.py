@@ -18,25 +18,25 @@ Report = Callable[[int], None]  # called with the number of finished units
 _REPORT_SECONDS = 0.15  # between reports within one unit
 
 
-def watched(
+def run_with_progress(
     prefix: str,
     request: Hashable,
-    make: Callable[[Report], Result],
+    compute: Callable[[Report], Result],
     *,
-    kept: bool,
+    cached: bool,
     total: int,
     unit: str,
     done: Callable[[Result], str],
     verb: str = "Run",
 ) -> Result | None:
-    """Run `make` with a progress bar and return its result, or None if the visitor stopped it.
+    """Run `compute` with a progress bar and return its result, or None if the visitor stopped it.
 
     request: identifies the work; it must be comparable. A stopped request stays stopped until
-    `take_up_again` is called or another request runs. make: does the work; its argument is a
-    function that reports how many of `total` units are done. kept: whether the result is cached, so
-    nothing has to run. done: returns the text below a finished run. verb: the label of the button
-    that restarts a stopped run, as in `run_form` with the same prefix.
-    Raises: whatever `make` raises.
+    `resume` is called or another request runs. compute: does the work; its argument is a
+    function that reports how many of `total` units are done. cached: whether the result is cached,
+    so nothing has to run. done: returns the text below a finished run. verb: the label of the
+    button that restarts a stopped run, as in `run_form` with the same prefix.
+    Raises: whatever `compute` raises.
     """
     stopped = f"{prefix}_stopped"
 
@@ -45,12 +45,12 @@ def watched(
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         button, status = st.empty(), st.empty()
-    if not kept and st.session_state.get(stopped) == request:
+    if not cached and st.session_state.get(stopped) == request:
         button.button("Stop", icon=":material/stop:", key=f"{prefix}_stop_off", disabled=True)
         status.progress(0.0, text=f"Stopped. Press {verb} to start again.")
         return None
-    take_up_again(prefix)
-    if not kept:
+    resume(prefix)
+    if not cached:
         button.button("Stop", icon=":material/stop:", key=f"{prefix}_stop", on_click=stop)
         status.progress(0.0, text="Running the model …")
 
@@ -58,7 +58,7 @@ def watched(
         status.progress(min(count / total, 1.0), text=f"{count} of {total} {unit} …")
 
     try:
-        result = make(report)
+        result = compute(report)
     finally:
         button.button("Stop", icon=":material/stop:", key=f"{prefix}_stop_off", disabled=True)
         status.progress(0.0, text="The run didn't finish.")
@@ -66,8 +66,8 @@ def watched(
     return result
 
 
-def take_up_again(prefix: str) -> None:
-    """Allow a stopped run of `watched` with this prefix to start again."""
+def resume(prefix: str) -> None:
+    """Allow a stopped run of `run_with_progress` with this prefix to start again."""
     st.session_state.pop(f"{prefix}_stopped", None)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import streamlit as st
 
-from ui.widgets.folded import folded
-from ui.widgets.questions import Answers, Question, read
+from ui.widgets.lazy_expander import lazy_expander
+from ui.widgets.questions import Answers, Question, parse_answers
 
 QUESTIONS = 3  # on every page with a quiz
-_keep = st.components.v2.component(
-    "attention_answers", js=Path(__file__).with_name("kept_answers.js").read_text(encoding="utf-8")
+_answer_store = st.components.v2.component(
+    "attention_answers", js=Path(__file__).with_name("answer_store.js").read_text(encoding="utf-8")
 )
 
 
@@ -22,17 +22,19 @@ def quiz(page: str, questions: Callable[..., Sequence[Question]], *arguments: An
 
     An answer appears only after the visitor has made a choice and pressed the button.
     """
-    folded("Predict, then look", f"{page}_predict", _ask, page, questions, *arguments)
+    lazy_expander("Predict, then look", f"{page}_predict", _render, page, questions, *arguments)
 
 
-def _ask(page: str, questions: Callable[..., Sequence[Question]], *arguments: Any) -> None:
-    asked = {f"{page}_quiz_{number}": q for number, q in enumerate(questions(*arguments), start=1)}
-    right = sum(answers().get(key) == (q.asked, q.right) for key, q in asked.items())
+def _render(page: str, questions: Callable[..., Sequence[Question]], *arguments: Any) -> None:
+    numbered = {
+        f"{page}_quiz_{number}": q for number, q in enumerate(questions(*arguments), start=1)
+    }
+    right = sum(answers().get(key) == (q.identity, q.right) for key, q in numbered.items())
     with st.container(key=f"{page}_quiz"):
-        st.markdown(f":small[Correct answers: {right} of {len(asked)}.]")
-        for number, (key, question) in enumerate(asked.items(), start=1):
-            _show(key, f"**{number}.** {question.ask}", question)
-        keep()
+        st.markdown(f":small[Correct answers: {right} of {len(numbered)}.]")
+        for number, (key, question) in enumerate(numbered.items(), start=1):
+            _show(key, f"**{number}.** {question.prompt}", question)
+        sync_answers()
 
 
 def questions_of(pages: Iterable[str]) -> set[str]:
@@ -42,43 +44,43 @@ def questions_of(pages: Iterable[str]) -> set[str]:
 
 def answers() -> Answers:
     """The visitor's answers (question and choice), by widget key."""
-    given: Answers = st.session_state.setdefault("quiz_answers", {})
-    return given
+    stored: Answers = st.session_state.setdefault("quiz_answers", {})
+    return stored
 
 
-def keep() -> None:
+def sync_answers() -> None:
     """Store the answers in the browser, and load those from earlier visits."""
 
     def take() -> None:
-        kept = read(str(st.session_state["quiz_kept"].get("kept") or ""))
+        kept = parse_answers(str(st.session_state["quiz_kept"].get("kept") or ""))
         st.session_state["quiz_answers"] = kept | answers()
         for key in kept:
             if st.session_state.get(key, "") is None:  # shown on this page, no choice made yet
                 del st.session_state[key]
 
-    _keep(data=answers(), key="quiz_kept", on_kept_change=take)
+    _answer_store(data=answers(), key="quiz_kept", on_kept_change=take)
 
 
-def _show(key: str, ask: str, question: Question) -> None:
-    asked, answer = answers().get(key, ("", ""))
+def _show(key: str, prompt: str, question: Question) -> None:
+    identity, answer = answers().get(key, ("", ""))
     if (
-        asked != question.asked or answer not in question.choices
+        identity != question.identity or answer not in question.choices
     ):  # not answered, or its numbers have changed
         answer = ""
     elif key not in st.session_state:  # answered on an earlier visit to the page
         st.session_state[key] = answer
 
     def reveal() -> None:
-        answers()[key] = (question.asked, st.session_state[key])
+        answers()[key] = (question.identity, st.session_state[key])
 
     with st.container(border=True):
-        chosen = st.radio(ask, question.choices, index=None, key=key)
-        st.button("Check answer", key=f"{key}_reveal", on_click=reveal, disabled=chosen is None)
-        if chosen is not None and chosen == answer:  # changing the choice hides the answer
-            if chosen == question.right:
-                st.success(f"Correct. {question.because}", icon=":material/check:")
+        choice = st.radio(prompt, question.choices, index=None, key=key)
+        st.button("Check answer", key=f"{key}_reveal", on_click=reveal, disabled=choice is None)
+        if choice is not None and choice == answer:  # changing the choice hides the answer
+            if choice == question.right:
+                st.success(f"Correct. {question.explanation}", icon=":material/check:")
             else:
                 st.info(
-                    f"Not quite. The answer is: {question.right}. {question.because}",
+                    f"Not quite. The answer is: {question.right}. {question.explanation}",
                     icon=":material/close:",
                 )

@@ -22,12 +22,12 @@ def run_form(prefix: str, *keys: str, verb: str = "Run") -> Iterator[None]:
     inside settings that were closed: it submits its values with the next change. The address is
     updated immediately, because the browser does that, so a copied link gives the values in the row
     and a run with them. Widgets in the row can't have callbacks, because Streamlit doesn't allow
-    them in forms. prefix: as in `progress.watched`; the button restarts a stopped run. keys: the
-    keys of the linked widgets in the row. verb: the button's label.
+    them in forms. prefix: as in `progress.run_with_progress`; the button restarts a stopped run.
+    keys: the keys of the linked widgets in the row. verb: the button's label.
     """
 
     def sent() -> None:
-        progress.take_up_again(prefix)
+        progress.resume(prefix)
         # a rerun in between may have written the values of the last run to the address
         for key in keys:
             st.session_state[key] = st.session_state[key]

@@ -13,13 +13,13 @@ from typing import Any
 import streamlit as st
 from streamlit.elements.widgets.text_widgets import TextAreaSerde, TextInputSerde
 
-_UNSEEN_IN_A_LINE = re.compile("\r\n|[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_INVISIBLE_IN_LINE = re.compile("\r\n|[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LINE_BREAK = re.compile("\r\n?")
 
 
 def one_line(text: str) -> str:
     """Replace each line break and control character with a space, for single-line fields."""
-    return _UNSEEN_IN_A_LINE.sub(" ", text)
+    return _INVISIBLE_IN_LINE.sub(" ", text)
 
 
 def lines(text: str) -> str:

@@ -43,24 +43,24 @@ class Visit:
         """A copy of the visit with a value that only one page uses."""
         return replace(self, own={**self.own, key: value})
 
-    def with_partner(self, shown: Visit) -> Visit:
+    def with_partner(self, partner: Visit) -> Visit:
         """A copy in which a chosen layer gets the head shown next to it, or vice versa."""
         if (self.layer is None) == (self.head is None):
             return self
-        layer = shown.layer if self.layer is None else self.layer
-        return replace(self, layer=layer, head=shown.head if self.head is None else self.head)
+        layer = partner.layer if self.layer is None else self.layer
+        return replace(self, layer=layer, head=partner.head if self.head is None else self.head)
 
 
 @dataclass(frozen=True)
 class VisitPart:
     """How a widget reads and changes the visit.
 
-    prefill: the widget's value when its page opens; None: its default. choose: returns the visit
+    prefill: the widget's value when its page opens; None: its default. on_change: returns the visit
     after the visitor has set the widget to a value.
     """
 
     prefill: Any
-    choose: Callable[[Visit, Any], Visit] = lambda visit, _: visit
+    on_change: Callable[[Visit, Any], Visit] = lambda visit, _: visit
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ def open_page(page: str) -> None:
     left = parse_qs(query, keep_blank_values=True)  # the previous page's address
     for key, widget in view.widgets.items():
         value = _latest(key, widget, left)
-        shown = widget.part.choose(shown, value)
+        shown = widget.part.on_change(shown, value)
         if value != widget.value:
-            visit = widget.part.choose(visit, value)
+            visit = widget.part.on_change(visit, value)
     st.session_state["visit"] = visit.with_partner(shown)
     st.session_state["page_view"] = PageView(page, view.number + 1)
     for callback in view.callbacks.values():
@@ -119,11 +119,11 @@ def on_leave(name: str, callback: Callable[[], object]) -> None:
     page_view().callbacks[name] = callback
 
 
-def record(key: str, widget: ShownWidget, *, named: bool) -> None:
+def record(key: str, widget: ShownWidget, *, by_name: bool) -> None:
     """Record a widget's value, and make it the visitor's choice if it's new or from a link."""
     widgets = page_view().widgets
-    if widgets[key].value != widget.value if key in widgets else named:
-        st.session_state["visit"] = widget.part.choose(current(), widget.value)
+    if widgets[key].value != widget.value if key in widgets else by_name:
+        st.session_state["visit"] = widget.part.on_change(current(), widget.value)
     widgets[key] = widget
 
 
@@ -174,11 +174,11 @@ def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tu
     places: list[Span | None] = [pair.query, pair.key]
     if pair.text != text:
         places = [same_word(pair.text, place, text) for place in (pair.query, pair.key)]
-    query, key = (place and overlapping(place, spans.items()) for place in places)
+    query, key = (place and find_overlapping(place, spans.items()) for place in places)
     return (None, None) if query is None or key is None or query == key else (query, key)
 
 
-def overlapping(place: Span, spans: Iterable[tuple[Any, Span]]) -> Any:
+def find_overlapping(place: Span, spans: Iterable[tuple[Any, Span]]) -> Any:
     """The name of the first span that overlaps a place, or None.
 
     An empty place, that of a token added by the tokenizer, only matches itself.
@@ -204,12 +204,12 @@ def unused_text_note(what: str, where: str = "on the other pages") -> None:
         st.markdown(f":small[This page uses {what}. You can use your own sentence {where}.]")
 
 
-def _latest(key: str, widget: ShownWidget, left: Mapping[str, list[str]]) -> Any:
+def _latest(key: str, widget: ShownWidget, page_left: Mapping[str, list[str]]) -> Any:
     """The last value of a widget on the page that the visitor leaves.
 
     A busy server may merge the request with this value into the one for the next page. Then only
     the address has the value, and it differs from the address of the last run.
     """
-    texts = left.get(key, widget.address)
+    texts = page_left.get(key, widget.address)
     parsed = None if texts == widget.address else widget.parse(texts)
     return st.session_state.get(key, widget.value) if parsed is None else parsed

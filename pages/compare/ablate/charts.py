@@ -14,7 +14,7 @@ from ui.charts.style import BLUE, VERMILLION
 BEFORE, AFTER = "all heads on", "heads off"
 
 
-def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
+def long_table(table: pd.DataFrame) -> pd.DataFrame:
     """Two rows per token: `token`, `which` run, `probability` and `place` in the chart.
 
     table: `token`, `p before` and `p after`, as in `effect.predictions_table`. Different tokens
@@ -30,7 +30,7 @@ def before_and_after(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def predictions(table: pd.DataFrame) -> alt.Chart:
-    """Two bars per token, its probability before and after. Table: `before_and_after`."""
+    """Two bars per token, its probability before and after. Table: `long_table`."""
     colors = alt.Scale(domain=[BEFORE, AFTER], range=[BLUE, VERMILLION])
     every_token = alt.Axis(labelLimit=140, labelOverlap=False, labelFontSize=13)
     return (

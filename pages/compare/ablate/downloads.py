@@ -17,7 +17,7 @@ from ui.export import downloads
 
 def show(question: AblationTarget, changed: Effect, heads: Sequence[str], kind: str) -> None:
     """Show the page's file, code and link."""
-    ranked = ranking.kept(question, kind)
+    ranked = ranking.cached_ranking(question, kind)
     downloads.panel(
         "ablate",
         downloads.npz(
@@ -38,7 +38,7 @@ def arrays(
 ) -> dict[str, Any]:
     """All measurements, with the same names as in the page's CSV files."""
     size, second = map(_key, ranking.measures(question))
-    measured = {
+    measurements = {
         "log_p_before": changed.before,
         "log_p_after": changed.after,
         "one_minus_cosine": changed.cosine,
@@ -46,7 +46,7 @@ def arrays(
         f"{size}_of_each_head": None if ranked is None else ranked.sizes,
         f"{second}_of_each_head": None if ranked is None else ranked.seconds,
     }
-    return {name: array for name, array in measured.items() if array is not None} | {
+    return {name: array for name, array in measurements.items() if array is not None} | {
         size: np.float32(changed.size),
         second: np.float32(changed.second),
         "heads_off": np.array([runs.parse(head) for head in heads], dtype=np.int64).reshape(-1, 2),
@@ -63,25 +63,25 @@ def _key(name: str) -> str:
 def snippet(question: AblationTarget, heads: Sequence[str], kind: str) -> str:
     """Python code that switches off the same heads and prints both numbers of the page."""
     measure = {
-        "next": f"prediction_effects(logits_from(model.core), hidden[0], {question.position})",
+        "next": f"prediction_effects(logits_function(model.core), hidden[0], {question.position})",
         "masked": f"prediction_effects(masked_word_head(model), hidden[0], {question.position})",
         "states": "state_effects(hidden[0])",
-    }[question.asks]
-    names = ["HeadChange", "hidden_with", measure.partition("(")[0]]
+    }[question.mode]
+    names = ["HeadChange", "run_with_changes", measure.partition("(")[0]]
     lines = ["import torch", "import pretrained"]
-    if question.asks == "next":
-        names.append("logits_from")
+    if question.mode == "next":
+        names.append("logits_function")
     lines.append(f"from attention_core.analysis.ablation import {', '.join(names)}")
-    if question.asks == "masked":
+    if question.mode == "masked":
         lines.append("from pretrained.masked_word import masked_word_head")
     lines += [
         "",
         f'model = pretrained.load({question.model!a}, device="cpu")',
         f"ids = list(model.tokenizer.encode({question.tokens.text!a}).ids)",
     ]
-    if question.asks == "next":
+    if question.mode == "next":
         lines.append(f"ids = ids[: {len(question.ids)}]  # up to the token that predicts the next")
-    if question.asks == "masked":
+    if question.mode == "masked":
         lines.append(f"ids[{question.position}] = model.tokenizer.mask_id")
     changes = ", ".join("HeadChange({}, {}, {!a})".format(*runs.parse(h), kind) for h in heads)
     measure_names = ", ".join(ranking.measures(question)).replace("−", "-")
@@ -91,7 +91,7 @@ def snippet(question: AblationTarget, heads: Sequence[str], kind: str) -> str:
             f"off = [{changes}]",
             "with torch.inference_mode():",
             "    # the unchanged model and the changed one, as one batch",
-            "    hidden = hidden_with(model.core, torch.tensor(ids), [[], off])",
+            "    hidden = run_with_changes(model.core, torch.tensor(ids), [[], off])",
             f"    effect = {measure}(hidden[1:])[0]",
             f"print(effect)  # {measure_names}",
         ]

@@ -12,26 +12,26 @@ import streamlit as st
 from pages.compare.ablate import charts, runs
 from pages.compare.ablate.runs import AblationTarget, Effect
 from serving import models, token_text
-from ui.charts.bars import bars, labelled
+from ui.charts.bars import bars, label_table
 from ui.charts.show import show
 from ui.export import tables
+from ui.text.formatting import format_number, percent
 from ui.text.isolated import isolated
-from ui.text.number_text import percent, written
 from ui.widgets.plain_table import plain_table
 
 TOP = 10
-TURNED = "1 − cosine of the hidden state with the unchanged one"
+ROTATED = "1 − cosine of the hidden state with the unchanged one"
 MANY_TOKENS = 24
 BEFORE, AFTER = "p before", "p after"  # columns of probabilities
 _FORMATS = {BEFORE: "{:#.3g}", AFTER: "{:#.3g}", "Δ log p": "{:+.2f}", "id": "{}"}
 
 
-def question_text(question: AblationTarget) -> str:
+def describe_question(question: AblationTarget) -> str:
     """What the model predicts here, as a line of plain text."""
     if question.position is None:
         return f"{question.title} has no masked-word head, so we compare its hidden states."
     label = isolated(question.tokens.labels[question.position])
-    if question.asks == "next":
+    if question.mode == "next":
         return f"{question.title} predicts the token after position {question.position}, “{label}”."
     if question.ids[question.position] == question.tokens.ids[question.position]:
         return f"{question.title} predicts the word masked at position {question.position}."
@@ -98,12 +98,12 @@ def _predictions(question: AblationTarget, changed: Effect) -> None:
     first, last = table.loc[table[BEFORE].idxmax()], table.loc[table[AFTER].idxmax()]
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        show(charts.predictions, charts.before_and_after(table), key="ablate_predictions")
+        show(charts.predictions, charts.long_table(table), key="ablate_predictions")
     with right:
         cells = st.columns(2)
         cells[0].metric("Divergence (nats)", f"{changed.size:.3f}")
         change = round(changed.second, 2) + 0.0  # adding 0.0 avoids −0.00
-        cells[1].metric("Change of top logit", written(change, "+.2f"))
+        cells[1].metric("Change of top logit", format_number(change, "+.2f"))
         # metrics render Markdown, so tokens are shown as plain text
         st.text(
             f"Most likely with all heads on: “{isolated(first['token'])}”, "
@@ -111,7 +111,7 @@ def _predictions(question: AblationTarget, changed: Effect) -> None:
             f"Most likely now: “{isolated(last['token'])}”, {percent(last[AFTER])} "
             f"(before: {percent(last[BEFORE])})."
         )
-        plain_table(table, "The most likely tokens", _FORMATS, most=178)
+        plain_table(table, "The most likely tokens", _FORMATS, max_rows=178)
         name = f"{question.model}_ablation.csv"
         tables.download("Download predictions (CSV)", table, name, key="ablate_csv")
 
@@ -128,13 +128,13 @@ def states_table(question: AblationTarget, changed: Effect) -> pd.DataFrame:
     )
 
 
-def turned(table: pd.DataFrame) -> pd.DataFrame:
+def rotation_table(table: pd.DataFrame) -> pd.DataFrame:
     """The change of direction of each token in `states_table`, as bars."""
-    return labelled(table["token"], table["1 − cosine"])
+    return label_table(table["token"], table["1 − cosine"])
 
 
-def turned_orientation(table: pd.DataFrame) -> dict[str, Any]:
-    """Orientation of the bars of `turned`: vertical for long texts, so that they fit."""
+def bar_orientation(table: pd.DataFrame) -> dict[str, Any]:
+    """Orientation of the bars of `rotation_table`: vertical for long texts, so that they fit."""
     return {"horizontal": len(table) <= MANY_TOKENS, "height": 440}
 
 
@@ -142,17 +142,19 @@ def _states(question: AblationTarget, changed: Effect) -> None:
     table = states_table(question, changed)
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        show(bars, turned(table), TURNED, **turned_orientation(table), key="ablate_states")
+        show(bars, rotation_table(table), ROTATED, **bar_orientation(table), key="ablate_states")
     with right:
         cells = st.columns(2)
         cells[0].metric("Mean 1 − cosine", f"{changed.size:.4f}")
         cells[1].metric("Mean relative distance", f"{changed.second:.4f}")
-        plain_table(table, "Change of each token", {"1 − cosine": "{:.5f}"}, most=330)
+        plain_table(table, "Change of each token", {"1 − cosine": "{:.5f}"}, max_rows=330)
         name = f"{question.model}_ablation.csv"
         tables.download("Download changes (CSV)", table, name, key="ablate_csv")
 
 
-def honest(question: AblationTarget, changed: Effect, heads: Sequence[str], kind: str) -> None:
+def show_caveats(
+    question: AblationTarget, changed: Effect, heads: Sequence[str], kind: str
+) -> None:
     """Show two measured caveats: effects don't add up, and the method matters."""
     if not heads:
         st.text("All heads are on. Choose one above, or click one in the grid below.")

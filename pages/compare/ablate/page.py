@@ -9,13 +9,13 @@ from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.head_links import head_links
-from ui.widgets.later import later
+from ui.widgets.placeholder import placeholder
 from ui.widgets.settings import settings
 
 st.title("Ablate")
-claim_place = later()
+claim_place = placeholder()
 
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -28,7 +28,7 @@ try:
     with st.spinner("Loading the model …", show_time=True):
         n_tokens = runs.count(entry.spec.name, text)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 heads = pickers.heads(entry.spec)
 with right, settings():
@@ -40,21 +40,21 @@ try:
     with st.spinner("Running the model twice …", show_time=True):
         changed = runs.effect(question, heads, kind)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 
 claim_place.text(effect.claim(question, changed, heads, len(runs.names(entry.spec))))
-st.text(effect.question_text(question))
+st.text(effect.describe_question(question))
 effect.effect(question, changed)
-effect.honest(question, changed, heads, kind)
+effect.show_caveats(question, changed, heads, kind)
 if heads:
     place = HeadId.parse(heads[-1])
     choice = HeadChoice(entry, place.layer, place.head)
     st.markdown(f":small[{place} on other pages:]")
-    head_links(choice, text, here="compare/ablate")
+    head_links(choice, text, current_page="compare/ablate")
 
 st.subheader("Every head, one at a time")
-sections.refused()
+sections.show_refusal()
 sections.rank(question, heads, kind)
 
 downloads.show(question, changed, heads, kind)
@@ -85,7 +85,9 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that switched these heads off"):
-    source.show("attention_core/analysis/ablation.py", "changed")
-    source.step("attention_core/model/forward_pass.py", "_attend_edited", "recomputed")
-    source.step("attention_core/attention.py", "MultiHeadAttention.forward", "context", "output")
-    source.show("attention_core/analysis/ablation.py", "rank")
+    source.show("attention_core/analysis/ablation.py", "apply_changes")
+    source.show_lines("attention_core/model/pass_context.py", "_attend_edited", "recomputed")
+    source.show_lines(
+        "attention_core/attention.py", "MultiHeadAttention.forward", "context", "output"
+    )
+    source.show("attention_core/analysis/ablation.py", "rank_heads")

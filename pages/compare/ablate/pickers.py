@@ -46,13 +46,13 @@ PRESETS: dict[str, dict[str, object]] = {
 
 def text() -> str:
     """The text field, with examples that set every control."""
-    ready_names = {entry.spec.name for entry in models.ready()}
+    ready_names = {entry.spec.name for entry in models.available()}
     examples = [name for name, values in PRESETS.items() if values[MODEL] in ready_names]
-    return controls.text("Text", TEXT, CAPITAL, examples=examples, use=_use_preset)
+    return controls.text("Text", TEXT, CAPITAL, examples=examples, on_select=_use_preset)
 
 
-def _use_preset(chosen: str) -> None:
-    for key, value in PRESETS[chosen].items():
+def _use_preset(choice: str) -> None:
+    for key, value in PRESETS[choice].items():
         st.session_state[key] = list(value) if isinstance(value, list) else value
     st.session_state[POSITION] = runs.AUTOMATIC
 
@@ -71,7 +71,7 @@ def heads(spec: ModelSpec) -> list[str]:
                 f"{spec.title} doesn't have {', '.join(gone)}, so your selection changed.",
                 icon=":material/filter_alt_off:",
             )
-    chosen: list[str] = linked(
+    choice: list[str] = linked(
         st.multiselect,
         "Heads to switch off",
         options,
@@ -83,12 +83,12 @@ def heads(spec: ModelSpec) -> list[str]:
         select_all=False,  # otherwise Enter after "L5H1" also selects L15H1 and L25H1
         help=f"L3H1 is layer 3, head 1. {spec.title} has layers 0 to {spec.n_layers - 1} and heads "
         f"0 to {spec.n_heads - 1}. Choose at most {runs.MAX_HEADS}.",
-        part=VisitPart(_of_visit(options), _choose),
+        part=VisitPart(_visit_default(options), _update_visit),
     )
-    return chosen
+    return choice
 
 
-def _of_visit(options: list[str]) -> list[str] | None:
+def _visit_default(options: list[str]) -> list[str] | None:
     """The previous selection if it ends with the visit's head, otherwise that head alone."""
     visit = current()
     if visit.layer is None or visit.head is None:
@@ -100,7 +100,7 @@ def _of_visit(options: list[str]) -> list[str] | None:
     return before if before[-1:] == [name] else [name]
 
 
-def _choose(visit: Visit, heads: list[str]) -> Visit:
+def _update_visit(visit: Visit, heads: list[str]) -> Visit:
     """Make the last head the visit's head, which the page's links open."""
     visit = visit.with_own(HEADS, heads)
     if not heads:
@@ -111,7 +111,7 @@ def _choose(visit: Visit, heads: list[str]) -> Visit:
 
 def kind() -> str:
     """The selected way of switching heads off, "zero" or "uniform"."""
-    chosen: str = linked(
+    choice: str = linked(
         st.radio,
         "Method",
         runs.KINDS,
@@ -120,7 +120,7 @@ def kind() -> str:
         help="Zero: the head outputs nothing. Uniform: it gives every visible key the same "
         "weight, so it outputs the mean of their values.",
     )
-    return chosen
+    return choice
 
 
 def position(n_tokens: int) -> str:
@@ -128,7 +128,7 @@ def position(n_tokens: int) -> str:
     options = [runs.AUTOMATIC, *map(str, range(n_tokens))]
     if st.session_state.get(POSITION, runs.AUTOMATIC) not in options:  # the text became shorter
         st.session_state[POSITION] = runs.AUTOMATIC
-    chosen: str = linked(
+    choice: str = linked(
         st.selectbox,
         "Position",
         options,
@@ -138,15 +138,15 @@ def position(n_tokens: int) -> str:
         "there isn't one, the last word. Other encoders predict nothing, so all positions are "
         "shown.",
     )
-    return chosen
+    return choice
 
 
-def add(head: str) -> None:
+def switch_off(head: str) -> None:
     """Switch off one more head; at the maximum, the oldest one is switched back on."""
     chosen = [name for name in st.session_state.get(HEADS, []) if name != head]
     st.session_state[HEADS] = [*chosen, head][-runs.MAX_HEADS :]
 
 
-def only(head: str | None) -> None:
+def switch_off_only(head: str | None) -> None:
     """Switch off only this head, or no head for None."""
     st.session_state[HEADS] = [] if head is None else [head]

@@ -12,7 +12,7 @@ from pages.compare.ablate import runs
 from pages.compare.ablate.runs import AblationTarget
 from serving import cache, compute, models
 from serving.heads import HeadId
-from serving.jobs import Work
+from serving.jobs import BackgroundJob
 from serving.limits import check_tokens
 
 MAX_RANK_TOKENS = 128
@@ -43,18 +43,18 @@ def is_quick(question: AblationTarget) -> bool:
     return runs_of_a_token * len(question.ids) <= QUICK_LAYER_RUNS
 
 
-def kept(question: AblationTarget, kind: str) -> Ranking | None:
+def cached_ranking(question: AblationTarget, kind: str) -> Ranking | None:
     """The cached ranking for a target, or None."""
-    return ranked.peek(question, kind)
+    return rank_heads.peek(question, kind)
 
 
 @cache.cached(key=lambda question, kind, measure=None: (*question.key, kind))
-def ranked(question: AblationTarget, kind: str, measure: Callable[[], Ranking]) -> Ranking:
+def rank_heads(question: AblationTarget, kind: str, measure: Callable[[], Ranking]) -> Ranking:
     """Rank all heads with `measure` and cache the result for all visitors."""
     return measure()
 
 
-class RankJob(Work):
+class RankJob(BackgroundJob):
     """Switch off every head of a model, one at a time. The worker writes, the page reads.
 
     Raises: OverLimit for a target of more than MAX_RANK_TOKENS tokens.
@@ -73,13 +73,13 @@ class RankJob(Work):
     def work(self) -> None:
         """Rank layer by layer; `ranking` contains the results so far."""
         # another visitor's job may have ranked the same target while this one was queued
-        self.ranking = ranked(self.question, self.kind, self._measure)
+        self.ranking = rank_heads(self.question, self.kind, self._measure)
         self.progress = 1.0
 
     def _measure(self) -> Ranking:
         import torch
 
-        from attention_core.analysis.ablation import rank
+        from attention_core.analysis.ablation import rank_heads
 
         model, sizes = models.get(self.question.model), self.ranking.sizes
         ids = torch.tensor(self.question.ids, device=model.device)
@@ -90,7 +90,7 @@ class RankJob(Work):
             with compute.slot():
                 hidden = model.core(ids[None], last_only=True).hidden[0]
             measure = runs.measure(self.question, hidden)
-            parts = rank(model.core, ids, self.kind, measure, before_layer=self.check_stop)  # type: ignore[arg-type]
+            parts = rank_heads(model.core, ids, self.kind, measure, before_layer=self.check_stop)  # type: ignore[arg-type]
             for part in compute.steps(parts):
                 values = part.values.float().cpu().numpy()
                 heads = slice(part.first_head, part.first_head + len(values))
@@ -113,6 +113,6 @@ def table(question: AblationTarget, ranking: Ranking) -> pd.DataFrame:
 
 def measures(question: AblationTarget) -> tuple[str, str]:
     """The names of the two measures."""
-    if question.asks == "states":
+    if question.mode == "states":
         return "mean 1 − cosine", "mean relative distance"
     return "divergence (nats)", "change of top logit"

@@ -13,7 +13,7 @@ from serving import compute, models, token_text
 from serving.cache import MODELS, cached, size_of
 from serving.heads import HeadId, all_heads
 from serving.limits import MAX_MAP_TOKENS
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,14 +26,14 @@ AUTOMATIC = "automatic"
 MAX_HEADS = 12  # switched off at the same time
 MAX_ALONE_TOKENS = 256  # heads × tokens up to which each head is also switched off separately
 
-Asks = Literal["next", "masked", "states"]
+Mode = Literal["next", "masked", "states"]
 
 
 @dataclass(frozen=True)
 class AblationTarget:
     """A tokenized text and the position whose prediction is compared.
 
-    asks: "next" for the token after `position`, "masked" for the word masked at `position`,
+    mode: "next" for the token after `position`, "masked" for the word masked at `position`,
     "states" for the hidden states of all tokens (position is None). ids: the model's input. For
     "next", it ends at `position`; for "masked", it has the mask token there.
     """
@@ -41,7 +41,7 @@ class AblationTarget:
     model: str
     title: str
     tokens: Tokens
-    asks: Asks
+    mode: Mode
     position: int | None
     ids: tuple[int, ...]
 
@@ -94,7 +94,7 @@ def parse(name: str) -> tuple[int, int]:
 
 def count(name: str, text: str) -> int:
     """Number of tokens in a text. Raises the same errors as `question`."""
-    return len(prepare(models.get(name), text, MAX_MAP_TOKENS, "this page").ids)
+    return len(prepare_prompt(models.get(name), text, MAX_MAP_TOKENS, "this page").ids)
 
 
 def question(name: str, text: str, position: str = AUTOMATIC) -> AblationTarget:
@@ -106,9 +106,9 @@ def question(name: str, text: str, position: str = AUTOMATIC) -> AblationTarget:
     outside it, or a token that can't be masked.
     """
     model = models.get(name)
-    tokens = prepare(model, text, MAX_MAP_TOKENS, "this page").tokens
+    tokens = prepare_prompt(model, text, MAX_MAP_TOKENS, "this page").tokens
     n = len(tokens)
-    asks = _asks(model)
+    asks = _mode(model)
     if position != AUTOMATIC and not (position.isdecimal() and int(position) < n):
         raise ValueError(
             f"Position {position} doesn't exist: this text has positions 0 to {n - 1}."
@@ -130,13 +130,13 @@ def _masked_position(model: Pretrained, tokens: Tokens) -> int:
     mask_id = model.tokenizer.mask_id
     if mask_id in tokens.ids:
         return tokens.ids.index(mask_id)
-    last = token_text.last_word(tokens)
+    last = token_text.last_word_index(tokens)
     if tokens.special[last] or not any(map(str.isalnum, tokens.pieces[last])):
         raise ValueError("This text has no word to mask. Type a word or [MASK].")
     return last
 
 
-def _asks(model: Pretrained) -> Asks:
+def _mode(model: Pretrained) -> Mode:
     from pretrained.masked_word import has_masked_word_head
 
     if model.spec.role == "decoder":
@@ -146,10 +146,10 @@ def _asks(model: Pretrained) -> Asks:
 
 def logits_of(question: AblationTarget) -> Callable[[Tensor], Tensor]:
     """The output layer: a decoder's output matrix or an encoder's masked-word head."""
-    from attention_core.analysis.ablation import logits_from
+    from attention_core.analysis.ablation import logits_function
 
-    if question.asks == "next":
-        return logits_from(models.get(question.model).core)
+    if question.mode == "next":
+        return logits_function(models.get(question.model).core)
     return _masked_word_head(question.model)
 
 
@@ -184,7 +184,7 @@ def effect(question: AblationTarget, heads: Sequence[str], kind: str) -> Effect:
         raise ValueError(f"{len(heads)} heads are selected; choose at most {MAX_HEADS}.")
     import torch
 
-    from attention_core.analysis.ablation import hidden_with
+    from attention_core.analysis.ablation import run_with_changes
     from attention_core.analysis.distances import cosine_distance, relative_distance
 
     model = models.get(question.model)
@@ -193,7 +193,7 @@ def effect(question: AblationTarget, heads: Sequence[str], kind: str) -> Effect:
     if len(heads) > 1 and len(heads) * len(question.ids) <= MAX_ALONE_TOKENS:
         rows += [_changes([head], kind) for head in sorted(heads)]
     with compute.slot(), torch.inference_mode():
-        hidden = hidden_with(model.core, torch.tensor(question.ids, device=model.device), rows)
+        hidden = run_with_changes(model.core, torch.tensor(question.ids, device=model.device), rows)
         values = measure(question, hidden[0])(hidden[1:])
         sizes = values[:, 0].tolist()
         numbers = {

@@ -19,7 +19,7 @@ from serving.limits import OverLimit
 from serving.queues import GENERATIONS
 from ui.charts.show import show_live
 from ui.export import tables
-from ui.text.number_text import counted
+from ui.text.formatting import plural
 from ui.widgets import job_view, messages
 from ui.widgets.visit import on_leave
 
@@ -33,7 +33,7 @@ def rank(question: AblationTarget, heads: Sequence[str], kind: str) -> None:
     A short text is ranked automatically unless the visitor stopped that ranking. If it would take
     long, it only starts while the queue is free. It ends when the visitor opens another page.
     """
-    ranked = ranking.kept(question, kind)
+    ranked = ranking.cached_ranking(question, kind)
     job: RankJob | None = st.session_state.get(_JOB)
     if job is not None and (job.question.key, job.kind) != (question.key, kind):
         job.stop()  # the settings have changed, so free the queue for the new ranking
@@ -43,19 +43,19 @@ def rank(question: AblationTarget, heads: Sequence[str], kind: str) -> None:
     at_once = len(question.ids) <= ranking.MAX_AT_ONCE_TOKENS and (quick or GENERATIONS.is_free)
     if ranked is None and job is None and at_once:
         with contextlib.suppress(OverLimit):  # the queue is full; the button remains
-            job = _put(question, kind)
-            on_leave(_JOB, partial(_leave, job))
+            job = _enqueue(question, kind)
+            on_leave(_JOB, partial(_cancel, job))
             if quick:
                 job.finished.wait(SHORT_SECONDS)
-            ranked = ranking.kept(question, kind)
-    if ranked is None and job is not None and job.live:
-        job_view.follow(job, partial(_running, heads), live=True, every=0.5)
+            ranked = ranking.cached_ranking(question, kind)
+    if ranked is None and job is not None and job.is_live:
+        job_view.follow(job, partial(_running_view, heads), is_live=True, every=0.5)
         return
-    with job_view.place_of_a_job():
-        _over(question, heads, kind, job, ranked)
+    with job_view.job_container():
+        _idle_view(question, heads, kind, job, ranked)
 
 
-def _over(
+def _idle_view(
     question: AblationTarget,
     heads: Sequence[str],
     kind: str,
@@ -81,24 +81,24 @@ def _over(
                 "head too."
             )
         elif job is not None and job.error:
-            messages.problem(job.error)
+            messages.show_problem(job.error)
         elif job is not None and job.state == "stopped":
             st.text(f"Stopped at {job.progress:.0%}. The results so far are below.")
         else:
             st.text(
-                f"{counted(len(question.ids), 'token')}. This takes a few seconds; you can stop it."
+                f"{plural(len(question.ids), 'token')}. This takes a few seconds; you can stop it."
             )
-    so_far = job.ranking if job is not None else Ranking(*_nothing(question))
+    so_far = job.ranking if job is not None else Ranking(*_empty_ranking(question))
     _results(question, ranked or so_far, heads, pick=ranked is not None)
 
 
-def _nothing(question: AblationTarget) -> tuple[np.ndarray, np.ndarray]:
+def _empty_ranking(question: AblationTarget) -> tuple[np.ndarray, np.ndarray]:
     spec = models.spec(question.model)
     empty = np.full((spec.n_layers, spec.n_heads), np.nan, dtype=np.float32)
     return empty, empty
 
 
-def _put(question: AblationTarget, kind: str) -> RankJob:
+def _enqueue(question: AblationTarget, kind: str) -> RankJob:
     """Queue a ranking that replaces the visitor's previous one.
 
     Raises: OverLimit if the queue is full.
@@ -106,39 +106,39 @@ def _put(question: AblationTarget, kind: str) -> RankJob:
     job = RankJob(question, kind)
     GENERATIONS.put(
         job,
-        instead_of=st.session_state.get(_JOB),
-        **job_view.whose(),
+        replaces=st.session_state.get(_JOB),
+        **job_view.job_owner(),
     )
     st.session_state[_JOB] = job
     return job
 
 
-def _leave(job: RankJob) -> None:
+def _cancel(job: RankJob) -> None:
     """Stop an automatic ranking; it restarts when the page is opened again."""
-    if job.live and st.session_state.get(_JOB) is job:
+    if job.is_live and st.session_state.get(_JOB) is job:
         job.stop()
         del st.session_state[_JOB]
 
 
 def _start(question: AblationTarget, kind: str) -> None:
     try:
-        _put(question, kind)
+        _enqueue(question, kind)
     except OverLimit as error:
         st.session_state["ablate_refused"] = str(error)
 
 
-def refused() -> None:
+def show_refusal() -> None:
     """Show once why the last ranking couldn't start."""
     message = st.session_state.pop("ablate_refused", None)
     if message is not None:
-        messages.problem(message)
+        messages.show_problem(message)
 
 
-def _running(heads: Sequence[str], job: RankJob, was_live: bool) -> None:
+def _running_view(heads: Sequence[str], job: RankJob, was_live: bool) -> None:
     left, right = st.columns([1, 2], vertical_alignment="center")
     with left:
-        job_view.stop_button(job, live=was_live, key="ablate_stop")
-    ahead = job.ahead
+        job_view.stop_button(job, is_live=was_live, key="ablate_stop")
+    ahead = job.n_ahead
     with right:
         note = f"Waiting: {ahead} ahead of you." if ahead else f"{job.progress:.0%} done"
         st.progress(job.progress, text=note)
@@ -156,17 +156,17 @@ def _results(
     left, right = st.columns([3, 2], gap="medium")
     with left:
         if pick:
-            show_live(chart, key=_GRID, on_pick=_picked)
+            show_live(chart, key=_GRID, on_pick=_on_pick)
         else:
             show_live(chart, key="ablate_grid_partial")
     height = live_grid.grid_height(len(ranked.sizes)) - 140
-    second = "%.4f" if question.asks == "states" else "%+.4f"  # a distance is never negative
+    second = "%.4f" if question.mode == "states" else "%+.4f"  # a distance is never negative
     formats = {names[0]: "%.5f", names[1]: second}
     with right:
         with st.container(height=height, border=False):  # fixed height while rows arrive
             picking: dict[str, Any] = {"key": "ablate_ranked_partial"}
             if pick:
-                picking = {"key": _TABLE, "on_select": _row_picked, "selection_mode": "single-row"}
+                picking = {"key": _TABLE, "on_select": _on_row_pick, "selection_mode": "single-row"}
                 # the callback needs the head of the selected row
                 st.session_state["ablate_order"] = table["name"].tolist()
             rows = tables.height(table, height)
@@ -188,14 +188,14 @@ def _results(
                 "Switch off strongest head",
                 key="ablate_first",
                 disabled=not order or list(heads) == order[:1],
-                on_click=pickers.only,
+                on_click=pickers.switch_off_only,
                 args=(order[0] if order else None,),
             )
             st.button(
                 "Add next strongest head",
                 key="ablate_next",
                 disabled=not rest or len(heads) >= runs.MAX_HEADS,
-                on_click=pickers.add,
+                on_click=pickers.switch_off,
                 args=(rest[0] if rest else "",),
             )
             tables.download(
@@ -207,13 +207,13 @@ def _results(
             )
 
 
-def _picked() -> None:
+def _on_pick() -> None:
     for cell in st.session_state[_GRID].selection.get(live_grid.PICK, []):
-        pickers.add(str(HeadId(int(cell["layer"]), int(cell["head"]))))
+        pickers.switch_off(str(HeadId(int(cell["layer"]), int(cell["head"]))))
 
 
-def _row_picked() -> None:
+def _on_row_pick() -> None:
     order = st.session_state.get("ablate_order", [])
     for row in st.session_state[_TABLE].selection.rows:
         if row < len(order):
-            pickers.add(order[row])
+            pickers.switch_off(order[row])

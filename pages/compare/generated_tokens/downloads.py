@@ -17,7 +17,7 @@ def show(maps: HeadMaps, step_index: int) -> None:
     """Show the page's files, code and link."""
     generation = maps.generation
     stem = f"{generation.settings.model}_generated"
-    layer, head = maps.view.place
+    layer, head = maps.view.index
     which = "mean" if layer is None else f"layer{layer}" + ("" if head is None else f"_head{head}")
     downloads.panel(
         "generated_tokens",

@@ -8,9 +8,9 @@ from pages.compare.generated_tokens import charts, choices, downloads, run, sink
 from serving import models
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 from ui.widgets import controls, messages
-from ui.widgets.parts import parts
+from ui.widgets.section_picker import section_picker
 from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
@@ -25,7 +25,7 @@ st.markdown(
     "**in that very step**."
 )
 
-if not models.ready("decoder"):
+if not models.available("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -42,9 +42,9 @@ try:
     with st.spinner("Loading the model …"):
         models.get(entry.spec.name)
     with progress_place:
-        generation = run.watched(request)
+        generation = run.generation_with_progress(request)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 if generation is None:
     messages.end_page()
@@ -67,11 +67,11 @@ with left:
     st.text(step.sentence(maps, step_index))
 with right:
     step.text(maps, step_index)
-shown = parts("generated_tokens_part", (CHOICES, STEPS, SINK))
+shown = section_picker("generated_tokens_part", (CHOICES, STEPS, SINK))
 if CHOICES in shown:
     st.subheader(CHOICES)
     table = step.alternatives(generation, step_index).style.format(
-        {"probability": partial(written, form=".3f")}
+        {"probability": partial(format_number, form=".3f")}
     )
     if generation.settings.temperature:
         st.markdown("These are the model's probabilities before temperature is applied.")
@@ -93,9 +93,9 @@ measurements = None
 if SINK in shown:
     st.subheader(SINK)
     try:
-        measurements = sink.watched(generation)
+        measurements = sink.measurements_with_progress(generation)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
     else:
         st.markdown(sink.summary(measurements))
         layers = sink.by_layer(measurements)
@@ -109,7 +109,9 @@ if SINK in shown:
         st.markdown("**The same text with a different first token**")
         shares = measurements.experiments.select_dtypes("floating").columns
         st.dataframe(
-            measurements.experiments.style.format(partial(written, form=".3f"), subset=shares),
+            measurements.experiments.style.format(
+                partial(format_number, form=".3f"), subset=shares
+            ),
             hide_index=True,
             height="content",
             key="generated_tokens_sink_table",
@@ -149,4 +151,4 @@ with st.expander("How to read this"):
 
 with st.expander("The code that computed this"):
     source.show("pages/compare/generated_tokens/experiment/trace.py", "trace")
-    source.show("pages/compare/generated_tokens/experiment/attention_sink.py", "measure")
+    source.show("pages/compare/generated_tokens/experiment/attention_sink.py", "measure_sink")

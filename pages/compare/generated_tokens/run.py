@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from serving import compute, metrics, models, token_text
 from serving.cache import cached
 from serving.limits import MAX_TRACED_PROMPT, MAX_TRACED_TOKENS, MIN_TRACED_TOKENS
-from serving.prompts import check_choice, prepare
+from serving.prompts import check_choice, prepare_prompt
 from ui.widgets.progress import Report, Reporter
-from ui.widgets.progress import watched as with_progress
+from ui.widgets.progress import run_with_progress as with_progress
 
 if TYPE_CHECKING:
     from pages.compare.generated_tokens.experiment.trace import Trace
@@ -38,7 +38,8 @@ class Generation:
 
     labels, pieces, line_ends: one entry for each of the P + N tokens. Labels are unique in the
     text, pieces are as short as possible, and a line end is True if the token contains a line
-    break. seconds: how long the model ran. ended: why there are fewer tokens than requested, or "".
+    break. seconds: how long the model ran. end_reason: why there are fewer tokens than requested,
+    or "".
     """
 
     settings: SamplingSettings
@@ -49,7 +50,7 @@ class Generation:
     pieces: tuple[str, ...]
     line_ends: tuple[bool, ...]
     seconds: float
-    ended: str
+    end_reason: str
 
     @property
     def n_prompt(self) -> int:
@@ -58,8 +59,8 @@ class Generation:
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model that ran, even if its files have changed. Errors: see `models.loaded`."""
-        return models.loaded(self.model_key)
+        """The model that ran, even if its files have changed. Errors: see `models.by_key`."""
+        return models.by_key(self.model_key)
 
 
 def _key(settings: SamplingSettings, report: Report | None = None) -> tuple[object, ...]:
@@ -76,16 +77,16 @@ def generation(settings: SamplingSettings, report: Report | None = None) -> Gene
     prompt without tokens.
     """
     check_choice(settings.n_new, MIN_TRACED_TOKENS, MAX_TRACED_TOKENS)
-    return _make(settings, Reporter(report))
+    return _generate(settings, Reporter(report))
 
 
-def _make(settings: SamplingSettings, reporter: Reporter) -> Generation:
+def _generate(settings: SamplingSettings, reporter: Reporter) -> Generation:
     from attention_core import Hooks, Sampling
     from pages.compare.generated_tokens.experiment.trace import trace
 
     model_key = models.key(settings.model)
-    model = models.loaded(model_key)
-    prompt = prepare(
+    model = models.by_key(model_key)
+    prompt = prepare_prompt(
         model, settings.prompt, MAX_TRACED_PROMPT, "a prompt on this page", settings.n_new
     )
     begin = time.perf_counter()
@@ -97,7 +98,7 @@ def _make(settings: SamplingSettings, reporter: Reporter) -> Generation:
         stop_ids=model.tokenizer.end_ids,
         on_step=reporter.unit,
         hooks=Hooks(before_layer=reporter.layer),
-        paced=lambda steps: metrics.counted(compute.steps(steps)),
+        in_slots=lambda steps: metrics.count_steps(compute.steps(steps)),
     )
     seconds = time.perf_counter() - begin
     ended = prompt.note if traced.n_steps == prompt.n_new else "The model ended its text here."
@@ -109,14 +110,15 @@ def _make(settings: SamplingSettings, reporter: Reporter) -> Generation:
         labels=token_text.labels(model.tokenizer, traced.ids),
         pieces=token_text.pieces(model.tokenizer, traced.ids),
         line_ends=tuple(
-            b"\n" in token_bytes for token_bytes in token_text.raw(model.tokenizer, traced.ids)
+            b"\n" in token_bytes
+            for token_bytes in token_text.token_bytes(model.tokenizer, traced.ids)
         ),
         seconds=seconds,
-        ended=ended,
+        end_reason=ended,
     )
 
 
-def watched(settings: SamplingSettings) -> Generation | None:
+def generation_with_progress(settings: SamplingSettings) -> Generation | None:
     """The generation for these settings, or None if the visitor stopped it.
 
     Without a cached result, it's computed now with a progress bar and a Stop button.
@@ -126,7 +128,7 @@ def watched(settings: SamplingSettings) -> Generation | None:
         "generated_tokens",
         settings,
         lambda report: generation(settings, report),
-        kept=generation.is_cached(settings),
+        cached=generation.is_cached(settings),
         total=settings.n_new,
         unit="tokens",
         done=_summary,
@@ -135,8 +137,8 @@ def watched(settings: SamplingSettings) -> Generation | None:
 
 def _summary(result: Generation) -> str:
     n_steps, settings = result.trace.n_steps, result.settings
-    counted = "1 token, in one step" if n_steps == 1 else f"{n_steps} tokens, one step each"
+    counts = "1 token, in one step" if n_steps == 1 else f"{n_steps} tokens, one step each"
     chosen = f"at temperature {settings.temperature:g}"
     if settings.temperature:
         chosen += f" with seed {settings.seed}"
-    return f"{counted}, {chosen}, in {result.seconds:.2f} s. {result.ended}"
+    return f"{counts}, {chosen}, in {result.seconds:.2f} s. {result.end_reason}"

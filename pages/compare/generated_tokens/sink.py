@@ -15,13 +15,13 @@ from pages.compare.generated_tokens.run import Generation
 from serving import compute, token_text
 from serving.cache import cached
 from serving.limits import MAX_SINK_TOKENS
-from ui.text.number_text import counted, percent
+from ui.text.formatting import percent, plural
 
 if TYPE_CHECKING:
     from pages.compare.generated_tokens.experiment.attention_sink import Sink, SinkResult
 
 # Replacements for the first token: two words, a period and a line break. None is special.
-_OTHERS = (" the", ".", "\n", " zebra")
+_BEGINNINGS = (" the", ".", "\n", " zebra")
 
 WEIGHT, SHARE, EVEN = "weight", "share of the output", "uniform weight"
 STATE, KEY, VALUE = "state", "key", "value (v W_O)"
@@ -51,7 +51,7 @@ class SinkMeasurements:
         return int(self.sink.state_ratio.argmax())
 
 
-def measured(
+def measure_all(
     generation: Generation, on_progress: Callable[[int, int], None] | None = None
 ) -> SinkMeasurements:
     """Measure the first tokens of a generation, cached for all visitors.
@@ -70,13 +70,13 @@ def _measure(
     generation: Generation, ids: tuple[int, ...], on_progress: Callable[[int, int], None]
 ) -> SinkMeasurements:
     from pages.compare.generated_tokens.experiment.attention_sink import (
-        measure,
+        measure_sink,
         run_variants,
         variants,
     )
 
     model = generation.pretrained
-    first = [model.tokenizer.encode(word).ids[:1] for word in _OTHERS]
+    first = [model.tokenizer.encode(word).ids[:1] for word in _BEGINNINGS]
     labels = {
         word_ids[0]: token_text.piece(model.tokenizer, word_ids[0])
         for word_ids in first
@@ -87,7 +87,7 @@ def _measure(
     fitting = [v for v in texts if len(v.token_ids) <= model.core.config.context_length]
     begin = time.perf_counter()
     with compute.slot():
-        sink = measure(model.core, ids)
+        sink = measure_sink(model.core, ids)
     on_progress(1, len(fitting) + 1)
     outcomes = []
     for outcome in compute.steps(run_variants(model.core, fitting)):
@@ -121,7 +121,7 @@ def _row(outcome: SinkResult, label: Callable[[int], str]) -> dict[str, Any]:
     }
 
 
-def watched(generation: Generation) -> SinkMeasurements:
+def measurements_with_progress(generation: Generation) -> SinkMeasurements:
     """The measurements from the cache, or computed now with a progress bar."""
     status = st.empty()
     status.progress(0.0, text="Running variants of the text …")
@@ -129,7 +129,7 @@ def watched(generation: Generation) -> SinkMeasurements:
     def report(n_done: int, n_passes: int) -> None:
         status.progress(n_done / n_passes, text=f"{n_done} of {n_passes} passes …")
 
-    measurements = measured(generation, report)
+    measurements = measure_all(generation, report)
     passes = len(measurements.experiments) + 1
     status.progress(
         1.0,
@@ -148,12 +148,12 @@ def summary(measurements: SinkMeasurements) -> str:
     return (
         f"- **Weight.** Later tokens give token 0 **{percent(heads.mean())}** of their attention, "
         f"averaged over {heads.size} heads. If attention were spread evenly, it would get "
-        f"{percent(sink.uniform)}. In {counted(int((heads > 0.5).sum()), 'head')}, it gets more "
+        f"{percent(sink.uniform)}. In {plural(int((heads > 0.5).sum()), 'head')}, it gets more "
         f"than half.\n"
         f"- **Effect.** Of everything that the heads add, measured by length, {percent(share)} "
         f"comes from token 0. In the median head, its value is **{value:.2f} times** as long as "
         "the median token's.\n"
-        f"- **State.** After {counted(peak, 'layer')}, its state is "
+        f"- **State.** After {plural(peak, 'layer')}, its state is "
         f"**{float(sink.state_ratio[peak]):.1f} times** as long as the median state. Coordinate "
         f"{int(sink.coordinate[peak])} alone accounts for {float(sink.concentration[peak]):.0%} of "
         f"the squared length.\n"

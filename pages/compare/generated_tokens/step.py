@@ -11,9 +11,9 @@ from pages.compare.generated_tokens.run import Generation
 from serving import token_text
 from serving.heads import HeadId
 from ui.canvas.heatmap import ColourScale, Map, heatmap
-from ui.canvas.shaded import Shaded, shaded
+from ui.canvas.shaded import ShadedToken, shaded_tokens
+from ui.text.formatting import format_number, percent
 from ui.text.isolated import isolated
-from ui.text.number_text import percent, written
 from ui.widgets.head_pairs import MANY_TOKENS
 
 ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"
@@ -23,19 +23,19 @@ ONE, LAYER, ALL = "one head", "mean of the layer's heads", "mean of all heads"
 class HeadView:
     """The selected head or mean of heads, with or without the first token.
 
-    which: ONE, LAYER or ALL.
+    mode: ONE, LAYER or ALL.
     """
 
-    which: str
+    mode: str
     layer: int
     head: int
     without_first: bool
 
     @property
-    def place(self) -> tuple[int | None, int | None]:
+    def index(self) -> tuple[int | None, int | None]:
         """Layer and head; None means the mean over them."""
         return {ONE: (self.layer, self.head), LAYER: (self.layer, None)}.get(
-            self.which, (None, None)
+            self.mode, (None, None)
         )
 
     @property
@@ -45,7 +45,7 @@ class HeadView:
             ONE: str(HeadId(self.layer, self.head)),
             LAYER: f"layer {self.layer}, mean of its heads",
         }
-        return names.get(self.which, "mean of all heads")
+        return names.get(self.mode, "mean of all heads")
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class HeadMaps:
     """The maps of one head, or of a mean of heads, as drawn. Arrays are float32.
 
     weights: (S, S), row i belongs to the query at position i. If the first token is left out, its
-    column is 0 and the rest of each row is divided by its sum. computed: (S, S), the weights as
-    computed by the model. written: (S, S), the lengths ||alpha_ij v_j W_O|| for the computed
+    column is 0 and the rest of each row is divided by its sum. n_prompt_rows: (S, S), the weights
+    as computed by the model. written: (S, S), the lengths ||alpha_ij v_j W_O|| for the computed
     weights, or their mean.
     """
 
     generation: Generation
     view: HeadView
     weights: np.ndarray
-    computed: np.ndarray
+    n_prompt_rows: np.ndarray
     written: np.ndarray
 
     @property
@@ -87,13 +87,13 @@ def show(generation: Generation, view: HeadView) -> HeadMaps:
 
     from attention_core.analysis.contributions import contributions
     from attention_core.analysis.hide_keys import hide_keys
-    from pages.compare.generated_tokens.experiment.trace import averaged
+    from pages.compare.generated_tokens.experiment.trace import average_map
 
     trace = generation.trace
-    computed = averaged(trace.weights, *view.place)
-    layer, head = view.place
+    computed = average_map(trace.weights, *view.index)
+    layer, head = view.index
     layers = slice(None) if layer is None else slice(layer, layer + 1)
-    written = averaged(
+    written = average_map(
         contributions(trace.weights[layers], trace.value_norms[layers]),
         None if layer is None else 0,
         head,
@@ -115,21 +115,23 @@ def text(maps: HeadMaps, step: int) -> None:
         zip(generation.pieces, generation.line_ends, strict=True)
     ):
         known = place <= query
-        detail = [f"adds a vector of length {written(lengths[place], '.4g')}"] if known else []
+        detail = (
+            [f"adds a vector of length {format_number(lengths[place], '.4g')}"] if known else []
+        )
         if place == query + 1:
             probability = np.exp(generation.trace.logprobs[step])
             detail.append(f"chosen with probability {percent(probability)}")
         tokens.append(
-            Shaded(
+            ShadedToken(
                 piece,
                 float(row[place]) if known else None,
                 ", ".join(detail),
                 {query: "asks", query + 1: "chosen"}.get(place, ""),
-                later=place > query + 1,
+                is_future=place > query + 1,
                 line_after=ends,
             )
         )
-    shaded(
+    shaded_tokens(
         tokens,
         largest=maps.largest,
         square_root=maps.square_root,
@@ -165,12 +167,12 @@ def row(maps: HeadMaps, step: int) -> pd.DataFrame:
     The weight is NaN for tokens that didn't exist yet at this step.
     """
     query = maps.generation.trace.query(step)
-    seen = np.arange(len(maps.weights)) <= query
+    visible = np.arange(len(maps.weights)) <= query
     return pd.DataFrame(
         {
             "position": range(len(maps.weights)),
             "token": maps.generation.labels[: len(maps.weights)],
-            "weight": np.where(seen, maps.weights[query].astype(float), np.nan),
+            "weight": np.where(visible, maps.weights[query].astype(float), np.nan),
         }
     )
 
@@ -208,14 +210,14 @@ def every_step(maps: HeadMaps) -> None:
 def row_table(maps: HeadMaps, step: int) -> pd.DataFrame:
     """The weights of one step as a table with one row per key."""
     query = maps.generation.trace.query(step)
-    seen = slice(0, query + 1)
+    visible = slice(0, query + 1)
     return pd.DataFrame(
         {
             "position": range(query + 1),
-            "token": maps.generation.labels[seen],
-            "weight": maps.weights[query, seen],
-            "computed weight": maps.computed[query, seen],
-            "length of the output": maps.written[query, seen],
+            "token": maps.generation.labels[visible],
+            "weight": maps.weights[query, visible],
+            "computed weight": maps.n_prompt_rows[query, visible],
+            "length of the output": maps.written[query, visible],
         }
     )
 
@@ -244,17 +246,17 @@ def snippet(maps: HeadMaps, step: int) -> str:
     """Python code that recomputes this step's row, run from the repository's root."""
     generation, settings = maps.generation, maps.generation.settings
     n_steps = generation.trace.n_steps
-    layer, head = maps.view.place
+    layer, head = maps.view.index
     lines = [
         "import pretrained",
         "from attention_core import Sampling",
-        "from pages.compare.generated_tokens.experiment.trace import averaged, trace",
+        "from pages.compare.generated_tokens.experiment.trace import average_map, trace",
         "",
         f'model = pretrained.load({settings.model!a}, device="cpu")',
         f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
         f"sampling = Sampling(temperature={settings.temperature!r}, seed={settings.seed})",
         f"run = trace(model.core, ids, max_new_tokens={n_steps}, sampling=sampling)",
-        f"row = averaged(run.weights, {layer}, {head})[run.query({step})]",
+        f"row = average_map(run.weights, {layer}, {head})[run.query({step})]",
     ]
     if maps.view.without_first:
         lines += ["row[0] = 0", "row = row / row.sum().clamp(min=1e-12)"]

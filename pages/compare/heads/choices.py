@@ -19,7 +19,7 @@ COUNTS = (6, 12, 24, 48, EVERY)
 
 
 @dataclass(frozen=True)
-class Drawing:
+class DrawingOptions:
     """How maps are drawn: one shared color scale or one per head, and a `threshold` (0 to 1)."""
 
     one_scale: bool
@@ -46,7 +46,7 @@ class Order:
     explanation: str
 
 
-def reading(run: Run) -> MapOptions:
+def map_options(run: Run) -> MapOptions:
     """Controls for the measure and the keys to leave out."""
     measure = linked(
         st.selectbox,
@@ -71,11 +71,11 @@ def reading(run: Run) -> MapOptions:
         key="heads_renormalise",
         help="Divide the remaining weights of each row by their sum, so that they add up to 1.",
     )
-    hidden = noise.hidden(run.tokens, left_out)
+    hidden = noise.positions_of_kinds(run.tokens, left_out)
     return MapOptions(measure or WEIGHTS, hidden, renormalise and bool(hidden))
 
 
-def drawing() -> Drawing:
+def drawing_options() -> DrawingOptions:
     """Controls for colors, tile size and threshold."""
     scale = linked(st.selectbox, "Color scale", (OWN_SCALE, ONE_SCALE), key="heads_scale")
     root = linked(
@@ -91,7 +91,7 @@ def drawing() -> Drawing:
     threshold = linked(
         st.slider, "Hide values below (% of the scale)", 0, 50, 0, key="heads_threshold"
     )
-    return Drawing(scale == ONE_SCALE, root, threshold / 100, large)
+    return DrawingOptions(scale == ONE_SCALE, root, threshold / 100, large)
 
 
 def order(table: pd.DataFrame) -> Order:

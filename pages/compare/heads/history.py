@@ -15,7 +15,7 @@ from pretrained import history as stored
 from pretrained.history import History, Probe
 from pretrained.specs import SPECS
 from serving.heads import HeadId, all_heads
-from ui.canvas.component import about
+from ui.canvas.component import picture_caption
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.canvas.mosaic import Arrangement, arrange, mosaic, packing
 from ui.charts.show import show as show_chart
@@ -31,9 +31,9 @@ MOSAIC, MAP = "heads_history_mosaic", "heads_history_map"
 STEP, HEAD = "heads_history_step", "heads_history_head"
 
 
-def offered() -> bool:
+def has_history() -> bool:
     """Whether a stored training history is available."""
-    return bool(stored.stored())
+    return bool(stored.models_with_history())
 
 
 def show() -> None:
@@ -44,15 +44,15 @@ def show() -> None:
         "the slider to see every head after that training step."
     )
     try:
-        kept, text, number, head = _choices()
+        history, text, number, head = _choices()
     except ValueError as error:  # a damaged file
-        messages.problem(error)
+        messages.show_problem(error)
         return
-    probe, step = kept.probes[text], int(kept.steps[number])
+    probe, step = history.probes[text], int(history.steps[number])
     all_heads_place, one_head_place = st.columns([5, 4], gap="medium")
-    with _about(kept, probe):
+    with _history_caption(history, probe):
         with all_heads_place:
-            _mosaic(kept, probe, number, head)
+            _mosaic(history, probe, number, head)
         with one_head_place:
             beside = linked(
                 st.segmented_control,
@@ -65,23 +65,24 @@ def show() -> None:
                 "at each step, or the map of the selected head.",
             )
             if beside == ITS_MAP:
-                _map(kept, probe, number, head)
+                _map(history, probe, number, head)
             else:
-                _lines(kept, text, step, head if beside == THIS_HEAD else None)
-    st.markdown(history_numbers.notice(kept, text))
+                _lines(history, text, step, head if beside == THIS_HEAD else None)
+    st.markdown(history_numbers.notice(history, text))
     st.markdown(
-        f":small[{history_numbers.text_lengths(kept)} The weights are stored in 8 bits, accurate "
+        f":small[{history_numbers.text_lengths(history)} The weights are stored in 8 bits, "
+        "accurate "
         f"to ±{probe.error:.4f}. The scores were computed from the exact weights.]"
     )
     with st.expander("The text and this head's numbers at every step"):
         code_block.plain(probe.text.strip())
-        table = history_numbers.table(kept, text, head)
-        plain_table(table, "Scores and losses by step", {"step": "{:,}"}, most=400)
-        name = f"{kept.name}_{head}_by_step"
+        table = history_numbers.table(history, text, head)
+        plain_table(table, "Scores and losses by step", {"step": "{:,}"}, max_rows=400)
+        name = f"{history.name}_{head}_by_step"
         downloads.buttons(
             downloads.csv("Table", lambda: table, name),
             downloads.npz(
-                "All heads at all steps", partial(arrays, kept, text), f"{kept.name}_history"
+                "All heads at all steps", partial(arrays, history, text), f"{history.name}_history"
             ),
             key="heads_history_save",
         )
@@ -89,7 +90,7 @@ def show() -> None:
 
 def _choices() -> tuple[History, int, int, HeadId]:
     """Show the controls: returns history, index of text, index of stored step, and head."""
-    names = {MODELS[name]: name for name in stored.stored()}
+    names = {MODELS[name]: name for name in stored.models_with_history()}
     models, texts, steps, heads = st.columns([11, 7, 9, 4], vertical_alignment="bottom")
     with models:
         title = linked(
@@ -99,31 +100,31 @@ def _choices() -> tuple[History, int, int, HeadId]:
             default=next(iter(names)),
             required=True,
             key="heads_history_model",
-            on_change=_same_place,
+            on_change=_nearest_step,
         )
-    kept = _history(names[title])
+    history = _history(names[title])
     with texts:
-        by_title = [probe.title for probe in kept.probes]
+        by_title = [probe.title for probe in history.probes]
         text = by_title.index(linked(st.selectbox, "Text", by_title, key="heads_history_text"))
     with steps:
-        choices = kept.steps.tolist()
+        choices = history.steps.tolist()
         step = linked(st.select_slider, "Training step", choices, choices[-1], key=STEP)
     with heads:
-        named = all_heads(kept.n_layers, kept.n_heads)
-        default = str(history_numbers.first_head(kept, text))
-        chosen = linked(st.selectbox, "Head", named, named.index(default), key=HEAD)
-    return kept, text, choices.index(step), HeadId.parse(chosen)
+        by_name = all_heads(history.n_layers, history.n_heads)
+        default = str(history_numbers.first_head(history, text))
+        choice = linked(st.selectbox, "Head", by_name, by_name.index(default), key=HEAD)
+    return history, text, choices.index(step), HeadId.parse(choice)
 
 
 def _history(name: str) -> History:
-    kept = stored.history(name)
-    assert kept is not None  # only names of stored files are offered
-    return kept
+    history = stored.history(name)
+    assert history is not None  # only names of stored files are offered
+    return history
 
 
-def _same_place() -> None:
+def _nearest_step() -> None:
     """Keep the slider's relative position, at the nearest stored step, for another model."""
-    titles = {MODELS[name]: name for name in stored.stored()}
+    titles = {MODELS[name]: name for name in stored.models_with_history()}
     chosen = titles.get(st.session_state["heads_history_model"])
     if chosen is None:
         return
@@ -136,11 +137,11 @@ def _same_place() -> None:
 
 
 @contextmanager
-def _about(kept: History, probe: Probe) -> Iterator[None]:
+def _history_caption(history: History, probe: Probe) -> Iterator[None]:
     """Within this context, saved pictures name this model and text instead of the page's."""
-    facts = about()
+    facts = picture_caption()
     before = dict(facts)
-    facts.update(model=MODELS[kept.name], name=kept.name, sentence=probe.text.strip())
+    facts.update(model=MODELS[history.name], name=history.name, sentence=probe.text.strip())
     try:
         yield
     finally:
@@ -148,62 +149,62 @@ def _about(kept: History, probe: Probe) -> Iterator[None]:
         facts.update(before)
 
 
-def _mosaic(kept: History, probe: Probe, number: int, head: HeadId) -> None:
+def _mosaic(history: History, probe: Probe, number: int, head: HeadId) -> None:
     """Show all heads at a step; a click selects one."""
 
     def opened(which: int) -> None:
-        st.session_state[HEAD] = str(HeadId(*divmod(which, kept.n_heads)))
+        st.session_state[HEAD] = str(HeadId(*divmod(which, history.n_heads)))
 
-    step, read = int(kept.steps[number]), int(kept.tokens[number])
+    step, read = int(history.steps[number]), int(history.tokens[number])
     packed = packing.pack(
         probe.weights(number),
         probe.labels,
         name=MOSAIC,
-        title=f"{MODELS[kept.name]}, step {step:,}: {read / 1e6:.1f} million tokens read",
-        causal=kept.causal,
+        title=f"{MODELS[history.name]}, step {step:,}: {read / 1e6:.1f} million tokens read",
+        causal=history.causal,
     )
     mosaic(packed, key=MOSAIC, on_open=opened)
-    arrange(Arrangement(selected=head.layer * kept.n_heads + head.head), key=MOSAIC)
+    arrange(Arrangement(selected=head.layer * history.n_heads + head.head), key=MOSAIC)
 
 
-def _map(kept: History, probe: Probe, number: int, head: HeadId) -> None:
+def _map(history: History, probe: Probe, number: int, head: HeadId) -> None:
     """Show a large map of the head at a step."""
     weights = probe.weights(number)[head.layer, head.head]
     picture = Map(
         weights,
         probe.labels,
-        title=f"{MODELS[kept.name]}, {head}, step {int(kept.steps[number]):,}",
-        causal=kept.causal,
+        title=f"{MODELS[history.name]}, {head}, step {int(history.steps[number]):,}",
+        causal=history.causal,
         scale=ColourScale(float(weights.max()), square_root=True),
     )
     heatmap(picture, key=MAP)
 
 
-def _lines(kept: History, text: int, step: int, head: HeadId | None) -> None:
+def _lines(history: History, text: int, step: int, head: HeadId | None) -> None:
     """Show the scores of one head, or of the best heads, and the losses over the steps."""
-    scores = history_numbers.by_step(kept, text, head)
+    scores = history_numbers.by_step(history, text, head)
     names = list(history_numbers.titles().values())
     show_chart(history_charts.scores_chart, scores, names, step, key="heads_history_scores")
-    begins = kept.learns_from_context
+    begins = history.learns_from_context
     show_chart(
         history_charts.loss_chart,
-        history_numbers.losses(kept),
+        history_numbers.losses(history),
         step,
-        None if begins is None else int(kept.steps[begins]),
+        None if begins is None else int(history.steps[begins]),
         key="heads_history_loss",
     )
 
 
-def arrays(kept: History, text: int) -> dict[str, Any]:
+def arrays(history: History, text: int) -> dict[str, Any]:
     """The weights on a text at every stored step, with all scores and losses."""
-    probe = kept.probes[text]
+    probe = history.probes[text]
     return {
-        "steps": kept.steps,
-        "tokens_read": kept.tokens,
+        "steps": history.steps,
+        "tokens_read": history.tokens,
         "tokens": np.array(probe.labels),
         "token_ids": probe.ids,
-        "weights": np.stack([probe.weights(number) for number in range(len(kept.steps))]),
-        **{f"score_{name}": v for name, v in history_numbers.scores(kept, text).items()},
-        **{f"loss_{name}": loss for name, loss in kept.losses.items()},
-        **{f"curve_{name}": values for name, values in kept.curve.items()},
+        "weights": np.stack([probe.weights(number) for number in range(len(history.steps))]),
+        **{f"score_{name}": v for name, v in history_numbers.scores(history, text).items()},
+        **{f"loss_{name}": loss for name, loss in history.losses.items()},
+        **{f"curve_{name}": values for name, values in history.curve.items()},
     }

@@ -14,7 +14,7 @@ HEIGHT = 270
 _COLORS = (*style.SERIES, style.GREY)
 _MARKS = (0, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 _LEAST_TOP = 0.4  # smallest upper end of the score axis, so that small scores look small
-_BEND = 25  # the step axis is about linear below this step, so it can start at 0
+_SYMLOG_CONSTANT = 25  # the step axis is about linear below this step, so it can start at 0
 
 
 def scores_chart(table: pd.DataFrame, names: Sequence[str], step: int) -> alt.TopLevelMixin:
@@ -65,7 +65,9 @@ def _lines(
             alt.X(
                 "step:Q",
                 title="training step",
-                scale=alt.Scale(type="symlog", constant=_BEND, domain=[0, last], nice=False),
+                scale=alt.Scale(
+                    type="symlog", constant=_SYMLOG_CONSTANT, domain=[0, last], nice=False
+                ),
                 axis=alt.Axis(values=marks, format=",d", labelOverlap="greedy"),
             ),
             y,
@@ -80,9 +82,9 @@ def _lines(
     )
 
 
-def _mark(step: int, color: Any = style.INK, says: str = "selected step") -> alt.Chart:
+def _mark(step: int, color: Any = style.INK, label: str = "selected step") -> alt.Chart:
     return (
-        alt.Chart(pd.DataFrame({"step": [step], "is": [says]}))
+        alt.Chart(pd.DataFrame({"step": [step], "is": [label]}))
         .mark_rule(color=color, strokeDash=[4, 4], strokeWidth=1.5)
         .encode(
             alt.X("step:Q", title="training step"),

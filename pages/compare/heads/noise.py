@@ -11,7 +11,7 @@ FIRST, CLS, SEP, PUNCTUATION = "first token", "[CLS]", "[SEP]", "punctuation"
 KINDS = (FIRST, CLS, SEP, PUNCTUATION)
 
 
-def keys(tokens: Tokens, kind: str) -> tuple[int, ...]:
+def positions_of_kind(tokens: Tokens, kind: str) -> tuple[int, ...]:
     """The positions of one kind of token, ascending; empty if the text has none.
 
     The first token is at position 0. In an encoder, that's [CLS].
@@ -27,9 +27,11 @@ def keys(tokens: Tokens, kind: str) -> tuple[int, ...]:
     raise ValueError(f"kind must be one of {KINDS}, got {kind!r}")
 
 
-def hidden(tokens: Tokens, kinds: Collection[str]) -> tuple[int, ...]:
+def positions_of_kinds(tokens: Tokens, kinds: Collection[str]) -> tuple[int, ...]:
     """The positions of all these kinds, ascending and without duplicates."""
-    return tuple(sorted({position for kind in kinds for position in keys(tokens, kind)}))
+    return tuple(
+        sorted({position for kind in kinds for position in positions_of_kind(tokens, kind)})
+    )
 
 
 def _is_punctuation(tokens: Tokens, index: int) -> bool:

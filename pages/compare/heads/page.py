@@ -17,15 +17,15 @@ from ui.canvas.mosaic import Arrangement, arrange, mosaic
 from ui.export import source
 from ui.widgets import controls, head_pairs, messages
 from ui.widgets.head_links import TokenPair, head_links
-from ui.widgets.later import later
 from ui.widgets.linked import linked
 from ui.widgets.pair import choose_pair
-from ui.widgets.parts import heading, parts
+from ui.widgets.placeholder import placeholder
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 
 MOSAIC = "heads_mosaic"  # the key of the mosaic
 PAIR, LINES, NUMBERS = "One pair of tokens", "Lines from query to key", "All heads in numbers"
-PARTS = (PAIR, LINES, NUMBERS, *([history.TITLE] if history.offered() else []))
+PARTS = (PAIR, LINES, NUMBERS, *([history.TITLE] if history.has_history() else []))
 
 st.title("Heads")
 st.markdown(
@@ -33,7 +33,7 @@ st.markdown(
     "to open it."
 )
 
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -47,14 +47,14 @@ try:
         run = runs.run(entry.spec.name, text)
         table = statistics.table(run)
 except models.LOAD_ERRORS as error:
-    messages.problem(f"{entry.spec.title}: {error}")
+    messages.show_problem(f"{entry.spec.title}: {error}")
     messages.end_page()
 
 n_heads = entry.spec.n_heads
 with right, settings():
     order = choices.order(table)
-    reading = choices.reading(run)
-    drawing = choices.drawing()
+    reading = choices.map_options(run)
+    drawing = choices.drawing_options()
 
 
 def show(number: int) -> None:
@@ -64,7 +64,7 @@ def show(number: int) -> None:
 
 
 @st.fragment
-@messages.page()
+@messages.page_guard()
 def pictures() -> None:
     """Show all heads and the open one; opening another head reruns only this fragment."""
     if MOSAIC not in st.session_state:  # a new visit to the page
@@ -74,7 +74,7 @@ def pictures() -> None:
     is_sheet = st.session_state.get("heads_sheet", False)
     one_head = beside.container(key="heads_sheet_open" if is_sheet else "heads_sheet_closed")
     with all_heads:
-        packed = values.packed(run, reading, name=MOSAIC)
+        packed = values.pack_mosaic(run, reading, name=MOSAIC)
         mosaic(packed, key=MOSAIC, on_open=show)
         st.markdown(
             f":small[{order.explanation} {packed.shape[0]} × {packed.shape[1]} heads, "
@@ -83,7 +83,7 @@ def pictures() -> None:
             "open head is exact.]"
         )
     with one_head, st.container(horizontal=True, vertical_alignment="bottom"):
-        choice = controls.head_of_text(entry, "heads", text)
+        choice = controls.head_for_text(entry, "heads", text)
         if is_sheet:
             st.button(
                 "Close",
@@ -104,7 +104,7 @@ def pictures() -> None:
     )
     arrange(arrangement, key=MOSAIC)
     with one_head:
-        map_place = later()
+        map_place = placeholder()
         with st.container(horizontal=True, gap="small"):
             stage = linked(
                 st.select_slider,
@@ -121,18 +121,18 @@ def pictures() -> None:
     with all_heads:
         head_pairs.strongest_pair(run, choice)
         st.markdown(f":small[{choice.title} on other pages:]")
-        head_links(choice, text, here="compare/heads", pair=TokenPair(run.tokens, *pair))
-    shown = parts("heads_part", PARTS)
+        head_links(choice, text, current_page="compare/heads", pair=TokenPair(run.tokens, *pair))
+    shown = section_picker("heads_part", PARTS)
     if PAIR in shown:
-        heading(PAIR, shown)
+        section_heading(PAIR, shown)
         open_head.show_pair(run, choice, pair)
     if LINES in shown:
         open_head.show_lines(run, choice, reading)
     if NUMBERS in shown:
-        heading(NUMBERS, shown)
+        section_heading(NUMBERS, shown)
         numbers.show(table, f"{entry.spec.name}_statistics.csv")
     if history.TITLE in shown:
-        heading(history.TITLE, shown)
+        section_heading(history.TITLE, shown)
         history.show()
 
     downloads.show(run, choice, reading, pair)

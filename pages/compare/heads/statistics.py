@@ -40,7 +40,7 @@ def table(run: Run) -> pd.DataFrame:
         torch.tensor(run.tokens.special),
         run.causal,
     )
-    on_repeated = _by_name(_repeated(run.model_key))
+    on_repeated = _by_name(_repeated_scores(run.model_key))
     n_layers, n_heads = run.weights.shape[:2]
     layers, heads = np.indices((n_layers, n_heads)).reshape(2, -1)
     columns: dict[str, np.ndarray] = {"layer": layers, "head": heads}
@@ -55,13 +55,13 @@ def table(run: Run) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def repeated(name: str) -> dict[str, np.ndarray]:
+def repeated_statistics(name: str) -> dict[str, np.ndarray]:
     """The statistics that don't depend on the text, by name: (layers, heads) each.
 
     They're measured once per model on random words repeated twice, between the special tokens that
     the tokenizer adds around a text. NaN if the context is too short.
     """
-    return _by_name(_repeated(models.key(name)))
+    return _by_name(_repeated_scores(models.key(name)))
 
 
 def _by_name(scores: np.ndarray) -> dict[str, np.ndarray]:
@@ -70,14 +70,14 @@ def _by_name(scores: np.ndarray) -> dict[str, np.ndarray]:
 
 
 @cached(key=lambda where: where[:2])
-def _repeated(where: tuple[str, ...]) -> np.ndarray:
+def _repeated_scores(where: tuple[str, ...]) -> np.ndarray:
     from attention_core.analysis.head_statistics import repeated_scores
-    from attention_core.analysis.repeated_words import words_said_twice
+    from attention_core.analysis.repeated_words import repeated_words
 
-    model = models.loaded((where[0], where[1]))
+    model = models.by_key((where[0], where[1]))
     config = model.core.config
-    before, after = _around(model)
-    ids = words_said_twice(
+    before, after = _special_ids(model)
+    ids = repeated_words(
         min(model.tokenizer.vocab_size, config.vocab_size),
         model.tokenizer.decode,
         config.context_length - len(before) - len(after),
@@ -89,7 +89,7 @@ def _repeated(where: tuple[str, ...]) -> np.ndarray:
     return np.stack([part.float().cpu().numpy() for part in (scores.induction, scores.duplicate)])
 
 
-def _around(model: Pretrained) -> tuple[list[int], list[int]]:
+def _special_ids(model: Pretrained) -> tuple[list[int], list[int]]:
     """The ids that the tokenizer adds before and after a text."""
     tokens = model.tokenizer.encode("a")
     ordinary = [index for index, special in enumerate(tokens.special) if not special]

@@ -9,7 +9,7 @@ import numpy as np
 
 from serving.cache import cached
 from serving.runs import Run
-from ui.canvas.mosaic.packing import Packed, pack
+from ui.canvas.mosaic.packing import PackedMosaic, pack
 
 WEIGHTS, CONTRIBUTIONS = "weights", "contributions"
 UNITS = {WEIGHTS: "weight", CONTRIBUTIONS: "contribution"}
@@ -28,23 +28,23 @@ class MapOptions:
     renormalise: bool = False
 
 
-def values(run: Run, reading: MapOptions) -> np.ndarray:
+def values(run: Run, options: MapOptions) -> np.ndarray:
     """Weights or contributions of every head: (layers, H, T, S), read-only, hidden keys 0."""
-    if reading == MapOptions():
+    if options == MapOptions():
         return run.weights
-    return _compute(run, reading)
+    return _compute(run, options)
 
 
-@cached(key=lambda run, reading, name: (run.key, reading, name))
-def packed(run: Run, reading: MapOptions, *, name: str) -> Packed:
+@cached(key=lambda run, options, name: (run.key, options, name))
+def pack_mosaic(run: Run, options: MapOptions, *, name: str) -> PackedMosaic:
     """The packed data of the mosaic with the key `name`."""
     return pack(
-        values(run, reading),
+        values(run, options),
         run.tokens.labels,
         name=name,
-        title=f"{run.title}: {reading.measure} of every head",
+        title=f"{run.title}: {options.measure} of every head",
         causal=run.causal,
-        value_name=UNITS[reading.measure],
+        value_name=UNITS[options.measure],
     )
 
 
@@ -60,17 +60,17 @@ def with_gaps(array: np.ndarray, hidden: Sequence[int], smallest: float = 0.0) -
     return array
 
 
-@cached(key=lambda run, reading: (run.key, reading))
-def _compute(run: Run, reading: MapOptions) -> np.ndarray:
+@cached(key=lambda run, options: (run.key, options))
+def _compute(run: Run, options: MapOptions) -> np.ndarray:
     import torch
 
     from attention_core.analysis.contributions import contributions
     from attention_core.analysis.hide_keys import hide_keys
 
     hidden = torch.zeros(len(run.tokens), dtype=torch.bool)
-    hidden[list(reading.hidden)] = True
-    weights = hide_keys(run.tensors.weights, hidden, renormalise=reading.renormalise)
-    if reading.measure == CONTRIBUTIONS:
+    hidden[list(options.hidden)] = True
+    weights = hide_keys(run.tensors.weights, hidden, renormalise=options.renormalise)
+    if options.measure == CONTRIBUTIONS:
         weights = contributions(weights, run.tensors.value_norms)
     array: np.ndarray = weights.numpy()
     array.setflags(write=False)

@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from ui.charts.style import BLUE, MARKS, VERMILLION
-from ui.text.number_text import difference
+from ui.text.formatting import difference
 
 WEIGHTS, HIDDEN = "attention weights", "hidden states"
 

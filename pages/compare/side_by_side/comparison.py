@@ -20,10 +20,10 @@ from pretrained.tokenization.alignment import (
 )
 from pretrained.tokenization.tokens import Tokens
 from serving.runs import Run
-from ui.canvas.heatmap import ColourScale, DivergingScale, Linked, Map, heatmap, picked
+from ui.canvas.heatmap import ColourScale, DivergingScale, LinkedCells, Map, clicked_cell, heatmap
 from ui.export import tables
+from ui.text.formatting import format_number, percent, plural
 from ui.text.isolated import isolated
-from ui.text.number_text import counted, percent, written
 from ui.widgets import controls, head_pairs
 from ui.widgets.head_choice import HeadChoice
 
@@ -41,9 +41,9 @@ HIDDEN_ONE = "not comparable, because the decoder can't look ahead"
 class MapSide:
     """One of the two maps as drawn: values (Q, Q), and a label for each row and column.
 
-    units: index of the shared unit of each row, or -1 if the other text doesn't have it. alone:
-    mean weight of the compared rows on each group of tokens without a partner. ahead: their mean
-    weight on cells that the other side can't see.
+    units: index of the shared unit of each row, or -1 if the other text doesn't have it.
+    unmatched_share: mean weight of the compared rows on each group of tokens without a partner.
+    future_share: their mean weight on cells that the other side can't see.
     """
 
     title: str
@@ -51,8 +51,8 @@ class MapSide:
     labels: tuple[str, ...]
     units: tuple[int, ...]
     causal: bool
-    alone: dict[str, float]
-    ahead: float
+    unmatched_share: dict[str, float]
+    future_share: float
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def compare(
     from pages.compare.side_by_side.experiment import (
         difference,
         merge_tokens,
-        renormalised,
+        renormalize,
         visible_groups,
     )
 
@@ -137,7 +137,7 @@ def compare(
     comparable = visible[0] & visible[1]
     merged = [merge_tokens(w, g, g) for w, g in zip(weights, groups, strict=True)]
     shares = (
-        [renormalised(weight_map, comparable) for weight_map in merged] if renormalise else merged
+        [renormalize(weight_map, comparable) for weight_map in merged] if renormalise else merged
     )
     signed = difference(shares[0], shares[1], comparable)
     sides = tuple(
@@ -190,8 +190,8 @@ def _side(
         labels=labels,
         units=units,
         causal=run.causal,
-        alone=dict(zip(group_labels(run.tokens, only), given_weights, strict=False)),
-        ahead=float(merged.masked_fill(comparable, 0.0).sum(-1).mean()) if own else 0.0,
+        unmatched_share=dict(zip(group_labels(run.tokens, only), given_weights, strict=False)),
+        future_share=float(merged.masked_fill(comparable, 0.0).sum(-1).mean()) if own else 0.0,
     )
 
 
@@ -230,10 +230,10 @@ def draw(
         title=side.title,
         causal=side.causal,
         scale=colours,
-        link=Linked("side", side.units, side.units),
-        chosen=chosen,
+        link=LinkedCells("side", side.units, side.units),
+        selected=chosen,
     )
-    heatmap(weights, key=key, on_cell=None if take is None else lambda: take(picked(key)))
+    heatmap(weights, key=key, on_cell=None if take is None else lambda: take(clicked_cell(key)))
 
 
 def draw_difference(comparison: MapComparison, *, key: str) -> None:
@@ -247,7 +247,7 @@ def draw_difference(comparison: MapComparison, *, key: str) -> None:
         scale=DivergingScale(comparison.largest or 1.0),
         value_name="difference",
         hidden_text=comparison.hidden_text,
-        link=Linked("side", units, units, merges=False),
+        link=LinkedCells("side", units, units, merges=False),
         captions=[f"left: {comparison.sides[0].title}", f"right: {comparison.sides[1].title}"],
     )
     heatmap(difference, key=key)
@@ -260,41 +260,41 @@ def summary(comparison: MapComparison) -> None:
         st.text("No cells can be compared. Choose two texts that share some words.")
         return
     first, differences = table.iloc[0], table["left minus right"]
-    ends = [written(end, "+.3f") for end in (differences.min(), differences.max())]
+    ends = [format_number(end, "+.3f") for end in (differences.min(), differences.max())]
     st.text(
         f"The largest difference: “{isolated(first['query'])}” gives “{isolated(first['key'])}” "
         f"{percent(first['left'])} of its attention on the left and {percent(first['right'])} on "
-        f"the right. The two texts share {counted(len(comparison.labels[0]), 'unit')}, so "
-        f"{counted(len(table), 'cell')} can be compared. Differences range from {ends[0]} to "
+        f"the right. The two texts share {plural(len(comparison.labels[0]), 'unit')}, so "
+        f"{plural(len(table), 'cell')} can be compared. Differences range from {ends[0]} to "
         f"{ends[1]}."
     )
     for name, side in zip(("left", "right"), comparison.sides, strict=True):
-        for text in left_out(name, side):
+        for text in omitted_sentences(name, side):
             st.text(text)
 
 
-def left_out(name: str, side: MapSide) -> list[str]:
+def omitted_sentences(name: str, side: MapSide) -> list[str]:
     """Sentences about a side's weight on tokens and cells that the other side doesn't have."""
     sentences = []
-    if side.alone:
-        ordered = sorted(side.alone.items(), key=lambda item: -item[1])
+    if side.unmatched_share:
+        ordered = sorted(side.unmatched_share.items(), key=lambda item: -item[1])
         listed = ", ".join(f"{isolated(label)} {percent(w)}" for label, w in ordered[:4])
         more = f" and {len(ordered) - 4} more" if len(ordered) > 4 else ""
         sentences.append(
             f"On the {name}, these tokens have no partner and aren't compared: {listed}{more}. On "
-            f"average, a row gives them {percent(sum(side.alone.values()))} of its weight."
+            f"average, a row gives them {percent(sum(side.unmatched_share.values()))} of its "
+            "weight."
         )
-    if side.ahead > 0:
+    if side.future_share > 0:
         sentences.append(
-            f"On the {name}, a row gives {percent(side.ahead)} of its weight on average to later "
+            f"On the {name}, a row gives {percent(side.future_share)} of its weight on average "
+            "to later "
             "tokens, which the decoder can't see."
         )
     return sentences
 
 
-def numbers(
-    opened: Sequence[tuple[str, Run, HeadChoice]], comparison: MapComparison | None
-) -> None:
+def numbers(sides: Sequence[tuple[str, Run, HeadChoice]], comparison: MapComparison | None) -> None:
     """Show the differences and the weights of each side ("a" or "b") as tables."""
     if comparison is not None:
         st.text("Left minus right, largest difference first")
@@ -306,7 +306,7 @@ def numbers(
             "left_minus_right.csv",
             key="side_by_side_difference_csv",
         )
-    for (which, run, choice), column in zip(opened, st.columns(2, gap="large"), strict=False):
+    for (which, run, choice), column in zip(sides, st.columns(2, gap="large"), strict=False):
         with column:
             table = head_pairs.pairs(run, choice)
             st.text(f"{choice.title}: tokens")

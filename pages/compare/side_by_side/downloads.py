@@ -38,7 +38,7 @@ left, right = merge_tokens(left, in_a, in_a), merge_tokens(right, in_b, in_b)
 {renormalise}signed = difference(left, right, seen)
 print(signed)
 """
-RENORMALISE = "left, right = renormalised(left, seen), renormalised(right, seen)\n"
+RENORMALISE = "left, right = renormalize(left, seen), renormalize(right, seen)\n"
 LARGEST = "print(left[{cell}], right[{cell}], signed[{cell}])  # the largest: {query} -> {key}\n"
 
 
@@ -80,7 +80,7 @@ def snippet(
     runs: Runs, heads: Heads, comparison: MapComparison, view: str, renormalise: bool
 ) -> str:
     """Python code that subtracts the same heads and prints the largest difference."""
-    names = ["difference", "merge_tokens", *["renormalised"] * renormalise, "visible_groups"]
+    names = ["difference", "merge_tokens", *["renormalize"] * renormalise, "visible_groups"]
     sides = [
         f"{run.model!a}, {run.tokens.text!a}, {choice.layer}, {choice.head}"
         for run, choice in zip(runs, heads, strict=True)

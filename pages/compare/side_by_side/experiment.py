@@ -43,13 +43,13 @@ def visible_groups(query_groups: Groups, key_groups: Groups, *, causal: bool) ->
     return visible if causal else torch.ones_like(visible)
 
 
-def renormalised(weights: Tensor, kept: Tensor) -> Tensor:
+def renormalize(weights: Tensor, keep: Tensor) -> Tensor:
     """Each row's weights on the kept keys, divided by their sum.
 
     Shapes: weights (..., Q, K), kept bool (Q, K) -> (..., Q, K), 0 where not kept. A row without
     weight on any kept key is NaN.
     """
-    remaining = weights.masked_fill(~kept, 0.0)
+    remaining = weights.masked_fill(~keep, 0.0)
     return remaining / remaining.sum(-1, keepdim=True)
 
 

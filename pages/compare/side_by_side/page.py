@@ -9,13 +9,13 @@ from pages.compare.side_by_side import downloads, same_pair
 from pages.compare.side_by_side import reference as beside
 from serving import models, runs
 from serving.limits import MAX_TEXT_CHARACTERS
-from ui.canvas.component import about
+from ui.canvas.component import picture_caption
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.head_links import TokenPair, head_links
-from ui.widgets.later import later
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
+from ui.widgets.placeholder import placeholder
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 
 MERGING = "pages/compare/side_by_side/experiment.py"
@@ -29,7 +29,7 @@ st.markdown(
     "and see their difference cell by cell."
 )
 
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -69,11 +69,11 @@ with right, settings():
 columns = st.columns(2, gap="large")
 with columns[0]:
     first = controls.head("side_by_side_a", prefer="bert", text=texts[0])
-    above, places = [same_pair.line("a")], [later()]
+    above, places = [same_pair.pair_container("a")], [placeholder()]
 with columns[1]:
-    second = controls.head("side_by_side_b", prefer="gpt2", text=texts[1], of_visit=False)
-    above.append(same_pair.line("b"))
-    places.append(later())
+    second = controls.head("side_by_side_b", prefer="gpt2", text=texts[1], from_visit=False)
+    above.append(same_pair.pair_container("b"))
+    places.append(placeholder())
 
 opened = []
 with st.spinner("Running the model …", show_time=True):
@@ -82,7 +82,7 @@ with st.spinner("Running the model …", show_time=True):
             run = runs.run(choice.entry.spec.name, typed)
         except models.LOAD_ERRORS as error:
             with place:
-                messages.problem(f"{choice.entry.spec.title}: {error}")
+                messages.show_problem(f"{choice.entry.spec.title}: {error}")
         else:
             opened.append((which, place, run, choice))
 if not opened:
@@ -101,23 +101,29 @@ if len(opened) == 2:
         opened, comparison.sides, pairs, strict=True
     ):
         entry = choice.entry.spec
-        about().update(model=entry.title, name=entry.name, sentence=run.tokens.text)
+        picture_caption().update(model=entry.title, name=entry.name, sentence=run.tokens.text)
         with place:
-            frame = (cell, partial(same_pair.take, which, both_runs)) if framed and cell else None
+            frame = (
+                (cell, partial(same_pair.choose_clicked, which, both_runs))
+                if framed and cell
+                else None
+            )
             side_by_side.draw(side, scale, frame, key=f"side_by_side_{which}_map")
             linked_pair = cell and TokenPair(run.tokens, *cell)
-            head_links(choice, run.tokens.text, here="compare/side_by_side", pair=linked_pair)
+            head_links(
+                choice, run.tokens.text, current_page="compare/side_by_side", pair=linked_pair
+            )
 else:
     which, place, run, choice = opened[0]
-    about().update(model=choice.entry.spec.title, name=choice.entry.spec.name)
+    picture_caption().update(model=choice.entry.spec.title, name=choice.entry.spec.name)
     with place:
         side_by_side.draw_alone(run, choice, colours, key=f"side_by_side_{which}_map")
 
-shown = parts("side_by_side_part", (DIFFERENCE, TABLES, REFERENCE))
+shown = section_picker("side_by_side_part", (DIFFERENCE, TABLES, REFERENCE))
 if comparison is not None:
-    about().clear()  # two models, and perhaps two sentences: the picture names both sides
+    picture_caption().clear()  # two models, and perhaps two sentences: the picture names both sides
 if comparison is not None and DIFFERENCE in shown:
-    heading(DIFFERENCE, shown)
+    section_heading(DIFFERENCE, shown)
     halves = st.columns([4, 7], gap="large")
     with halves[0]:
         if comparison.labels[0]:
@@ -126,8 +132,8 @@ if comparison is not None and DIFFERENCE in shown:
             st.text("These two texts have no token in common. Use a sentence that shares a word.")
     with halves[1]:
         side_by_side.summary(comparison)
-        source.step(MERGING, "merge_tokens", "averaged queries", "summed keys")
-        source.step(MERGING, "difference", "difference")
+        source.show_lines(MERGING, "merge_tokens", "averaged queries", "summed keys")
+        source.show_lines(MERGING, "difference", "difference")
 if TABLES in shown:
     side_by_side.numbers([(which, run, choice) for which, _, run, choice in opened], comparison)
 if REFERENCE in shown:
@@ -139,7 +145,7 @@ if REFERENCE in shown:
         key="side_by_side_reference",
     ):
         beside.show([(run.model, run.tokens.text) for _, _, run, _ in opened])
-        source.step("pretrained/comparison.py", "largest_difference", "largest")
+        source.show_lines("pretrained/comparison.py", "largest_difference", "largest")
 
 if comparison is not None:
     downloads.show(both_runs, (first, second), comparison, view, renormalise)

@@ -13,9 +13,9 @@ from pages.compare.side_by_side import charts
 from serving import compute, models
 from serving.cache import cached
 from serving.limits import MAX_MAP_TOKENS
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 from ui.charts.show import show as show_chart
-from ui.text.number_text import difference
+from ui.text.formatting import difference
 from ui.widgets import messages
 from ui.widgets.plain_table import plain_table
 
@@ -50,7 +50,7 @@ class Reference:
         """Show the table, with small numbers as powers of ten."""
         forms = dict.fromkeys(("max |Δ weights|", "max |Δ hidden|"), "{:.1e}")
         forms["max |hidden|"] = "{:.1f}"
-        plain_table(self.table, "Largest differences in every layer", forms, most=245)
+        plain_table(self.table, "Largest differences in every layer", forms, max_rows=245)
 
     @property
     def sentence(self) -> str:
@@ -78,7 +78,7 @@ def reference(name: str, text: str) -> Reference:
     from pretrained.comparison import compare
 
     model = models.get(name)
-    tokens = prepare(model, text, MAX_MAP_TOKENS, "a head map").tokens
+    tokens = prepare_prompt(model, text, MAX_MAP_TOKENS, "a head map").tokens
     theirs = models.reference(model)  # takes seconds, so load it outside the compute slot
     with compute.slot(exclusive=True):  # transformers records on the model itself
         return Reference(model.spec.title, len(tokens), compare(model.core, theirs, tokens.ids))
@@ -94,7 +94,7 @@ def show(requests: Iterable[tuple[str, str]]) -> None:
             try:
                 comparison = reference(name, text)
             except ERRORS as error:
-                messages.problem(error)
+                messages.show_problem(error)
                 continue
             st.text(comparison.sentence)
             show_chart(

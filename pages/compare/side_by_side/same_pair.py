@@ -13,8 +13,8 @@ from pages.compare.side_by_side.comparison import TOKENS, Cell, alignment_of
 from pretrained.tokenization.alignment import AlignedUnit
 from serving.heads import HeadId
 from serving.runs import Run
+from ui.text.formatting import percent
 from ui.text.isolated import isolated
-from ui.text.number_text import percent
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.pair import choose_pair
 
@@ -45,7 +45,7 @@ def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> MatchedPair 
     if len(units) < 2:
         return None
     query, key = units
-    if view == TOKENS and all(_is_cut_alike(runs, unit) for unit in units):
+    if view == TOKENS and all(_has_same_split(runs, unit) for unit in units):
         left_labels = runs[0].tokens.labels
         right = [unit.b[unit.a.index(token)] for unit, token in zip(units, cell, strict=True)]
         return MatchedPair(
@@ -56,7 +56,7 @@ def partner(runs: Sequence[Run], cell: Cell, view: str = TOKENS) -> MatchedPair 
     return MatchedPair((query.a, key.a), (query.b, key.b), (query.label_a, key.label_a))
 
 
-def _is_cut_alike(runs: Sequence[Run], unit: AlignedUnit) -> bool:
+def _has_same_split(runs: Sequence[Run], unit: AlignedUnit) -> bool:
     """Whether both sides split a unit into tokens with the same characters."""
     of_left, of_right = (
         [run.tokens.text[slice(*run.tokens.spans[token])].strip().casefold() for token in tokens]
@@ -65,20 +65,20 @@ def _is_cut_alike(runs: Sequence[Run], unit: AlignedUnit) -> bool:
     return of_left == of_right
 
 
-def on_the_right(runs: Sequence[Run], cell: Cell) -> Cell | None:
+def right_cell(runs: Sequence[Run], cell: Cell) -> Cell | None:
     """The first matching tokens on the right for a left cell, or None."""
     pair = partner(runs, cell)
     return None if pair is None else (pair.right[0][0], pair.right[1][0])
 
 
-def on_the_left(runs: Sequence[Run], pair: Cell) -> Cell | None:
+def left_cell(runs: Sequence[Run], pair: Cell) -> Cell | None:
     """The first matching tokens on the left for a right pair, or None."""
-    return on_the_right((runs[1], runs[0]), pair)
+    return right_cell((runs[1], runs[0]), pair)
 
 
-def take(which: str, runs: Sequence[Run], cell: Cell | None) -> None:
+def choose_clicked(which: str, runs: Sequence[Run], cell: Cell | None) -> None:
     """Select the pair of a clicked cell, if the left text contains that pair."""
-    pair = cell if cell is None or which == "a" else on_the_left(runs, cell)
+    pair = cell if cell is None or which == "a" else left_cell(runs, cell)
     if pair is not None and max(pair) < len(runs[0].tokens):
         st.session_state["side_by_side_query"], st.session_state["side_by_side_key"] = pair
 
@@ -104,7 +104,7 @@ def choose(runs: Sequence[Run], head: HeadChoice, view: str) -> Cell:
     return choose_pair(runs[0], head, "side_by_side", labels, causal=runs[1].causal)
 
 
-def line(which: str) -> DeltaGenerator:
+def pair_container(which: str) -> DeltaGenerator:
     """The container above the map of one side that `show` fills."""
     return st.container(
         horizontal=True, vertical_alignment="center", key=f"side_by_side_{which}_line"
@@ -112,7 +112,7 @@ def line(which: str) -> DeltaGenerator:
 
 
 def show(
-    places: Sequence[DeltaGenerator],
+    containers: Sequence[DeltaGenerator],
     runs: Sequence[Run],
     heads: Sequence[HeadChoice],
     cell: Cell,
@@ -129,15 +129,17 @@ def show(
     weight = unit_weights(runs[0], *left)[heads[0].layer, heads[0].head]
     is_framed = view == TOKENS and all(len(tokens) == 1 for tokens in left)
     which = "Framed" if is_framed else "Selected pair"
-    place = places[0].container(key="side_by_side_framed" if is_framed else "side_by_side_chosen")
+    place = containers[0].container(
+        key="side_by_side_framed" if is_framed else "side_by_side_chosen"
+    )
     place.text(f"{which}: “{query}” gives {percent(weight)} of its attention to “{key}”.")
     if pair is None:
-        places[1].text("The right side doesn't have this pair of tokens.")
+        containers[1].text("The right side doesn't have this pair of tokens.")
         return None
     queries, keys = pair.right
     right = queries[0], keys[0]
     if run.causal and keys[0] > queries[-1]:
-        places[1].text(
+        containers[1].text(
             f"“{query}” can't look at “{key}” here, because {run.title} can't look ahead."
         )
         return right
@@ -145,8 +147,8 @@ def show(
     best = strongest_head(weights)
     weight, most = weights[choice.layer, choice.head], weights[best.layer, best.head]
     several = "" if pair.is_one_cell else f" ({len(queries)} × {len(keys)} tokens here)"
-    places[1].text(f"Same pair{several}: {percent(weight)}.", width="content")
-    places[1].button(
+    containers[1].text(f"Same pair{several}: {percent(weight)}.", width="content")
+    containers[1].button(
         f"Open strongest head: {best}, {percent(most)}",
         type="tertiary",
         icon=":material/search:",

@@ -39,8 +39,8 @@ def charts(result: Search) -> Mapping[str, partial[Any]]:
             words(f"B: {result.query.label} → {result.other.label}"),
             largest,
         ),
-        "a_or_b": partial(against, preferences(result), largest),
-        "yardstick": partial(yardstick, pairs(result), best),
+        "a_or_b": partial(scatter, preferences(result), largest),
+        "yardstick": partial(histogram, pairs(result), best),
     }
 
 
@@ -78,7 +78,7 @@ def preferences(result: Search) -> pd.DataFrame:
 
 def pairs(result: Search) -> pd.DataFrame:
     """Histogram of the other pairs: largest weight `from` .. `to` in steps of 0.05, `pairs`."""
-    counts, edges = np.histogram(result.others, bins=20, range=(0.0, 1.0))
+    counts, edges = np.histogram(result.other_pairs, bins=20, range=(0.0, 1.0))
     return pd.DataFrame({"from": edges[:-1], "to": edges[1:], "pairs": counts})
 
 
@@ -130,7 +130,7 @@ def grid(table: pd.DataFrame, heading: pd.DataFrame, largest: float) -> alt.TopL
     )
 
 
-def against(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
+def scatter(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
     """One point per head, weight on A across and on B up, with a diagonal of equal weights."""
     names = list(PREFERENCES.values())
     alike = pd.DataFrame({"A": [0.0, largest], "B": [0.0, largest]})
@@ -162,7 +162,7 @@ def against(table: pd.DataFrame, largest: float) -> alt.TopLevelMixin:
     )
 
 
-def yardstick(table: pd.DataFrame, mine: float) -> alt.TopLevelMixin:
+def histogram(table: pd.DataFrame, mine: float) -> alt.TopLevelMixin:
     """Histogram of the largest weights of all other pairs, with a line for A.
 
     table: from `pairs`. mine: the largest weight on A.

@@ -15,7 +15,7 @@ from ui.export import downloads
 SNIPPET = """\
 import torch
 import pretrained
-from pages.compare.word_pairs.experiment import taken_from_units
+from pages.compare.word_pairs.experiment import unit_weights
 
 model = pretrained.load({model!a}, device="cpu")
 tokens = model.tokenizer.encode({text!a})
@@ -23,7 +23,7 @@ with torch.inference_mode():
     records = model.core(torch.tensor([tokens.ids]), record=True).records
 weights = torch.cat([record.weights for record in records])  # (layers, heads, T, S)
 query, a, b = {query!r}, {key!r}, {other!r}  # the tokens of three words
-taken = taken_from_units(weights, query, [a, b])  # (layers, heads, 2)
+taken = unit_weights(weights, query, [a, b])  # (layers, heads, 2)
 layer, head = divmod(int(taken[..., 0].argmax()), taken.shape[1])
 print(layer, head, float(taken[layer, head, 0]))  # the head with the largest weight on A
 print(float(taken[..., 1].max()))  # the largest weight on B
@@ -57,7 +57,7 @@ def arrays(run: Run, result: Search) -> dict[str, Any]:
         "weights_on_b": result.other_weights,
         "contributions_of_a": result.contributions,
         "rank_of_a_among_words": result.rank,
-        "other_pairs": result.others,
+        "other_pairs": result.other_pairs,
         "query_tokens": np.array(result.query.tokens),
         "a_tokens": np.array(result.key.tokens),
         "b_tokens": np.array(result.other.tokens),

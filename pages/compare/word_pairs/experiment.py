@@ -17,7 +17,7 @@ from torch import Tensor
 Unit = Sequence[int]
 
 
-def taken_from_units(weights: Tensor, query: Unit, units: Sequence[Unit]) -> Tensor:
+def unit_weights(weights: Tensor, query: Unit, units: Sequence[Unit]) -> Tensor:
     """Weights from one word to each unit: (..., T, S) -> (..., number of units).
 
     Mean over the query's tokens, sum over the tokens of a unit. For contributions, this is a sum
@@ -29,7 +29,7 @@ def taken_from_units(weights: Tensor, query: Unit, units: Sequence[Unit]) -> Ten
     return weights[..., list(query), :].mean(-2) @ _members(units, n_keys).to(weights).mT
 
 
-def rank_of_unit(shares: Tensor, unit: int) -> Tensor:
+def unit_rank(shares: Tensor, unit: int) -> Tensor:
     """Rank of a unit by its share, 1 for the largest: (..., units) -> (...) of int64.
 
     shares: the weight on each unit. Units with equal shares get the same, better rank.

@@ -8,14 +8,14 @@ from serving.heads import HeadId
 from ui.charts.show import show
 from ui.export import source
 from ui.frame import sections
+from ui.text.formatting import percent
 from ui.text.isolated import isolated
-from ui.text.number_text import percent
 from ui.widgets import controls, messages
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.head_links import TokenPair, head_links
-from ui.widgets.later import later
-from ui.widgets.parts import parts
+from ui.widgets.placeholder import placeholder
 from ui.widgets.plain_table import plain_table
+from ui.widgets.section_picker import section_picker
 
 HEADS = sections.script("compare/heads")
 ROWS = 10
@@ -23,9 +23,9 @@ STRONGEST = "The heads with the largest weight on A"
 AGAINST = "A or B, and is it more than chance?"
 
 st.title("Word pairs")
-claim_place = later()
+claim_place = placeholder()
 
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -36,7 +36,7 @@ with left:
         "word_pairs_text",
         controls.ANIMAL,
         examples=questions.QUESTIONS,
-        use=questions.ask,
+        on_select=questions.use_question,
     )
 with right:
     entry = controls.model("word_pairs_model", None, prefer="encoder")
@@ -45,7 +45,7 @@ try:
     with st.spinner("Running the model …", show_time=True):
         run = runs.run(name, text)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 
 units = search.units(run.tokens)
@@ -67,23 +67,23 @@ for column, letter in zip(st.columns(2, gap="large"), "AB", strict=True):
     with column:
         heads = page_charts[f"heads_{letter}"]
         show(heads.func, *heads.args, key=f"word_pairs_grid_{letter}")
-if not result.sees_other:
-    messages.problem(
+if not result.is_other_visible:
+    messages.show_problem(
         f"All weights on B are zero: “{word_b}” comes after “{query}”, and {run.title} can't look "
         "ahead.",
         icon=":material/visibility_off:",
     )
 
-if result.sees:
+if result.is_visible:
     claim_place.text(
         f"In head {HeadId(*result.best)}, “{query}” gives {percent(result.weights.max())} of its "
         f"attention to “{word_a}”. No head of {run.title} gives it more."
     )
-    if result.sees_other:
+    if result.is_other_visible:
         st.text(f"No head gives “{word_b}” more than {percent(result.other_weights.max())}.")
 else:
     claim_place.markdown("An encoder can look at every word, a decoder only at earlier ones.")
-    messages.problem(
+    messages.show_problem(
         f"{run.title} reads from left to right, so “{query}” can't look at “{word_a}”, which comes "
         "later. Swap the two words or choose an encoder.",
         icon=":material/swap_horiz:",
@@ -96,10 +96,10 @@ metrics[2].metric(
     "Heads preferring A, B",
     f"{(result.preference > 0).sum()}, {(result.preference < 0).sum()}",
 )
-metrics[3].metric("Weaker word pairs", f"{result.beaten} of {len(result.others)}")
+metrics[3].metric("Weaker word pairs", f"{result.n_smaller} of {len(result.other_pairs)}")
 
-shown = parts("word_pairs_part", (STRONGEST, AGAINST))
-if result.sees and STRONGEST in shown:
+shown = section_picker("word_pairs_part", (STRONGEST, AGAINST))
+if result.is_visible and STRONGEST in shown:
     st.subheader(STRONGEST)
     shares = table.select_dtypes("floating").columns
     plain_table(table.head(ROWS), STRONGEST, dict.fromkeys(shares, "{:.5f}"))
@@ -122,7 +122,9 @@ if result.sees and STRONGEST in shown:
         )
     best = HeadChoice(entry, *result.best)
     st.markdown(f":small[{HeadId(*result.best)} on other pages:]")
-    head_links(best, text, here="compare/word_pairs", pair=TokenPair(run.tokens, *first_tokens))
+    head_links(
+        best, text, current_page="compare/word_pairs", pair=TokenPair(run.tokens, *first_tokens)
+    )
 if AGAINST in shown:
     left, right = st.columns(2, gap="large")
     with left:
@@ -159,5 +161,5 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that computed these numbers"):
-    source.show("pages/compare/word_pairs/experiment.py", "taken_from_units")
+    source.show("pages/compare/word_pairs/experiment.py", "unit_weights")
     source.show("pages/compare/word_pairs/experiment.py", "strongest_head")

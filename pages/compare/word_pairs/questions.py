@@ -78,23 +78,23 @@ def choose(run: Run, units: Sequence[WordUnit]) -> list[str]:
     shown = dict(zip(_KEYS[:2], first, strict=False))
     both = pair_parts(text, spans, shown)
     chosen = [
-        _word(label, key, words, default, part)
+        _word_picker(label, key, words, default, part)
         for label, key, default, part in zip(_LABELS, _KEYS, first, both, strict=False)
     ]
     others = (word for word in (*reversed(first), *words) if word not in chosen)
     other = VisitPart(next(others, None) if first[2] in chosen else None)
-    return [*chosen, _word(_LABELS[2], _KEYS[2], words, first[2], other)]
+    return [*chosen, _word_picker(_LABELS[2], _KEYS[2], words, first[2], other)]
 
 
-def _word(label: str, key: str, words: list[str], default: str, part: VisitPart) -> str:
+def _word_picker(label: str, key: str, words: list[str], default: str, part: VisitPart) -> str:
     index = words.index(default)
-    chosen: str = linked(st.selectbox, label, words, index=index, key=key, part=part)
-    return chosen
+    choice: str = linked(st.selectbox, label, words, index=index, key=key, part=part)
+    return choice
 
 
-def ask(chosen: str) -> None:
+def use_question(name: str) -> None:
     """Set the controls to a question from the lectures."""
-    question = QUESTIONS[chosen]
+    question = QUESTIONS[name]
     st.session_state["word_pairs_text"] = question.text
     st.session_state["word_pairs_query"] = question.query
     st.session_state["word_pairs_a"] = question.key

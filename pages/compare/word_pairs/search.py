@@ -33,10 +33,10 @@ class WordUnit:
 class Search:
     """Weights of every head on two words, and the largest weights of all other word pairs.
 
-    Arrays are (layers, heads), except `others`. `rank` is 1 plus the number of units (see
-    `units`) that get more weight than the first word. `others` contains the largest weight of any
-    head for every other pair of words. `sees` and `sees_other` are False if the key word comes
-    after the query word in a causal model.
+    Arrays are (layers, heads), except `other_pairs`. `rank` is 1 plus the number of units (see
+    `units`) that get more weight than the first word. `other_pairs` contains the largest weight of
+    any head for every other pair of words. `is_visible` and `is_other_visible` are False if the key
+    word comes after the query word in a causal model.
     """
 
     query: WordUnit
@@ -47,9 +47,9 @@ class Search:
     rank: np.ndarray
     contributions: np.ndarray
     preference: np.ndarray
-    others: np.ndarray
-    sees: bool
-    sees_other: bool
+    other_pairs: np.ndarray
+    is_visible: bool
+    is_other_visible: bool
 
     @property
     def best(self) -> tuple[int, int]:
@@ -58,9 +58,9 @@ class Search:
         return int(layer), int(head)
 
     @property
-    def beaten(self) -> int:
+    def n_smaller(self) -> int:
         """The number of other pairs whose largest weight is smaller."""
-        return int((self.others < self.weights.max()).sum())
+        return int((self.other_pairs < self.weights.max()).sum())
 
 
 def units(tokens: Tokens) -> tuple[WordUnit, ...]:
@@ -93,8 +93,8 @@ def search(run: Run, text_units: tuple[WordUnit, ...], query: int, key: int, oth
     from pages.compare.word_pairs.experiment import (
         other_pairs,
         preference,
-        rank_of_unit,
-        taken_from_units,
+        unit_rank,
+        unit_weights,
     )
 
     groups = [unit.tokens for unit in text_units]
@@ -102,26 +102,26 @@ def search(run: Run, text_units: tuple[WordUnit, ...], query: int, key: int, oth
     rows = run.tensors.weights[:, :, list(groups[query])]
     lengths = contributions(rows, run.tensors.value_norms)
     row_numbers = range(rows.shape[2])
-    taken = taken_from_units(rows, row_numbers, groups)
+    taken = unit_weights(rows, row_numbers, groups)
     ordinary = torch.tensor([unit.is_word for unit in text_units])
-    largest = torch.tensor(_largest_of(run, text_units))
+    largest = torch.tensor(_largest_weights(run, text_units))
     return Search(
         query=text_units[query],
         key=text_units[key],
         other=text_units[other],
         weights=taken[..., key].numpy(),
         other_weights=taken[..., other].numpy(),
-        rank=rank_of_unit(taken, key).numpy(),
-        contributions=taken_from_units(lengths, row_numbers, [groups[key]])[..., 0].numpy(),
+        rank=unit_rank(taken, key).numpy(),
+        contributions=unit_weights(lengths, row_numbers, [groups[key]])[..., 0].numpy(),
         preference=preference(taken[..., key], taken[..., other], margin=MARGIN).numpy(),
-        others=other_pairs(largest, ordinary, (query, key), causal=run.causal).numpy(),
-        sees=not run.causal or key <= query,
-        sees_other=not run.causal or other <= query,
+        other_pairs=other_pairs(largest, ordinary, (query, key), causal=run.causal).numpy(),
+        is_visible=not run.causal or key <= query,
+        is_other_visible=not run.causal or other <= query,
     )
 
 
 @cached(key=lambda run, text_units: run.key)
-def _largest_of(run: Run, text_units: tuple[WordUnit, ...]) -> np.ndarray:
+def _largest_weights(run: Run, text_units: tuple[WordUnit, ...]) -> np.ndarray:
     """The largest weight of any head for every pair of units, cached per text."""
     from pages.compare.word_pairs.experiment import strongest_head
 

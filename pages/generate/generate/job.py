@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from serving import models
 from serving.backend import router as backend
-from serving.jobs import JobQueue, Work
-from serving.race import Begun, CacheSize, Ended, RaceRequest, RaceStep
+from serving.jobs import BackgroundJob, JobQueue
+from serving.race import CacheSize, RaceEnded, RaceRequest, RaceStarted, RaceStep
 from serving.step_times import StepTime
-from serving.token_text import END_OF_TEXT, decode, pieces, text_so_far
+from serving.token_text import END_OF_TEXT, decode, decode_partial, pieces
 
 if TYPE_CHECKING:
     from pretrained import Tokenizer
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 class GenerationSteps:
     """The steps of one of the two runs, in order.
 
-    ends: length of the new text after each step, in characters.
+    text_lengths: length of the new text after each step, in characters.
     """
 
     steps: list[StepTime] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
+    text_lengths: list[int] = field(default_factory=list)
 
     @property
     def token_ids(self) -> list[int]:
@@ -58,7 +58,7 @@ class GenerationSteps:
         return median(times) if times else None
 
 
-class Job(Work):
+class GenerationJob(BackgroundJob):
     """A generation request and its results; the worker writes and the page reads."""
 
     def __init__(self, request: RaceRequest) -> None:
@@ -79,7 +79,7 @@ class Job(Work):
         Both totals cover the same number of steps. None before the first decode step, because the
         prefill is the same work for both runs. None if the process stalled during a step.
         """
-        if self.stood_still:
+        if self.stalled_seconds:
             return None
         steps = min(len(self.cached.steps), len(self.uncached.steps))
         if steps < 2:
@@ -88,9 +88,11 @@ class Job(Work):
         return without / sum(step.seconds for step in self.cached.steps[:steps])
 
     @property
-    def stood_still(self) -> float:
+    def stalled_seconds(self) -> float:
         """Seconds for which the process stalled during timed steps."""
-        return sum(step.stood_still for run in (self.cached, self.uncached) for step in run.steps)
+        return sum(
+            step.stalled_seconds for run in (self.cached, self.uncached) for step in run.steps
+        )
 
     @property
     def same_tokens(self) -> bool | None:
@@ -107,7 +109,7 @@ class Job(Work):
             return ""
         if ids and ids[-1] in self._tokenizer.end_ids:
             return decode(self._tokenizer, ids[:-1]) + END_OF_TEXT
-        return text_so_far(self._tokenizer, ids)
+        return decode_partial(self._tokenizer, ids)
 
     def pieces(self, run: GenerationSteps) -> tuple[str, ...]:
         """The text of each new token, with invisible characters made visible."""
@@ -117,21 +119,21 @@ class Job(Work):
         """Generate both texts; called on the worker's thread."""
         self._tokenizer = models.get(self.request.model).tokenizer
         for event in backend.race(self.request, self.check_stop):
-            if isinstance(event, Begun):
+            if isinstance(event, RaceStarted):
                 self.device = event.device
-            elif isinstance(event, Ended):
+            elif isinstance(event, RaceEnded):
                 self.notice = event.notice
             else:
-                self._keep(event)
+                self._store(event)
 
-    def _keep(self, step: RaceStep) -> None:
+    def _store(self, step: RaceStep) -> None:
         so_far = self.largest_difference or 0.0
         # logits are only comparable after the same tokens; once the difference is NaN, it stays NaN
         if self.same_tokens is not False and not math.isnan(so_far):
             self.largest_difference = max(step.difference, so_far)
         # append to the uncached run first, so a reader of a cached step always finds its partner
         for run, taken in ((self.uncached, step.uncached), (self.cached, step.cached)):
-            run.ends.append(len(self._text([*run.token_ids, taken.token_id])))
+            run.text_lengths.append(len(self._text([*run.token_ids, taken.token_id])))
             run.steps.append(taken)
             taken.count()
         self.cache_size = step.cache_size
@@ -141,17 +143,17 @@ def submit(
     queue: JobQueue,
     request: RaceRequest,
     *,
-    instead_of: Job | None = None,
+    replaces: GenerationJob | None = None,
     owner: str | None = None,
     address: str | None = None,
-) -> Job:
+) -> GenerationJob:
     """Queue a generation request and return its job.
 
-    instead_of, owner, address: as in `JobQueue.put`.
+    replaces, owner, address: as in `JobQueue.put`.
     Raises: OverLimit if the queue is full, the prompt is too long, or the number of tokens is out
     of range. The earlier job then keeps running.
     """
     request.check()
-    job = Job(request)
-    queue.put(job, instead_of=instead_of, owner=owner, address=address)
+    job = GenerationJob(request)
+    queue.put(job, replaces=replaces, owner=owner, address=address)
     return job

@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from pages.generate.generate import live_chart
-from pages.generate.generate.job import GenerationSteps, Job, submit
-from serving import interruptions, rounded
+from pages.generate.generate.job import GenerationJob, GenerationSteps, submit
+from serving import interruptions, reduced_precision
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.race import RaceRequest
@@ -18,11 +18,11 @@ from ui.canvas.race import Lane, race
 from ui.charts import style
 from ui.charts.show import show_live
 from ui.export import tables
-from ui.text.number_text import counted, written
+from ui.text.formatting import format_number, plural
 from ui.widgets import job_view, messages
 
 _JOB = "generate_job"
-_NOTES: dict[rounded.Weights, str] = {
+_NOTES: dict[reduced_precision.Weights, str] = {
     "float32": "",
     "int8": " With int8 weights, a pass over a few tokens rounds its products and a pass over many "
     "doesn't. The two runs may therefore write different texts, and both are correct.",
@@ -32,7 +32,7 @@ _NOTES: dict[rounded.Weights, str] = {
     "correct.",
 }
 
-_OTHER_SETTINGS = (
+_OTHER_SETTINGS_NOTE = (
     " The settings have changed since this run. Press *Generate text* to run the new ones."
 )
 
@@ -43,11 +43,11 @@ def start(queue: JobQueue, request: RaceRequest) -> None:
         st.session_state[_JOB] = submit(
             queue,
             request,
-            instead_of=st.session_state.get(_JOB),
-            **job_view.whose(),
+            replaces=st.session_state.get(_JOB),
+            **job_view.job_owner(),
         )
     except OverLimit as error:
-        messages.problem(error)
+        messages.show_problem(error)
 
 
 def show(request: RaceRequest) -> None:
@@ -55,7 +55,7 @@ def show(request: RaceRequest) -> None:
 
     request: the current settings. The status line says so if the job was run with other ones.
     """
-    job: Job | None = st.session_state.get(_JOB)
+    job: GenerationJob | None = st.session_state.get(_JOB)
     if job is None:
         race(
             (Lane(style.CACHED, "", (), (), ()), Lane(style.UNCACHED, "", (), (), ())),
@@ -68,14 +68,14 @@ def show(request: RaceRequest) -> None:
         )
     else:
         view = partial(_view, is_as_set=job.request == request)
-        job_view.follow(job, view, live=job.live, every=0.25)
+        job_view.follow(job, view, is_live=job.is_live, every=0.25)
 
 
-def _view(job: Job, was_live: bool, *, is_as_set: bool) -> None:
+def _view(job: GenerationJob, was_live: bool, *, is_as_set: bool) -> None:
     _race(job, over=not was_live)  # drawn first, so it replaces the empty lanes
     with st.container(horizontal=True, vertical_alignment="center"):
-        job_view.stop_button(job, live=was_live, key="generate_stop")
-        _status(job, "" if is_as_set else _OTHER_SETTINGS)
+        job_view.stop_button(job, is_live=was_live, key="generate_stop")
+        _status(job, "" if is_as_set else _OTHER_SETTINGS_NOTE)
     if job.state != "failed":
         st.text(job.request.summary)
     if job.cached.steps:
@@ -85,14 +85,14 @@ def _view(job: Job, was_live: bool, *, is_as_set: bool) -> None:
         _data(job)
 
 
-def _status(job: Job, remark: str) -> None:
-    state, ahead, done = job.state, job.ahead, len(job.cached.steps)
-    asked = counted(job.request.max_new_tokens, "token")
+def _status(job: GenerationJob, remark: str) -> None:
+    state, ahead, done = job.state, job.n_ahead, len(job.cached.steps)
+    asked = plural(job.request.max_new_tokens, "token")
     if state == "failed":
-        messages.problem(job.error)
+        messages.show_problem(job.error)
         return
     if state == "waiting":
-        others = f"Waiting: {counted(ahead, 'visitor')} ahead of you."
+        others = f"Waiting: {plural(ahead, 'visitor')} ahead of you."
         message, icon = others if ahead else "Starting …", "hourglass_top"
     elif state == "running":
         warm = f"{done} of {asked}" if done else "warming up"
@@ -100,12 +100,12 @@ def _status(job: Job, remark: str) -> None:
     elif state == "stopped":
         message, icon = f"Stopped after {done} of {asked}.", "stop"
     else:
-        message, icon = f"Done: {counted(done, 'token')}. {job.notice}", "check"
+        message, icon = f"Done: {plural(done, 'token')}. {job.notice}", "check"
     box = st.success if state == "done" else st.info
     box(f"{message}{remark}", icon=f":material/{icon}:")
 
 
-def _race(job: Job, *, over: bool) -> None:
+def _race(job: GenerationJob, *, over: bool) -> None:
     # read the cached run first: each of its steps already has its uncached partner
     runs = {style.CACHED: job.cached, style.UNCACHED: job.uncached}
     counts = [len(run.steps) for run in runs.values()]
@@ -113,11 +113,11 @@ def _race(job: Job, *, over: bool) -> None:
     for (title, run), count in zip(runs.items(), counts, strict=True):
         steps = run.steps[:count]
         seconds, tokens = [step.seconds for step in steps], [step.n_new for step in steps]
-        lanes.append(Lane(title, job.text(run), run.ends[:count], seconds, tokens))
+        lanes.append(Lane(title, job.text(run), run.text_lengths[:count], seconds, tokens))
     first, second = lanes
     verdict = ""
-    if job.stood_still:
-        verdict = interruptions.notice(job.stood_still)
+    if job.stalled_seconds:
+        verdict = interruptions.notice(job.stalled_seconds)
     elif job.speed_up is not None:
         verdict = (
             f"{first.name.capitalize()}: {sum(first.seconds):.2f} s. "
@@ -135,17 +135,17 @@ def _race(job: Job, *, over: bool) -> None:
     )
 
 
-def _numbers(job: Job) -> None:
-    if job.stood_still:
-        st.warning(interruptions.notice(job.stood_still), icon=":material/pause:")
+def _numbers(job: GenerationJob) -> None:
+    if job.stalled_seconds:
+        st.warning(interruptions.notice(job.stalled_seconds), icon=":material/pause:")
     cells = st.columns(4)
-    speed_up = "–" if job.stood_still else _or_dots(job.speed_up, "{:.2f} ×")
+    speed_up = "–" if job.stalled_seconds else _format_or_dots(job.speed_up, "{:.2f} ×")
     cells[0].metric("Total speed-up", speed_up)
     difference = job.largest_difference
     not_a_number = difference is not None and math.isnan(difference)
     cells[1].metric(
         "Largest logit difference",
-        "not a number" if not_a_number else _or_dots(difference, "{:.1e}"),
+        "not a number" if not_a_number else _format_or_dots(difference, "{:.1e}"),
     )
     cells[2].metric("Same tokens", {True: "yes", False: "no", None: "…"}[job.same_tokens])
     size = job.cache_size
@@ -166,7 +166,7 @@ def _numbers(job: Job) -> None:
     st.table(pd.DataFrame([_row(style.CACHED, job.cached), _row(style.UNCACHED, job.uncached)]))
 
 
-def _or_dots(value: float | None, pattern: str) -> str:
+def _format_or_dots(value: float | None, pattern: str) -> str:
     return "…" if value is None else pattern.format(value)
 
 
@@ -181,11 +181,11 @@ def _row(title: str, run: GenerationSteps) -> dict[str, str]:
         "prefill": milliseconds(run.prefill_seconds),
         "median decode step": milliseconds(run.median_decode_seconds),
         "decode": f"{len(decode) / sum(decode):.1f} tokens/s" if decode else "…",
-        "FLOPs": written(sum(step.flops for step in run.steps), ".2e"),
+        "FLOPs": format_number(sum(step.flops for step in run.steps), ".2e"),
     }
 
 
-def _chart(job: Job) -> dict[str, object]:
+def _chart(job: GenerationJob) -> dict[str, object]:
     runs = {style.CACHED: job.cached, style.UNCACHED: job.uncached}
     return live_chart.time_per_token(
         {
@@ -198,7 +198,7 @@ def _chart(job: Job) -> dict[str, object]:
     )
 
 
-def _data(job: Job) -> None:
+def _data(job: GenerationJob) -> None:
     """Show the chart's data, every step, as a table with a download."""
     rows = [
         {
@@ -213,7 +213,7 @@ def _data(job: Job) -> None:
             "keys": step.n_keys,
             "cache length": step.cache_length,
             "FLOPs": step.flops,
-            "stalled, s": step.stood_still,
+            "stalled, s": step.stalled_seconds,
         }
         for title, run in ((style.CACHED, job.cached), (style.UNCACHED, job.uncached))
         for number, (step, piece) in enumerate(

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.generate.generate import live, price
-from serving import models, rounded
+from pages.generate.generate import live, precision_cost
+from serving import models, reduced_precision
 from serving.limits import MAX_NEW_TOKENS
 from serving.queues import GENERATIONS
 from serving.race import RaceRequest
@@ -19,7 +19,7 @@ st.markdown(
     "both runs race."
 )
 
-if not models.ready("decoder"):
+if not models.available("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -33,7 +33,7 @@ with right, settings():
     weights = linked(
         st.segmented_control,
         "Weights",
-        rounded.forms(),
+        reduced_precision.weight_formats(),
         default="float32",
         required=True,
         key="generate_weights",
@@ -94,7 +94,7 @@ if right.button(
     live.start(GENERATIONS, request)
 live.show(request)
 if weights != "float32":
-    price.show(model.spec.name, weights)
+    precision_cost.show(model.spec.name, weights)
 
 with st.expander("How to read this"):
     st.markdown(

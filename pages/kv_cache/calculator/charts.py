@@ -56,11 +56,11 @@ def context_chart(
     )
 
 
-def models_chart(sizes: pd.DataFrame, chosen: str, setting: str) -> alt.TopLevelMixin:
+def models_chart(sizes: pd.DataFrame, choice: str, setting: str) -> alt.TopLevelMixin:
     """Chart each model's cache next to its size with plain multi-head attention.
 
     It shows points instead of bars because a logarithmic axis has no zero.
-    sizes: as `numbers.sizes_of_models`. chosen: the highlighted model's name, which must come from
+    sizes: as `numbers.sizes_of_models`. choice: the highlighted model's name, which must come from
     the site's own list because it becomes part of a Vega expression. setting: the shared settings.
     """
     order = list(sizes["model"].unique())
@@ -69,7 +69,7 @@ def models_chart(sizes: pd.DataFrame, chosen: str, setting: str) -> alt.TopLevel
         labelOverlap=False,
         labelFlush=False,
         labelFontWeight=alt.condition(
-            alt.datum.value == chosen, alt.value("bold"), alt.value("normal")
+            alt.datum.value == choice, alt.value("bold"), alt.value("normal")
         ),
         grid=True,
         gridOpacity=0.3,

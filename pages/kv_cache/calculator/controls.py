@@ -39,7 +39,7 @@ def use_preset(example: str) -> None:
 
 def choose_name() -> str:
     """Show the model menu and return the chosen name, which may be OWN."""
-    names = [*_listed(), OWN]
+    names = [*_listed_models(), OWN]
     name: str = linked(
         st.selectbox,
         "Model",
@@ -56,10 +56,10 @@ def model(name: str) -> PublicModel:
 
     Raises: ValueError if the typed shapes are inconsistent.
     """
-    return _own_shapes() if name == OWN else _listed()[name]
+    return _own_shapes() if name == OWN else _listed_models()[name]
 
 
-def _listed() -> dict[str, PublicModel]:
+def _listed_models() -> dict[str, PublicModel]:
     from attention_core.costs.public_models import LECTURE_30B, PUBLIC_MODELS
 
     return {model.name: model for model in (*PUBLIC_MODELS, LECTURE_30B.model)}
@@ -84,7 +84,7 @@ def _own_shapes() -> PublicModel:
         if place % 3 == 0:
             columns = st.columns(3)
         with columns[place % 3]:
-            sizes[name] = _whole(label, f"calculator_{name}", low, high, default)
+            sizes[name] = _whole_number(label, f"calculator_{name}", low, high, default)
     millions = sizes.pop("millions")
     for name in ("window", "latent_size", "rope_size"):  # 0 means "none"
         sizes[name] = sizes[name] or None
@@ -99,9 +99,9 @@ def _own_shapes() -> PublicModel:
     )
 
 
-def _whole(label: str, key: str, low: int, high: int, default: int) -> Any:
+def _whole_number(label: str, key: str, low: int, high: int, default: int) -> Any:
     """A whole number from a float widget; integer widgets fail on a link with 1e400."""
-    chosen = linked(
+    choice = linked(
         st.number_input, label, float(low), float(high), float(default), 1.0, format="%.0f", key=key
     )
-    return round(chosen)
+    return round(choice)

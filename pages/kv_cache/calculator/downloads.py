@@ -8,14 +8,14 @@ from pages.kv_cache.calculator.setting import CacheScenario
 from ui.export import downloads
 
 
-def show(chosen: CacheScenario) -> None:
+def show(scenario: CacheScenario) -> None:
     """Show the page's code and link."""
-    downloads.panel("calculator", snippet=snippet(chosen))
+    downloads.panel("calculator", snippet=snippet(scenario))
 
 
-def snippet(chosen: CacheScenario) -> str:
+def snippet(scenario: CacheScenario) -> str:
     """Python code that prints the size of the cache in bytes."""
-    model = chosen.model
+    model = scenario.model
     fields: Mapping[str, object] = {
         name: getattr(model, name)
         for name in (
@@ -32,11 +32,11 @@ def snippet(chosen: CacheScenario) -> str:
             "rope_size",
         )
     }
-    given = ",\n".join(f"    {name}={value!r}" for name, value in fields.items() if value)
+    inputs = ",\n".join(f"    {name}={value!r}" for name, value in fields.items() if value)
     return (
         "from attention_core.costs.serving import cache_bytes\n"
         "from attention_core.costs.public_models import PublicModel\n\n"
-        f'model = PublicModel(\n    name="model", family="", source="",\n{given},\n)\n'
-        f"print(cache_bytes(model, {chosen.n_tokens}, batch_size={chosen.batch}, "
-        f"bytes_per_value={chosen.bytes_per_value}))"
+        f'model = PublicModel(\n    name="model", family="", source="",\n{inputs},\n)\n'
+        f"print(cache_bytes(model, {scenario.n_tokens}, batch_size={scenario.batch}, "
+        f"bytes_per_value={scenario.bytes_per_value}))"
     )

@@ -12,11 +12,11 @@ from pages.kv_cache.calculator import (
 )
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.text.number_text import counted
+from ui.text.formatting import plural
 from ui.widgets import code_block, messages
-from ui.widgets.controls import menu_of_examples, row
+from ui.widgets.controls import example_menu, row
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
+from ui.widgets.section_picker import section_picker
 from ui.widgets.settings import settings
 from ui.widgets.visit import unused_text_note
 
@@ -34,7 +34,7 @@ st.markdown(
 left, right = row()
 with left, st.container(horizontal=True, vertical_alignment="bottom"):
     name = controls.choose_name()
-    menu_of_examples(controls.PRESETS, "calculator_example", controls.use_preset)
+    example_menu(controls.PRESETS, "calculator_example", controls.use_preset)
 unused_text_note("the sizes of models and caches")
 problem = None
 with right, settings():
@@ -75,7 +75,7 @@ with right, settings():
     )
     memory = linked(st.select_slider, "Memory (GB)", setting.MEMORIES, 80, key="calculator_memory")
 if problem is not None:
-    messages.problem(problem)
+    messages.show_problem(problem)
     messages.end_page()
 chosen = setting.setting(
     model, plain=plain, batch=batch, n_tokens=n_tokens, cache=cache, weights=weights, memory=memory
@@ -95,15 +95,15 @@ with chart:
         numbers.chosen_point(chosen),
         key="calculator_context_chart",
     )
-everything, family = numbers.everything(chosen), numbers.gpt3_family(chosen)
-shown = parts("calculator_part", (MODELS, GPT3, PRICE))
+everything, family = numbers.all_models(chosen), numbers.gpt3_family(chosen)
+shown = section_picker("calculator_part", (MODELS, GPT3, PRICE))
 if MODELS in shown:
     st.header(MODELS)
     show(
         charts.models_chart,
         numbers.sizes_of_models(everything),
         chosen.model.name,
-        chosen.in_words,
+        chosen.description,
         key="calculator_models_chart",
     )
     with st.expander("Shapes, bytes and sources"):
@@ -127,9 +127,9 @@ if GPT3 in shown:
             f"to the power **{family.exponent:.2f}**. That's because the cache is proportional to "
             "layers × width, and the weights to layers × width². At the same context, *small* "
             "models therefore have the largest cache relative to their weights. Here each model "
-            f"holds {counted(chosen.batch, 'sequence')} of 2,048 tokens, its full context."
+            f"holds {plural(chosen.batch, 'sequence')} of 2,048 tokens, its full context."
         )
-    st.dataframe(family.readable, hide_index=True)
+    st.dataframe(family.readable_table, hide_index=True)
 if PRICE in shown:
     st.header(PRICE)
     st.dataframe(numbers.price(chosen), hide_index=True)
@@ -140,7 +140,7 @@ if PRICE in shown:
         "contexts leave memory for fewer sequences. "
         "The lecture's example: $30 per million tokens with 8k of context, $60 with 32k."
     )
-    source.step(CORE, "token_cost", "cached tokens", "parameters read")
+    source.show_lines(CORE, "token_cost", "cached tokens", "parameters read")
 
 with st.expander("How to read this"):
     st.markdown(
@@ -159,8 +159,8 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that computes the cache"):
-    source.step(CORE, "cache_bytes", "total bytes")
+    source.show_lines(CORE, "cache_bytes", "total bytes")
     formula = "kv_cache_bytes" if chosen.model.latent_size is None else "mla_cache_bytes"
-    source.step("attention_core/costs/formulas.py", formula, "bytes")
+    source.show_lines("attention_core/costs/formulas.py", formula, "bytes")
 
 downloads.show(chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 if TYPE_CHECKING:
     from attention_core.costs.public_models import PublicModel
@@ -37,7 +37,7 @@ class CacheScenario:
     memory: int
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The workload without the model, such as "8 sequences of 32,768 tokens, ..."."""
         sequences = "1 sequence" if self.batch == 1 else f"{self.batch:,} sequences"
         return f"{sequences} of {self.n_tokens:,} tokens, {self.cache_bits} bits per cached number"
@@ -92,5 +92,5 @@ def size(n_bytes: float) -> str:
     """Bytes with a decimal unit and four digits, such as "180.4 GB"."""
     for unit, factor in (("TB", 10**12), ("GB", GB), ("MB", 10**6), ("kB", 1000)):
         if abs(n_bytes) >= factor:
-            return f"{written(n_bytes / factor, '.4g')} {unit}"
-    return f"{written(n_bytes, '.4g')} bytes"
+            return f"{format_number(n_bytes / factor, '.4g')} {unit}"
+    return f"{format_number(n_bytes, '.4g')} bytes"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from pages.kv_cache.inside_the_cache.full import AGAIN, DIVERGENCE, FIRST, LARGEST, RING
 from pages.kv_cache.inside_the_cache.numbers import ALLOCATED, USED
+from pages.kv_cache.inside_the_cache.overflow_runs import DIVERGENCE, FIRST, LARGEST, RESTART, RING
 from ui.charts.style import BLUE, GREEN, INK, MARKS, VERMILLION
-from ui.text.number_text import difference
+from ui.text.formatting import difference
 
 
 def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
@@ -40,7 +40,7 @@ def bytes_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
             ],
         )
     )
-    return alt.layer(lines, _here(step_index), height=240)
+    return alt.layer(lines, _step_rule(step_index), height=240)
 
 
 def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
@@ -63,7 +63,7 @@ def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
             ],
         )
     )
-    return alt.layer(line, _here(step_index), height=240)
+    return alt.layer(line, _step_rule(step_index), height=240)
 
 
 def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.TopLevelMixin:
@@ -72,7 +72,7 @@ def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.
     table: as `full.table`. last_fitting: the last step, from 1, whose token fits into the cache.
     step_index: the step marked by a dotted line, from 0.
     """
-    ways = [AGAIN, RING, FIRST]
+    ways = [RESTART, RING, FIRST]
     colours = alt.Scale(domain=ways, range=[GREEN, VERMILLION, BLUE])
     dashes = alt.Scale(domain=ways, range=[[6, 3], [1, 0], [2, 2]])
     legend = _line_legend(columns=2)  # fits on a phone
@@ -96,7 +96,7 @@ def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.
     )
     full = alt.Chart(pd.DataFrame({"step": [last_fitting + 0.5]})).mark_rule(color=INK)
     return alt.layer(
-        lines, full.encode(alt.X("step:Q", title="step")), _here(step_index), height=300
+        lines, full.encode(alt.X("step:Q", title="step")), _step_rule(step_index), height=300
     )
 
 
@@ -109,7 +109,7 @@ def _steps(table: pd.DataFrame) -> alt.X:
     )
 
 
-def _here(step_index: int) -> alt.Chart:
+def _step_rule(step_index: int) -> alt.Chart:
     """A dotted line at the selected step."""
     line_at_step = alt.Chart(pd.DataFrame({"step": [step_index + 1]}))
     return line_at_step.mark_rule(color=INK, strokeDash=[2, 3]).encode(

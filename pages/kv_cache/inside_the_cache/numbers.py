@@ -8,7 +8,7 @@ import pandas as pd
 
 from pages.kv_cache.inside_the_cache.pictures import span
 from pages.kv_cache.inside_the_cache.run import CacheRun
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 ALLOCATED, USED = "allocated", "used by tokens"
 
@@ -108,7 +108,8 @@ def verdict(run: CacheRun) -> str:
     same = sum(step.token_id == step.uncached_token_id for step in run.steps)
     return (
         f"Over all {run.n_steps} steps, the logits differ by at most "
-        f"**{written(largest, '.1e')}**, and **{same} of {run.n_steps}** choose the same token. "
+        f"**{format_number(largest, '.1e')}**, and **{same} of {run.n_steps}** choose the same "
+        "token. "
         "For the comparison, the whole text ran once more without the cache, in a single pass. "
         "One pass is enough because the causal mask hides later tokens from every row. "
         "The remaining differences come from rounding, since the sums are computed in a different "

@@ -13,9 +13,9 @@ from serving.limits import MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
-from ui.widgets.progress import watched
+from ui.widgets.progress import run_with_progress
 from ui.widgets.run_form import run_form
+from ui.widgets.section_picker import section_picker
 from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
@@ -30,7 +30,7 @@ st.markdown(
     "new tokens and **reads** all rows so far."
 )
 
-if not models.ready("decoder"):
+if not models.available("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -58,20 +58,20 @@ try:
     with st.spinner("Loading the model …"):
         models.get(entry.spec.name)
     with progress_place:
-        recorded = watched(
+        recorded = run_with_progress(
             "inside_the_cache_run",
             request,
             lambda report: run.run(request, report),
-            kept=run.run.is_cached(request),
+            cached=run.run.is_cached(request),
             total=n_new,
             unit="tokens",
             done=lambda result: (
                 f"Ran {result.n_steps} steps, and the text once without the cache, in "
-                f"{result.seconds:.2f} s. {result.ended}"
+                f"{result.seconds:.2f} s. {result.end_reason}"
             ),
         )
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 if recorded is None:
     messages.end_page()
@@ -91,15 +91,15 @@ pictures.keys_and_values(recorded, step_index, layer, head)
 st.text(pictures.sentence(recorded, step_index))
 st.markdown(":small[In the row labels, **W** means written in this step, and **r** means read.]")
 
-shown = parts("inside_the_cache_part", sections.PARTS)
+shown = section_picker("inside_the_cache_part", sections.PARTS)
 if sections.BYTES in shown:
     sections.bytes_held(recorded, step_index)
 if sections.STEPS in shown:
     sections.every_step(recorded, step_index)
 if sections.CROP in shown:
-    sections.cropped(recorded, layer, head)
+    sections.crop_section(recorded, layer, head)
 if sections.FULL in shown:
-    sections.filled(recorded, layer, head)
+    sections.full_cache_section(recorded, layer, head)
 
 downloads.show(recorded, step_index)
 
@@ -121,13 +121,13 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that computed this"):
-    source.step(
+    source.show_lines(
         CACHE,
         "KVCache.update",
         "new keys",
         "new values",
         "all so far",
     )
-    source.step(CACHE, "KVCache.crop", "new length")
-    source.step(CACHE, "SlidingCache._count", "oldest row")
+    source.show_lines(CACHE, "KVCache.crop", "new length")
+    source.show_lines(CACHE, "SlidingCache._count", "oldest row")
     source.show(CORE, "compare_with_one_pass")

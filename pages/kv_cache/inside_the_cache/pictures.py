@@ -16,12 +16,12 @@ ROW_PX = 15  # height that fits a label in every row
 WRITTEN, READ, OLD = "W", "r", "old"
 
 
-def between(label: str, key: str, low: int, high: int, default: int, help: str = "") -> int:
+def range_slider(label: str, key: str, low: int, high: int, default: int, help: str = "") -> int:
     """A slider from low to high that keeps its value when the limits change."""
     # set it only if needed: otherwise a slider whose value isn't sent yet would jump back
     if not low <= st.session_state.get(key, low) <= high:
         st.session_state[key] = min(max(st.session_state[key], low), high)
-    chosen: int = linked(
+    choice: int = linked(
         st.select_slider,
         label,
         range(low, high + 1),
@@ -30,7 +30,7 @@ def between(label: str, key: str, low: int, high: int, default: int, help: str =
         help=help or None,
         disabled=low == high,
     )
-    return chosen
+    return choice
 
 
 def names(run: CacheRun) -> tuple[str, str]:
@@ -77,7 +77,7 @@ def buffer(
     heatmap(rows, key=key)
 
 
-def at_step(rows: np.ndarray, length: int) -> np.ndarray:
+def rows_at_step(rows: np.ndarray, length: int) -> np.ndarray:
     """A copy of a buffer (N, D) with all rows from `length` on set to NaN."""
     stored = rows.astype(np.float32, copy=True)
     stored[length:] = np.nan
@@ -107,7 +107,7 @@ def keys_and_values(run: CacheRun, step: int, layer: int, head: int) -> None:
         rows = tensor[layer, head]
         with column:
             buffer(
-                at_step(rows, length),
+                rows_at_step(rows, length),
                 labels,
                 scale(rows),
                 name=name,

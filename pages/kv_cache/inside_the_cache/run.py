@@ -14,7 +14,7 @@ import numpy as np
 from serving import compute, metrics, models, token_text
 from serving.cache import cached
 from serving.limits import MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, MIN_INSIDE_TOKENS
-from serving.prompts import check_choice, prepare
+from serving.prompts import check_choice, prepare_prompt
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class CacheRun:
     keys, values: the whole buffers at the end, (L, H_kv, N, D), float32 and read-only. Rows never
     change once they're written, so after step t the buffers held the rows up to that length.
     pieces: the text of each prompt and new token. value_bytes: bytes per number in the model.
-    ended: why there are fewer tokens than requested, or an empty string.
+    end_reason: why there are fewer tokens than requested, or an empty string.
     """
 
     key: tuple[object, ...]
@@ -54,13 +54,13 @@ class CacheRun:
     pieces: tuple[str, ...]
     value_bytes: int
     seconds: float
-    ended: str
+    end_reason: str
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model with the weights of this run; raises as `models.loaded` does."""
+        """The model with the weights of this run; raises as `models.by_key` does."""
         name, source = self.key[:2]
-        return models.loaded((str(name), str(source)))
+        return models.by_key((str(name), str(source)))
 
     @property
     def n_prompt(self) -> int:
@@ -107,26 +107,26 @@ def run(settings: CacheSettings, report: Report | None = None) -> CacheRun:
     if the prompt contains no token.
     """
     check_choice(settings.n_new, MIN_INSIDE_TOKENS, MAX_INSIDE_TOKENS)
-    return _make(settings, Reporter(report))
+    return _generate(settings, Reporter(report))
 
 
-def _make(settings: CacheSettings, reporter: Reporter) -> CacheRun:
+def _generate(settings: CacheSettings, reporter: Reporter) -> CacheRun:
     from attention_core import Hooks
     from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
         RecordingCache,
         compare_with_one_pass,
-        observe,
+        record_steps,
     )
 
     model = models.get(settings.model)
-    prompt = prepare(
+    prompt = prepare_prompt(
         model, settings.prompt, MAX_INSIDE_PROMPT, "a prompt on this page", settings.n_new
     )
     ids, n_new = prompt.ids, prompt.n_new
     cache = RecordingCache.for_model(model.core, len(ids) + n_new - 1, keep_all=True)
     generated, hooks = [], Hooks(before_layer=reporter.layer)
     begin = time.perf_counter()
-    observed = observe(
+    observed = record_steps(
         model.core,
         ids,
         cache,
@@ -134,7 +134,7 @@ def _make(settings: CacheSettings, reporter: Reporter) -> CacheRun:
         stop_ids=model.tokenizer.end_ids,
         hooks=hooks,
     )
-    for step in metrics.counted(compute.steps(observed)):
+    for step in metrics.count_steps(compute.steps(observed)):
         generated.append(step)
         reporter.unit()
     with compute.slot():
@@ -154,7 +154,7 @@ def _make(settings: CacheSettings, reporter: Reporter) -> CacheRun:
         value_bytes=model.dtype.itemsize,
         pieces=token_text.pieces(model.tokenizer, [*ids, *(step.token_id for step in steps)]),
         seconds=seconds,
-        ended=ended,
+        end_reason=ended,
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.kv_cache.inside_the_cache import charts, crop, full, numbers, pictures
-from pages.kv_cache.inside_the_cache.full import AGAIN, FIRST, RING, Full
+from pages.kv_cache.inside_the_cache import charts, crop, numbers, overflow_runs, pictures
+from pages.kv_cache.inside_the_cache.overflow_runs import FIRST, RESTART, RING, FullCacheRuns
 from pages.kv_cache.inside_the_cache.run import CacheRun
 from serving import models
 from ui.charts.show import show
@@ -13,7 +13,7 @@ from ui.export import tables
 from ui.widgets import code_block, messages
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
-from ui.widgets.progress import watched
+from ui.widgets.progress import run_with_progress
 from ui.widgets.run_form import run_form
 from ui.widgets.stepper import stepper
 
@@ -48,12 +48,12 @@ def bytes_held(run: CacheRun, step_index: int) -> None:
 def every_step(run: CacheRun, step_index: int) -> None:
     """Show each step with and without the cache, and how much the logits differ."""
     st.header(STEPS)
-    plain_table(numbers.steps_table(run), "Every step with the cache", most=388)
+    plain_table(numbers.steps_table(run), "Every step with the cache", max_rows=388)
     plain_table(
         numbers.uncached_table(run),
         "Every step without the cache",
         {"logit difference": "{:.2e}"},
-        most=388,
+        max_rows=388,
     )
     left, right = st.columns(2, gap="large")
     with left:
@@ -63,7 +63,7 @@ def every_step(run: CacheRun, step_index: int) -> None:
         show(charts.difference_chart, differences, step_index, key="inside_the_cache_differences")
 
 
-def cropped(run: CacheRun, layer: int, head: int) -> None:
+def crop_section(run: CacheRun, layer: int, head: int) -> None:
     """Show the section on cropping: controls, pictures of the buffer, measurements."""
     st.header(CROP)
     with run_form(
@@ -72,7 +72,7 @@ def cropped(run: CacheRun, layer: int, head: int) -> None:
         "inside_the_cache_other",
         verb="Crop cache",
     ):
-        n_kept = pictures.between(
+        n_kept = pictures.range_slider(
             "Tokens to keep", "inside_the_cache_crop", 1, len(run.run_ids), run.n_prompt - 1
         )
         continuation = linked(
@@ -83,9 +83,9 @@ def cropped(run: CacheRun, layer: int, head: int) -> None:
             max_chars=200,
         )
     try:
-        after_crop = crop.cropped(run, n_kept, continuation)
+        after_crop = crop.crop_result(run, n_kept, continuation)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
         return
     crop.pictures(run, after_crop, layer, head)
     st.text(crop.sentence(after_crop))
@@ -96,20 +96,20 @@ def cropped(run: CacheRun, layer: int, head: int) -> None:
         st.markdown(
             "`crop` only reduces the length. The memory stays allocated, and rows marked *old* "
             "keep their numbers. Nothing reads them, and the next tokens overwrite them."
-            if after_crop.untouched
+            if after_crop.is_unchanged
             else "The crop changed stored numbers, which is a bug."
         )
 
 
-def filled(run: CacheRun, layer: int, head: int) -> None:
+def full_cache_section(run: CacheRun, layer: int, head: int) -> None:
     """Show the section on a full cache: its error, and three methods to continue."""
     st.header(FULL)
     if run.n_steps < 2:
-        why = run.ended or "Generate more tokens to fill the cache."
+        why = run.end_reason or "Generate more tokens to fill the cache."
         st.markdown(f"This run has a single step, so its cache is never full. {why}")
         return
     with run_form("inside_the_cache_fill", "inside_the_cache_room", verb=FILL):
-        room = pictures.between(
+        room = pictures.range_slider(
             "Cache size (tokens)",
             "inside_the_cache_room",
             run.n_prompt,
@@ -117,49 +117,53 @@ def filled(run: CacheRun, layer: int, head: int) -> None:
             run.n_prompt + run.n_steps // 2 - 1,
         )
     try:
-        full_cache = watched(
+        full_cache = run_with_progress(
             "inside_the_cache_fill",
             (run.settings, room),
-            lambda report: full.full(run, room, report),
-            kept=full.full.is_cached(run, room),
-            total=full.total(run),
+            lambda report: overflow_runs.run_full_cache(run, room, report),
+            cached=overflow_runs.run_full_cache.is_cached(run, room),
+            total=overflow_runs.n_passes(run),
             unit="passes",
-            done=lambda result: f"Ran {full.total(run)} passes in {result.seconds:.2f} s.",
+            done=lambda result: (
+                f"Ran {overflow_runs.n_passes(run)} passes in {result.seconds:.2f} s."
+            ),
             verb=FILL,
         )
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
         return
     if full_cache is not None:
-        _ways(run, full_cache, layer, head)
+        _strategies(run, full_cache, layer, head)
 
 
-def _ways(run: CacheRun, full_cache: Full, layer: int, head: int) -> None:
+def _strategies(run: CacheRun, full_cache: FullCacheRuns, layer: int, head: int) -> None:
     st.markdown("When a token no longer fits, the cache raises this error:")
     code_block.plain(f"ValueError: {full_cache.message}")
     st.markdown(
         "There are three ways to continue. Each one was run on the text above:\n"
-        f"- **{AGAIN.capitalize()}**: empty the cache, then run the last {full_cache.room // 2} "
+        f"- **{RESTART.capitalize()}**: empty the cache, then run the last "
+        f"{full_cache.capacity // 2} "
         "tokens again, together with the new one.\n"
-        f"- **{RING.capitalize()}**: use the {full_cache.room} rows as a ring. Position p goes "
-        f"into row p mod {full_cache.room} and replaces the oldest token.\n"
+        f"- **{RING.capitalize()}**: use the {full_cache.capacity} rows as a ring. Position p goes "
+        f"into row p mod {full_cache.capacity} and replaces the oldest token.\n"
         f"- **{FIRST.capitalize()}**: see only the first {full_cache.n_first} rows and the last "
-        f"{full_cache.room - full_cache.n_first}. Compare it with the sliding window to see what "
+        f"{full_cache.capacity - full_cache.n_first}. Compare it with the sliding window to see "
+        "what "
         "losing the first tokens costs."
     )
-    plain_table(full.summary(run, full_cache), "Cost of each method")
-    past = min(run.n_steps, full_cache.room - run.n_prompt + 4)
+    plain_table(overflow_runs.summary(run, full_cache), "Cost of each method")
+    past = min(run.n_steps, full_cache.capacity - run.n_prompt + 4)
     step_index = (
         stepper("Step of the ring", run.n_steps, past, key="inside_the_cache_full_step", keys=False)
         - 1
     )
-    st.text(full.sentence(run, full_cache, step_index))
+    st.text(overflow_runs.sentence(run, full_cache, step_index))
     left, right = st.columns(2, gap="large")
     with left:
-        full.ring(run, full_cache, step_index, layer, head)
+        overflow_runs.ring(run, full_cache, step_index, layer, head)
     with right:
-        table = full.table(run, full_cache)
-        last = full.last_fitting(run, full_cache)
+        table = overflow_runs.table(run, full_cache)
+        last = overflow_runs.last_fitting(run, full_cache)
         show(charts.drift_chart, table, last, step_index, key="inside_the_cache_drift")
         tables.download(
             "Download all steps (CSV)",

@@ -9,15 +9,15 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from pages.kv_cache.timing.measured import TimingRun
-from serving.timing.subjects import (
+from pages.kv_cache.timing.timing_run import TimingRun
+from serving.timing.timed_contenders import (
     CONTENDERS,
     CORE_CACHED,
     CORE_GRAPHS,
     CORE_INT8,
     CORE_UNCACHED,
-    THEIRS_CACHED,
-    THEIRS_UNCACHED,
+    TRANSFORMERS_CACHED,
+    TRANSFORMERS_UNCACHED,
 )
 from ui.charts.style import BLUE, GREEN, GREY, ORANGE, PURPLE, VERMILLION, decades
 
@@ -25,16 +25,16 @@ HEIGHT = 360
 COLOURS = {
     CORE_CACHED: BLUE,
     CORE_UNCACHED: VERMILLION,
-    THEIRS_CACHED: GREEN,
-    THEIRS_UNCACHED: ORANGE,
+    TRANSFORMERS_CACHED: GREEN,
+    TRANSFORMERS_UNCACHED: ORANGE,
     CORE_INT8: PURPLE,
     CORE_GRAPHS: GREY,
 }
 _SHAPES = {
     CORE_CACHED: "circle",
     CORE_UNCACHED: "triangle-up",
-    THEIRS_CACHED: "square",
-    THEIRS_UNCACHED: "triangle-down",
+    TRANSFORMERS_CACHED: "square",
+    TRANSFORMERS_UNCACHED: "triangle-down",
     CORE_INT8: "diamond",
     CORE_GRAPHS: "cross",
 }
@@ -73,7 +73,7 @@ def fitted_steps(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
         for label, run in runs.items()
         for name, series in run.series.items()
         for n in np.linspace(series.n_keys[1], series.n_keys[-1], _FIT_POINTS).tolist()
-        if (ms := series.fit.at(n) * 1e3) > 0
+        if (ms := series.fit.predict(n) * 1e3) > 0
     )
 
 
@@ -82,10 +82,10 @@ def totals(runs: Mapping[str, TimingRun]) -> pd.DataFrame:
     rows = []
     for label, run in runs.items():
         for name, series in run.series.items():
-            seconds = np.median(series.cumulated, axis=0)
+            seconds = np.median(series.cumulative, axis=0)
             rows += [
                 {"run": label, "contender": name, "new": n, "s": float(f"{seconds[n - 1]:.5g}")}
-                for n in _thinned(len(seconds))
+                for n in _log_spaced(len(seconds))
             ]
     return pd.DataFrame(rows)
 
@@ -126,7 +126,7 @@ def per_token(points: pd.DataFrame, lines: pd.DataFrame, logarithmic: bool) -> a
     return alt.layer(steps, fits, height=HEIGHT)
 
 
-def cumulated(table: pd.DataFrame) -> alt.Chart:
+def cumulative(table: pd.DataFrame) -> alt.Chart:
     """Chart the total seconds against the number of new tokens, both logarithmic.
 
     table: as `totals`.
@@ -158,9 +158,9 @@ def legend(names: Sequence[str]) -> dict[str, Any]:
     return {"orient": "top", "columns": 2 if max(map(len, names)) < 16 else 1, "labelLimit": 220}
 
 
-def _tooltip(tokens: str, measured: alt.Tooltip) -> list[alt.Tooltip]:
-    named = [alt.Tooltip("run:N"), alt.Tooltip("contender:N")]
-    return [*named, alt.Tooltip(tokens, title="tokens"), measured]
+def _tooltip(tokens: str, measurements: alt.Tooltip) -> list[alt.Tooltip]:
+    by_name = [alt.Tooltip("run:N"), alt.Tooltip("contender:N")]
+    return [*by_name, alt.Tooltip(tokens, title="tokens"), measurements]
 
 
 def _names(table: pd.DataFrame) -> list[str]:
@@ -179,7 +179,7 @@ def _dash(table: pd.DataFrame) -> alt.StrokeDash:
     )
 
 
-def _thinned(n: int) -> list[int]:
+def _log_spaced(n: int) -> list[int]:
     """Positions from 1 to n, spaced evenly on a logarithmic axis."""
     places = np.unique(np.geomspace(1, n, _CURVE_POINTS).round().astype(int))
     return [int(place) for place in places]

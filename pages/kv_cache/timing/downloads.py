@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from pages.kv_cache.timing.measured import TimingRun
+from pages.kv_cache.timing.timing_run import TimingRun
 from pretrained.untrained import SHAPES
 from ui.export import downloads
 
@@ -16,7 +16,9 @@ def show(name: str, run: TimingRun) -> None:
     downloads.panel(
         "timing",
         downloads.csv(
-            "All steps", partial(run.file, MAX_PROMPT), f"timing_run_{name.removeprefix('#')}"
+            "All steps",
+            partial(run.export_table, MAX_PROMPT),
+            f"timing_run_{name.removeprefix('#')}",
         ),
         snippet=snippet(run),
         note="The file contains every step of every repeat.",
@@ -37,7 +39,7 @@ def snippet(run: TimingRun) -> str:
     return (
         "from statistics import median\n\n"
         "from attention_core import stream\n"
-        "from attention_core.costs.step_times import fit_step_times, in_turns, pays_from\n"
+        "from attention_core.costs.step_times import fit_step_times, interleave_steps, break_even\n"
         f"{load}"
         f"ids = model.tokenizer.encode({question.prompt!a}).ids\n"
         f"n_new, repeats = {run.n_new}, {run.repeats}\n\n\n"
@@ -48,14 +50,14 @@ def snippet(run: TimingRun) -> str:
         "    return stream(model.core, ids, max_new_tokens=n_new)\n\n\n"
         'ways = {"cached": cached, "uncached": uncached}\n'
         "steps = {name: [[] for _ in range(repeats)] for name in ways}\n"
-        "for turn in in_turns(ways, repeats=repeats):\n"
+        "for turn in interleave_steps(ways, repeats=repeats):\n"
         "    if turn.repeat >= 0:  # before that it warms up\n"
         "        steps[turn.name][turn.repeat].append(turn.step)\n"
         "\n\ndef seconds(name):  # of every step: a row for each repeat\n"
         "    return [[step.seconds for step in run] for run in steps[name]]\n\n\n"
         'totals = zip(*([sum(run) for run in seconds(name)] for name in ("uncached", "cached")))\n'
         "medians = {name: [median(step) for step in zip(*seconds(name))] for name in ways}\n"
-        "print(median(slow / fast for slow, fast in totals), pays_from(**medians))\n"
+        "print(median(slow / fast for slow, fast in totals), break_even(**medians))\n"
         "for name, (run, *_) in steps.items():\n"
         "    print(name, fit_step_times([step.n_keys for step in run[1:]], medians[name][1:]))\n"
     )

@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pages.kv_cache.timing.measured import LECTURE_TOKENS, TimingRun
+from pages.kv_cache.timing.timing_run import LECTURE_TOKENS, TimingRun
 from serving import models
-from serving.timing.subjects import CACHED, CORE_CACHED, CORE_GRAPHS, CORE_INT8, UNROUNDED
-from ui.text.number_text import written
+from serving.timing.timed_contenders import (
+    CACHED,
+    CORE_CACHED,
+    CORE_GRAPHS,
+    CORE_INT8,
+    FULL_PRECISION,
+)
+from ui.text.formatting import format_number
 
 if TYPE_CHECKING:
     from attention_core.costs.step_times import Coefficient
@@ -24,12 +30,12 @@ def sentences(run: TimingRun) -> list[str]:
     """Sentences about the run, a few for each pair, as Markdown without visitor input."""
     lines = []
     for cached, uncached in run.pairs:
-        lines.append(f"**{who(cached)}**: {_verdict(run, cached, uncached)}")
+        lines.append(f"**{owner(cached)}**: {_verdict(run, cached, uncached)}")
     if {CORE_CACHED, CORE_INT8} <= set(run.series):
         lines.append(_int8(run))
     if {CORE_CACHED, CORE_GRAPHS} <= set(run.series):
         lines.append(_graphs(run))
-    lines += [_parted(run, name, place) for name, place in run.parted.items()]
+    lines += [_divergence_sentence(run, name, place) for name, place in run.parted.items()]
     if run.repeats == 1:
         lines.append("A single repeat shows no spread, so small differences may be chance.")
     return lines
@@ -56,11 +62,13 @@ def _verdict(run: TimingRun, cached: str, uncached: str) -> str:
             f"the cache ({ratio.low:.2f} to {ratio.high:.2f} times)"
         )
     operations = slow.flops[-1] / fast.flops[-1]
-    end = slow.fit.at(slow.n_keys[-1]) / fast.fit.at(fast.n_keys[-1])
+    end = slow.fit.predict(slow.n_keys[-1]) / fast.fit.predict(fast.n_keys[-1])
     return (
-        f"{verdict} ({times}). {_from(run.pays_from(cached, uncached), run.n_new)} "
-        f"Without the cache, the last step did {written(operations, '.3g')} times the operations "
-        f"and, by the fits, took {written(end, '.2g')} times as long. Twice as many new tokens "
+        f"{verdict} ({times}). {_break_even_sentence(run.break_even(cached, uncached), run.n_new)} "
+        f"Without the cache, the last step did {format_number(operations, '.3g')} times the "
+        "operations "
+        f"and, by the fits, took {format_number(end, '.2g')} times as long. Twice as many new "
+        "tokens "
         f"take {2**fast.exponent:.1f} times as long with the cache and "
         f"{2**slow.exponent:.1f} times without it."
     )
@@ -69,7 +77,8 @@ def _verdict(run: TimingRun, cached: str, uncached: str) -> str:
 def _int8(run: TimingRun) -> str:
     ratio = run.ratio(CORE_CACHED, CORE_INT8, run.n_new)
     return (
-        f"**int8 weights**: with them, the cached core is {_times(ratio)} as fast. Rounding the "
+        f"**int8 weights**: with them, the cached core is {_ratio_text(ratio)} as fast. Rounding "
+        "the "
         "weights can change the text; *Generate* shows how accurate they are."
     )
 
@@ -78,12 +87,13 @@ def _graphs(run: TimingRun) -> str:
     ratio = run.ratio(CORE_CACHED, CORE_GRAPHS, run.n_new)
     return (
         "**Recorded steps in bfloat16**: with them, the cached core is "
-        f"{_times(ratio)} as fast. A step reads half the bytes, and a single call launches all of "
+        f"{_ratio_text(ratio)} as fast. A step reads half the bytes, and a single call launches "
+        "all of "
         "its kernels. Rounding to 16 bits can change the text."
     )
 
 
-def _from(pays: int | None, n_new: int) -> str:
+def _break_even_sentence(pays: int | None, n_new: int) -> str:
     if pays is None:
         return f"Judging by the median steps, the cached total isn't lower at {n_new} tokens."
     if pays == 1:
@@ -94,7 +104,7 @@ def _from(pays: int | None, n_new: int) -> str:
     return f"Judging by the median steps, the cached total is lower from {pays} tokens on."
 
 
-def _parted(run: TimingRun, name: str, place: int) -> str:
+def _divergence_sentence(run: TimingRun, name: str, place: int) -> str:
     first = next(iter(run.series))
     return (
         f"**{name}** chose a different token than **{first}** at step {place + 1} because of "
@@ -102,7 +112,7 @@ def _parted(run: TimingRun, name: str, place: int) -> str:
     )
 
 
-def who(name: str) -> str:
+def owner(name: str) -> str:
     """The code base of a contender, as the subject of a sentence."""
     return "The core" if name.startswith("core") else "Transformers"
 
@@ -110,20 +120,20 @@ def who(name: str) -> str:
 def headline(run: TimingRun) -> dict[str, str]:
     """The labels and values of the large metrics."""
     cells = {
-        f"Speed-up of {who(cached).lower()}": _times(run.ratio(uncached, cached, run.n_new))
+        f"Speed-up of {owner(cached).lower()}": _ratio_text(run.ratio(uncached, cached, run.n_new))
         for cached, uncached in run.pairs
     }
-    if len(set(run.series) & set(UNROUNDED)) > 1:
+    if len(set(run.series) & set(FULL_PRECISION)) > 1:
         cells["Same tokens"] = "no" if run.parted else "yes"
         difference = run.largest_difference
         if difference is not None:
             cells["Largest logit difference"] = (
-                "not a number" if math.isnan(difference) else written(difference, ".1e")
+                "not a number" if math.isnan(difference) else format_number(difference, ".1e")
             )
     return cells
 
 
-def _times(ratio: Samples) -> str:
+def _ratio_text(ratio: Samples) -> str:
     """A ratio, or its range if the repeats disagree on which is faster."""
     if ratio.low < 1 < ratio.high:
         return f"{ratio.low:.2f}–{ratio.high:.2f} ×"
@@ -140,7 +150,7 @@ def times(run: TimingRun) -> pd.DataFrame:
                 "first token, ms": _milliseconds(series.first_token),
                 "decode, tokens/s": f"{series.decode_rate:.4g}",
                 "growth exponent": f"{series.exponent:.2f}",
-                "GFLOPs": written(series.flops.sum() / 1e9, ",.4g"),
+                "GFLOPs": format_number(series.flops.sum() / 1e9, ",.4g"),
             }
             for name, series in run.series.items()
         ]
@@ -149,7 +159,10 @@ def times(run: TimingRun) -> pd.DataFrame:
 
 def _milliseconds(samples: Samples) -> str:
     low, middle, high = (1e3 * value for value in (samples.low, samples.median, samples.high))
-    return f"{written(middle, '.3g')} ({written(low, '.3g')}..{written(high, '.3g')})"
+    return (
+        f"{format_number(middle, '.3g')} "
+        f"({format_number(low, '.3g')}..{format_number(high, '.3g')})"
+    )
 
 
 def ratios(run: TimingRun) -> pd.DataFrame:
@@ -158,7 +171,7 @@ def ratios(run: TimingRun) -> pd.DataFrame:
     rows = []
     for cached, uncached in run.pairs:
         rows.append(
-            {"without ÷ with": who(cached)}
+            {"without ÷ with": owner(cached)}
             | {f"{n} tokens": f"{run.ratio(uncached, cached, n):.2f}" for n in lengths}
         )
     if LECTURE_TOKENS in lengths:
@@ -204,29 +217,33 @@ def _rate(run: TimingRun, name: str, power: int, term: Coefficient, flops: int) 
         rate = run.weight_rate(name) if name in CACHED else None
         if rate is None:
             return "–"
-        size = written(run.weight_bytes(name) / 1e6, ",.4g")
-        return f"{size} MB of weights: {written(rate / 1e9, '.3g')} GB/s"
-    return f"{written(flops / term.value / 1e9, ',.3g')} GFLOP/s" if flops else "–"
+        size = format_number(run.weight_bytes(name) / 1e6, ",.4g")
+        return f"{size} MB of weights: {format_number(rate / 1e9, '.3g')} GB/s"
+    return f"{format_number(flops / term.value / 1e9, ',.3g')} GFLOP/s" if flops else "–"
 
 
 def _plus_minus(term: Coefficient, scale: float) -> str:
-    return f"{_short(term.value * scale)} ± {_short(term.error * scale)}"
+    return f"{_three_digits(term.value * scale)} ± {_three_digits(term.error * scale)}"
 
 
-def _short(value: float) -> str:
+def _three_digits(value: float) -> str:
     """Three significant digits, without a power of ten for everyday numbers."""
     if value == 0 or not math.isfinite(value):
         return f"{value:.0f}"
     places = max(0, 2 - math.floor(math.log10(abs(value))))
-    return written(value, f",.{min(places, 6)}f")
+    return format_number(value, f",.{min(places, 6)}f")
 
 
 def seconds(value: float) -> str:
     """A time in seconds or milliseconds."""
-    return f"{written(value, '.3g')} s" if value >= 0.9995 else f"{written(value * 1e3, '.3g')} ms"
+    return (
+        f"{format_number(value, '.3g')} s"
+        if value >= 0.9995
+        else f"{format_number(value * 1e3, '.3g')} ms"
+    )
 
 
-def listing(runs: dict[int, TimingRun]) -> pd.DataFrame:
+def run_list(runs: dict[int, TimingRun]) -> pd.DataFrame:
     """All runs of the visit, newest first: settings, median totals and ratios."""
     rows = []
     for number, run in sorted(runs.items(), reverse=True):
@@ -237,12 +254,14 @@ def listing(runs: dict[int, TimingRun]) -> pd.DataFrame:
             "prompt": run.n_prompt,
             "new": run.n_new,
             "repeats": f"{run.repeats}{', stopped' * run.stopped}"
-            f"{', interrupted' * bool(run.stood_still)}",
+            f"{', interrupted' * bool(run.stalled_seconds)}",
         }
         for name, series in run.series.items():
-            row[f"{name}, s"] = written(series.total(run.n_new).median, ".3g")
+            row[f"{name}, s"] = format_number(series.total(run.n_new).median, ".3g")
         for cached, uncached in run.pairs:
             ratio = run.ratio(uncached, cached, run.n_new)
-            row[f"÷ {who(cached).lower()}"] = "–" if run.stood_still else f"{ratio.median:.2f}"
+            row[f"÷ {owner(cached).lower()}"] = (
+                "–" if run.stalled_seconds else f"{ratio.median:.2f}"
+            )
         rows.append(row)
     return pd.DataFrame(rows).fillna("–")

@@ -6,18 +6,24 @@ import threading
 import time
 from datetime import UTC, datetime
 
-from pages.kv_cache.timing import measured
-from pages.kv_cache.timing.measured import Recorder, TimingRun
+from pages.kv_cache.timing import timing_run
+from pages.kv_cache.timing.timing_run import Recorder, TimingRun
 from serving.backend import router as backend
-from serving.jobs import Work
-from serving.timing import subjects
-from serving.timing.measurement import Described, Doing, Timed, WarmedUp, expected_seconds
-from serving.timing.subjects import TimingRequest
+from serving.jobs import BackgroundJob
+from serving.timing import timed_contenders
+from serving.timing.measurement import (
+    ModelReady,
+    PhaseStarted,
+    TimedStep,
+    WarmUpTimes,
+    expected_seconds,
+)
+from serving.timing.timed_contenders import TimingRequest
 
 WARM_UP_SECONDS = 30.0  # longest wait for models that load at startup
 
 
-class TimingJob(Work):
+class TimingJob(BackgroundJob):
     """Time all contenders in turn; the worker writes and the page reads.
 
     after: a thread to wait for first, which loads models right after startup.
@@ -28,10 +34,10 @@ class TimingJob(Work):
         super().__init__()
         question.check()
         self.question = question
-        self.collected = False  # whether the page has added it to the runs of the visit
+        self.is_collected = False  # whether the page has added it to the runs of the visit
         self._after = after
         self.recorder = Recorder(question.contenders, question.repeats)
-        self.doing = "loading the model"
+        self.phase = "loading the model"
         self.device = ""
         self.n_prompt = 0
         self._expected: dict[str, tuple[float, float]] = {}  # seconds of a first and a last step
@@ -80,14 +86,14 @@ class TimingJob(Work):
         self._wait()
         for event in backend.measure(self.question, self.check_stop):
             match event:
-                case Described():
+                case ModelReady():
                     self.device, self._terms = event.device, event.terms
                     self.n_prompt, self._value_bytes = event.n_prompt, event.value_bytes
-                case WarmedUp():
+                case WarmUpTimes():
                     self._expected[event.name] = event.first, event.last
-                case Doing():
-                    self.doing = event.what
-                case Timed():
+                case PhaseStarted():
+                    self.phase = event.phase
+                case TimedStep():
                     event.step.count()
                     self.recorder.add(event)
 
@@ -99,18 +105,18 @@ class TimingJob(Work):
                 self._after.join(0.1)
                 self.check_stop()
 
-    def run_so_far(self) -> TimingRun | None:
+    def partial_run(self) -> TimingRun | None:
         """The result of a finished job: whole repeats, or what ran of the first one.
 
         None if there are too few steps.
         """
-        if self._run is None and not self.live:
-            self._run = self._block()
+        if self._run is None and not self.is_live:
+            self._run = self._complete_run()
         return self._run
 
-    def _block(self) -> TimingRun | None:
-        repeats, n = shape = measured.block(self.recorder, self.question.n_new)
-        if n < measured.MIN_STEPS:
+    def _complete_run(self) -> TimingRun | None:
+        repeats, n = shape = timing_run.complete_block(self.recorder, self.question.n_new)
+        if n < timing_run.MIN_STEPS:
             return None
         return TimingRun(
             question=self.question,
@@ -120,16 +126,16 @@ class TimingJob(Work):
             value_bytes=self._value_bytes,
             stopped=(repeats, n) != (self.question.repeats, self.question.n_new),
             series={
-                name: measured.series(
+                name: timing_run.series(
                     self.recorder,
                     name,
                     shape,
-                    cached=name in subjects.CACHED,
+                    cached=name in timed_contenders.CACHED,
                     terms=self._terms[name],
                 )
                 for name in self.question.contenders
             },
             largest_difference=self.recorder.largest_difference,
             parted=dict(self.recorder.parted),
-            stood_still=measured.stood_still(self.recorder, shape),
+            stalled_seconds=timing_run.stalled_seconds(self.recorder, shape),
         )

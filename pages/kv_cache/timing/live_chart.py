@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from pages.kv_cache.timing.charts import COLOURS, HEIGHT, legend
-from pages.kv_cache.timing.measured import Recorder
+from pages.kv_cache.timing.timing_run import Recorder
 
 MAX_LIVE_POINTS = 96  # per contender, so that drawing doesn't slow down the measurement
 
 
-def live(recorder: Recorder, n_prompt: int, n_new: int) -> dict[str, Any]:
+def live_steps(recorder: Recorder, n_prompt: int, n_new: int) -> dict[str, Any]:
     """Chart the milliseconds of each contender's latest decode steps, thinned out."""
     rows = []
     for name, repeats in recorder.steps.items():

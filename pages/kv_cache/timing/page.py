@@ -4,7 +4,7 @@ import streamlit as st
 
 from pages.kv_cache.timing import questions, sections
 from serving import models
-from serving.timing import subjects
+from serving.timing import timed_contenders
 from ui.export import source
 from ui.widgets import messages
 
@@ -16,9 +16,9 @@ st.markdown(
     "Measure how much."
 )
 
-if not models.ready("decoder"):
+if not models.available("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
-if not subjects.names():
+if not timed_contenders.model_names():
     messages.end_page()
 
 sections.measure(*questions.question())
@@ -55,11 +55,11 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that alternates, fits and compares"):
-    source.show(CORE, "_turns")
-    source.step(
+    source.show(CORE, "_interleave_steps")
+    source.show_lines(
         "attention_core/generation.py", "timed_pass", "start time", "forward pass", "seconds"
     )
     source.show(CORE, "fit_step_times")
     source.show(CORE, "flops_terms")
-    source.show(CORE, "pays_from")
+    source.show(CORE, "break_even")
     source.show(CORE, "total_exponent")

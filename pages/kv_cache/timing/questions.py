@@ -7,15 +7,15 @@ from streamlit.delta_generator import DeltaGenerator
 
 from serving import models
 from serving.limits import MAX_TIMED_REPEATS
-from serving.timing import subjects
-from serving.timing.subjects import (
+from serving.timing import timed_contenders
+from serving.timing.timed_contenders import (
     CORE_CACHED,
     CORE_INT8,
     CORE_UNCACHED,
     FIRST,
+    FULL_PRECISION,
     LECTURE,
     TINY,
-    UNROUNDED,
     TimingRequest,
 )
 from ui.widgets import controls
@@ -45,14 +45,14 @@ PRESETS: dict[str, dict[str, object]] = {
         "prompt": controls.NEXT_DAY,
         "tokens": 256,
         "repeats": 3,
-        "ways": [*UNROUNDED, CORE_INT8],
+        "ways": [*FULL_PRECISION, CORE_INT8],
     },
 }
 
 
 def question() -> tuple[TimingRequest, DeltaGenerator]:
     """Show the controls; return the request and a container for the button."""
-    names, ways = subjects.names(), subjects.ways()
+    names, ways = timed_contenders.model_names(), timed_contenders.available_contenders()
     known = {
         title: preset
         for title, preset in PRESETS.items()
@@ -65,7 +65,7 @@ def question() -> tuple[TimingRequest, DeltaGenerator]:
             "timing_prompt",
             FIRST.prompt,
             examples=known,
-            use=_use_preset,
+            on_select=_use_preset,
         )
     with right:
         model = linked(
@@ -87,7 +87,7 @@ def question() -> tuple[TimingRequest, DeltaGenerator]:
             key="timing_repeats",
             help="With more than one repeat, you can see how much the times vary.",
         )
-        chosen = linked(
+        choice = linked(
             st.multiselect,
             "Ways to generate",
             ways,
@@ -98,10 +98,10 @@ def question() -> tuple[TimingRequest, DeltaGenerator]:
             ":small[The random models need no trained weights, because the time per step depends "
             "only on the shape. The text they write is meaningless.]"
         )
-    contenders = tuple(way for way in ways if way in chosen)
+    contenders = tuple(way for way in ways if way in choice)
     return TimingRequest(model, prompt, n_new, repeats, contenders), right
 
 
-def _use_preset(chosen: str) -> None:
-    for name, value in PRESETS[chosen].items():
+def _use_preset(choice: str) -> None:
+    for name, value in PRESETS[choice].items():
         st.session_state[f"timing_{name}"] = value

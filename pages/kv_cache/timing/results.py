@@ -7,18 +7,18 @@ from dataclasses import replace
 import streamlit as st
 
 from pages.kv_cache.timing import charts, downloads, findings, stored
-from pages.kv_cache.timing.measured import TimingRun
+from pages.kv_cache.timing.timing_run import TimingRun
 from serving import interruptions
-from serving.timing.subjects import TimingRequest
+from serving.timing.timed_contenders import TimingRequest
 from ui.charts.show import show as show_chart
 from ui.export import tables
-from ui.widgets.later import later
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
+from ui.widgets.placeholder import placeholder
+from ui.widgets.section_picker import section_picker
 
 RUNS, SHOWN = "timing_runs", "timing_shown"  # runs of the visit by number; the selected one
 STORED = 0  # number of the stored run; those of the visit start at 1
-_BESIDE = "timing_beside"
+_COMPARE_WITH = "timing_beside"
 TOTALS, TERMS, STEPS = "Totals", "What a decode step takes, term by term", "Every step"
 
 
@@ -40,7 +40,7 @@ def show(question: TimingRequest) -> None:
         )
         place = st.container(key="timing_results_of_other_settings")
     with place:
-        pictures, headline = later(), later()
+        pictures, headline = placeholder(), placeholder()
         shown_number, beside = _choose(runs)
         compared = {_name(key): runs[key] for key in (shown_number, beside) if key is not None}
         with pictures:
@@ -48,7 +48,7 @@ def show(question: TimingRequest) -> None:
         with headline:
             _headline(runs[shown_number])
         _numbers(runs[shown_number])
-        _everything(shown_number, compared)
+        _details(shown_number, compared)
 
 
 def _name(number: int) -> str:
@@ -70,14 +70,14 @@ def _choose(runs: dict[int, TimingRun]) -> tuple[int, int | None]:
         )
     with right:
         others = [number for number in newest if number != shown]
-        if st.session_state.get(_BESIDE) not in others:  # it was just selected on the left
-            st.session_state[_BESIDE] = None
+        if st.session_state.get(_COMPARE_WITH) not in others:  # it was just selected on the left
+            st.session_state[_COMPARE_WITH] = None
         beside = st.selectbox(
             "Compare with",
             others,
             None,
             format_func=lambda number: labels.get(number, ""),
-            key=_BESIDE,
+            key=_COMPARE_WITH,
             placeholder="None",
             disabled=not others,
         )
@@ -86,8 +86,8 @@ def _choose(runs: dict[int, TimingRun]) -> tuple[int, int | None]:
 
 def _headline(run: TimingRun) -> None:
     st.text(f"{run.summary}; {run.device}")
-    if run.stood_still:
-        st.warning(interruptions.notice(run.stood_still), icon=":material/pause:")
+    if run.stalled_seconds:
+        st.warning(interruptions.notice(run.stalled_seconds), icon=":material/pause:")
         return
     cells = st.columns(4)
     for cell, (label, value) in zip(cells, findings.headline(run).items(), strict=False):
@@ -105,7 +105,7 @@ def _headline(run: TimingRun) -> None:
         st.markdown(sentence)
 
 
-def _pictures(compared: dict[str, TimingRun]) -> None:
+def _pictures(runs: dict[str, TimingRun]) -> None:
     left, right = st.columns(2, gap="medium")
     logarithmic = linked(
         st.toggle,
@@ -116,16 +116,18 @@ def _pictures(compared: dict[str, TimingRun]) -> None:
     )
     with left:
         st.markdown("**Time per step**, with fitted lines")
-        points, fits = charts.median_steps(compared), charts.fitted_steps(compared)
+        points, fits = charts.median_steps(runs), charts.fitted_steps(runs)
         show_chart(charts.per_token, points, fits, logarithmic, key="timing_chart")
     with right:
         st.markdown("**Total time**")
-        show_chart(charts.cumulated, charts.totals(compared), key="timing_total")
+        show_chart(charts.cumulative, charts.totals(runs), key="timing_total")
 
 
 def _numbers(run: TimingRun) -> None:
     # for an interrupted run, show only the raw times and no statistics
-    shown = (STEPS,) if run.stood_still else parts("timing_part", (TOTALS, TERMS, STEPS))
+    shown = (
+        (STEPS,) if run.stalled_seconds else section_picker("timing_part", (TOTALS, TERMS, STEPS))
+    )
     if TOTALS in shown:
         st.subheader(TOTALS)
         st.dataframe(findings.times(run), hide_index=True)
@@ -153,12 +155,12 @@ def _terms(run: TimingRun) -> None:
     )
 
 
-def _everything(number: int, compared: dict[str, TimingRun]) -> None:
-    run, runs = compared[_name(number)], st.session_state.get(RUNS, {})
+def _details(number: int, runs_by_name: dict[str, TimingRun]) -> None:
+    run, runs = runs_by_name[_name(number)], st.session_state.get(RUNS, {})
     if runs:
         st.subheader("Runs of this visit")
         st.markdown(
             ":small[*Prompt* and *new* are numbers of tokens. Times are medians over the repeats.]"
         )
-        st.dataframe(findings.listing(runs), hide_index=True)
+        st.dataframe(findings.run_list(runs), hide_index=True)
     downloads.show(_name(number), run)

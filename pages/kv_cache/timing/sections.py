@@ -10,13 +10,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.kv_cache.timing import findings, live_chart, results
 from pages.kv_cache.timing.job import TimingJob
-from pages.kv_cache.timing.measured import MIN_STEPS, TimingRun
+from pages.kv_cache.timing.timing_run import MIN_STEPS, TimingRun
 from serving import warmup
 from serving.limits import MAX_TIMED_RUNS
 from serving.queues import MEASUREMENTS
-from serving.timing.subjects import TimingRequest
+from serving.timing.timed_contenders import TimingRequest
 from ui.charts.show import show_live
-from ui.text.number_text import counted
+from ui.text.formatting import plural
 from ui.widgets import job_view, messages
 
 _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
@@ -25,7 +25,7 @@ _JOB, _COUNT, _REFUSED = "timing_job", "timing_count", "timing_refused"
 def measure(question: TimingRequest, place: DeltaGenerator) -> None:
     """Show buttons, progress and results; the start button goes into `place`."""
     job: TimingJob | None = st.session_state.get(_JOB)
-    timed = job is not None and job.live  # read once, because the job may end at any moment
+    timed = job is not None and job.is_live  # read once, because the job may end at any moment
     if not timed:
         _collect()
     with place:
@@ -39,23 +39,23 @@ def measure(question: TimingRequest, place: DeltaGenerator) -> None:
         )
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
-        messages.problem(refused)
+        messages.show_problem(refused)
     if job is not None:
         stop, progress = st.columns([1, 6], vertical_alignment="center")
         with stop:
-            job_view.stop_button(job, live=timed, key="timing_stop")
+            job_view.stop_button(job, is_live=timed, key="timing_stop")
         with progress:
-            job_view.follow(job, partial(_progress, timed), live=timed, every=0.5)
+            job_view.follow(job, partial(_progress, timed), is_live=timed, every=0.5)
     if not timed:
         results.show(question)
 
 
-def _put(question: TimingRequest) -> None:
+def _enqueue(question: TimingRequest) -> None:
     job = TimingJob(question, after=warmup.start())
     MEASUREMENTS.put(
         job,
-        instead_of=st.session_state.get(_JOB),
-        **job_view.whose(),
+        replaces=st.session_state.get(_JOB),
+        **job_view.job_owner(),
     )
     _collect()  # keep the results of the earlier job
     st.session_state[_JOB] = job
@@ -63,7 +63,7 @@ def _put(question: TimingRequest) -> None:
 
 def _start(question: TimingRequest) -> None:
     try:
-        _put(question)
+        _enqueue(question)
     except ValueError as error:  # OverLimit is one
         st.session_state[_REFUSED] = str(error)
 
@@ -71,10 +71,10 @@ def _start(question: TimingRequest) -> None:
 def _collect() -> None:
     """Save the results of a finished job and select them."""
     job: TimingJob | None = st.session_state.get(_JOB)
-    if job is None or job.live or job.collected:
+    if job is None or job.is_live or job.is_collected:
         return
-    job.collected = True
-    run = job.run_so_far()
+    job.is_collected = True
+    run = job.partial_run()
     if run is None:
         return
     runs: dict[int, TimingRun] = st.session_state.setdefault(results.RUNS, {})
@@ -89,24 +89,24 @@ def _progress(timed: bool, job: TimingJob, _: bool) -> None:
     done, text = status(job)
     st.progress(done, text=text)
     if job.error:
-        messages.problem(job.error)
+        messages.show_problem(job.error)
     if timed:
-        st.dataframe(_so_far(job), hide_index=True)
-        chart = live_chart.live(job.recorder, job.n_prompt, job.question.n_new)
+        st.dataframe(_partial_table(job), hide_index=True)
+        chart = live_chart.live_steps(job.recorder, job.n_prompt, job.question.n_new)
         show_live(chart, key="timing_live")
 
 
 def status(job: TimingJob) -> tuple[float, str]:
     """The progress from 0 to 1 and a status line, without visitor input."""
     if job.state == "waiting":
-        ahead = job.ahead
-        return 0.0, f"Waiting: {counted(ahead, 'visitor')} ahead of you." if ahead else "Starting …"
+        ahead = job.n_ahead
+        return 0.0, f"Waiting: {plural(ahead, 'visitor')} ahead of you." if ahead else "Starting …"
     if job.state == "running":
         left = job.remaining_seconds
         if left is None:
-            return 0.0, f"{job.doing.capitalize()} …"
+            return 0.0, f"{job.phase.capitalize()} …"
         return job.progress, f"Measuring: {job.progress:.0%}, about {left:.0f} s left."
-    if job.state == "stopped" and job.run_so_far() is None:
+    if job.state == "stopped" and job.partial_run() is None:
         few = f"Stopped. Results need at least {MIN_STEPS} steps per method, so none were saved."
         return job.progress, few
     if job.state == "stopped":
@@ -119,7 +119,7 @@ def status(job: TimingJob) -> tuple[float, str]:
     return 1.0, "Done."
 
 
-def _so_far(job: TimingJob) -> pd.DataFrame:
+def _partial_table(job: TimingJob) -> pd.DataFrame:
     rows = []
     for name, repeats in job.recorder.steps.items():
         counts = [len(repeat) for repeat in repeats]

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from pages.kv_cache.timing.job import TimingJob
-from pages.kv_cache.timing.measured import TimingRun, TimingSeries
+from pages.kv_cache.timing.timing_run import TimingRun, TimingSeries
 from serving.cores import machine
 from serving.jobs import JobQueue
-from serving.timing.subjects import FIRST, TimingRequest
+from serving.timing.timed_contenders import FIRST, TimingRequest
 
 FILE = Path(__file__).with_name("stored_run.json")
 _ARRAYS = ("seconds", "token_ids", "n_new", "n_keys", "cache_length", "flops")
@@ -31,7 +31,7 @@ def run() -> TimingRun:
     return from_json(FILE.read_text(encoding="utf-8"))
 
 
-def to_json(measured: TimingRun) -> str:
+def to_json(measurement: TimingRun) -> str:
     """Convert a run to JSON, with seconds rounded to microseconds."""
     series = {
         name: {
@@ -40,18 +40,18 @@ def to_json(measured: TimingRun) -> str:
             **{field: getattr(one, field).tolist() for field in _ARRAYS},
             "seconds": one.seconds.round(6).tolist(),
         }
-        for name, one in measured.series.items()
+        for name, one in measurement.series.items()
     }
     fields = {
-        "question": asdict(measured.question),
-        "device": measured.device,
-        "ended": measured.ended.isoformat(timespec="seconds"),
-        "n_prompt": measured.n_prompt,
-        "value_bytes": measured.value_bytes,
-        "stopped": measured.stopped,
+        "question": asdict(measurement.question),
+        "device": measurement.device,
+        "ended": measurement.ended.isoformat(timespec="seconds"),
+        "n_prompt": measurement.n_prompt,
+        "value_bytes": measurement.value_bytes,
+        "stopped": measurement.stopped,
         "series": series,
-        "largest_difference": measured.largest_difference,
-        "parted": dict(measured.parted),
+        "largest_difference": measurement.largest_difference,
+        "parted": dict(measurement.parted),
     }
     return json.dumps(fields) + "\n"
 
@@ -82,12 +82,14 @@ def main() -> None:
     job = TimingJob(FIRST)
     JobQueue().put(job)
     while not job.finished.wait(1.0):
-        job.watch()
-    measured = job.run_so_far()
-    if measured is None or measured.stopped:
+        job.keep_alive()
+    measurement = job.partial_run()
+    if measurement is None or measurement.stopped:
         raise SystemExit(f"The run did not finish: {job.error or job.state}")
-    FILE.write_text(to_json(replace(measured, device=f"{measured.device}, {machine()}")), "utf-8")
-    print(f"{FILE}: {measured.summary}")
+    FILE.write_text(
+        to_json(replace(measurement, device=f"{measurement.device}, {machine()}")), "utf-8"
+    )
+    print(f"{FILE}: {measurement.summary}")
 
 
 if __name__ == "__main__":

@@ -5,9 +5,9 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from pages.kv_cache.variants.looks import Ladder
+from pages.kv_cache.variants.key_readers import Ladder
 from ui.charts.style import BLUE, GREY, INK, VERMILLION
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 ROW = 34  # height of a bar in pixels
 HIDDEN, ATTENTION = (
@@ -21,21 +21,21 @@ def sizes(ladder: Ladder) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "form": form.name,
-            "kB": form.measured / 1e3,
-            "formula": form.formula / 1e3,
-            "bytes": form.measured,
-            "label": f"{written(form.measured / 1e3, ',.3g')} kB"
-            if form.measured < 1e5
-            else f"{form.measured / 1e3:,.0f} kB",
+            "kB": form.measured_bytes / 1e3,
+            "formula": form.formula_bytes / 1e3,
+            "bytes": form.measured_bytes,
+            "label": f"{format_number(form.measured_bytes / 1e3, ',.3g')} kB"
+            if form.measured_bytes < 1e5
+            else f"{form.measured_bytes / 1e3:,.0f} kB",
         }
         for form in ladder.forms.values()
     )
 
 
-def cache_sizes(table: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
+def cache_sizes(table: pd.DataFrame, choice: str) -> alt.TopLevelMixin:
     """Chart each form's measured bytes as a bar, with a mark for the formula's result.
 
-    table: as `sizes`. chosen: the highlighted form.
+    table: as `sizes`. choice: the highlighted form.
     """
     y = alt.Y(
         "form:N",
@@ -61,7 +61,7 @@ def cache_sizes(table: pd.DataFrame, chosen: str) -> alt.TopLevelMixin:
     labels = forms.mark_text(align="left", dx=7, color=INK).encode(
         _kilobytes("kB", most), alt.Text("label:N")
     )
-    rows = table.assign(chosen=table["form"] == chosen)
+    rows = table.assign(chosen=table["form"] == choice)
     return alt.layer(bars, marks, labels, data=rows, height=ROW * len(table) + 40)
 
 
@@ -86,7 +86,7 @@ def drifts(table: pd.DataFrame) -> alt.TopLevelMixin:
     colours = alt.Scale(domain=kinds, range=[VERMILLION, BLUE])
     shapes = alt.Scale(domain=kinds, range=["circle", "diamond"])
     heads = alt.X("heads:O", sort=order, title="key/value heads left", axis=alt.Axis(labelAngle=0))
-    drawn = alt.Chart().encode(
+    chart = alt.Chart().encode(
         heads,
         alt.XOffset("what:N", scale=alt.Scale(domain=kinds)),
         alt.Color("what:N", title=None, legend=legend, scale=colours),
@@ -96,8 +96,8 @@ def drifts(table: pd.DataFrame) -> alt.TopLevelMixin:
             *(alt.Tooltip(f"{name}:Q", format=".4f") for name in ("value", "low", "high")),
         ],
     )
-    ranges = drawn.mark_rule(strokeWidth=3, opacity=0.5).encode(_mean("low"), alt.Y2("high"))
-    means = drawn.mark_point(filled=True, size=100, opacity=1).encode(
+    ranges = chart.mark_rule(strokeWidth=3, opacity=0.5).encode(_mean("low"), alt.Y2("high"))
+    means = chart.mark_point(filled=True, size=100, opacity=1).encode(
         _mean("value"), alt.Shape("what:N", title=None, legend=legend, scale=shapes)
     )
     return alt.layer(ranges, means, data=table, height=300)

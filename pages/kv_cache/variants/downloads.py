@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pages.kv_cache.variants.looks import FEED_FORWARD, LAYERS, SEED, WIDTH, Ladder
+from pages.kv_cache.variants.key_readers import FEED_FORWARD, LAYERS, SEED, WIDTH, Ladder
 from ui.export import downloads
 
 

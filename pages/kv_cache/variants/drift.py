@@ -15,7 +15,7 @@ from serving import compute, models, token_text
 from serving import runs as attention
 from serving.cache import cached
 from serving.limits import MAX_DRIFT_TOKENS
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 from serving.runs import Run
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
 from ui.charts.show import show as show_chart
@@ -26,14 +26,14 @@ from ui.widgets import controls
 if TYPE_CHECKING:
     from pages.kv_cache.variants.experiment.pooling_drift import HiddenStateDrift
 
-MOST_MAPS = 4  # heads drawn per group
+MAX_MAPS = 4  # heads drawn per group
 MODEL = "variants_model"
-AVERAGED = "A trained model with averaged heads"
+AVERAGED_HEADS = "A trained model with averaged heads"
 SMOLLM2 = "smollm2-135m-instruct"
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledModel:
     """One model on one text, pooled to fewer and fewer key/value heads.
 
     The first entry of every field is the unchanged model. Arrays are as in
@@ -49,7 +49,7 @@ class Pooled:
     attention: np.ndarray  # (groups, L, H)
     divergence: tuple[float | None, ...]
     likeliest: tuple[str | None, ...]
-    stays: tuple[bool | None, ...]
+    same_token: tuple[bool | None, ...]
 
     @property
     def nbytes(self) -> int:
@@ -57,7 +57,7 @@ class Pooled:
         return self.cosine.nbytes + self.relative.nbytes + self.attention.nbytes
 
     @property
-    def predicts(self) -> bool:
+    def has_predictions(self) -> bool:
         """Whether the model predicts the next token."""
         return self.divergence[0] is not None
 
@@ -75,10 +75,10 @@ class Pooled:
                 "most moved (head)": self.attention.max((1, 2)),
             }
         )
-        if self.predicts:
+        if self.has_predictions:
             frame["divergence, nats"] = self.divergence
             frame["most likely next"] = self.likeliest
-            frame["unchanged"] = self.stays
+            frame["unchanged"] = self.same_token
         return frame
 
     @property
@@ -104,7 +104,7 @@ class Pooled:
 
 
 @cached(key=lambda name, text: (*models.key(name), text))
-def pooled(name: str, text: str) -> Pooled:
+def pool_heads(name: str, text: str) -> PooledModel:
     """Run a model pooled to each divisor of its key/value heads; cached.
 
     Raises: OverLimit if the text is too long; ValueError if it contains no token.
@@ -116,7 +116,7 @@ def pooled(name: str, text: str) -> Pooled:
     from pages.kv_cache.variants.experiment.pooling_drift import drift, outcome
 
     model = models.get(name)
-    tokens = prepare(model, text, MAX_DRIFT_TOKENS, "this comparison").tokens
+    tokens = prepare_prompt(model, text, MAX_DRIFT_TOKENS, "this comparison").tokens
     ids = torch.tensor(tokens.ids, device=model.device)
     with compute.slot():
         before = outcome(model.core, ids)
@@ -131,7 +131,7 @@ def pooled(name: str, text: str) -> Pooled:
             return None
         return token_text.piece(model.tokenizer, change.likeliest[1])
 
-    return Pooled(
+    return PooledModel(
         title=model.spec.title,
         n_heads=model.core.config.n_heads,
         groups=tuple(change.n_kv_heads for change in changes),
@@ -141,14 +141,14 @@ def pooled(name: str, text: str) -> Pooled:
         attention=torch.stack([change.attention for change in changes]).float().cpu().numpy(),
         divergence=tuple(change.divergence for change in changes),
         likeliest=tuple(piece(change) for change in changes),
-        stays=tuple(
+        same_token=tuple(
             None if change.likeliest is None else change.likeliest[0] == change.likeliest[1]
             for change in changes
         ),
     )
 
 
-def pooling_sentence(pooling: Pooled) -> str:
+def pooling_sentence(pooling: PooledModel) -> str:
     """A line of plain text about what pooling to a single head changed."""
     if len(pooling.groups) == 1:
         return f"{pooling.title} has only one key/value head, so there's nothing to pool."
@@ -160,18 +160,18 @@ def pooling_sentence(pooling: Pooled) -> str:
         f"originals: {1 - pooling.cosine[last].mean():.3f}). The heads move "
         f"{pooling.attention[last].mean():.0%} of their attention to other tokens."
     )
-    if not pooling.predicts:
+    if not pooling.has_predictions:
         return line
     before, after = (isolated(str(pooling.likeliest[i])) for i in (0, last))
     prediction = (
         f"The most likely next token is still “{before}”"
-        if pooling.stays[last]
+        if pooling.same_token[last]
         else f"The most likely next token changes from “{before}” to “{after}”"
     )
     return f"{line} {prediction} (divergence: {pooling.divergence[last]:.2f} nats)."
 
 
-def show_averaged(name: str, text: str) -> None:
+def show_pooled(name: str, text: str) -> None:
     """Show one model's drift: a sentence, the chart, the tables and the code."""
     st.markdown(
         "You can turn a multi-head model into a grouped one by averaging the key and value "
@@ -179,7 +179,7 @@ def show_averaged(name: str, text: str) -> None:
         "steps. **Here nothing is trained**, so you see the damage that pooling alone does."
     )
     with st.spinner("Pooling the heads …", show_time=True):
-        pooling = pooled(name, text)
+        pooling = pool_heads(name, text)
     st.text(pooling_sentence(pooling))
     if len(pooling.groups) == 1:
         return
@@ -203,20 +203,20 @@ def show_averaged(name: str, text: str) -> None:
     tables.download(
         "Download the drift (CSV)", pooling.table, f"{name}_pooled.csv", key="variants_drift_csv"
     )
-    source.step(
+    source.show_lines(
         "pages/kv_cache/variants/experiment/pool_kv_heads.py",
         "mean_of_groups",
         "group means",
     )
 
 
-def grouped_entry(chosen: CatalogEntry) -> CatalogEntry | None:
+def grouped_entry(selected_entry: CatalogEntry) -> CatalogEntry | None:
     """The chosen model if it was trained with shared key/value heads, else SmolLM2.
 
     No other model is loaded unless the visitor selects it, because it may be very large.
     """
-    ready_by_name = {entry.spec.name: entry for entry in models.ready()}
-    for entry in (chosen, ready_by_name.get(SMOLLM2)):
+    ready_by_name = {entry.spec.name: entry for entry in models.available()}
+    for entry in (selected_entry, ready_by_name.get(SMOLLM2)):
         if entry is not None and 1 <= entry.spec.n_kv_heads < entry.spec.n_heads:
             return entry
     return None
@@ -235,7 +235,7 @@ def show_group(entry: CatalogEntry, text: str) -> None:
     size = spec.n_heads // spec.n_kv_heads
     heads = list(range(group * size, (group + 1) * size))
     st.text(group_sentence(run, layer, group))
-    drawn_heads = heads[:MOST_MAPS]
+    drawn_heads = heads[:MAX_MAPS]
     maps = run.weights[layer, drawn_heads]
     scale = ColourScale(float(maps.max()), square_root=True)
     for place, head, weights in zip(st.columns(len(drawn_heads)), drawn_heads, maps, strict=True):
@@ -260,8 +260,8 @@ def show_group(entry: CatalogEntry, text: str) -> None:
         axes=("token", "column"),
     )
     heatmap(shared, key="variants_keys")
-    st.text(pooling_sentence(pooled(spec.name, text)))
-    table = looks_table(run, layer, heads)
+    st.text(pooling_sentence(pool_heads(spec.name, text)))
+    table = top_keys_table(run, layer, heads)
     with st.expander("The top key of each head in the group"):
         st.dataframe(
             table, hide_index=True, height=tables.height(table, 260), key="variants_group_table"
@@ -292,7 +292,7 @@ def group_sentence(run: Run, layer: int, group: int) -> str:
     )
 
 
-def looks_table(run: Run, layer: int, heads: list[int]) -> pd.DataFrame:
+def top_keys_table(run: Run, layer: int, heads: list[int]) -> pd.DataFrame:
     """The key with the largest weight for every query and head of the group."""
     labels = run.tokens.labels
     columns: dict[str, Any] = {"position": range(len(labels)), "query": labels}

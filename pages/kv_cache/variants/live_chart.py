@@ -14,19 +14,19 @@ from ui.charts.style import BLUE, INK, MARKS, VERMILLION
 
 
 def speeds(
-    counted: Mapping[str, float], ratios: Mapping[str, tuple[float, float, float]]
+    counts: Mapping[str, float], ratios: Mapping[str, tuple[float, float, float]]
 ) -> dict[str, Any]:
     """Chart operations and times of decode steps relative to MHA.
 
-    counted: relative operations of all forms, so that the chart keeps its size. ratios: median and
+    counts: relative operations of all forms, so that the chart keeps its size. ratios: median and
     first and third quartile of the times; screen readers skip them while they're empty.
     """
-    forms = list(counted)
+    forms = list(counts)
     rows: list[dict[str, Any]] = [
         {"form": name, "ratio": middle, "low": low, "high": high}
         for name, (middle, low, high) in ratios.items()
     ]
-    values = [*counted.values(), *(row[end] for row in rows for end in ("low", "high"))]
+    values = [*counts.values(), *(row[end] for row in rows for end in ("low", "high"))]
     low, high = min(0.5, *values) / 1.1, max(2.0, *values) * 1.1
     y = {
         "field": "form", "type": "nominal", "sort": forms, "title": "form of attention",
@@ -64,7 +64,7 @@ def speeds(
                 "encoding": {"y": y, "x": {"field": "ratio", **x}, "tooltip": tooltip},
             },
             {
-                "data": {"values": [{"form": n, "operations": c} for n, c in counted.items()]},
+                "data": {"values": [{"form": n, "operations": c} for n, c in counts.items()]},
                 "mark": {"type": "point", "shape": "diamond", "size": 90, "color": VERMILLION,
                          "strokeWidth": 2, "opacity": 1},
                 "encoding": {"y": y, "x": {"field": "operations", **x},

@@ -2,12 +2,12 @@
 
 import streamlit as st
 
-from pages.kv_cache.variants import downloads, drift, looks, sections, timing_view
+from pages.kv_cache.variants import downloads, drift, key_readers, sections, timing_view
 from serving import models
 from ui.export import source
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
+from ui.widgets.section_picker import section_picker
 from ui.widgets.settings import settings
 
 LATENT = "attention_core/model/latent.py"
@@ -29,32 +29,32 @@ with right, settings():
     n_heads = linked(
         st.select_slider,
         "Query heads",
-        looks.HEADS,
+        key_readers.HEADS,
         12,
         key=sections.HEADS_KEY,
-        help=f"The width is always {looks.WIDTH}, so more heads means smaller heads.",
+        help=f"The width is always {key_readers.WIDTH}, so more heads means smaller heads.",
     )
 name = sections.choose_form(n_heads)
 try:
     with st.spinner("Running every form …", show_time=True):
-        ladder = looks.run_ladder(text, n_heads)
+        ladder = key_readers.run_ladder(text, n_heads)
 except ValueError as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 form = ladder.forms[name]
 left, right = st.columns(2, gap="large")
 with left:
     st.subheader("Which heads read which keys")
-    sections.who_reads_what(ladder, form)
+    sections.show_sharing(ladder, form)
 with right:
     st.subheader("How much memory each form needs")
     sections.cache_bytes(ladder, form)
 st.markdown(sections.form_sentence(ladder, form))
-shown = parts("variants_part", (NUMBERS, TIME, LATENTS, drift.AVERAGED, TRAINED))
+shown = section_picker("variants_part", (NUMBERS, TIME, LATENTS, drift.AVERAGED_HEADS, TRAINED))
 if NUMBERS in shown:
     st.header(NUMBERS)
     sections.bytes_numbers(ladder)
-    source.step(
+    source.show_lines(
         "attention_core/costs/formulas.py",
         "mla_cache_bytes" if name == "MLA" else "kv_cache_bytes",
         "bytes",
@@ -62,32 +62,32 @@ if NUMBERS in shown:
 if TIME in shown:
     st.header(TIME)
     timing_view.show(text, n_heads)
-    source.step("attention_core/costs/stopwatch.py", "interleave", "first run", "result")
+    source.show_lines("attention_core/costs/stopwatch.py", "interleave", "first run", "result")
 if LATENTS in shown:
     st.header(LATENTS)
-    sections.latent_shapes(ladder, looks.run_latent_forms(text, n_heads))
+    sections.latent_shapes(ladder, key_readers.run_latent_forms(text, n_heads))
     left, right = st.columns(2, gap="large")
     with left:
         expanded = ("keys and values", "sizes", "split", "keys")
-        source.step(LATENT, "LatentAttention._expanded", *expanded)
+        source.show_lines(LATENT, "LatentAttention._expanded", *expanded)
     with right:
-        source.step(LATENT, "LatentAttention._absorbed", "queries", "keys")
-if drift.AVERAGED in shown or TRAINED in shown:
-    if not models.ready():
+        source.show_lines(LATENT, "LatentAttention._absorbed", "queries", "keys")
+if drift.AVERAGED_HEADS in shown or TRAINED in shown:
+    if not models.available():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         messages.end_page()
-    st.header(drift.AVERAGED if drift.AVERAGED in shown else TRAINED)
+    st.header(drift.AVERAGED_HEADS if drift.AVERAGED_HEADS in shown else TRAINED)
     entry = controls.model(drift.MODEL, None, prefer="encoder")
     try:
-        if drift.AVERAGED in shown:
-            drift.show_averaged(entry.spec.name, text)
+        if drift.AVERAGED_HEADS in shown:
+            drift.show_pooled(entry.spec.name, text)
         grouped = drift.grouped_entry(entry)
         if TRAINED in shown and grouped is not None:
-            if drift.AVERAGED in shown:
+            if drift.AVERAGED_HEADS in shown:
                 st.header(TRAINED)
             drift.show_group(grouped, text)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
 
 downloads.show(ladder, text)
 

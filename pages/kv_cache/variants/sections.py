@@ -7,10 +7,18 @@ import pandas as pd
 import streamlit as st
 
 from pages.kv_cache.variants import charts, sharing
-from pages.kv_cache.variants.looks import LAYERS, SEED, WIDTH, Form, Ladder, LatentForms, names
+from pages.kv_cache.variants.key_readers import (
+    LAYERS,
+    SEED,
+    WIDTH,
+    Form,
+    Ladder,
+    LatentForms,
+    names,
+)
 from ui.charts.show import show
 from ui.export import tables
-from ui.text.number_text import counted, written
+from ui.text.formatting import format_number, plural
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
@@ -23,14 +31,14 @@ def choose_form(n_heads: int) -> str:
     if st.session_state.get(FORM, options[0]) not in options:
         st.session_state[FORM] = options[0]
     default = "GQA 4" if "GQA 4" in options else options[1]
-    chosen: str = linked(
+    choice: str = linked(
         st.select_slider,
         "Form of attention, from MHA to MLA",
         options,
         default,
         key=FORM,
     )
-    return chosen
+    return choice
 
 
 def form_sentence(ladder: Ladder, form: Form) -> str:
@@ -55,11 +63,11 @@ def form_sentence(ladder: Ladder, form: Form) -> str:
     )
 
 
-def who_reads_what(ladder: Ladder, form: Form) -> None:
+def show_sharing(ladder: Ladder, form: Form) -> None:
     """Show the picture of heads and keys, and the same data as a table."""
     data = sharing.data(ladder, form, dark=st.context.theme.type == "dark")
     show(sharing.sharing, *data, key="variants_sharing")
-    cut = "" if ladder.n_tokens <= sharing.MOST_ROWS else f" (the first {sharing.MOST_ROWS})"
+    cut = "" if ladder.n_tokens <= sharing.MAX_ROWS else f" (the first {sharing.MAX_ROWS})"
     what = "the latent and the rotary key" if form.name == "MLA" else "keys"
     st.markdown(
         f":small[The dots at the top are query heads. The images show {what} in the cache of layer "
@@ -87,17 +95,17 @@ def parts_table(form: Form) -> pd.DataFrame:
 
 def bytes_table(ladder: Ladder) -> pd.DataFrame:
     """Measured and computed bytes of every form after the prompt."""
-    whole = ladder.forms["MHA"].measured
+    whole = ladder.forms["MHA"].measured_bytes
     return pd.DataFrame(
         {
             "form": form.name,
             "cached per token and layer": form.shape,
             "numbers": form.numbers_per_token,
             "tokens kept": form.n_stored,
-            "measured, B": form.measured,
-            "formula, B": form.formula,
-            "B per token kept": form.measured // form.n_stored,
-            "share of MHA": form.measured / whole,
+            "measured, B": form.measured_bytes,
+            "formula, B": form.formula_bytes,
+            "B per token kept": form.measured_bytes // form.n_stored,
+            "share of MHA": form.measured_bytes / whole,
             "in 16 bits, B": form.formula_16_bits,
         }
         for form in ladder.forms.values()
@@ -107,13 +115,15 @@ def bytes_table(ladder: Ladder) -> pd.DataFrame:
 def cache_bytes(ladder: Ladder, form: Form) -> None:
     """Show the cache sizes as bars, with a note on how they were measured."""
     show(charts.cache_sizes, charts.sizes(ladder), form.name, key="variants_bytes")
-    equal = all(each_form.measured == each_form.formula for each_form in ladder.forms.values())
+    equal = all(
+        each_form.measured_bytes == each_form.formula_bytes for each_form in ladder.forms.values()
+    )
     short = next(each_form for each_form in ladder.forms.values() if "window" in each_form.name)
     st.markdown(
         f":small[The bars are measured: bytes of the stored rows in {ladder.dtype} and {LAYERS} "
-        f"layers after this prompt of {counted(ladder.n_tokens, 'token')}. The marks are computed "
+        f"layers after this prompt of {plural(ladder.n_tokens, 'token')}. The marks are computed "
         f"with the formula and {'agree in every row' if equal else '**differ**'}. The window keeps "
-        f"{counted(short.n_stored, 'token')}.]"
+        f"{plural(short.n_stored, 'token')}.]"
     )
 
 
@@ -134,7 +144,7 @@ def models_note(ladder: Ladder) -> str:
         f"{ladder.head_size}. Their weights are random (seed {SEED}), and the tokens are the bytes "
         "of the prompt. GQA and MQA average the key/value heads of the MHA model; in layer 0, "
         "their cached keys equal the means of MHA's to within "
-        f"{written(ladder.mean_difference, '.0e')}. "
+        f"{format_number(ladder.mean_difference, '.0e')}. "
         "MLA has its own random query, key and value matrices. All other weights are shared.]"
     )
 
@@ -147,5 +157,5 @@ def latent_shapes(ladder: Ladder, latents: LatentForms) -> None:
     st.markdown(
         f"MLA caches **{latent.shape} = {latent.numbers_per_token}** numbers per token and layer; "
         f"MHA caches {whole.shape} = {whole.numbers_per_token:,}. The logits of the two forms "
-        f"differ by at most **{written(latents.difference, '.1e')}** over the whole prompt."
+        f"differ by at most **{format_number(latents.difference, '.1e')}** over the whole prompt."
     )

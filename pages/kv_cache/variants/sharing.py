@@ -10,12 +10,12 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from pages.kv_cache.variants.looks import Form, Ladder
+from pages.kv_cache.variants.key_readers import Form, Ladder
 from serving.cache import cached
 from ui.charts.style import HEADS, INK, SIGNED, SIGNED_ON_DARK
 
 PICTURE_HEIGHT = 330
-MOST_ROWS = 96  # most tokens in a thumbnail
+MAX_ROWS = 96  # most tokens in a thumbnail
 _LATENT = "latent and rotary key"
 
 
@@ -38,7 +38,7 @@ def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
     dark: whether the images are for the dark theme.
     """
     largest = max(float(np.abs(part.values).max()) for part in form.parts)
-    places, widths = _places(ladder, form)
+    places, widths = _positions(ladder, form)
     latent = _is_latent(ladder, form)
     tones = tuple(SIGNED_ON_DARK if dark else SIGNED)
     return pd.DataFrame(
@@ -59,7 +59,7 @@ def parts(ladder: Ladder, form: Form, *, dark: bool = False) -> pd.DataFrame:
 
 def links(ladder: Ladder, form: Form) -> pd.DataFrame:
     """One row per line, from a query `head` (`from`, `top`) to what it `reads`."""
-    places, _ = _places(ladder, form)
+    places, _ = _positions(ladder, form)
     return pd.DataFrame(
         {
             "head": head,
@@ -135,7 +135,7 @@ def _is_latent(ladder: Ladder, form: Form) -> bool:
     return len(form.parts[0].read_by) == ladder.n_heads and len(form.parts) == 2
 
 
-def _places(ladder: Ladder, form: Form) -> tuple[list[float], list[float]]:
+def _positions(ladder: Ladder, form: Form) -> tuple[list[float], list[float]]:
     """The center and width of each part, as shares of the picture's width."""
     if _is_latent(ladder, form):
         return [0.36, 0.82], [0.5, 0.12]
@@ -147,7 +147,7 @@ def _png(values: np.ndarray, largest: float, colours: tuple[str, ...]) -> str:
     """A matrix as a data URL of a PNG, with colors from -`largest` to `largest`."""
     from PIL import Image
 
-    share = np.clip(values[:MOST_ROWS] / (largest or 1.0), -1, 1)
+    share = np.clip(values[:MAX_ROWS] / (largest or 1.0), -1, 1)
     # the square root makes small numbers visible
     signed = np.sign(share) * np.sqrt(np.abs(share))
     image = Image.fromarray(np.rint((signed + 1) / 2 * 255).astype(np.uint8))

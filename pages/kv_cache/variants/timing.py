@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pages.kv_cache.variants.looks import ABSORBED, LONGEST, family, names, token_ids
+from pages.kv_cache.variants.key_readers import ABSORBED, LONGEST, family, names, token_ids
 from serving import cache, compute
-from serving.jobs import Work
-from ui.text.number_text import written
+from serving.jobs import BackgroundJob
+from ui.text.formatting import format_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,7 +27,7 @@ STEPS = 3  # decode steps in a row; their mean is one measurement
 CHUNK = 128  # context tokens per pass, which limits how long other pages wait
 EXPANDED = "MLA expanded"
 IN_FILE_ONLY = ("fastest, ms", "slowest, ms")  # columns that don't fit on the page
-FILLING = 0.5  # share of the progress bar for filling the caches
+FILLING_CACHES = 0.5  # share of the progress bar for filling the caches
 
 
 @dataclass(frozen=True)
@@ -107,20 +107,20 @@ def operations(n_heads: int, context: int) -> dict[str, int]:
     return {name: forward_flops(models[name].config, 1, context + 1) for name in forms(n_heads)}
 
 
-def kept(setting: TimingSetup, round_: int) -> VariantTimes | None:
+def cached_times(setting: TimingSetup, round_: int) -> VariantTimes | None:
     """The cached times for a setting from this round, or None."""
-    return measured.peek(setting, round_)
+    return measure_times.peek(setting, round_)
 
 
 @cache.cached(key=lambda setting, round_, measure=None: (setting, round_))
-def measured(
+def measure_times(
     setting: TimingSetup, round_: int, measure: Callable[[], VariantTimes]
 ) -> VariantTimes:
     """The result of `measure` for this setting, cached for all visitors."""
     return measure()
 
 
-class TimeJob(Work):
+class VariantTimingJob(BackgroundJob):
     """Fill a cache for every form, then time their decode steps in turn.
 
     The worker writes; the page reads. Each pass gets its own compute slot, so others wait for one
@@ -131,35 +131,35 @@ class TimeJob(Work):
         super().__init__()
         self.setting, self.round = setting, round_
         self.progress = 0.0
-        self.doing = "Starting …"
+        self.phase = "Starting …"
         self._threads = 0  # torch threads during the timed steps
 
     def work(self) -> None:
         """Run the measurement and cache the result."""
-        measured(self.setting, self.round, self._measure)
+        measure_times(self.setting, self.round, self._measure)
         self.progress = 1.0
 
     def _measure(self) -> VariantTimes:
         import torch
 
         from attention_core.costs.stopwatch import interleave
-        from pages.kv_cache.variants.experiment.forms import fill
+        from pages.kv_cache.variants.experiment.forms import repeat_tokens
 
         setting = self.setting
         models = family(setting.n_heads)
         models = {**models, EXPANDED: models["MLA"]}
         shown = forms(setting.n_heads)
-        prompt = fill(models["MHA"], setting.ids, setting.context + STEPS)
+        prompt = repeat_tokens(models["MHA"], setting.ids, setting.context + STEPS)
         caches: dict[str, KVCache] = {}
         for place, name in enumerate(shown):
             if name == EXPANDED:  # both forms use the same cache
                 caches[name] = caches[ABSORBED]
                 continue
-            self.doing = f"Filling {setting.context:,} tokens of cache: {name}"
-            caches[name] = self._filled(models[name], prompt[:, : setting.context])
-            self.progress = FILLING * (place + 1) / len(shown)
+            self.phase = f"Filling {setting.context:,} tokens of cache: {name}"
+            caches[name] = self._fill_cache(models[name], prompt[:, : setting.context])
+            self.progress = FILLING_CACHES * (place + 1) / len(shown)
         runs = {name: self._run(models[name], caches[name], prompt) for name in shown}
-        self.doing = f"Timing {len(shown)} forms"
+        self.phase = f"Timing {len(shown)} forms"
         rounds = interleave(runs, repeats=REPEATS, warmups=2)
         last = {}
         for name in (ABSORBED, EXPANDED):
@@ -177,7 +177,7 @@ class TimeJob(Work):
             at=datetime.now(UTC),
         )
 
-    def _filled(self, model: Transformer, prompt: Tensor) -> KVCache:
+    def _fill_cache(self, model: Transformer, prompt: Tensor) -> KVCache:
         import torch
 
         from attention_core import Hooks
@@ -196,7 +196,7 @@ class TimeJob(Work):
         from attention_core.costs.stopwatch import seconds_of
 
         context = self.setting.context
-        each = (1 - FILLING) / ((REPEATS + 2) * len(forms(self.setting.n_heads)))
+        each = (1 - FILLING_CACHES) / ((REPEATS + 2) * len(forms(self.setting.n_heads)))
 
         def steps() -> float:
             taken = 0.0
@@ -213,7 +213,7 @@ class TimeJob(Work):
         return steps
 
 
-def said(times: VariantTimes) -> str:
+def summary(times: VariantTimes) -> str:
     """Sentences about the measured times, without visitor input."""
     ratios = {name: ratio for name, ratio in times.ratios.items() if name != "MHA"}
     usual = {name: ratio for name, ratio in ratios.items() if name != EXPANDED}
@@ -240,7 +240,7 @@ def said(times: VariantTimes) -> str:
         "The expanded form computes the keys and values of all "
         f"{times.setting.context:,} tokens again in every step, which takes {work:.1f} times the "
         "operations of the absorbed form. The logits of the two forms differ by at most "
-        f"{written(times.difference, '.1e')}."
+        f"{format_number(times.difference, '.1e')}."
     )
 
 

@@ -9,13 +9,13 @@ import pandas as pd
 import streamlit as st
 
 from pages.kv_cache.variants import live_chart, timing
-from pages.kv_cache.variants.timing import TimeJob, TimingSetup, VariantTimes
+from pages.kv_cache.variants.timing import TimingSetup, VariantTimes, VariantTimingJob
 from serving import measure
 from serving.limits import OverLimit
 from serving.queues import MEASUREMENTS
 from ui.charts.show import show_live
 from ui.export import tables
-from ui.text.number_text import counted
+from ui.text.formatting import plural
 from ui.widgets import job_view, messages
 from ui.widgets.linked import linked
 
@@ -41,29 +41,29 @@ def show(text: str, n_heads: int) -> None:
         help="The prompt's bytes are repeated to reach this length.",
     )
     setting = timing.setting(text, n_heads, context)
-    job: TimeJob | None = st.session_state.get(_JOB)
+    job: VariantTimingJob | None = st.session_state.get(_JOB)
     round_ = st.session_state.get(_ROUND, measure.FIRST)
     if job is not None and (job.setting, job.round) != (setting, round_):
         job = None  # belongs to other settings; an unwatched job stops on its own
-    if job is not None and job.live:
-        job_view.follow(job, partial(_running, setting, round_), live=True, every=0.5)
+    if job is not None and job.is_live:
+        job_view.follow(job, partial(_running, setting, round_), is_live=True, every=0.5)
     else:  # the button must rerun the whole section, not just a fragment
-        times = timing.kept(setting, round_)
+        times = timing.cached_times(setting, round_)
         button = partial(_measure_button, setting, round_, times)
-        with job_view.place_of_a_job():
+        with job_view.job_container():
             _view(setting, times, job if times is None else None, button)
 
 
-def _running(setting: TimingSetup, round_: int, job: TimeJob, was_live: bool) -> None:
-    times = timing.kept(setting, round_)
-    stop = partial(job_view.stop_button, job, live=was_live, key="variants_stop")
+def _running(setting: TimingSetup, round_: int, job: VariantTimingJob, was_live: bool) -> None:
+    times = timing.cached_times(setting, round_)
+    stop = partial(job_view.stop_button, job, is_live=was_live, key="variants_stop")
     _view(setting, times, job if was_live or times is None else None, stop)
 
 
 def _view(
     setting: TimingSetup,
     times: VariantTimes | None,
-    job: TimeJob | None,
+    job: VariantTimingJob | None,
     button: Callable[[], None],
 ) -> None:
     left, right = st.columns([1, 2], gap="large", vertical_alignment="center")
@@ -87,13 +87,13 @@ def _measure_button(setting: TimingSetup, round_: int, times: VariantTimes | Non
 
 def _start(setting: TimingSetup, round_: int | None) -> None:
     """Queue a measurement, replacing an earlier one; None starts a new round."""
-    round_ = measure.fresh() if round_ is None else round_
-    job = TimeJob(setting, round_)
+    round_ = measure.new_round() if round_ is None else round_
+    job = VariantTimingJob(setting, round_)
     try:
         MEASUREMENTS.put(
             job,
-            instead_of=st.session_state.get(_JOB),
-            **job_view.whose(),
+            replaces=st.session_state.get(_JOB),
+            **job_view.job_owner(),
         )
     except OverLimit as error:
         st.session_state[_REFUSED] = str(error)
@@ -101,21 +101,21 @@ def _start(setting: TimingSetup, round_: int | None) -> None:
     st.session_state[_JOB], st.session_state[_ROUND] = job, round_
 
 
-def _status(job: TimeJob | None, times: VariantTimes | None) -> None:
+def _status(job: VariantTimingJob | None, times: VariantTimes | None) -> None:
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
-        messages.problem(refused)
-    elif job is not None and job.live:
-        ahead = job.ahead
-        note = f"Waiting: {counted(ahead, 'visitor')} ahead of you." if ahead else job.doing
+        messages.show_problem(refused)
+    elif job is not None and job.is_live:
+        ahead = job.n_ahead
+        note = f"Waiting: {plural(ahead, 'visitor')} ahead of you." if ahead else job.phase
         st.progress(job.progress, text=note)
     elif job is not None and job.error:
-        messages.problem(job.error)
+        messages.show_problem(job.error)
     elif job is not None and job.state == "stopped":
         st.text("Stopped. Unfinished measurements aren't saved.")
     elif times is not None:
         st.text(
-            f"Measured at {times.at:%H:%M:%S} UTC with {counted(times.threads, 'CPU thread')}, in "
+            f"Measured at {times.at:%H:%M:%S} UTC with {plural(times.threads, 'CPU thread')}, in "
             f"{timing.REPEATS} rounds of {timing.STEPS} steps. Circles are median times, bars the "
             "middle half of the rounds, and diamonds the counted operations."
         )
@@ -125,22 +125,22 @@ def _status(job: TimeJob | None, times: VariantTimes | None) -> None:
 
 def _results(setting: TimingSetup, times: VariantTimes | None) -> None:
     operations = timing.operations(setting.n_heads, setting.context)
-    counted = {name: count / operations["MHA"] for name, count in operations.items()}
+    counts = {name: count / operations["MHA"] for name, count in operations.items()}
     ratios = times.ratios if times else {}
     table = (
         times.table
         if times
         else pd.DataFrame(
             {
-                "form": list(counted),
-                "operations, MHA = 1": counted.values(),
+                "form": list(counts),
+                "operations, MHA = 1": counts.values(),
                 "million ops": [count / 1e6 for count in operations.values()],
             }
         )
     )
     left, right = st.columns([4, 5], gap="medium")
     with left:
-        show_live(live_chart.speeds(counted, ratios), key="variants_speeds")
+        show_live(live_chart.speeds(counts, ratios), key="variants_speeds")
     with right:
         st.dataframe(
             table.style.format(precision=2),
@@ -156,4 +156,4 @@ def _results(setting: TimingSetup, times: VariantTimes | None) -> None:
             key="variants_times_csv",
             disabled=times is None,
         )
-    st.text(timing.said(times) if times else NOT_YET)
+    st.text(timing.summary(times) if times else NOT_YET)

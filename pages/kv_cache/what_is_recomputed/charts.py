@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from ui.charts.style import BLUE, CACHED, INK, UNCACHED, VERMILLION, decades
-from ui.text.number_text import difference
+from ui.text.formatting import difference
 
 FLOOR = 1e-9  # where a difference of exactly 0 is drawn on a logarithmic axis
 
@@ -38,7 +38,7 @@ def totals_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
     shapes = alt.Scale(domain=runs, range=["circle", "square"])
     legend = alt.Legend(orient="top")
     steps = alt.X("step:O", axis=alt.Axis(labelAngle=0))
-    counted = alt.Chart(table).encode(
+    counts = alt.Chart(table).encode(
         steps,
         alt.Y("rows:Q", title="rows processed so far, per layer"),
         alt.Color("run:N", title=None, legend=legend, scale=colours),
@@ -52,8 +52,8 @@ def totals_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
     line_at_step = alt.Chart(pd.DataFrame({"step": [step_index + 1]})).encode(steps)
     return alt.layer(
         line_at_step.mark_rule(strokeDash=[4, 3], color=INK),
-        counted.mark_line(strokeWidth=2),
-        counted.mark_point(filled=True, opacity=1, size=70).encode(
+        counts.mark_line(strokeWidth=2),
+        counts.mark_point(filled=True, opacity=1, size=70).encode(
             alt.Shape("run:N", title=None, legend=legend, scale=shapes)
         ),
         height=260,

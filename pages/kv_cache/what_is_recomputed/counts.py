@@ -14,7 +14,7 @@ from pages.kv_cache.what_is_recomputed.run import Growth
 from serving import compute, models, token_text
 from serving.cache import cached
 from serving.limits import check_tokens
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -140,14 +140,14 @@ def read_counts(view: StepView) -> pd.DataFrame:
     )
 
 
-def spoiled(view: StepView) -> pd.DataFrame:
+def spoiled_table(view: StepView) -> pd.DataFrame:
     """How the last context row changes if the old rows of q, k or v are overwritten."""
     from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,
         QUERIES,
         VALUES,
         last_context,
-        spoil,
+        overwrite_rows,
     )
 
     matrices = view.step.full.head(view.layer, view.head)
@@ -160,19 +160,19 @@ def spoiled(view: StepView) -> pd.DataFrame:
     rows = []
     for name in parts:
         for fill in (0.0, math.nan):
-            inputs = {**parts, name: spoil(parts[name], n_old, fill)}
-            moved = (last(*inputs.values()) - last(*parts.values())).abs().max()
+            inputs = {**parts, name: overwrite_rows(parts[name], n_old, fill)}
+            change = (last(*inputs.values()) - last(*parts.values())).abs().max()
             rows.append(
                 {
                     "overwritten rows": f"{n_old} old {name}",
                     "set to": "0" if fill == 0 else "not a number",
-                    "last context row": _said(float(moved)),
+                    "last context row": _format_difference(float(change)),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def _said(difference: float) -> str:
+def _format_difference(difference: float) -> str:
     if math.isnan(difference):
         return "also not a number"
     return "unchanged in every bit" if difference == 0 else f"off by up to {difference:.3f}"
@@ -213,21 +213,23 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     from pages.kv_cache.what_is_recomputed.experiment import (
         KEYS,
         VALUES,
+        change_of_old_part,
         old_rows_by_layer,
-        repeated,
     )
 
     before, after = growth.steps[-2].full, growth.steps[-1].full
     moves, sizes = [], []
     for which in (KEYS, VALUES):
-        moves.append(repeated(before.named[which], after.named[which], which).amax(1).numpy())
-        sizes.append(before.named[which].abs().amax(dim=(1, 2, 3)).numpy())
+        moves.append(
+            change_of_old_part(before.parts[which], after.parts[which], which).amax(1).numpy()
+        )
+        sizes.append(before.parts[which].abs().amax(dim=(1, 2, 3)).numpy())
     decoder = _share(np.maximum(*moves), np.maximum(*sizes))
     if name is None:
         return Contrast(decoder, np.zeros(0, np.float32), "", 0)
     model = models.get(name)
     decoder_tokenizer = growth.pretrained.tokenizer
-    text = token_text.text_so_far(decoder_tokenizer, growth.ids[: growth.n_rows])
+    text = token_text.decode_partial(decoder_tokenizer, growth.ids[: growth.n_rows])
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")
     words = [place for place, special in enumerate(tokens.special) if not special]
@@ -236,13 +238,13 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
         return Contrast(decoder, np.zeros(0, np.float32), model.spec.title, 0)
     shorter = [*tokens.ids[: n - 1], *tokens.ids[n:]]
     with compute.slot():
-        moved, largest = old_rows_by_layer(model.core, shorter, tokens.ids, n - 1)
-    return Contrast(decoder, _share(moved.numpy(), largest.numpy()), model.spec.title, n - 1)
+        change, largest = old_rows_by_layer(model.core, shorter, tokens.ids, n - 1)
+    return Contrast(decoder, _share(change.numpy(), largest.numpy()), model.spec.title, n - 1)
 
 
-def _share(moved: np.ndarray, largest: np.ndarray) -> np.ndarray:
+def _share(change: np.ndarray, largest: np.ndarray) -> np.ndarray:
     """`moved / largest`, or 0 if both are 0 (for example with all-zero weights)."""
-    share: np.ndarray = moved / np.maximum(largest, np.finfo(np.float32).tiny)
+    share: np.ndarray = change / np.maximum(largest, np.finfo(np.float32).tiny)
     return share
 
 
@@ -271,7 +273,7 @@ def contrast_summary(growth: Growth, contrast: Contrast) -> str:
         + (
             "(every bit is the same)."
             if most == 0
-            else f"(except for rounding: up to {written(most, '.1e')} of the largest value)."
+            else f"(except for rounding: up to {format_number(most, '.1e')} of the largest value)."
         )
     )
     if not contrast.title:
@@ -283,7 +285,9 @@ def contrast_summary(growth: Growth, contrast: Contrast) -> str:
         low, high = contrast.encoder[1:].min(), contrast.encoder[1:].max()
         deeper = f", and by {low:.1%} to {high:.1%} of the largest value in the layers after it"
     first = (
-        "not at all" if contrast.encoder[0] == 0 else f"by {written(contrast.encoder[0], '.0e')}"
+        "not at all"
+        if contrast.encoder[0] == 0
+        else f"by {format_number(contrast.encoder[0], '.0e')}"
     )
     return (
         f"{decoder} In {contrast.title}, every token sees every other, so the old keys and values "

@@ -44,7 +44,7 @@ def snippet(view: StepView) -> str:
     settings, step_index = view.growth.settings, view.step_index
     lines = [
         "import pretrained",
-        "from pages.kv_cache.what_is_recomputed.experiment import grow, parts, repeated",
+        "from pages.kv_cache.what_is_recomputed.experiment import grow, parts, change_of_old_part",
         "",
         f'model = pretrained.load({settings.model!a}, device="cpu")',
         f"ids = model.tokenizer.encode({settings.prompt!a}).ids",
@@ -53,7 +53,8 @@ def snippet(view: StepView) -> str:
         f"old = before.full.head({view.layer}, {view.head})",
         f"new = now.full.head({view.layer}, {view.head})",
         "for name in new:",
-        "    print(name, tuple(new[name].shape), float(repeated(old[name], new[name], name)))",
+        "    print(name, tuple(new[name].shape), float(change_of_old_part(old[name], new[name], "
+        "name)))",
         "for part in parts(model.core.config, now.n_tokens, now.n_before):",
         "    print(part)",
         'print("with the cache, logits differ by at most", now.cache_difference)',

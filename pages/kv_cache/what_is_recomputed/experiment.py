@@ -22,7 +22,7 @@ from attention_core.attend import AttentionRecord, attend
 from attention_core.cache import KVCache
 from attention_core.masks import causal_mask
 from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.pass_context import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 
 QUERIES, KEYS, VALUES = "queries", "keys", "values"
@@ -48,7 +48,7 @@ class Matrices:
     context: Tensor  # (L, H, T, D)
 
     @property
-    def named(self) -> dict[str, Tensor]:
+    def parts(self) -> dict[str, Tensor]:
         """The six matrices by name, in the order of computation."""
         return {
             QUERIES: self.q, KEYS: self.k, VALUES: self.v,
@@ -58,7 +58,7 @@ class Matrices:
     @property
     def nbytes(self) -> int:
         """Bytes of all six matrices."""
-        return sum(tensor.numel() * tensor.element_size() for tensor in self.named.values())
+        return sum(tensor.numel() * tensor.element_size() for tensor in self.parts.values())
 
     def head(self, layer: int, head: int) -> dict[str, Tensor]:
         """The six matrices of one query head, (T or S, D or S); its keys may be shared.
@@ -73,7 +73,7 @@ class Matrices:
         shared = n_heads // self.k.shape[1]  # query heads per key/value head
         return {
             name: of_layers[layer, head // shared if name in (KEYS, VALUES) else head]
-            for name, of_layers in self.named.items()
+            for name, of_layers in self.parts.items()
         }
 
 
@@ -208,7 +208,7 @@ def matrices(records: Sequence[AttentionRecord]) -> Matrices:
     return Matrices(*map(stacked, ("q", "k", "v", "scores", "weights", "context")))
 
 
-def repeated(before: Tensor, now: Tensor, name: str) -> Tensor:
+def change_of_old_part(before: Tensor, now: Tensor, name: str) -> Tensor:
     """The largest absolute change in the old part of a matrix.
 
     before: (..., rows, columns), the matrix one step ago. now: the same matrix in this step, with
@@ -282,7 +282,7 @@ def rows_read(
     return read_rows
 
 
-def spoil(matrix: Tensor, n_old: int, fill: float) -> Tensor:
+def overwrite_rows(matrix: Tensor, n_old: int, fill: float) -> Tensor:
     """A copy with the first `n_old` rows set to `fill`: (T, D) -> (T, D)."""
     copy = matrix.clone()
     copy[:n_old] = fill

@@ -9,8 +9,8 @@ from ui.canvas.tensors import tensors
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
 from ui.widgets.run_form import run_form
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
@@ -25,7 +25,7 @@ st.markdown(
     "were already computed one step ago."
 )
 
-if not models.ready("decoder"):
+if not models.available("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -38,7 +38,7 @@ try:
     with st.spinner("Loading the model …"):
         config = models.get(entry.spec.name).core.config
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 with right, settings():
     with run_form("what_is_recomputed", "what_is_recomputed_tokens"):
@@ -63,9 +63,9 @@ with right, settings():
 step_place, progress_place = st.columns([3, 2], gap="small", vertical_alignment="bottom")
 try:
     with progress_place:
-        growth = run.watched(run.GrowthSettings(entry.spec.name, prompt, n_new))
+        growth = run.growth_with_progress(run.GrowthSettings(entry.spec.name, prompt, n_new))
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 if growth is None:
     messages.end_page()
@@ -76,22 +76,22 @@ if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # left over fr
 with step_place:
     step_index = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1
 view = pictures.StepView(growth, step_index, layer, head, column)
-tall = tables.height_of(growth.n_rows)
+tall = tables.height_for(growth.n_rows)
 
 tensors(pictures.matrices(view), key="what_is_recomputed_matrices")
 st.text(pictures.text(view))
 st.text(pictures.sentence(view))
-st.markdown(f":small[{run.anywhere(growth, step_index)}]")
+st.markdown(f":small[{run.largest_changes_sentence(growth, step_index)}]")
 
-shown = parts("what_is_recomputed_part", sections.PARTS)
+shown = section_picker("what_is_recomputed_part", sections.PARTS)
 scope = counts.HEAD
-if sections.COUNTED in shown:
-    heading(sections.COUNTED, shown)
-    scope = sections.counted(view)
+if sections.COUNTS in shown:
+    section_heading(sections.COUNTS, shown)
+    scope = sections.count_section(view)
 if sections.LAST_ROW in shown:
     sections.last_row(view, tall)
-if sections.WAY_BACK in shown:
-    sections.way_back(view)
+if sections.DEPENDENCIES in shown:
+    sections.dependencies(view)
 if sections.QUERIES in shown:
     sections.queries(view, tall)
 if sections.STEPS in shown:
@@ -127,6 +127,6 @@ with st.expander("How to read this"):
     )
 
 with st.expander("The code that computed this"):
-    source.step(CORE, "repeated", "largest change")
+    source.show_lines(CORE, "change_of_old_part", "largest change")
     source.show(CORE, "_step")
     source.show(ATTEND, "attend")

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from pages.kv_cache.what_is_recomputed.run import Growth, names
-from ui.canvas.tensors import Made, Panel, Quantity
-from ui.canvas.tensors.computed import made
+from ui.canvas.tensors import Panel, Provenance, Quantity
+from ui.canvas.tensors.provenance import provenance
+from ui.text.formatting import difference, format_number, percent
 from ui.text.isolated import isolated
-from ui.text.number_text import difference, percent, written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -98,7 +98,7 @@ def text(view: StepView) -> str:
 
 def matrices(view: StepView) -> list[Panel]:
     """The six matrices of the head, with a box around what was computed one step ago."""
-    from pages.kv_cache.what_is_recomputed.experiment import SCORES, WEIGHTS, repeated
+    from pages.kv_cache.what_is_recomputed.experiment import SCORES, WEIGHTS, change_of_old_part
 
     step, growth = view.step, view.growth
     current = step.full.head(view.layer, view.head)
@@ -106,31 +106,33 @@ def matrices(view: StepView) -> list[Panel]:
     before = None
     if step.n_before:
         before = growth.steps[view.step_index - 1].full.head(view.layer, view.head)
-    computed = _computed(view, current, {name: name for name in current})
+    computed = _provenances(view, current, {name: name for name in current})
     panels = []
     for name, matrix in current.items():
         square = name in (SCORES, WEIGHTS)
         note = "In the first step, everything is new."
         if before is not None:
-            moved = float(repeated(before[name], matrix, name))
-            note = f"Boxed: already computed one step ago. Largest difference: {difference(moved)}."
+            change = float(change_of_old_part(before[name], matrix, name))
+            note = (
+                f"Boxed: already computed one step ago. Largest difference: {difference(change)}."
+            )
             if square:
                 note += " The cells to the right of the box are masked."
         drawn = _square if square else _rows
         panel = drawn(view, name, matrix, final[name], note)
-        panels.append(_explained(panel, name, computed.get(name), name))
+        panels.append(_with_provenance(panel, name, computed.get(name), name))
     return panels
 
 
-def _computed(
-    view: StepView, read: Mapping[str, Tensor], called: Mapping[str, str]
-) -> dict[str, Made | None]:
+def _provenances(
+    view: StepView, read: Mapping[str, Tensor], names: Mapping[str, str]
+) -> dict[str, Provenance | None]:
     """How the scores, weights and context of a head were computed.
 
     read: the six matrices, (T or S, D or S) each, possibly with only the last of the T rows.
-    called: the identity of the panel that shows each one.
+    names: the identity of the panel that shows each one.
     """
-    from attention_core.analysis.computed_from import Computation
+    from attention_core.analysis.provenance import Computation
     from attention_core.masks import causal_mask
     from pages.kv_cache.what_is_recomputed.experiment import (
         CONTEXT,
@@ -143,25 +145,25 @@ def _computed(
 
     n_queries, n_keys = read[SCORES].shape
     mask = causal_mask(n_queries, n_keys, window=view.growth.config.window)
-    sources = {called[name]: matrix for name, matrix in read.items()}
-    masked = {**sources, called[SCORES]: read[SCORES].masked_fill(~mask, -math.inf)}
+    sources = {names[name]: matrix for name, matrix in read.items()}
+    masked = {**sources, names[SCORES]: read[SCORES].masked_fill(~mask, -math.inf)}
     queries, keys = range(n_queries), range(n_keys)
-    queries_and_keys = called[QUERIES], called[KEYS]
+    queries_and_keys = names[QUERIES], names[KEYS]
     scores = Computation("product", "qd,kd->qk", queries_and_keys)
-    both = called[SCORES], called[SCORES]
+    both = names[SCORES], names[SCORES]
     weights = Computation("softmax", "qk,ql->qk", both, factor=view.scale)
-    context = Computation("product", "qk,kd->qd", (called[WEIGHTS], called[VALUES]))
+    context = Computation("product", "qk,kd->qd", (names[WEIGHTS], names[VALUES]))
     return {
-        SCORES: made(scores, sources, (queries, keys)),
-        WEIGHTS: made(weights, masked, (queries, keys)),
-        CONTEXT: made(context, sources, (queries, view.columns)),
+        SCORES: provenance(scores, sources, (queries, keys)),
+        WEIGHTS: provenance(weights, masked, (queries, keys)),
+        CONTEXT: provenance(context, sources, (queries, view.columns)),
     }
 
 
 QUANTITIES: tuple[Quantity, ...] = ("queries", "keys", "values", "scores", "weights")
 
 
-def _explained(panel: Panel, identity: str, computed: Made | None, name: str) -> Panel:
+def _with_provenance(panel: Panel, identity: str, computed: Provenance | None, name: str) -> Panel:
     """The panel with the origin of its numbers, padded with zeros for future rows."""
     if computed is not None:
         rows, columns, *operands = computed.operands.shape
@@ -169,10 +171,10 @@ def _explained(panel: Panel, identity: str, computed: Made | None, name: str) ->
         grown[:rows, :columns] = computed.operands
         computed = replace(computed, operands=grown)
     quantity: Quantity = next((each for each in QUANTITIES if each == name), "")
-    return replace(panel, identity=identity, made=computed, quantity=quantity)
+    return replace(panel, identity=identity, provenance=computed, quantity=quantity)
 
 
-def _grown(current: Tensor, final: Tensor) -> np.ndarray:
+def _padded(current: Tensor, final: Tensor) -> np.ndarray:
     """The values of this step in a grid of the final size, so that nothing moves."""
     values: np.ndarray = final.numpy().copy()
     values[: current.shape[0], : current.shape[1]] = current.numpy()
@@ -187,7 +189,7 @@ def _rows(
     window = slice(columns.start, columns.stop)
     return Panel(
         name,
-        _grown(current[:, window], final[:, window]),
+        _padded(current[:, window], final[:, window]),
         ("token", "column"),
         rows=view.labels,
         columns=[str(column) for column in columns],
@@ -205,7 +207,7 @@ def _square(view: StepView, name: str, current: Tensor, final: Tensor, note: str
     step = view.step
     return Panel(
         name,
-        _grown(current, final),
+        _padded(current, final),
         ("query", "key"),
         rows=view.labels,
         columns=view.keys,
@@ -277,7 +279,7 @@ def predictions(view: StepView) -> pd.DataFrame:
 # ---- from the last row of logits back to the queries, keys and values
 
 
-def way_back(view: StepView) -> list[Panel]:
+def dependencies(view: StepView) -> list[Panel]:
     """What the last row of logits is computed from in the pass with the cache."""
     from pages.kv_cache.what_is_recomputed.experiment import (
         CONTEXT,
@@ -301,7 +303,7 @@ def way_back(view: StepView) -> list[Panel]:
     read = {
         name: matrix if name in (KEYS, VALUES) else matrix[-1:] for name, matrix in current.items()
     }
-    computed = _computed(view, read, called)
+    computed = _provenances(view, read, called)
 
     def row_panel(name: str, note: str) -> Panel:
         return Panel(
@@ -318,7 +320,7 @@ def way_back(view: StepView) -> list[Panel]:
     def over_tokens(name: str, note: str) -> Panel:
         return Panel(
             called[name],
-            _grown(read[name], final[name][-1:]),
+            _padded(read[name], final[name][-1:]),
             ("token", "key"),
             rows=[view.labels[n - 1]],
             columns=view.keys,
@@ -346,14 +348,15 @@ def way_back(view: StepView) -> list[Panel]:
     )
     panels = {
         CONTEXT: row_panel(CONTEXT, f"= 3 · 6: (1, {n}) · ({n}, {size})"),
-        WEIGHTS: over_tokens(WEIGHTS, f"= softmax of 4 × {written(view.scale, '.4g')}"),
+        WEIGHTS: over_tokens(WEIGHTS, f"= softmax of 4 × {format_number(view.scale, '.4g')}"),
         SCORES: over_tokens(SCORES, f"= 5 · 7ᵀ: (1, {size}) · ({size}, {n})"),
         QUERIES: row_panel(QUERIES, "The token's hidden state times W_Q."),
         VALUES: stored(VALUES),
         KEYS: stored(KEYS),
     }
     explained = (
-        _explained(panel, called[name], computed.get(name), name) for name, panel in panels.items()
+        _with_provenance(panel, called[name], computed.get(name), name)
+        for name, panel in panels.items()
     )
     return [last, *explained]
 

@@ -21,10 +21,10 @@ from serving.limits import (
     MIN_GROWN_TOKENS,
     OverLimit,
 )
-from serving.prompts import check_choice, prepare
-from ui.text.number_text import written
+from serving.prompts import check_choice, prepare_prompt
+from ui.text.formatting import format_number
 from ui.widgets.progress import Report, Reporter
-from ui.widgets.progress import watched as with_progress
+from ui.widgets.progress import run_with_progress as with_progress
 
 if TYPE_CHECKING:
     from attention_core import TransformerConfig
@@ -45,10 +45,10 @@ class GrowthSettings:
 class LargestChange:
     """The largest change of a matrix from one step to the next, and its head.
 
-    most: largest absolute difference of the entries that both steps computed.
+    value: largest absolute difference of the entries that both steps computed.
     """
 
-    most: float
+    value: float
     layer: int
     head: int
 
@@ -59,7 +59,7 @@ class Growth:
 
     ids, labels, pieces: one entry per token, P + n in total; the last token was never run.
     text: the pieces as they appear in a line, with spaces.
-    moved: for each step after the first, the largest change of each matrix over all heads.
+    changes: for each step after the first, the largest change of each matrix over all heads.
     seconds: run time of the model.
     """
 
@@ -68,7 +68,7 @@ class Growth:
     title: str
     config: TransformerConfig
     steps: tuple[GrownStep, ...]
-    moved: tuple[dict[str, LargestChange], ...]
+    changes: tuple[dict[str, LargestChange], ...]
     ids: tuple[int, ...]
     labels: tuple[str, ...]
     pieces: tuple[str, ...]
@@ -93,8 +93,8 @@ class Growth:
 
     @property
     def pretrained(self) -> Pretrained:
-        """The model that ran, even if its files changed; raises as `models.loaded` does."""
-        return models.loaded(self.model_key)
+        """The model that ran, even if its files changed; raises as `models.by_key` does."""
+        return models.by_key(self.model_key)
 
 
 def _key(settings: GrowthSettings, report: Report | None = None) -> tuple[object, ...]:
@@ -112,23 +112,23 @@ def growth(settings: GrowthSettings, report: Report | None = None) -> Growth:
     doesn't cache keys and values.
     """
     check_choice(settings.n_new, MIN_GROWN_TOKENS, MAX_GROWN_TOKENS)
-    return _make(settings, Reporter(report))
+    return _grow(settings, Reporter(report))
 
 
-def _make(settings: GrowthSettings, reporter: Reporter) -> Growth:
+def _grow(settings: GrowthSettings, reporter: Reporter) -> Growth:
     from attention_core import Hooks
     from pages.kv_cache.what_is_recomputed.experiment import bytes_needed, grow
 
     model_key = models.key(settings.model)
-    model = models.loaded(model_key)
+    model = models.by_key(model_key)
     config = model.core.config
-    prompt = prepare(
+    prompt = prepare_prompt(
         model,
         settings.prompt,
         MAX_GROWN_PROMPT,
         "a page that draws every row",
         settings.n_new,
-        at_least=MIN_GROWN_TOKENS,
+        min_new=MIN_GROWN_TOKENS,
     )
     n_new = prompt.n_new
     needed = bytes_needed(config, len(prompt.ids), n_new)
@@ -154,11 +154,11 @@ def _make(settings: GrowthSettings, reporter: Reporter) -> Growth:
         title=model.spec.title,
         config=config,
         steps=tuple(steps),
-        moved=tuple(map(_moved, steps[:-1], steps[1:])),
+        changes=tuple(map(_largest_changes, steps[:-1], steps[1:])),
         ids=ids,
         labels=token_text.labels(model.tokenizer, ids),
         pieces=token_text.pieces(model.tokenizer, ids),
-        text=token_text.in_line(model.tokenizer, ids),
+        text=token_text.inline_pieces(model.tokenizer, ids),
         seconds=seconds,
         note="" if n_new == settings.n_new else "More tokens don't fit into this model's context.",
     )
@@ -170,18 +170,18 @@ def names(growth: Growth, token_ids: np.ndarray) -> list[str]:
     return list(token_text.pieces(tokenizer, token_ids.tolist()))
 
 
-def _moved(before: GrownStep, after: GrownStep) -> dict[str, LargestChange]:
-    from pages.kv_cache.what_is_recomputed.experiment import repeated
+def _largest_changes(before: GrownStep, after: GrownStep) -> dict[str, LargestChange]:
+    from pages.kv_cache.what_is_recomputed.experiment import change_of_old_part
 
     largest_moves = {}
-    for name, matrix in before.full.named.items():
-        by_head = repeated(matrix, after.full.named[name], name)
+    for name, matrix in before.full.parts.items():
+        by_head = change_of_old_part(matrix, after.full.parts[name], name)
         layer, head = divmod(int(by_head.argmax()), by_head.shape[1])
         largest_moves[name] = LargestChange(float(by_head.max()), layer, head)
     return largest_moves
 
 
-def watched(settings: GrowthSettings) -> Growth | None:
+def growth_with_progress(settings: GrowthSettings) -> Growth | None:
     """The steps for these settings, or None if the visitor stopped the run.
 
     If they aren't cached yet, they're computed now, with a progress bar and a Stop button.
@@ -191,7 +191,7 @@ def watched(settings: GrowthSettings) -> Growth | None:
         "what_is_recomputed",
         settings,
         lambda report: growth(settings, report),
-        kept=growth.is_cached(settings),
+        cached=growth.is_cached(settings),
         total=settings.n_new,
         unit="steps",
         done=lambda result: (
@@ -201,16 +201,17 @@ def watched(settings: GrowthSettings) -> Growth | None:
     )
 
 
-def anywhere(growth: Growth, step_index: int) -> str:
+def largest_changes_sentence(growth: Growth, step_index: int) -> str:
     """A Markdown sentence about the largest change of any boxed number."""
     if not step_index:
         return "In the first step, everything is new, so nothing is boxed."
-    name, moved = max(growth.moved[step_index - 1].items(), key=lambda item: item[1].most)
-    if moved.most == 0:
+    name, change = max(growth.changes[step_index - 1].items(), key=lambda item: item[1].value)
+    if change.value == 0:
         return "Every bit of every boxed number is the same in all layers and heads."
     return (
         "Over all layers and heads, no boxed number changed by more than "
-        f"{written(moved.most, '.1e')} ({name}, {HeadId(moved.layer, moved.head)}). The largest "
+        f"{format_number(change.value, '.1e')} ({name}, {HeadId(change.layer, change.head)}). "
+        "The largest "
         f"of these {name} is "
-        f"{written(float(growth.steps[step_index - 1].full.named[name].abs().max()), '.3g')}."
+        f"{format_number(float(growth.steps[step_index - 1].full.parts[name].abs().max()), '.3g')}."
     )

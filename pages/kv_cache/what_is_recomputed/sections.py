@@ -13,7 +13,7 @@ from ui.widgets.plain_table import plain_table
 
 CORE = "pages/kv_cache/what_is_recomputed/experiment.py"
 
-PARTS = COUNTED, LAST_ROW, WAY_BACK, QUERIES, STEPS, ENCODER = (
+PARTS = COUNTS, LAST_ROW, DEPENDENCIES, QUERIES, STEPS, ENCODER = (
     "Counted",
     "The last row",
     "The way back",
@@ -23,7 +23,7 @@ PARTS = COUNTED, LAST_ROW, WAY_BACK, QUERIES, STEPS, ENCODER = (
 )
 
 
-def counted(view: pictures.StepView) -> str:
+def count_section(view: pictures.StepView) -> str:
     """Show the work of this step with and without the cache; return the chosen scope."""
     scope = linked(
         st.segmented_control,
@@ -50,7 +50,7 @@ def last_row(view: pictures.StepView, tall: int) -> None:
         plain_table(pictures.predictions(view), "What each row predicts")
 
 
-def way_back(view: pictures.StepView) -> None:
+def dependencies(view: pictures.StepView) -> None:
     """Show what the last row of logits was computed from."""
     st.subheader("What the last row is computed from")
     st.markdown(
@@ -59,7 +59,7 @@ def way_back(view: pictures.StepView) -> None:
         "all keys (7). Only three vectors are new: the token's hidden state times W_Q, W_K and W_V "
         "(rotary models then rotate the query and the key). The boxed rows come from the cache."
     )
-    tensors(pictures.way_back(view), key="what_is_recomputed_way")
+    tensors(pictures.dependencies(view), key="what_is_recomputed_way")
     st.markdown("**The two passes compared, in this step**")
     plain_table(
         pictures.checks(view),
@@ -78,8 +78,8 @@ def queries(view: pictures.StepView, tall: int) -> None:
             plain_table(counts.read_counts(view), "How often each row is read")
     with right:
         st.markdown("**The last context row after overwriting old rows**")
-        plain_table(counts.spoiled(view), "Effect of overwriting old rows")
-        source.step(CORE, "rows_read", "rows read")
+        plain_table(counts.spoiled_table(view), "Effect of overwriting old rows")
+        source.show_lines(CORE, "rows_read", "rows read")
 
 
 def all_steps(view: pictures.StepView) -> None:
@@ -107,13 +107,13 @@ def encoder(growth: run.Growth) -> None:
     try:
         contrast = counts.contrast(growth)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
     else:
         st.text(counts.contrast_summary(growth, contrast))
         numbers = counts.contrast_table(growth, contrast)
         show(charts.contrast_chart, numbers, key="what_is_recomputed_contrast")
         with st.expander("These numbers as a table"):
-            plain_table(numbers, "Both models", {"moved by": "{:.2e}"}, most=300)
+            plain_table(numbers, "Both models", {"moved by": "{:.2e}"}, max_rows=300)
             tables.download(
                 "Download both models (CSV)",
                 numbers,

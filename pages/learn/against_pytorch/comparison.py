@@ -13,7 +13,7 @@ import pandas as pd
 from serving import measure
 from serving.cache import cached
 from ui.canvas.tensors import Panel, Quantity
-from ui.text.number_text import counted, written
+from ui.text.formatting import format_number, plural
 from ui.widgets.questions import Question
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ def divisors(width: int) -> list[int]:
 
 
 @cached(key=lambda setting: setting)
-def side(setting: ComparisonSetup) -> ComparisonResults:
+def compare_setting(setting: ComparisonSetup) -> ComparisonResults:
     """Compare all implementations: outputs, products and memory.
 
     Raises: ValueError if the heads don't divide the width.
     """
     from pages.learn.against_pytorch import experiment as against_pytorch
 
-    ours = against_pytorch.make(
+    ours = against_pytorch.make_attention(
         setting.width,
         setting.heads,
         setting.tokens,
@@ -87,18 +87,18 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
     )
     comparison = against_pytorch.compare(ours, x)
     modules = {kind: against_pytorch.variant(kind, ours) for kind in against_pytorch.KINDS}
-    counted = {kind: against_pytorch.count_products(module, x) for kind, module in modules.items()}
+    counts = {kind: against_pytorch.count_products(module, x) for kind, module in modules.items()}
     kept = {
-        kind: against_pytorch.kept_for_backward(module, x, n_heads=setting.heads)
+        kind: against_pytorch.saved_for_backward(module, x, n_heads=setting.heads)
         for kind, module in modules.items()
     }
     products = [
         {
             "implementation": kind,
             "q, k, v + output": f"{against_pytorch.qkv_products(kind, setting.heads)} + 1",
-            "counted": counted[kind].projections,
-            "scores, sums": counted[kind].batched,
-            "kernel calls": counted[kind].kernels,
+            "counted": counts[kind].projections,
+            "scores, sums": counts[kind].batched,
+            "kernel calls": counts[kind].kernels,
         }
         for kind in against_pytorch.KINDS
     ]
@@ -127,7 +127,7 @@ def side(setting: ComparisonSetup) -> ComparisonResults:
             [
                 {
                     "implementation": kind,
-                    "largest difference": written(comparison.difference(kind), ".1e"),
+                    "largest difference": format_number(comparison.difference(kind), ".1e"),
                 }
                 for kind in against_pytorch.KINDS
                 if kind != against_pytorch.SPLIT
@@ -175,11 +175,11 @@ class HeadCountTimes:
     seconds: dict[int, dict[str, Samples]]
 
     @property
-    def how(self) -> str:
+    def method_text(self) -> str:
         """The settings as text."""
         return (
             f"width {self.width}, {self.tokens} tokens, batch 1, causal, no gradients, "
-            f"{self.repeats} repeats, {counted(self.threads, 'CPU thread')}"
+            f"{self.repeats} repeats, {plural(self.threads, 'CPU thread')}"
         )
 
     @property
@@ -253,7 +253,7 @@ _FIRST_HEADS = (1, 8, 32, 96)
 
 def request(width: int, tokens: int) -> SeriesRequest:
     """Request a new measurement."""
-    return SeriesRequest(width, tokens, measure.fresh())
+    return SeriesRequest(width, tokens, measure.new_round())
 
 
 def series(
@@ -282,7 +282,9 @@ def series(
         )
 
     progress("Waiting for another measurement to finish …")
-    return measure.kept(("against_pytorch", request.width, request.tokens), request.round_, make)
+    return measure.cached_measurement(
+        ("against_pytorch", request.width, request.tokens), request.round_, make
+    )
 
 
 @cache
@@ -293,8 +295,8 @@ def questions() -> tuple[Question, ...]:
     heads, width, tokens = 96, 192, 128
     x = against_pytorch.random_input(1, tokens, width, seed=0)
     short = x[:, : tokens // 2]
-    ours = against_pytorch.make(width, heads, tokens, causal=True, qkv_bias=False, seed=0)
-    counted = {
+    ours = against_pytorch.make_attention(width, heads, tokens, causal=True, qkv_bias=False, seed=0)
+    counts = {
         kind: against_pytorch.count_products(against_pytorch.variant(kind, ours), short).projections
         - 1
         for kind in (against_pytorch.WRAPPER, against_pytorch.SPLIT)
@@ -303,7 +305,7 @@ def questions() -> tuple[Question, ...]:
     def squares(kind: str) -> tuple[int, int]:
         module = against_pytorch.variant(kind, ours)
         first, second = (
-            against_pytorch.kept_for_backward(module, part, n_heads=heads).square
+            against_pytorch.saved_for_backward(module, part, n_heads=heads).square
             for part in (short, x)
         )
         return first or 0, second or 0
@@ -314,7 +316,7 @@ def questions() -> tuple[Question, ...]:
     parameters = {
         n: sum(
             p.numel()
-            for p in against_pytorch.make(
+            for p in against_pytorch.make_attention(
                 width, n, tokens, causal=True, qkv_bias=False, seed=0
             ).parameters()
         )
@@ -323,28 +325,30 @@ def questions() -> tuple[Question, ...]:
     ratio = parameters[heads] / parameters[1]
     return (
         Question(
-            ask=f"How many matrix products does the wrapper of {heads} heads need for its "
+            prompt=f"How many matrix products does the wrapper of {heads} heads need for its "
             "queries, keys and values?",
-            right=f"{counted[against_pytorch.WRAPPER]}",
-            wrong=tuple(str(n) for n in (counted[against_pytorch.SPLIT], heads)),
-            because=f"The wrapper runs {counted[against_pytorch.WRAPPER]} products, 3 for each "
-            f"head. With weight splits there are always {counted[against_pytorch.SPLIT]}, no "
+            right=f"{counts[against_pytorch.WRAPPER]}",
+            wrong=tuple(str(n) for n in (counts[against_pytorch.SPLIT], heads)),
+            explanation=f"The wrapper runs {counts[against_pytorch.WRAPPER]} products, 3 for each "
+            f"head. With weight splits there are always {counts[against_pytorch.SPLIT]}, no "
             "matter how many heads you use.",
         ),
         Question(
-            ask="Our version keeps (T, T) tensors for the backward pass. How much larger do they "
+            prompt="Our version keeps (T, T) tensors for the backward pass. How much larger do "
+            "they "
             "get when the text becomes twice as long?",
             right=f"{growth} times",
             wrong=tuple(f"{n} times" for n in (2, 3, 8) if n != growth),
-            because=f"They take {before:,} bytes at {tokens // 2} tokens and {after:,} at "
+            explanation=f"They take {before:,} bytes at {tokens // 2} tokens and {after:,} at "
             f"{tokens}. PyTorch's kernel keeps {kernel} bytes of (T, T) tensors.",
         ),
         Question(
-            ask=f"The width stays at {width}. With weight splits, how many parameters do {heads} "
+            prompt=f"The width stays at {width}. With weight splits, how many parameters do "
+            f"{heads} "
             "heads have, compared with 1 head?",
             right="Just as many" if ratio == 1 else f"{ratio:g} times as many",
             wrong=(f"{heads} times as many", "3 times as many"),
-            because=f"The layer has {parameters[1]:,} parameters with 1 head and "
+            explanation=f"The layer has {parameters[1]:,} parameters with 1 head and "
             f"{parameters[heads]:,} with {heads}. Heads divide the width among themselves; they "
             "don't add to it.",
         ),

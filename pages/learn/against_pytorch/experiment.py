@@ -152,17 +152,17 @@ class TorchModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, C) -> (B, T, C). Without weights, PyTorch may use its fast path."""
-        mask = self._forbidden(x)
+        mask = self._attention_mask(x)
         # [module output]
         out, _ = self.module(x, x, x, attn_mask=mask, is_causal=self.causal, need_weights=False)
         return out
 
     def weights(self, x: Tensor) -> Tensor:
         """Attention weights as PyTorch returns them, averaged over the heads: (B, T, T)."""
-        _, averaged = self.module(x, x, x, attn_mask=self._forbidden(x), need_weights=True)
+        _, averaged = self.module(x, x, x, attn_mask=self._attention_mask(x), need_weights=True)
         return averaged
 
-    def _forbidden(self, x: Tensor) -> Tensor | None:
+    def _attention_mask(self, x: Tensor) -> Tensor | None:
         n_tokens = x.shape[1]  # PyTorch's masks are True where attention is forbidden
         return ~causal_mask(n_tokens, n_tokens, device=x.device) if self.causal else None
 
@@ -205,7 +205,7 @@ class ImplementationOutputs:
         return largest_difference(self.our_weights, self.torch_weights)
 
 
-def make(
+def make_attention(
     width: int, n_heads: int, n_tokens: int, *, causal: bool, qkv_bias: bool, seed: int
 ) -> MultiHeadAttention:
     """A `MultiHeadAttention` (C, C) with random weights from a seed, in eval mode.
@@ -295,7 +295,7 @@ class _OperatorCounter(TorchDispatchMode):
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedBytes:
     """Bytes that one call keeps for the backward pass, not counting its parameters.
 
     square: the bytes in floating-point tensors whose shape ends in (T, T), that is, scores or
@@ -306,14 +306,14 @@ class Kept:
     square: int | None
 
 
-def kept_for_backward(module: nn.Module, x: Tensor, *, n_heads: int) -> Kept:
+def saved_for_backward(module: nn.Module, x: Tensor, *, n_heads: int) -> SavedBytes:
     """Measure the bytes that autograd saves in one call on x (B, T, C) with H heads.
 
     The input is included, the parameters aren't. Memory shared by several tensors counts once.
     """
     n_tokens, width = x.shape[1:]
     parameters = {p.untyped_storage().data_ptr() for p in module.parameters()}
-    kept: dict[int, tuple[int, bool]] = {}
+    sizes: dict[int, tuple[int, bool]] = {}
     alive: list[Tensor] = []  # keep tensors alive so that no address is reused
 
     def keep(tensor: Tensor) -> Tensor:
@@ -321,16 +321,16 @@ def kept_for_backward(module: nn.Module, x: Tensor, *, n_heads: int) -> Kept:
         if storage.data_ptr() not in parameters:
             # [square]
             square = tensor.is_floating_point() and tensor.shape[-2:] == (n_tokens, n_tokens)
-            _, before = kept.get(storage.data_ptr(), (0, False))
-            kept[storage.data_ptr()] = (storage.nbytes(), square or before)
+            _, before = sizes.get(storage.data_ptr(), (0, False))
+            sizes[storage.data_ptr()] = (storage.nbytes(), square or before)
             alive.append(tensor)
         return tensor
 
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda saved: saved):
         module(x.detach().requires_grad_())
-    square = sum(n_bytes for n_bytes, is_square in kept.values() if is_square)
+    square = sum(n_bytes for n_bytes, is_square in sizes.values() if is_square)
     unclear = n_tokens in (width, width // n_heads, n_heads)
-    return Kept(sum(n_bytes for n_bytes, _ in kept.values()), None if unclear else square)
+    return SavedBytes(sum(n_bytes for n_bytes, _ in sizes.values()), None if unclear else square)
 
 
 def scores_bytes(batch_size: int, n_heads: int, n_tokens: int, *, bytes_per_value: int = 4) -> int:
@@ -353,7 +353,7 @@ def time_kinds(
     The batch size is 1, and the implementations take turns within each repeat.
     Raises: ValueError if the heads don't divide the width or `repeats` is below 1.
     """
-    ours = make(width, n_heads, n_tokens, causal=True, qkv_bias=False, seed=seed)
+    ours = make_attention(width, n_heads, n_tokens, causal=True, qkv_bias=False, seed=seed)
     x = random_input(1, n_tokens, width, seed=seed)
     variants = {kind: variant(kind, ours) for kind in KINDS}
 

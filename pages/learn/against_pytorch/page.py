@@ -7,10 +7,10 @@ from pages.learn.against_pytorch import comparison as lesson
 from ui.canvas.tensors import tensors
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.text.number_text import either, written
+from ui.text.formatting import format_number, join_or
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
+from ui.widgets.section_picker import section_picker
 from ui.widgets.settings import settings
 from ui.widgets.visit import unused_text_note
 
@@ -21,7 +21,7 @@ KEPT = "What is kept for the backward pass"
 TIMES = "How long it takes"
 
 
-def ask() -> None:
+def remeasure() -> None:
     """Request a new timing series for the next run."""
     st.session_state["against_pytorch_request"] = lesson.request(
         st.session_state["against_pytorch_time_width"],
@@ -48,10 +48,12 @@ unused_text_note("random numbers")
 setting = lesson.ComparisonSetup(width, heads, tokens, batch, seed, causal, bias)
 side = None
 try:
-    side = lesson.side(setting)
+    side = lesson.compare_setting(setting)
 except ValueError as error:
-    fitting = either(lesson.divisors(width), "head")
-    messages.problem(f"{error}. Every head needs an equal share of the width, so choose {fitting}.")
+    fitting = join_or(lesson.divisors(width), "head")
+    messages.show_problem(
+        f"{error}. Every head needs an equal share of the width, so choose {fitting}."
+    )
 
 if side is not None:
     st.header("The same outputs")
@@ -59,19 +61,19 @@ if side is not None:
     st.markdown("Largest difference from ours, over the **whole** output:")
     st.table(side.differences.set_index("implementation"))
     with st.expander("The code that computes and compares them"):
-        source.step(CORE, "TorchModule.forward", "module output")
-        source.step(CORE, "SplitWithKernel.forward", "context")
-        source.step(CORE, "largest_difference", "difference")
+        source.show_lines(CORE, "TorchModule.forward", "module output")
+        source.show_lines(CORE, "SplitWithKernel.forward", "context")
+        source.show_lines(CORE, "largest_difference", "difference")
 
-shown = parts("against_pytorch_part", (WEIGHTS, PRODUCTS, KEPT, TIMES))
+shown = section_picker("against_pytorch_part", (WEIGHTS, PRODUCTS, KEPT, TIMES))
 if side is not None and WEIGHTS in shown:
     st.header(WEIGHTS)
     tensors(side.weights, key="against_pytorch_weights", decimals=4)
     st.markdown(
         "The attention weights match too. Largest difference: "
-        f"**{written(side.weights_difference, '.1e')}**."
+        f"**{format_number(side.weights_difference, '.1e')}**."
     )
-    source.step(CORE, "compare", "averaged weights")
+    source.show_lines(CORE, "compare", "averaged weights")
 if side is not None and PRODUCTS in shown:
     st.header(PRODUCTS)
     st.table(side.products.set_index("implementation"))
@@ -80,7 +82,7 @@ if side is not None and PRODUCTS in shown:
         "Weight splits need 3 in total, and a fused matrix needs only 1. The other columns were "
         "counted during a real call."
     )
-    source.step(
+    source.show_lines(
         CORE,
         "FusedAttention.forward",
         "projection",
@@ -93,9 +95,9 @@ if side is not None and KEPT in shown:
         f"The scores of all heads alone take B·H·T·T·4 = **{side.scores_bytes:,}** bytes. "
         "PyTorch's kernel computes them in pieces and doesn't keep any of them."
     )
-    source.step(
+    source.show_lines(
         CORE,
-        "kept_for_backward",
+        "saved_for_backward",
         "square",
     )
 if TIMES in shown:
@@ -118,7 +120,9 @@ if TIMES in shown:
             key="against_pytorch_time_tokens",
         )
     with boxes[2]:
-        st.button("Measure times", on_click=ask, key="against_pytorch_measure", type="primary")
+        st.button(
+            "Measure times", on_click=remeasure, key="against_pytorch_measure", type="primary"
+        )
     progress = st.empty()
     request = st.session_state.get("against_pytorch_request", lesson.FIRST)
     measured = lesson.series(request, progress.text)
@@ -127,7 +131,7 @@ if TIMES in shown:
         if request == lesson.FIRST
         else ""
     )
-    progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.how}.{hint}")
+    progress.text(f"Measured at {measured.at:%H:%M:%S} UTC: {measured.value.method_text}.{hint}")
     show(charts.times_chart, measured.value.medians, key="against_pytorch_chart")
     st.dataframe(measured.value.table, hide_index=True, height="content")
     tables.download(

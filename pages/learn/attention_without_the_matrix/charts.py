@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from pages.learn.attention_without_the_matrix.walked import LATER, NOW, SKIPPED, USED
-from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, label_of_place
+from pages.learn.attention_without_the_matrix.tile_walk import LATER, NOW, SKIPPED, USED
+from ui.charts.style import ATTENTION, GREY, INK, SERIES, WEIGHTS, decades, position_label_expr
 
 HEIGHT = 420
 _OPACITY = 0.4  # keeps the cells under the tiles readable
@@ -29,7 +29,7 @@ def tiles_chart(
     scale = alt.Scale(domain=[-0.5, count - 0.5], nice=False)
     axis: dict[str, Any] = {
         "values": list(range(count)),
-        "labelExpr": label_of_place(labels),
+        "labelExpr": position_label_expr(labels),
         "labelLimit": 90,
         "grid": False,
         "ticks": False,

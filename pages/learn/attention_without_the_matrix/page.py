@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.learn.attention_without_the_matrix import charts, sections, walked
+from pages.learn.attention_without_the_matrix import charts, sections, tile_walk
 from pages.learn.attention_without_the_matrix.questions import questions
 from serving import models
 from ui.canvas.heatmap import DivergingScale, Map, heatmap
@@ -10,9 +10,9 @@ from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
 from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 from ui.widgets.stepper import stepper
 
@@ -28,7 +28,7 @@ st.markdown(
     "in small **tiles** with an **online softmax**. That saves slow memory traffic: at 8,192 "
     "tokens the matrix of a single head takes 268 MB in float32."
 )
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -39,52 +39,52 @@ with right:
     entry = controls.model("attention_without_the_matrix_model", None, prefer="decoder")
 with right, settings():
     first_layer, first_head = FIRST[entry.spec.role]
-    choice = controls.head_of(
+    choice = controls.model_head(
         entry, "attention_without_the_matrix", layer=first_layer, head=first_head
     )
     n_queries = linked(
         st.select_slider,
         "Queries per tile",
-        walked.SIZES,
+        tile_walk.SIZES,
         4,
         key="attention_without_the_matrix_queries",
     )
     n_keys = linked(
         st.select_slider,
         "Keys per tile",
-        walked.SIZES,
+        tile_walk.SIZES,
         4,
         key="attention_without_the_matrix_keys",
     )
     order = linked(
-        st.radio, "Order of the tiles", walked.ORDERS, key="attention_without_the_matrix_order"
+        st.radio, "Order of the tiles", tile_walk.ORDERS, key="attention_without_the_matrix_order"
     )
 try:
     with st.spinner("Loading the model …", show_time=True):
-        walk = walked.walk(choice, text, (n_queries, n_keys), order)
+        walk = tile_walk.walk_tiles(choice, text, (n_queries, n_keys), order)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 
 n_steps, number = len(walk.steps), 0
 if st.session_state.get(STEP, 1) > n_steps:  # the text was longer or the tiles smaller
     st.session_state[STEP] = n_steps
 if n_steps > 1:
-    number = stepper("Tile", n_steps, walked.first_rescaling(walk), key=STEP) - 1
+    number = stepper("Tile", n_steps, tile_walk.first_rescaling(walk), key=STEP) - 1
 step = walk.steps[number]
 picture, rows = st.columns([6, 5], gap="medium")
 with picture:
     show(
         charts.tiles_chart,
-        walked.tiles_at(walk, number),
-        walked.cells_of(walk, step),
+        tile_walk.tiles_at(walk, number),
+        tile_walk.cells_of(walk, step),
         walk.labels,
         key="attention_without_the_matrix_tiles",
     )
 with rows:
-    changes = walked.changes_at(step, walk.labels)
-    plain_table(changes, "Changes from this tile", most=210)
-    output = step.rows.of(step.queries).o.numpy()
+    changes = tile_walk.changes_at(step, walk.labels)
+    plain_table(changes, "Changes from this tile", max_rows=210)
+    output = step.rows.select(step.queries).o.numpy()
     labels = walk.labels[step.queries]
     heatmap(
         Map(
@@ -101,26 +101,28 @@ with rows:
         key="attention_without_the_matrix_o",
     )
 with st.container(key="attention_without_the_matrix_said"):  # same height for every tile
-    for sentence in walked.sentences(walk, number):
+    for sentence in tile_walk.sentences(walk, number):
         st.text(sentence)
 with st.expander("Every row and the code"):
-    table = walked.rows_at(walk, step)
-    plain_table(table, "Running values of every row", most=250)
+    table = tile_walk.rows_at(walk, step)
+    plain_table(table, "Running values of every row", max_rows=250)
     tables.download("Download (CSV)", table, "rows.csv", key="attention_without_the_matrix_rows")
-    source.step(
+    source.show_lines(
         TILES, "add_tile", "new maximum", "correction", "exponentials", "new sum", "new output"
     )
 
-shown = parts("attention_without_the_matrix_part", (sections.MOVED, sections.KEPT, sections.BACK))
+shown = section_picker(
+    "attention_without_the_matrix_part", (sections.MOVED, sections.KEPT, sections.BACK)
+)
 if sections.MOVED in shown:
-    heading(sections.MOVED, shown)
-    sections.moved(walk.record.q.shape[-1], walk.run.causal)
+    section_heading(sections.MOVED, shown)
+    sections.memory_traffic(walk.record.q.shape[-1], walk.run.causal)
 if sections.KEPT in shown:
-    heading(sections.KEPT, shown)
-    sections.kept(walk)
+    section_heading(sections.KEPT, shown)
+    sections.saved_memory(walk)
 if sections.BACK in shown:
-    heading(sections.BACK, shown)
-    sections.way_back(walk)
+    section_heading(sections.BACK, shown)
+    sections.backward_pass(walk)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.learn.attention_without_the_matrix import again, charts, traffic
-from pages.learn.attention_without_the_matrix.walked import TileWalk
+from pages.learn.attention_without_the_matrix import charts, recompute, traffic
+from pages.learn.attention_without_the_matrix.tile_walk import TileWalk
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls
@@ -17,7 +17,7 @@ FOLDER = "pages/learn/attention_without_the_matrix/experiment"
 MEMORY, BACKWARD = f"{FOLDER}/memory.py", f"{FOLDER}/backward.py"
 
 
-def moved(head_size: int, causal: bool) -> None:
+def memory_traffic(head_size: int, causal: bool) -> None:
     """Show the bytes moved with the whole matrix and with tiles, by text length."""
     prefix = "attention_without_the_matrix"
     with st.container(horizontal=True, gap="medium"):
@@ -61,16 +61,16 @@ def moved(head_size: int, causal: bool) -> None:
         )
         with st.expander("Every tensor that is read or written, and the code"):
             pieces = traffic.pieces(setting)
-            plain_table(pieces, "Tensors read and written", most=250)
+            plain_table(pieces, "Tensors read and written", max_rows=250)
             tables.download("Download (CSV)", pieces, "bytes_moved.csv", key=f"{prefix}_csv")
-            source.step(MEMORY, "in_tiles", "keys seen", "total keys", "transfers")
+            source.show_lines(MEMORY, "in_tiles", "keys seen", "total keys", "transfers")
 
 
-def kept(walked: TileWalk) -> None:
+def saved_memory(walk: TileWalk) -> None:
     """Show which values are kept, and recompute the weights of a query from them."""
     left, right = st.columns(2, gap="large")
     with left:
-        plain_table(again.kept_tensors(walked), "Tensors kept besides q, k and v")
+        plain_table(recompute.saved_tensors(walk), "Tensors kept besides q, k and v")
         st.markdown(
             "A fused kernel such as PyTorch's `scaled_dot_product_attention` returns only the "
             "output, because the weights are never all in memory. So servers that use one can't "
@@ -78,32 +78,32 @@ def kept(walked: TileWalk) -> None:
             "`attn_implementation='eager'` in transformers, `attend` here."
         )
     with right:
-        last = len(walked.labels) - 1
+        last = len(walk.labels) - 1
         query = controls.number(
             "Recompute the weights of query",
             "attention_without_the_matrix_query",
-            len(walked.labels),
+            len(walk.labels),
             last,
         )
-        table, summary = again.row_again(walked, query)
+        table, summary = recompute.recompute_row(walk, query)
         st.text(summary)
         forms = {"exp(score − m) / l": "{:.6f}", "weight with the whole matrix": "{:.6f}"}
-        plain_table(table, "Recomputed weights of the query", forms, most=230)
-    source.step(BACKWARD, "weights_again", "scores", "weights")
+        plain_table(table, "Recomputed weights of the query", forms, max_rows=230)
+    source.show_lines(BACKWARD, "recompute_weights", "scores", "weights")
 
 
-def way_back(walked: TileWalk) -> None:
+def backward_pass(walk: TileWalk) -> None:
     """Show the gradients of the head, computed tile by tile."""
     st.markdown(
         "Training needs gradients, and gradients need every weight again. So each tile recomputes "
         "its weights from q, k, m and l, which takes five matrix products instead of four. Here "
         "the output itself serves as the gradient from the layers above."
     )
-    table, summary = again.gradients(walked)
+    table, summary = recompute.gradients(walk)
     forms = {"largest difference from autograd": "{:.1e}"}
     plain_table(table, "Gradients without the matrix", forms)
     st.text(summary)
-    source.step(
+    source.show_lines(
         BACKWARD,
         "gradients",
         "weights",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 if TYPE_CHECKING:
     from pages.learn.attention_without_the_matrix.experiment.memory import Traffic
@@ -32,9 +32,9 @@ class TileSetup:
     causal: bool
 
     @property
-    def both(self) -> dict[str, Traffic]:
+    def by_method(self) -> dict[str, Traffic]:
         """The traffic of both methods by name."""
-        return _both(self, self.n_tokens)
+        return _traffic(self, self.n_tokens)
 
     @property
     def fast_bytes(self) -> int:
@@ -46,7 +46,7 @@ class TileSetup:
         return self.n_bytes * fast_numbers(self.head_size, self.tile)
 
 
-def _both(setting: TileSetup, n_tokens: int) -> dict[str, Traffic]:
+def _traffic(setting: TileSetup, n_tokens: int) -> dict[str, Traffic]:
     from pages.learn.attention_without_the_matrix.experiment import memory
 
     return {
@@ -61,9 +61,9 @@ def curves(setting: TileSetup) -> pd.DataFrame:
     """Bytes moved for each text length: `how`, `tokens`, `bytes`."""
     return pd.DataFrame(
         [
-            {"how": how, "tokens": length, "bytes": setting.n_bytes * moved.n_moved}
+            {"how": how, "tokens": length, "bytes": setting.n_bytes * moved.n_transferred}
             for length in LENGTHS
-            for how, moved in _both(setting, length).items()
+            for how, moved in _traffic(setting, length).items()
         ]
     )
 
@@ -71,14 +71,14 @@ def curves(setting: TileSetup) -> pd.DataFrame:
 def summary(setting: TileSetup) -> pd.DataFrame:
     """Bytes moved, bytes kept and operations per byte for both methods."""
     rows = []
-    for how, traffic in setting.both.items():
-        n_bytes = setting.n_bytes * traffic.n_moved
+    for how, traffic in setting.by_method.items():
+        n_bytes = setting.n_bytes * traffic.n_transferred
         rows.append(
             {
                 "one head": how,
                 "bytes moved": size(n_bytes),
-                "kept": size(setting.n_bytes * traffic.n_kept),
-                "operations per byte": written(traffic.n_operations / n_bytes, ".3g"),
+                "kept": size(setting.n_bytes * traffic.n_saved),
+                "operations per byte": format_number(traffic.n_operations / n_bytes, ".3g"),
             }
         )
     return pd.DataFrame(rows)
@@ -96,54 +96,56 @@ def pieces(setting: TileSetup) -> pd.DataFrame:
                 "numbers": count,
                 "bytes": size(setting.n_bytes * count),
             }
-            for how, traffic in setting.both.items()
-            for step, tensor, way, count in traffic.moved
+            for how, traffic in setting.by_method.items()
+            for step, tensor, way, count in traffic.transfers
         ]
     )
 
 
 def notice(setting: TileSetup) -> str:
     """Compare the operations per byte with what an A100 could do."""
-    whole, tiled = setting.both.values()
+    whole, tiled = setting.by_method.values()
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
     rounded = " (which round float32 to TF32)" if setting.n_bytes == 4 else ""
     fits = "fits into" if setting.fast_bytes <= FAST_BYTES else "doesn't fit into"
-    fewer = whole.n_moved / tiled.n_moved
-    moved = f"{fewer:,.1f} times fewer" if fewer >= 1 else f"{1 / fewer:,.1f} times as many"
+    fewer = whole.n_transferred / tiled.n_transferred
+    change = f"{fewer:,.1f} times fewer" if fewer >= 1 else f"{1 / fewer:,.1f} times as many"
     return (
-        f"Tiles move {moved} bytes. While an NVIDIA A100 moves one byte, its tensor cores"
+        f"Tiles move {change} bytes. While an NVIDIA A100 moves one byte, its tensor cores"
         f"{rounded} can do {possible:.0f} operations. The whole matrix gives them "
-        f"{_each(setting, whole):.0f} operations per byte, so the chip {_state(setting, whole)}. "
-        f"Tiles give them {_each(setting, tiled):.0f}, so it "
-        f"{_state(setting, tiled)}{_still(setting)}. More queries per tile mean more operations "
+        f"{_intensity(setting, whole):.0f} operations per byte, so the chip "
+        f"{_state(setting, whole)}. "
+        f"Tiles give them {_intensity(setting, tiled):.0f}, so it "
+        f"{_state(setting, tiled)}{_bound_note(setting)}. More queries per tile mean more "
+        "operations "
         f"per byte. One tile needs {size(setting.fast_bytes)}, which {fits} the {size(FAST_BYTES)} "
         "of fast memory in each multiprocessor."
     )
 
 
-def _each(setting: TileSetup, traffic: Traffic) -> float:
+def _intensity(setting: TileSetup, traffic: Traffic) -> float:
     """Operations per byte moved."""
-    return traffic.n_operations / (setting.n_bytes * traffic.n_moved)
+    return traffic.n_operations / (setting.n_bytes * traffic.n_transferred)
 
 
 def _state(setting: TileSetup, traffic: Traffic) -> str:
     possible = OPERATIONS_A_SECOND[setting.n_bytes] / BYTES_A_SECOND
-    return "waits for memory" if _each(setting, traffic) < possible else "stays busy"
+    return "waits for memory" if _intensity(setting, traffic) < possible else "stays busy"
 
 
-def _still(setting: TileSetup) -> str:
+def _bound_note(setting: TileSetup) -> str:
     """Text to append if the chip waits for memory with both methods."""
-    whole, tiled = (_state(setting, traffic) for traffic in setting.both.values())
+    whole, tiled = (_state(setting, traffic) for traffic in setting.by_method.values())
     if not whole == tiled == "waits for memory":
         return ""
-    moved = [traffic.n_moved for traffic in setting.both.values()]
-    return " too, but not for as long" if moved[1] < moved[0] else " too"
+    change = [traffic.n_transferred for traffic in setting.by_method.values()]
+    return " too, but not for as long" if change[1] < change[0] else " too"
 
 
 def size(n_bytes: float) -> str:
     """Format a number of bytes in powers of 1000, for example "268 MB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if n_bytes < 1000:
-            return f"{written(n_bytes, '.3g')} {unit}"
+            return f"{format_number(n_bytes, '.3g')} {unit}"
         n_bytes /= 1000
-    return f"{written(n_bytes, '.3g')} TB"
+    return f"{format_number(n_bytes, '.3g')} TB"

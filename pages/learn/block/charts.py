@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from pages.learn.block.bend import CURVE, NAMES, NUMBERS
+from pages.learn.block.activation import CURVE, NAMES, NUMBERS
 from ui.charts import style
 from ui.charts.style import MARKS
 
@@ -86,7 +86,7 @@ def lens_chart(table: pd.DataFrame) -> alt.Chart:
     )
 
 
-def bend_chart(table: pd.DataFrame, function: str) -> alt.TopLevelMixin:
+def activation_chart(table: pd.DataFrame, function: str) -> alt.TopLevelMixin:
     """A non-linearity as a curve, with the numbers of a token on it.
 
     table: columns `series`, `before`, `after`. function: its name in `NAMES`.

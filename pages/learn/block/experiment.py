@@ -14,7 +14,7 @@ from attention_core.model.layers import ACTIVATIONS, FeedForward
 
 
 @dataclass(frozen=True)
-class NonLinearity:
+class ActivationValues:
     """A function, and the numbers of a token before and after it."""
 
     name: str  # as in `TransformerConfig.activation`
@@ -22,14 +22,14 @@ class NonLinearity:
     after: Tensor  # (F,)
 
 
-def non_linearity(name: str, mlp: FeedForward, x: Tensor) -> NonLinearity:
+def apply_activation(name: str, mlp: FeedForward, x: Tensor) -> ActivationValues:
     """Apply the first matrix and the non-linearity of a network to a token x (C,).
 
     With a gate (SwiGLU, arXiv:2002.05202) the non-linearity is applied to the gate, which then
     multiplies `up`. name: the network's `TransformerConfig.activation`.
     """
     before = (mlp.up if mlp.gate is None else mlp.gate)(x)
-    return NonLinearity(name, before, mlp.activation(before))
+    return ActivationValues(name, before, mlp.activation(before))
 
 
 def curve(name: str, low: float, high: float, n_points: int = 121) -> tuple[Tensor, Tensor]:

@@ -11,10 +11,10 @@ import pandas as pd
 from pages.learn.block.stream import run
 from serving import compute, models, token_text
 from serving.cache import cached
-from ui.text.number_text import counted, percent
+from ui.text.formatting import percent, plural
 
 if TYPE_CHECKING:
-    from attention_core.analysis.residual_stream import Lens
+    from attention_core.analysis.residual_stream import LensPredictions
 
 PARIS = "The capital of France is"
 
@@ -26,17 +26,17 @@ class LensTable:
     table: pd.DataFrame
     final: str
     probability: np.ndarray
-    first_named: int
-    settled: int
+    first_layer: int
+    stable_from: int
 
     @property
-    def and_since(self) -> str:
+    def stability_note(self) -> str:
         """What happens after the final token first leads, unless that's the last layer."""
-        if self.first_named == len(self.probability) - 1:
+        if self.first_layer == len(self.probability) - 1:
             return ""
-        if self.settled == self.first_named:
+        if self.stable_from == self.first_layer:
             return " and stays the most likely"
-        return f", falls back, and leads for good after {counted(self.settled, 'layer')}"
+        return f", falls back, and leads for good after {plural(self.stable_from, 'layer')}"
 
     @property
     def by_layer(self) -> pd.DataFrame:
@@ -62,12 +62,12 @@ def lens(name: str, text: str, position: int) -> LensTable:
     """The logit lens of a decoder at a position. Errors: as in `run`."""
     import torch
 
-    from attention_core.analysis.residual_stream import lens_at, logit_lens
+    from attention_core.analysis.residual_stream import lens_predictions, logit_lens
 
     stream, model = run(name, text), models.get(name)
     states = stream.run.tensors.states[:, position].to(model.device, model.dtype)
     with compute.slot(), torch.inference_mode():
-        predictions: Lens = lens_at(logit_lens(model.core, states), 5)
+        predictions: LensPredictions = lens_predictions(logit_lens(model.core, states), 5)
     *pieces, final = token_text.pieces(
         model.tokenizer, [*predictions.ids.flatten().tolist(), predictions.final]
     )
@@ -87,8 +87,8 @@ def lens(name: str, text: str, position: int) -> LensTable:
         table=pd.DataFrame(table),
         final=final,
         probability=probability,
-        first_named=predictions.first_named,
-        settled=predictions.settled,
+        first_layer=predictions.first_layer,
+        stable_from=predictions.stable_from,
     )
 
 
@@ -98,7 +98,7 @@ def next_token(name: str, text: str) -> LastRowPrediction:
     import torch
 
     from attention_core import forward_flops
-    from attention_core.analysis.residual_stream import last_row_alone, logit_lens
+    from attention_core.analysis.residual_stream import last_row_logits, logit_lens
 
     stream, model = run(name, text), models.get(name)
     core = model.core
@@ -109,7 +109,7 @@ def next_token(name: str, text: str) -> LastRowPrediction:
     with compute.slot(), torch.inference_mode():
         hidden, _ = core.run_layers(last, core.new_pass(last, places), first=core.config.n_layers)
         logits = logit_lens(core, last)[0]
-        alone = last_row_alone(core, hidden[0])
+        alone = last_row_logits(core, hidden[0])
         difference = float((alone - logits[-1]).abs().max())
         top = alone.float().softmax(dim=-1).topk(10)
     n, config = len(stream.labels), model.core.config

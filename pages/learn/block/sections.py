@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.learn.block import orders, originals, parameters, steps, stream
+from pages.learn.block import original_layers, parameters, permutation, steps, stream
 from serving import models
 from ui.text.isolated import isolated
 from ui.widgets import controls
@@ -62,7 +62,7 @@ READ = {
 }
 
 
-def read(section: str) -> None:
+def reading_guide(section: str) -> None:
     """Show an expander that explains the section."""
     with st.expander("How to read this"):
         st.markdown(READ[section])
@@ -70,9 +70,9 @@ def read(section: str) -> None:
 
 def choose_layer() -> str:
     """A picker for a layer of the 2017 Transformer or a model."""
-    names = [entry.spec.name for entry in models.ready()]
-    options = [originals.ENCODER_2017, originals.DECODER_2017, *names]
-    chosen: str = linked(
+    names = [entry.spec.name for entry in models.available()]
+    options = [original_layers.ENCODER_2017, original_layers.DECODER_2017, *names]
+    choice: str = linked(
         st.selectbox,
         "Layer of",
         options,
@@ -80,21 +80,21 @@ def choose_layer() -> str:
         format_func=models.title,
         part=model_or_own("block_layer_of", names),
     )
-    return chosen
+    return choice
 
 
 def choose_order() -> tuple[str, int]:
     """Pickers for a new order of the tokens: its kind and the shuffle seed."""
-    how: str = linked(st.selectbox, "New order", orders.ORDERS, key="block_order")
+    how: str = linked(st.selectbox, "New order", permutation.ORDERS, key="block_order")
     shuffled = how == "shuffled"
-    limits = (0, orders.MAX_SEED, 1)
+    limits = (0, permutation.MAX_SEED, 1)
     seed = linked(st.slider, "Shuffle seed", *limits, key="block_seed", disabled=not shuffled)
     return how, int(seed)
 
 
-def choose_what_to_count() -> str:
+def choose_counted_model() -> str:
     """A picker for the model whose parameters are counted."""
-    chosen: str = linked(
+    choice: str = linked(
         st.selectbox,
         "Model to count",
         parameters.countable(),
@@ -102,17 +102,17 @@ def choose_what_to_count() -> str:
         format_func=models.title,
         label_visibility="collapsed",
     )
-    return chosen
+    return choice
 
 
 def layer(text: str) -> steps.LayerSteps:
     """The chosen layer on a text, either from 2017 or from a model."""
     choice = choose_layer()
-    if choice in (originals.ENCODER_2017, originals.DECODER_2017):
+    if choice in (original_layers.ENCODER_2017, original_layers.DECODER_2017):
         heads = linked(
             st.select_slider,
             "Heads",
-            originals.HEADS_2017,
+            original_layers.HEADS_2017,
             8,
             key="block_heads",
             help="The heads share 512 columns, for example 8 heads of 64.",
@@ -120,7 +120,7 @@ def layer(text: str) -> steps.LayerSteps:
         hidden = linked(
             st.select_slider,
             "Hidden width",
-            originals.HIDDEN_2017,
+            original_layers.HIDDEN_2017,
             2048,
             key="block_hidden",
             help="Width inside the feed-forward network",

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from pages.learn.block.bend import Bend, bend
-from pages.learn.block.originals import (
+from pages.learn.block.activation import ActivationCurve, activation_curve
+from pages.learn.block.original_layers import (
     DECODER_2017,
     ENCODER_2017,
     WIDTH_2017,
+    split_words,
     unique_labels,
     untrained_layer,
-    words_of,
 )
 from pages.learn.block.stream import run
 from serving import models
-from ui.text.number_text import sizes
+from ui.text.formatting import format_shape
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -88,12 +88,12 @@ class TensorStep:
     values: np.ndarray
     axes: tuple[str, ...]
     source: tuple[str, str, str]  # file, function, anchor of the statement
-    made_of: tuple[str, ...]
+    inputs: tuple[str, ...]
 
     @property
     def shape(self) -> str:
         """The sizes as text, for example "5 tokens × width of 512"."""
-        return sizes(self.axes, self.values.shape)
+        return format_shape(self.axes, self.values.shape)
 
     @property
     def norms(self) -> np.ndarray:
@@ -112,7 +112,7 @@ class LayerSteps:
     n_heads: int
     head_size: int
     pre_norm: bool
-    bend: Bend  # for the last token
+    activation: ActivationCurve  # for the last token
     memory: TensorStep | None = None  # the encoder's output, for a layer with cross-attention
     memory_labels: tuple[str, ...] = ()
 
@@ -140,7 +140,7 @@ class LayerSteps:
         heads = f"{self.n_heads} head{'s' if self.n_heads > 1 else ''} of {self.head_size}"
         return f"{self.title}: {order}-norm, {heads}.{memory}"
 
-    def named(self, name: str) -> TensorStep:
+    def find(self, name: str) -> TensorStep:
         """Find a step by name."""
         return next(step for step in self.steps if step.name == name)
 
@@ -149,7 +149,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> LayerSteps:
     """Run an untrained layer of the 2017 Transformer on the words of a text.
 
     The decoder layer reads the first half of the words; its memory is the encoder layer's output
-    for all of them. Errors: as in `words_of`.
+    for all of them. Errors: as in `split_words`.
     """
     import torch
 
@@ -159,7 +159,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> LayerSteps:
         original_config,
     )
 
-    words, config = words_of(text), original_config(n_heads=n_heads, d_ff=d_ff)
+    words, config = split_words(text), original_config(n_heads=n_heads, d_ff=d_ff)
     layer = untrained_layer(kind, n_heads, d_ff)
     with torch.inference_mode():
         x = layer_input(words, WIDTH_2017)[None]
@@ -179,7 +179,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> LayerSteps:
         else:
             steps = layer_steps(layer.record(x), config)
         labels = unique_labels(layer_words)
-        bent = _bend(layer, config.activation, steps, labels)
+        bent = _activation(layer, config.activation, steps, labels)
     origin = (_2017, "layer_input", "input")
     return LayerSteps(
         title=f"{kind}, untrained weights",
@@ -188,7 +188,7 @@ def layer_2017(kind: str, text: str, n_heads: int, d_ff: int) -> LayerSteps:
         n_heads=n_heads,
         head_size=WIDTH_2017 // n_heads,
         pre_norm=False,
-        bend=bent,
+        activation=bent,
         memory=encoded,
         memory_labels=unique_labels(words) if encoded else (),
     )
@@ -204,7 +204,7 @@ def layer_of(name: str, text: str, layer: int) -> LayerSteps:
     config = core.config
     with torch.inference_mode():
         steps = layer_steps(stream.run.layer(layer), config)
-        bent = _bend(core.blocks[layer], config.activation, steps, stream.labels)
+        bent = _activation(core.blocks[layer], config.activation, steps, stream.labels)
     pre = config.norm_order == "pre"
     embedded = (_MODEL, "Transformer.forward", "embedding")
     passed_on = (_MODEL, "Transformer.run_layers", "layer output")
@@ -220,15 +220,19 @@ def layer_of(name: str, text: str, layer: int) -> LayerSteps:
         n_heads=config.n_heads,
         head_size=config.d_head,
         pre_norm=pre,
-        bend=bent,
+        activation=bent,
     )
 
 
-def _bend(layer: Any, name: str, tensors: dict[str, Tensor], labels: tuple[str, ...]) -> Bend:
+def _activation(
+    layer: Any, name: str, tensors: dict[str, Tensor], labels: tuple[str, ...]
+) -> ActivationCurve:
     names = list(tensors)
     reads = tensors[names[names.index(HIDDEN) - 1]]  # (B, T, C)
     weights = layer.mlp.up.matrix
-    return bend(name, layer.mlp, reads[0, -1].to(weights.device, weights.dtype), labels[-1])
+    return activation_curve(
+        name, layer.mlp, reads[0, -1].to(weights.device, weights.dtype), labels[-1]
+    )
 
 
 def _steps(
@@ -255,7 +259,7 @@ def _steps(
                 values=tensor[0].float().cpu().numpy(),
                 axes=tuple(AXES[letter] for letter in letters),
                 source=(*where, line) if line else origin,
-                made_of=made_of,
+                inputs=made_of,
             )
         )
     return tuple(steps)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pages.learn.block.charts import ATTENTION, FEED_FORWARD, STREAM
-from pages.learn.block.originals import EMPTY
+from pages.learn.block.original_layers import EMPTY
 from serving import runs
 from serving.limits import MAX_LESSON_TOKENS
 from serving.runs import Run

@@ -26,7 +26,7 @@ def panels(layer: LayerSteps, step: TensorStep) -> tuple[list[Panel], bool]:
     For the concatenation, cells of the first heads keep their identity, so the panel shows the
     head outputs of every word side by side.
     """
-    tensors = [layer.named(name) for name in step.made_of] + [step]
+    tensors = [layer.find(name) for name in step.inputs] + [step]
     if step.axes[-1] == AXES["J"]:
         return [*_concatenation(layer, *tensors)], True
     windows = [_window(part, layer.labels) for part in tensors]

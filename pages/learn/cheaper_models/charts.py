@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from ui.charts import style
-from ui.charts.bars import pairs_of_bars
+from ui.charts.bars import paired_bars
 
 
 def errors_chart(table: pd.DataFrame, ways: Sequence[str], k: int) -> alt.TopLevelMixin:
@@ -48,7 +48,7 @@ def ranks_chart(table: pd.DataFrame, labels: Sequence[str]) -> alt.Chart:
             alt.X(
                 "position:O",
                 title="the model has read up to",
-                axis=style.axis_of_tokens(list(labels)),
+                axis=style.token_axis(list(labels)),
             ),
             alt.Y(
                 "rank:Q",
@@ -119,7 +119,7 @@ def curve_chart(table: pd.DataFrame, n_layers: int) -> alt.TopLevelMixin:
 
 def tokens_chart(table: pd.DataFrame, kinds: tuple[str, str]) -> alt.Chart:
     """Bits after each token: `position`, `reads up to`, `right token` and `kinds`."""
-    return pairs_of_bars(
+    return paired_bars(
         table[["position", "reads up to", "right token", *kinds]],
         kinds,
         list(table["reads up to"]),

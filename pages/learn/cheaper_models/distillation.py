@@ -13,8 +13,8 @@ from serving.cache import cached
 from serving.runs import Run
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.formatting import format_number, plural
 from ui.text.isolated import isolated
-from ui.text.number_text import counted, written
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
@@ -59,13 +59,13 @@ def curve(run: Run, temperature: float) -> pd.DataFrame:
 class Student:
     """A student compared with its teacher.
 
-    table: one row per position that has a next token. mean: mean divergence. agrees: number of
-    positions where teacher and student predict the same token.
+    table: one row per position that has a next token. mean: mean divergence. n_agreements: number
+    of positions where teacher and student predict the same token.
     """
 
     table: pd.DataFrame
     mean: float
-    agrees: int
+    n_agreements: int
 
 
 @cached(key=lambda run, n_layers, temperature: (run.key, n_layers, temperature))
@@ -121,7 +121,7 @@ def costs(run: Run, n_layers: int) -> pd.DataFrame:
             "layers": list(both.values()),
             "parameters": [f"{count / 1e6:,.1f} million" for count, _ in counts],
             "multiplications for your text": [
-                f"{written(count / 1e9, '.3g')} billion" for _, count in counts
+                f"{format_number(count / 1e9, '.3g')} billion" for _, count in counts
             ],
         }
     )
@@ -136,9 +136,9 @@ def notice(of_student: Student, n_layers: int) -> str:
         )
     farthest = table.loc[table[DIVERGENCE].idxmax()]
     return (
-        f"With {counted(n_layers, 'layer')} the student predicts the teacher's token at "
-        f"{of_student.agrees} of {len(table)} positions. The largest divergence is "
-        f"{written(farthest[DIVERGENCE], '.2g')} bits, after "
+        f"With {plural(n_layers, 'layer')} the student predicts the teacher's token at "
+        f"{of_student.n_agreements} of {len(table)} positions. The largest divergence is "
+        f"{format_number(farthest[DIVERGENCE], '.2g')} bits, after "
         f"“{isolated(farthest['reads up to'])}”. There a step toward the teacher would change "
         f"{farthest[SOFT]:,} logits by more than 0.001, and a step toward the right token alone "
         f"would change {farthest[HARD]:,}."
@@ -159,7 +159,7 @@ def draw(run: Run) -> None:
             "cheaper_models_student_layers",
             n_all + 1,
             n_all - max(n_all // 10, 1),
-            least=1,
+            minimum=1,
         )
         temperature = linked(
             st.slider,
@@ -190,7 +190,7 @@ def draw(run: Run) -> None:
     )
     with st.expander("Every token in numbers, and the code"):
         forms = {ENTROPY: "{:.2f}", DIVERGENCE: "{:.2f}"}
-        plain_table(of_student.table, "Every token", forms, most=300)
+        plain_table(of_student.table, "Every token", forms, max_rows=300)
         tables.download("Download (CSV)", of_student.table, "student.csv", key="cheaper_models_csv")
         source.show(CODE, "divergence_bits")
         source.show(CODE, "soft_gradient")

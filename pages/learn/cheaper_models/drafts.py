@@ -13,7 +13,7 @@ from serving import compute, models
 from serving.cache import cached
 from serving.limits import MAX_DRAFTED_TOKENS
 from serving.runs import Run
-from serving.token_text import in_line, pieces
+from serving.token_text import inline_pieces, pieces
 from ui.charts.show import show
 from ui.export import source
 from ui.text.isolated import isolated
@@ -34,7 +34,7 @@ CODE = "pages/learn/cheaper_models/experiment/drafts.py"
 def ranks(run: Run) -> pd.DataFrame:
     """Rank of the tokens that follow each position, by the model's prediction.
 
-    Columns: `position`, `reads up to`, `which` (of AHEAD), `true token`, `rank` (1: most likely).
+    Columns: `position`, `reads up to`, `mode` (of AHEAD), `true token`, `rank` (1: most likely).
     Raises: ValueError for a text of one token. Other errors: as in loading a model.
     """
     import torch
@@ -72,27 +72,27 @@ def shares(ranked: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True)
-class Drafted:
+class DraftTexts:
     """A checked draft as text.
 
-    drafted: n tokens. own: n + 1 tokens of the whole model. n_accepted: accepted drafted tokens.
-    written: the text from this pass. same: whether the whole model writes the same text token by
-    token.
+    drafted: n tokens. model_tokens: n + 1 tokens of the whole model. n_accepted: accepted drafted
+    tokens. text: the text from this pass. is_same: whether the whole model writes the same text
+    token by token.
     """
 
     drafted: tuple[str, ...]
-    own: tuple[str, ...]
+    model_tokens: tuple[str, ...]
     n_accepted: int
-    written: str
-    same: bool
+    text: str
+    is_same: bool
 
     @property
     def table(self) -> pd.DataFrame:
         """One row per drafted token, and one for the token after them."""
         fate = ["kept"] * self.n_accepted + ["replaced by the whole model's token"]
-        fate += ["discarded"] * (len(self.own) - len(fate))
+        fate += ["discarded"] * (len(self.model_tokens) - len(fate))
         return pd.DataFrame(
-            {"draft": [*self.drafted, "(none)"], "whole model": self.own, "result": fate}
+            {"draft": [*self.drafted, "(none)"], "whole model": self.model_tokens, "result": fate}
         )
 
 
@@ -102,14 +102,14 @@ def token_by_token(run: Run, n_new: int) -> tuple[int, ...]:
     from attention_core import generate
     from pages.learn.cheaper_models.experiment import drafts
 
-    core, ids, read = run.pretrained.core, run.tokens.ids, _read(run)
+    core, ids, read = run.pretrained.core, run.tokens.ids, _text_cache(run)
     with compute.slot():
         cache = drafts.first_layers(core, read, core.config.n_layers, len(ids) + n_new)
         return tuple(generate(core, ids[read.length :], max_new_tokens=n_new, cache=cache))
 
 
 @cached(key=lambda run: run.key, size=lambda cache: cache.nbytes)
-def _read(run: Run) -> KVCache:
+def _text_cache(run: Run) -> KVCache:
     """The KV cache of the text, shared by all drafts."""
     import torch
 
@@ -117,11 +117,11 @@ def _read(run: Run) -> KVCache:
 
     model = run.pretrained
     with compute.slot(), torch.inference_mode():
-        return drafts.read_text(model.core, torch.tensor(run.tokens.ids, device=model.device))
+        return drafts.cache_text(model.core, torch.tensor(run.tokens.ids, device=model.device))
 
 
 @cached(key=lambda run, n_layers, n: (run.key, n_layers, n))
-def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
+def draft(run: Run, n_layers: int, n_drafted: int) -> DraftTexts:
     """Draft tokens after the text and check them.
 
     Raises: ValueError if the context is too short for them.
@@ -132,27 +132,27 @@ def draft(run: Run, n_layers: int, n_drafted: int) -> Drafted:
 
     model = run.pretrained
     tokenizer = model.tokenizer
-    ids, read = torch.tensor(run.tokens.ids, device=model.device), _read(run)
+    ids, read = torch.tensor(run.tokens.ids, device=model.device), _text_cache(run)
     with compute.slot(), torch.inference_mode():
         checked = drafts.draft(model.core, ids, n_layers, n_drafted, read)
-    alone = token_by_token(run, len(checked.written))
-    return Drafted(
+    alone = token_by_token(run, len(checked.accepted))
+    return DraftTexts(
         drafted=pieces(tokenizer, checked.drafted),
-        own=pieces(tokenizer, checked.own),
+        model_tokens=pieces(tokenizer, checked.model_tokens),
         n_accepted=checked.n_accepted,
-        written="".join(in_line(tokenizer, checked.written)).removeprefix(" "),
-        same=alone == checked.written,
+        text="".join(inline_pieces(tokenizer, checked.accepted)).removeprefix(" "),
+        is_same=alone == checked.accepted,
     )
 
 
-def notice(drafted: Drafted, n_layers: int, n_all: int) -> str:
+def notice(drafted: DraftTexts, n_layers: int, n_all: int) -> str:
     """Describe the result of the checking pass as plain text."""
     n_tokens = drafted.n_accepted + 1
-    alone = "the same text" if drafted.same else "something else"
+    alone = "the same text" if drafted.is_same else "something else"
     cost = 1 + len(drafted.drafted) * n_layers / n_all
     return (
         f"One pass wrote {n_tokens} token{'s' if n_tokens > 1 else ''}: "
-        f"“{isolated(drafted.written)}”. Token by token, the whole model writes {alone}. Drafting "
+        f"“{isolated(drafted.text)}”. Token by token, the whole model writes {alone}. Drafting "
         f"and checking cost {cost:.1f} passes, so a real draft must be much cheaper."
     )
 
@@ -181,14 +181,14 @@ def draw(run: Run) -> None:
     n_all = models.spec(run.model).n_layers
     with left, st.container(horizontal=True, gap="medium"):
         n_drafted = controls.number(
-            "Drafted tokens", "cheaper_models_drafted", MAX_DRAFTED_TOKENS + 1, 3, least=1
+            "Drafted tokens", "cheaper_models_drafted", MAX_DRAFTED_TOKENS + 1, 3, minimum=1
         )
         n_layers = controls.number(
             "Draft layers",
             "cheaper_models_draft_layers",
             n_all + 1,
             n_all - max(n_all // 15, 1),
-            least=1,
+            minimum=1,
         )
     drafted = draft(run, n_layers, n_drafted)
     with left:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 NAME = "Experts"
 NUMBERS = (4, 8, 16, 32)
-AS_THEY_LIE, BY_TOKEN = "in the model's own order", "by the token they serve"
-WAYS = (AS_THEY_LIE, BY_TOKEN)
+IN_MODEL_ORDER, BY_TOKEN = "in the model's own order", "by the token they serve"
+WAYS = (IN_MODEL_ORDER, BY_TOKEN)
 N_LIKELIEST = 4
 CODE = "pages/learn/cheaper_models/experiment/experts.py"
 
@@ -44,7 +44,7 @@ class ExpertSplit:
 
 
 @dataclass(frozen=True)
-class Lengths:
+class ContributionLengths:
     """Size of every expert's contribution to every token.
 
     lengths: (T, E). errors: (E,), see `errors_by_count`.
@@ -53,7 +53,7 @@ class Lengths:
     lengths: np.ndarray
     errors: np.ndarray
 
-    def kept(self, k: int) -> np.ndarray:
+    def top_k_mask(self, k: int) -> np.ndarray:
         """A mask (T, E) of the k largest contributions in each row."""
         places = np.argsort(-self.lengths, axis=1, kind="stable")[:, :k]
         marks = np.zeros(self.lengths.shape, dtype=bool)
@@ -61,7 +61,7 @@ class Lengths:
         return marks
 
 
-def _added(run: Run, cut: ExpertSplit) -> tuple[Tensor, Tensor | None, LayerRecord]:
+def _contributions(run: Run, cut: ExpertSplit) -> tuple[Tensor, Tensor | None, LayerRecord]:
     """Contributions of the experts (T, E, C), the MLP's bias, the layer's record."""
     import torch
 
@@ -73,24 +73,24 @@ def _added(run: Run, cut: ExpertSplit) -> tuple[Tensor, Tensor | None, LayerReco
     if cut.way == BY_TOKEN:
         units = experts.units_by_token(hidden)
     return (
-        experts.contributions(hidden, down, experts.cut(units, cut.n_experts)),
+        experts.contributions(hidden, down, experts.split_units(units, cut.n_experts)),
         block.mlp.down.bias,
         record,
     )
 
 
 @cached(key=lambda run, cut: (run.key, cut))
-def lengths(run: Run, cut: ExpertSplit) -> Lengths:
+def lengths(run: Run, cut: ExpertSplit) -> ContributionLengths:
     """Measure what each expert adds to each token. Errors: as in loading a model."""
     import torch
 
     from pages.learn.cheaper_models.experiment.experts import errors_by_count
 
     with compute.slot(), torch.inference_mode():
-        added, bias, record = _added(run, cut)
+        added, bias, record = _contributions(run, cut)
         errors = errors_by_count(added, record.mlp_output[0], bias)
     of_experts = torch.linalg.vector_norm(added, dim=-1)
-    return Lengths(of_experts.float().cpu().numpy(), errors.float().cpu().numpy())
+    return ContributionLengths(of_experts.float().cpu().numpy(), errors.float().cpu().numpy())
 
 
 @cached(key=lambda run, cut, k: (run.key, cut, k))
@@ -102,10 +102,10 @@ def next_tokens(run: Run, cut: ExpertSplit, k: int) -> pd.DataFrame:
 
     model = run.pretrained
     with compute.slot(), torch.inference_mode():
-        added, bias, record = _added(run, cut)
-        output = experts.output_of(added, experts.kept(added, k), bias)
+        added, bias, record = _contributions(run, cut)
+        output = experts.expert_output(added, experts.top_k_mask(added, k), bias)
         whole, fewer = (
-            experts.logits_behind(model.core, cut.layer, record, of).float().softmax(-1)
+            experts.logits_after(model.core, cut.layer, record, of).float().softmax(-1)
             for of in (record.mlp_output, output[None])
         )
     likeliest = whole.topk(N_LIKELIEST).indices
@@ -160,7 +160,7 @@ def draw(run: Run) -> None:
             n_experts = linked(
                 st.select_slider, "Experts", NUMBERS, 16, key="cheaper_models_experts"
             )
-        k = controls.number("Experts per token", "cheaper_models_kept", n_experts + 1, 4, least=1)
+        k = controls.number("Experts per token", "cheaper_models_kept", n_experts + 1, 4, minimum=1)
         way = linked(
             st.radio,
             "Order of the hidden units",
@@ -169,14 +169,14 @@ def draw(run: Run) -> None:
             horizontal=True,
         )
     cut = ExpertSplit(layer, n_experts, way)
-    measured = lengths(run, cut)
+    measurements = lengths(run, cut)
     with left:
         picture = Map(
-            np.where(measured.kept(k), measured.lengths, np.nan),
+            np.where(measurements.top_k_mask(k), measurements.lengths, np.nan),
             [f"e{number}" for number in range(n_experts)],
             f"contributions of {n_experts} experts in layer {layer}",
             causal=False,
-            scale=ColourScale(float(measured.lengths.max()), square_root=True),
+            scale=ColourScale(float(measurements.lengths.max()), square_root=True),
             row_labels=run.tokens.labels,
             value_name="length",
             hidden_text="not among the largest",
@@ -209,5 +209,5 @@ def draw(run: Run) -> None:
             "expert. This order was computed from this text.]"
         )
         source.show(CODE, "contributions")
-        source.show(CODE, "kept")
+        source.show(CODE, "top_k_mask")
         source.show(CODE, "units_by_token")

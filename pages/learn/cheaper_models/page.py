@@ -9,9 +9,9 @@ from serving import models, runs
 from serving.limits import MAX_CHEAPER_TOKENS
 from ui.frame import sections
 from ui.widgets import controls, messages
-from ui.widgets.parts import heading, parts
 from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_heading, section_picker
 
 IDEAS = (experts, drafts, rewards, distillation)
 ELSEWHERE = {
@@ -42,7 +42,7 @@ st.markdown(
     "**DeepSeek**'s models are cheap because each token uses only a small part of the network. "
     "This page shows that idea and three others."
 )
-if not models.ready("decoder"):
+if not models.available("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -51,20 +51,20 @@ with left:
     text = controls.text("Text", "cheaper_models_text", controls.ANIMAL)
 with right:
     entry = controls.model("cheaper_models_model", "decoder", prefer="gpt2")
-shown = parts("cheaper_models_part", tuple(idea.NAME for idea in IDEAS))
+shown = section_picker("cheaper_models_part", tuple(idea.NAME for idea in IDEAS))
 try:
     with st.spinner("Loading the model …", show_time=True):
         run = runs.run(entry.spec.name, text, MAX_CHEAPER_TOKENS, "this lesson")
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 for idea in IDEAS:
     if idea.NAME in shown:
-        heading(idea.NAME, shown)
+        section_heading(idea.NAME, shown)
         try:
             idea.draw(run)
         except models.LOAD_ERRORS as error:
-            messages.problem(error)
+            messages.show_problem(error)
 
 with st.container(horizontal=True, gap="small"):
     for page, label in ELSEWHERE.items():

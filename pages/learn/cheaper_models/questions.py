@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from serving.cache import cached
-from ui.widgets.questions import Question, nearest
+from ui.widgets.questions import Question, nearest_choice
 
 
 @cached(key=lambda: "cheaper_models")
@@ -26,13 +26,17 @@ def _experts() -> Question:
         d_ff=1536,
     )
     whole, few, _ = multiplications(config, 16, 2)
-    right, wrong = nearest(few / whole, {"1 of 2": 1 / 2, "1 of 8": 1 / 8, "1 of 16": 1 / 16})
+    right, wrong = nearest_choice(
+        few / whole, {"1 of 2": 1 / 2, "1 of 8": 1 / 8, "1 of 16": 1 / 16}
+    )
     return Question(
-        ask="An MLP is split into 16 experts, and each token uses 2 of them. What fraction of the "
+        prompt="An MLP is split into 16 experts, and each token uses 2 of them. What fraction of "
+        "the "
         "MLP's multiplications is left?",
         right=right,
         wrong=wrong,
-        because=f"With the sizes of SmolLM2 each token needs {few:,} of {whole:,} multiplications. "
+        explanation=f"With the sizes of SmolLM2 each token needs {few:,} of {whole:,} "
+        "multiplications. "
         "The number of stored weights stays the same.",
     )
 
@@ -41,13 +45,14 @@ def _draft() -> Question:
     from pages.learn.cheaper_models.experiment.drafts import expected_tokens
 
     value = expected_tokens(0.5, 3)
-    right, wrong = nearest(value, {"1.5": 1.5, "1.875": 1.875, "2.5": 2.5, "4": 4.0})
+    right, wrong = nearest_choice(value, {"1.5": 1.5, "1.875": 1.875, "2.5": 2.5, "4": 4.0})
     return Question(
-        ask="Three tokens are drafted, and each is right with probability 0.5. How many tokens "
+        prompt="Three tokens are drafted, and each is right with probability 0.5. How many tokens "
         "does one pass of the whole model produce on average?",
         right=right,
         wrong=wrong,
-        because=f"1 + 0.5 + 0.25 + 0.125 = {value:.3f}. The pass always adds one token of its own, "
+        explanation=f"1 + 0.5 + 0.25 + 0.125 = {value:.3f}. The pass always adds one token of "
+        "its own, "
         "and a drafted token counts only if all drafted tokens before it were right.",
     )
 
@@ -56,14 +61,14 @@ def _rewards() -> Question:
     from pages.learn.cheaper_models.experiment.rewards import advantages
 
     first, *_ = advantages([1.0] * 4)
-    right, wrong = nearest(
+    right, wrong = nearest_choice(
         first, {"Nothing": 0.0, "It becomes more likely": 1.0, "It becomes less likely": -1.0}
     )
     return Question(
-        ask="All four continuations follow the rule and get a reward of 1. What does a training "
+        prompt="All four continuations follow the rule and get a reward of 1. What does a training "
         "step do to the first one?",
         right=right,
         wrong=wrong,
-        because=f"Its advantage is {first:.0f} because every reward equals the mean. So the "
+        explanation=f"Its advantage is {first:.0f} because every reward equals the mean. So the "
         "gradient of each of its tokens is zero.",
     )

@@ -17,19 +17,19 @@ from serving.limits import (
     MAX_RULE_CHARACTERS,
     OverLimit,
 )
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 from serving.runs import Run
-from serving.token_text import decode, in_line, pieces
+from serving.token_text import decode, inline_pieces, pieces
 from ui.charts import style
 from ui.charts.bars import bars
 from ui.charts.show import show
 from ui.export import source
+from ui.text.formatting import format_number
 from ui.text.isolated import isolated
-from ui.text.number_text import written
 from ui.widgets import controls
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
-from ui.widgets.progress import Report, Reporter, watched
+from ui.widgets.progress import Report, Reporter, run_with_progress
 from ui.widgets.run_form import run_form
 from ui.widgets.settings import settings
 
@@ -86,7 +86,9 @@ def sample(settings: RewardSettings, report: Report | None = None) -> tuple[Cont
     if not 2 <= n <= MAX_CONTINUATIONS:
         raise OverLimit(f"Choose 2 to {MAX_CONTINUATIONS} continuations, not {n}.")
     model = models.get(settings.model)
-    prompt = prepare(model, settings.text, MAX_CHEAPER_TOKENS, "this lesson", MAX_CONTINUED_TOKENS)
+    prompt = prepare_prompt(
+        model, settings.text, MAX_CHEAPER_TOKENS, "this lesson", MAX_CONTINUED_TOKENS
+    )
     reporter = Reporter(report)
     passes = stream_batch(
         model.core,
@@ -111,21 +113,21 @@ def sample(settings: RewardSettings, report: Report | None = None) -> tuple[Cont
 def _continuation(tokenizer: Tokenizer, tokens: list[tuple[int, float]]) -> Continuation:
     ids = tuple(token for token, _ in tokens)
     mean = sum(logprob for _, logprob in tokens) / len(tokens)
-    line = "".join(in_line(tokenizer, ids))
+    line = "".join(inline_pieces(tokenizer, ids))
     return Continuation(ids, pieces(tokenizer, ids), decode(tokenizer, ids), line, mean)
 
 
-def twice(continuation: Continuation) -> str:
+def first_repeat(continuation: Continuation) -> str:
     """The first repeated token of a continuation, or a dash if none is repeated."""
-    seen: set[int] = set()
+    visible: set[int] = set()
     for token, piece in zip(continuation.ids, continuation.pieces, strict=True):
-        if token in seen:
+        if token in visible:
             return isolated(piece)
-        seen.add(token)
+        visible.add(token)
     return "–"
 
 
-def rewarded(sampled: tuple[Continuation, ...], rule: str, word: str) -> pd.DataFrame:
+def reward_table(sampled: tuple[Continuation, ...], rule: str, word: str) -> pd.DataFrame:
     """The continuations with their rewards and advantages."""
     from pages.learn.cheaper_models.experiment import rewards
 
@@ -184,12 +186,13 @@ def notice(token: str, probability: float, advantage: float) -> str:
     """Describe the change of the sampled token's logit as plain text."""
     # use the rounded numbers on screen, so that the product can be checked by hand
     advantage = round(advantage, 3)
-    moved = advantage * (1 - round(probability, 3))
-    chance = written(probability, ".3f")
+    change = advantage * (1 - round(probability, 3))
+    chance = format_number(probability, ".3f")
     return (
         f"“{isolated(token)}” had a probability of {chance}. A step with learning rate 1 changes "
-        f"its logit by {written(advantage, '.3f')} × (1 − {chance}) = "
-        f"{written(moved, '+.3f')}, and each other logit by {written(-advantage, '.3f')} × that "
+        f"its logit by {format_number(advantage, '.3f')} × (1 − {chance}) = "
+        f"{format_number(change, '+.3f')}, and each other logit by "
+        f"{format_number(-advantage, '.3f')} × that "
         "token's probability."
     )
 
@@ -238,11 +241,11 @@ def draw(run: Run) -> None:
             )
             seed = controls.seed("Seed", "cheaper_models_seed", 0)
     chosen = RewardSettings(run.model, run.tokens.text, n, seed)
-    sampled = watched(
+    sampled = run_with_progress(
         RUN,
         chosen,
         lambda report: sample(chosen, report),
-        kept=sample.is_cached(chosen),
+        cached=sample.is_cached(chosen),
         total=MAX_CONTINUED_TOKENS,
         unit="passes",
         done=lambda result: f"Sampled {len(result)} continuations at temperature 1.",
@@ -250,9 +253,9 @@ def draw(run: Run) -> None:
     )
     if sampled is None:
         return
-    table = rewarded(sampled, rule, word)
+    table = reward_table(sampled, rule, word)
     if rule == NO_TOKEN_TWICE:
-        table.insert(2, "repeated token", [twice(of) for of in sampled])
+        table.insert(2, "repeated token", [first_repeat(of) for of in sampled])
     forms = {"reward": "{:.0f}", "advantage": "{:+.2f}", "mean log p": "{:.2f}"}
     plain_table(table, "Continuations and their rewards", forms)
     st.markdown(

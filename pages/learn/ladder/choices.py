@@ -27,7 +27,7 @@ def chosen_sentence(kind: str) -> stages.Sentence | None:
     if kind == MATRIX:
         rows = matrix.editor("ladder_matrix", "1 0 0; 0 2 0; 1 1 0; 0 0 -1")
         return None if rows is None else stages.matrix(rows)
-    if not models.ready():
+    if not models.available():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return None
     left, right = controls.row()
@@ -44,14 +44,14 @@ def chosen_sentence(kind: str) -> stages.Sentence | None:
         with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
             sentence = stages.embedded(entry.spec.name, text)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
         return None
     first = controls.window("ladder_first", len(sentence.labels), MAX_SMALL_TOKENS)
     return sentence.part(first, MAX_SMALL_TOKENS)
 
 
 def options(rung: str) -> dict[str, Any]:
-    """The settings of a rung, as keyword arguments of `stages.climb`."""
+    """The settings of a rung, as keyword arguments of `stages.run_rung`."""
     chosen: dict[str, Any] = {}
     if rung != "simplified":
         seeds = ["lecture", "123", "789", *map(str, range(1, 10))]
@@ -73,7 +73,7 @@ def options(rung: str) -> dict[str, Any]:
     return chosen
 
 
-def place(n_tokens: int, n_heads: int) -> tuple[int, int, int]:
+def chosen_cell(n_tokens: int, n_heads: int) -> tuple[int, int, int]:
     """The chosen head, and row i and column j of the framed cell."""
     i = controls.number("Row i (query)", "ladder_i", n_tokens, 1)
     j = controls.number("Row j (key)", "ladder_j", n_tokens, 3)

@@ -65,7 +65,7 @@ def _number(text: str, row: int, column: int) -> float:
     return value
 
 
-def written(frame: pd.DataFrame) -> str:
+def format_matrix(frame: pd.DataFrame) -> str:
     """Format a table as text, with the shortest exact float32 and `?` if empty."""
     return "; ".join(
         " ".join(
@@ -95,7 +95,7 @@ def editor(key: str, default: str) -> np.ndarray | None:
     try:
         values = parse(typed)
     except ValueError as error:
-        messages.problem(error)
+        messages.show_problem(error)
     number, base, table_text = st.session_state.get(state, (0, parse(default), None))
     if values is not None and typed != table_text:
         number, base, table_text = number + 1, values, typed
@@ -105,7 +105,7 @@ def editor(key: str, default: str) -> np.ndarray | None:
 
     def take_over() -> None:
         edited = apply(frame, st.session_state[table_key])
-        text = written(edited)
+        text = format_matrix(edited)
         st.session_state[key] = text
         st.session_state[state] = number, base, text
 

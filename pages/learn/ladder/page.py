@@ -5,12 +5,12 @@ import streamlit as st
 from pages.learn.ladder import choices, stages
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
+from ui.text.formatting import difference, format_number
 from ui.text.isolated import isolated
-from ui.text.number_text import difference, written
 from ui.widgets import messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 from ui.widgets.visit import unused_text_note
 
@@ -50,16 +50,16 @@ with input_place, settings():
     options = choices.options(name)
     place = None
     if sentence is not None:
-        place = choices.place(len(sentence.labels), options.get("n_heads", 1))
+        place = choices.chosen_cell(len(sentence.labels), options.get("n_heads", 1))
 
 if kind != choices.SENTENCE:
     unused_text_note("numbers from the lectures or your own matrix", "under “my sentence”")
 rung = None
 if sentence is not None:
     try:
-        rung = stages.climb(name, sentence, **options)
+        rung = stages.run_rung(name, sentence, **options)
     except ValueError as error:
-        messages.problem(error)
+        messages.show_problem(error)
 if rung is not None and sentence is not None and place is not None:
     head, i, j = place
     count = len(sentence.labels)
@@ -78,9 +78,9 @@ if rung is not None and sentence is not None and place is not None:
         f":small[Check: this gives the same output as {stages.CHECKS[name]}. The largest "
         f"difference is **{difference(rung.difference)}**.]"
     )
-    shown = parts("ladder_part", (SEARCH, BY_HAND, SOFTMAX, CODE))
+    shown = section_picker("ladder_part", (SEARCH, BY_HAND, SOFTMAX, CODE))
     if SEARCH in shown:
-        heading(SEARCH, shown)
+        section_heading(SEARCH, shown)
         token = isolated(sentence.labels[i])
         st.text(
             f"The query of “{token}” is compared with every key it may see. The table lists the "
@@ -88,7 +88,7 @@ if rung is not None and sentence is not None and place is not None:
         )
         matches = stages.search(rung, head, i, sentence.labels)
         st.dataframe(matches, hide_index=True, height=tables.height(matches, 178))
-        mixed = written(matches["weight × first number"].sum(), ".4f")
+        mixed = format_number(matches["weight × first number"].sum(), ".4f")
         is_lost = bool((matches["weight"] == 0).all())
         lost = " Dropout has removed all weights in this row." if is_lost else ""
         st.text(
@@ -107,7 +107,7 @@ if rung is not None and sentence is not None and place is not None:
             )
         with both_ways:
             pair = stages.asymmetry(rung, head, i, j)
-            there, back = (written(way, ".4f") for way in (pair.i_to_j, pair.j_to_i))
+            there, back = (format_number(way, ".4f") for way in (pair.i_to_j, pair.j_to_i))
             st.markdown(
                 f"Token {i} for token {j}: **{there}**. Token {j} for token {i}: "
                 f"**{back}**. Every score is xᵢ M xⱼ, where M is {stages.BETWEEN[name]}. Without "
@@ -120,8 +120,8 @@ if rung is not None and sentence is not None and place is not None:
         times = linked(
             st.select_slider, "Multiply the scores of row i by", TIMES, 100, key="ladder_times"
         )
-        weights, verdict = stages.three_ways(rung, head, i, times, sentence.labels)
-        st.dataframe(weights, hide_index=True, height=tables.height_of(count))
+        weights, verdict = stages.compare_softmaxes(rung, head, i, times, sentence.labels)
+        st.dataframe(weights, hide_index=True, height=tables.height_for(count))
         st.markdown(
             f"{verdict} The stable softmax subtracts the row's maximum first. Dividing by the sum "
             "gives the same weights for every factor, and it fails for negative scores. "
@@ -152,7 +152,7 @@ if rung is not None and sentence is not None and place is not None:
         )
     if CODE in shown:
         for stage in drawn:
-            source.step(*stage.code)
+            source.show_lines(*stage.code)
         source.show("attention_core/ladder.py", stages.CLASSES[name])
 
 quiz("ladder", stages.questions)

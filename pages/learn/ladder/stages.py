@@ -11,10 +11,10 @@ import pandas as pd
 
 from serving import models
 from serving.limits import MAX_LESSON_TOKENS, check_text
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 from ui.canvas.tensors import Panel, Quantity
-from ui.canvas.tensors.computed import made
-from ui.text.number_text import written
+from ui.canvas.tensors.provenance import provenance
+from ui.text.formatting import format_number
 from ui.widgets.questions import Question
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pages.learn.ladder.experiment.ladder import Rung
 
-DRAWN = 8  # rows or columns drawn of a wide tensor; the computation uses all of them
+SEED_NOTES = 8  # rows or columns drawn of a wide tensor; the computation uses all of them
 
 # Names of the rungs in the URL and in pages.learn.ladder.experiment.ladder.
 RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
@@ -74,7 +74,7 @@ LADDER, ATTEND, RUNGS_FILE = (
 
 # The statement that computes queries, keys and values on each rung.
 _PROJECTED = {
-    "simplified": (RUNGS_FILE, "climb", "attention"),
+    "simplified": (RUNGS_FILE, "run_rung", "attention"),
     "v1": (LADDER, "SelfAttentionV1.record", "attention"),
     "v2": (LADDER, "SelfAttentionV2.record", "attention"),
     "causal": (LADDER, "CausalAttention.record", "attention"),
@@ -123,8 +123,8 @@ def example(name: str) -> Sentence:
     """A lecture's sentence: "journey" (six tokens) or "boy" (nine)."""
     from attention_core import lecture_inputs
 
-    chosen = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
-    return Sentence(chosen.tokens, chosen.embeddings.numpy())
+    inputs = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
+    return Sentence(inputs.tokens, inputs.embeddings.numpy())
 
 
 def matrix(rows: np.ndarray) -> Sentence:
@@ -142,14 +142,14 @@ def embedded(model: str, text: str) -> Sentence:
 
     check_text(text)
     loaded = models.get(model)
-    tokens = prepare(loaded, text, MAX_LESSON_TOKENS, "this page").tokens
+    tokens = prepare_prompt(loaded, text, MAX_LESSON_TOKENS, "this page").tokens
     with torch.inference_mode():
         ids = torch.tensor(tokens.ids, device=loaded.device)
         rows = loaded.core.token_vectors(ids).float().cpu().numpy()
     return Sentence(tokens.labels, rows)
 
 
-def climb(
+def run_rung(
     name: str,
     sentence: Sentence,
     *,
@@ -160,14 +160,14 @@ def climb(
     seed: int | None = None,
     draw: int = 123,
 ) -> Rung:
-    """Run one rung on a sentence; see `experiment.ladder.climb`."""
+    """Run one rung on a sentence; see `experiment.ladder.run_rung`."""
     import torch
 
     from pages.learn.ladder.experiment import ladder
 
     settings = ladder.RungSettings(d_out, n_heads, dropout, causal, seed, draw)
     # copy because torch needs writable memory
-    return ladder.climb(name, torch.tensor(sentence.rows), settings)
+    return ladder.run_rung(name, torch.tensor(sentence.rows), settings)
 
 
 def stages(
@@ -177,17 +177,17 @@ def stages(
 
     dropout: the probability of dropping a weight.
     """
-    from pages.learn.ladder.experiment.computed_from import computations, moved, tensors
+    from pages.learn.ladder.experiment.provenance import computations, identities, tensors
 
-    whole, computed, cells = tensors(rung), computations(rung, dropout), moved(rung)
+    whole, computed, cells = tensors(rung), computations(rung, dropout), identities(rung)
 
     def panel(name: str) -> Panel:
         axes = _axes(rung, name, whole[name].dim())
-        picked = [
-            range(size if axis in TOKENS else min(size, DRAWN))
+        indices = [
+            range(size if axis in TOKENS else min(size, SEED_NOTES))
             for axis, size in zip(axes, whole[name].shape, strict=True)
         ]
-        window = np.ix_(*picked)
+        window = np.ix_(*indices)
         values = whole[name].numpy()[window]
         square = axes[-1] == "key"
         scaled = f"times {rung.record.scale:.4f}" if name == "scaled" else ""
@@ -200,9 +200,9 @@ def stages(
             cells=cells[name].numpy()[window] if name in cells else None,
             identity=name,
             quantity=QUANTITIES.get(name, ""),
-            made=made(computed.get(name), whole, picked),
+            provenance=provenance(computed.get(name), whole, indices),
             mark=(cell[-len(axes) :],) if square else (),
-            note=scaled or _cut(whole[name].numpy(), values),
+            note=scaled or _crop_note(whole[name].numpy(), values),
         )
 
     before_scores = [name for name in whole if name not in _CODE]
@@ -234,11 +234,11 @@ def _statement(rung: Rung, name: str) -> tuple[str, ...]:
     return _CODE[name]
 
 
-def _cut(whole: np.ndarray, corner: np.ndarray) -> str:
+def _crop_note(whole: np.ndarray, corner: np.ndarray) -> str:
     if whole.shape == corner.shape:
         return ""
     sizes = " × ".join(str(size) for size in whole.shape)
-    return f"Drawn: the first {DRAWN} of {sizes}. All are used."
+    return f"Drawn: the first {SEED_NOTES} of {sizes}. All are used."
 
 
 def by_hand(rung: Rung, head: int, i: int, j: int) -> tuple[pd.DataFrame, float, float]:
@@ -262,10 +262,10 @@ def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame
         rung.head(tensor, head)
         for tensor in (rung.record.weights, rung.record.scores, rung.record.v)
     )
-    seen = rung.head(rung.record.masked_scores, head)[i].isfinite()
+    visible = rung.head(rung.record.masked_scores, head)[i].isfinite()
     ranked = scores[i].argsort(descending=True, stable=True)
-    order = ranked[seen[ranked]].tolist()
-    more = " …" if values.shape[-1] > DRAWN else ""
+    order = ranked[visible[ranked]].tolist()
+    more = " …" if values.shape[-1] > SEED_NOTES else ""
     return pd.DataFrame(
         {
             "position": order,
@@ -273,7 +273,7 @@ def search(rung: Rung, head: int, i: int, labels: Sequence[str]) -> pd.DataFrame
             "score": scores[i][order].numpy(),
             "weight": weights[i][order].numpy(),
             "value": [
-                "  ".join(f"{value:.3f}" for value in values[j, :DRAWN].tolist()) + more
+                "  ".join(f"{value:.3f}" for value in values[j, :SEED_NOTES].tolist()) + more
                 for j in order
             ],
             "weight × first number": (weights[i] * values[:, 0])[order].numpy(),
@@ -301,11 +301,11 @@ def asymmetry(rung: Rung, head: int, i: int, j: int) -> Asymmetry:
 
     scores = rung.head(rung.record.scores, head)
     between = score_matrix(*projections(rung, head))
-    corner = between[:DRAWN, :DRAWN].numpy()
+    corner = between[:SEED_NOTES, :SEED_NOTES].numpy()
     return Asymmetry(
         i_to_j=float(scores[i, j]),
         j_to_i=float(scores[j, i]),
-        matrix=Panel("M", corner, ("input", "input"), note=_cut(between.numpy(), corner)),
+        matrix=Panel("M", corner, ("input", "input"), note=_crop_note(between.numpy(), corner)),
         largest=float((between - between.T).abs().max()),
     )
 
@@ -320,7 +320,7 @@ def before_softmax(rung: Rung) -> str:
     return f"This rung also {' and '.join(done)} its scores q · k before its own softmax."
 
 
-def three_ways(
+def compare_softmaxes(
     rung: Rung, head: int, i: int, times: float, labels: Sequence[str]
 ) -> tuple[pd.DataFrame, str]:
     """Weights of one row of scores times a factor, computed in three ways.
@@ -348,7 +348,7 @@ def three_ways(
     # format here because Streamlit leaves nan cells empty
     formatted = table.copy()
     for column in formatted.columns[1:]:
-        formatted[column] = [written(value, ".4g") for value in table[column]]
+        formatted[column] = [format_number(value, ".4g") for value in table[column]]
     broken = int(naive.isnan().sum())
     if broken:
         why = (
@@ -358,7 +358,10 @@ def three_ways(
         )
         return formatted, f"{broken} of {len(table)} naive weights are nan because {why}."
     difference = float((naive - stable_softmax(scores)).abs().max())
-    return formatted, f"Naive and stable softmax agree to within {written(difference, '.1e')}."
+    return (
+        formatted,
+        f"Naive and stable softmax agree to within {format_number(difference, '.1e')}.",
+    )
 
 
 def questions() -> list[Question]:
@@ -366,11 +369,11 @@ def questions() -> list[Question]:
     import torch
 
     from attention_core import lecture_inputs
-    from pages.learn.ladder.experiment.ladder import V1, climb
+    from pages.learn.ladder.experiment.ladder import V1, run_rung
     from pages.learn.ladder.experiment.softmaxes import naive_softmax
 
     x, tokens = lecture_inputs.JOURNEY.embeddings, lecture_inputs.JOURNEY.tokens
-    simple, v1 = climb("simplified", x), climb(V1, x)
+    simple, v1 = run_rung("simplified", x), run_rung(V1, x)
     weights = simple.record.weights[2]
     best = int(weights.argmax())
     simple_scores, v1_scores = simple.record.scores, v1.record.scores
@@ -387,28 +390,30 @@ def questions() -> list[Question]:
     broken = bool(naive_softmax(simple_scores[1] * factor).isnan().any())
     return [
         Question(
-            ask="On the rung “simplified” with six tokens, which token gets the largest weight "
+            prompt="On the rung “simplified” with six tokens, which token gets the largest weight "
             "from “starts”?",
             right=tokens[best],
             wrong=tuple(token for token in tokens if token != tokens[best]),
-            because=f"“starts” gives {weights[best]:.4f} to “{tokens[best]}” and {weights[2]:.4f} "
+            explanation=f"“starts” gives {weights[best]:.4f} to “{tokens[best]}” and "
+            f"{weights[2]:.4f} "
             "to itself. The longer vector has the larger dot product.",
         ),
         Question(
-            ask="Compare the score of “with” for “journey” and the score of “journey” for “with”. "
+            prompt="Compare the score of “with” for “journey” and the score of “journey” for "
+            "“with”. "
             "On which rung are they the same?",
             right=names[equal[0], equal[1]],
             wrong=tuple(name for symmetric, name in names.items() if symmetric != tuple(equal)),
-            because=f"On simplified they are {simple_scores[1, 3]:.4f} and "
+            explanation=f"On simplified they are {simple_scores[1, 3]:.4f} and "
             f"{simple_scores[3, 1]:.4f}. On v1 they are {v1_scores[1, 3]:.4f} and "
             f"{v1_scores[3, 1]:.4f}, because queries and keys come from different matrices.",
         ),
         Question(
-            ask=f"Multiply the scores of “journey” by {factor}. What does the naive softmax "
+            prompt=f"Multiply the scores of “journey” by {factor}. What does the naive softmax "
             "return?",
             right="Some nan" if broken else "Numbers that sum to 1",
             wrong=("Numbers that sum to 1" if broken else "Some nan", "All zeros"),
-            because=f"The largest score becomes {simple_scores[1].max() * factor:.1f}, but in "
+            explanation=f"The largest score becomes {simple_scores[1].max() * factor:.1f}, but in "
             f"float32 exp overflows above {np.log(np.finfo(np.float32).max):.1f}.",
         ),
     ]
@@ -416,7 +421,7 @@ def questions() -> list[Question]:
 
 def _first_overflow(x: torch.Tensor) -> int:
     """The first multiple of 10 that makes exp of the second token's scores overflow."""
-    from pages.learn.ladder.experiment.ladder import climb
+    from pages.learn.ladder.experiment.ladder import run_rung
 
-    scores = climb("simplified", x).record.scores[1]
+    scores = run_rung("simplified", x).record.scores[1]
     return next(factor for factor in range(10, 1000, 10) if (scores * factor).exp().isinf().any())

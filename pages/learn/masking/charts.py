@@ -41,10 +41,10 @@ def convergence(table: pd.DataFrame) -> alt.TopLevelMixin:
             alt.Tooltip("deviation:Q", title="deviation", format=".6f"),
         ],
     )
-    measured = alt.FieldOneOfPredicate(field="what", oneOf=[LARGEST, MEAN])
+    measurements = alt.FieldOneOfPredicate(field="what", oneOf=[LARGEST, MEAN])
     theory = alt.FieldEqualPredicate(field="what", equal=EXPECTED)
     return alt.layer(
-        base.transform_filter(measured).mark_line(point=True, clip=True),
+        base.transform_filter(measurements).mark_line(point=True, clip=True),
         base.transform_filter(theory).mark_line(strokeDash=[6, 4], clip=True),
         data=rows,
         height=440,

@@ -13,12 +13,12 @@ from serving import runs
 from serving.cache import cached
 from serving.limits import MAX_LESSON_TOKENS
 from ui.canvas.tensors import Panel
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 from ui.widgets.questions import Question
 
 if TYPE_CHECKING:
-    from pages.learn.masking.experiment.dropout_draws import Dropped
-    from pages.learn.masking.experiment.mask_orders import MaskWays
+    from pages.learn.masking.experiment.dropout_draws import DropoutDraw
+    from pages.learn.masking.experiment.mask_orders import MaskResults
 
 MAX_DRAWS = 10_000
 # 1, 2, 5, 10 ... 10,000: evenly spread on a logarithmic axis
@@ -48,12 +48,12 @@ def example(name: str) -> Scores:
     """
     from attention_core import lecture_inputs, simple_self_attention
 
-    chosen = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
-    scores = simple_self_attention(chosen.embeddings)[0]
-    return Scores(chosen.tokens, scores.numpy(), 1.0)
+    inputs = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
+    scores = simple_self_attention(inputs.embeddings)[0]
+    return Scores(inputs.tokens, scores.numpy(), 1.0)
 
 
-def of_head(model: str, layer: int, head: int, text: str) -> Scores:
+def head_scores(model: str, layer: int, head: int, text: str) -> Scores:
     """Scores q . k of one head of a model, before masking.
 
     Raises: OverLimit for more than `MAX_LESSON_TOKENS` tokens, ValueError for a text without
@@ -63,18 +63,18 @@ def of_head(model: str, layer: int, head: int, text: str) -> Scores:
     return Scores(run.tokens.labels, run.head(layer, head).scores.numpy(), run.scale)
 
 
-def ways(scores: Scores, fill: float = 0.0) -> MaskWays:
-    """Apply the causal mask in every way; see `mask_orders.mask_ways`."""
+def ways(scores: Scores, fill: float = 0.0) -> MaskResults:
+    """Apply the causal mask in every way; see `mask_orders.compare_masks`."""
     import torch
 
     from attention_core import causal_mask
-    from pages.learn.masking.experiment.mask_orders import mask_ways
+    from pages.learn.masking.experiment.mask_orders import compare_masks
 
     values = torch.tensor(scores.values)
-    return mask_ways(values, causal_mask(*values.shape), scale=scores.scale, fill=fill)
+    return compare_masks(values, causal_mask(*values.shape), scale=scores.scale, fill=fill)
 
 
-def growing(scores: Scores, n_tokens: int) -> Panel:
+def growing_panel(scores: Scores, n_tokens: int) -> Panel:
     """The masked scores of the first tokens."""
     part = Scores(scores.labels[:n_tokens], scores.values[:n_tokens, :n_tokens], scores.scale)
     newest = tuple((n_tokens - 1, column) for column in range(n_tokens))
@@ -103,7 +103,7 @@ def positions(so_far: int) -> str:
     return f"positions 0 to {so_far - 1}. Earlier rows don't change"
 
 
-def sight(labels: Sequence[str]) -> pd.DataFrame:
+def visibility_table(labels: Sequence[str]) -> pd.DataFrame:
     """The tokens that each position may see, according to the mask."""
     from attention_core import causal_mask
 
@@ -120,7 +120,7 @@ def sight(labels: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def sums(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
+def sums(masked: MaskResults, labels: Sequence[str]) -> pd.DataFrame:
     """Row sums for three ways of masking, and the difference between two of them."""
     difference = (masked.renormalised - masked.before).abs().max(dim=-1).values
     return pd.DataFrame(
@@ -129,12 +129,12 @@ def sums(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
             "sum after zeroing": masked.zeroed.sum(dim=-1).numpy(),
             "renormalized": masked.renormalised.sum(dim=-1).numpy(),
             "−∞ before": masked.before.sum(dim=-1).numpy(),
-            "largest difference": [written(value, ".1e") for value in difference.tolist()],
+            "largest difference": [format_number(value, ".1e") for value in difference.tolist()],
         }
     )
 
 
-def leaks(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
+def leaks(masked: MaskResults, labels: Sequence[str]) -> pd.DataFrame:
     """The weight that each query gives to later tokens."""
     ahead = range(len(labels) - 1, -1, -1)
     return pd.DataFrame(
@@ -146,15 +146,15 @@ def leaks(masked: MaskWays, labels: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def draw(weights: np.ndarray | None, p: float, seed: int) -> Dropped:
+def draw(weights: np.ndarray | None, p: float, seed: int) -> DropoutDraw:
     """Apply dropout once to the weights, or to a random matrix if None."""
     import torch
 
-    from pages.learn.masking.experiment.dropout_draws import drop_seeded, lecture_draw
+    from pages.learn.masking.experiment.dropout_draws import apply_seeded_dropout, lecture_draw
 
     if weights is None:
         return lecture_draw(p, seed)
-    return drop_seeded(torch.tensor(weights), p, seed)
+    return apply_seeded_dropout(torch.tensor(weights), p, seed)
 
 
 def average(weights: np.ndarray, p: float, seed: int) -> pd.DataFrame:
@@ -207,7 +207,7 @@ def questions() -> list[Question]:
     unchanged, shrink = "Nothing at all", "They get smaller"
     return [
         Question(
-            ask=f"“Boy” is the first of {n} tokens and may see only {n_visible} of them. If the "
+            prompt=f"“Boy” is the first of {n} tokens and may see only {n_visible} of them. If the "
             "mask writes 0.0 instead of −∞, how much of its weight goes to the future?",
             right=f"{first:.0%}",
             wrong=tuple(
@@ -215,26 +215,30 @@ def questions() -> list[Question]:
                     guess for guess in ("0%", f"{1 / n:.0%}", "50%") if guess != f"{first:.0%}"
                 )
             ),
-            because=f"Each of the {n - n_visible} forbidden keys gets exp(0) = 1, and the allowed "
+            explanation=f"Each of the {n - n_visible} forbidden keys gets exp(0) = 1, and the "
+            "allowed "
             f"one gets exp({nine.values[0, 0]:.4f}). So {first:.4f} of the weight leaks.",
         ),
         Question(
-            ask="A ninth token is added to eight others. What happens to the first eight rows of "
+            prompt="A ninth token is added to eight others. What happens to the first eight rows "
+            "of "
             "the causal weights?",
             right=unchanged if change == 0.0 else shrink,
             wrong=(shrink if change == 0.0 else unchanged, "Only the eighth row changes"),
-            because=f"With the mask the largest change is {change:.4f}. Without it, the largest "
+            explanation=f"With the mask the largest change is {change:.4f}. Without it, the "
+            "largest "
             f"change is {unmasked_change:.4f}.",
         ),
         Question(
-            ask=f"Dropout with p = 0.5 keeps a cell with value {before:.4f}. What's its new value?",
+            prompt=f"Dropout with p = 0.5 keeps a cell with value {before:.4f}. What's its new "
+            "value?",
             right=f"{after:.4f}",
             wrong=tuple(
                 guess
                 for guess in (f"{before:.4f}", f"{before / 2:.4f}", "1.0000")
                 if guess != f"{after:.4f}"
             ),
-            because=f"{before:.4f} / (1 − 0.5) = {after:.4f}. The kept cells make up for the "
+            explanation=f"{before:.4f} / (1 − 0.5) = {after:.4f}. The kept cells make up for the "
             "dropped ones.",
         ),
     ]

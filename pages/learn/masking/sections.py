@@ -11,12 +11,12 @@ from serving.limits import MAX_SEED, MAX_SMALL_TOKENS
 from ui.canvas.tensors import Panel, Quantity, tensors
 from ui.charts.show import show
 from ui.export import source, tables
+from ui.text.formatting import format_number
 from ui.text.isolated import isolated
-from ui.text.number_text import written
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
 from ui.widgets.plain_table import plain_table
+from ui.widgets.section_picker import section_picker
 from ui.widgets.visit import unused_text_note
 
 SIX, NINE, SENTENCE = "six tokens", "nine tokens", "my sentence"
@@ -41,16 +41,16 @@ def chosen_scores(kind: str) -> numbers.Scores | None:
                 "the same.]"
             )
         return numbers.example("journey" if kind == SIX else "boy")
-    if not models.ready():
+    if not models.available():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return None
     text = controls.text("Sentence", "masking_text", controls.NEXT_DAY)
     choice = controls.head("masking", prefer="decoder", text=text)
     try:
         with st.spinner(f"Running {choice.entry.spec.title} …", show_time=True):
-            scores = numbers.of_head(choice.entry.spec.name, choice.layer, choice.head, text)
+            scores = numbers.head_scores(choice.entry.spec.name, choice.layer, choice.head, text)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
         return None
     first = controls.window(
         "masking_first", len(scores.labels), MAX_SMALL_TOKENS, "treated as the whole text"
@@ -85,15 +85,17 @@ def show_all(scores: numbers.Scores) -> None:
         st.button("Add next token", on_click=next_token, args=(count,), key="masking_next")
     triangle, words = st.columns(2, gap="large")
     with triangle, st.container(height=24 * count + 130, border=False):
-        tensors([numbers.growing(scores, so_far)], key="masking_triangle")
+        tensors([numbers.growing_panel(scores, so_far)], key="masking_triangle")
     with words:
-        plain_table(numbers.sight(labels), "Visible tokens", most=tables.height_of(count))
+        plain_table(
+            numbers.visibility_table(labels), "Visible tokens", max_rows=tables.height_for(count)
+        )
         st.text(
             f"“{isolated(labels[so_far - 1])}” is the newest token and may see "
             f"{numbers.positions(so_far)}."
         )
 
-    shown = parts("masking_part", (ORDERS, LEAK, DROPOUT))
+    shown = section_picker("masking_part", (ORDERS, LEAK, DROPOUT))
     if ORDERS in shown:
         two_orders(scores)
     if LEAK in shown:
@@ -118,11 +120,11 @@ def two_orders(scores: numbers.Scores) -> None:
         numbers.square("−∞ before the softmax", masked.before, labels),
     )
     tensors(panels, key="masking_orders")
-    st.metric("Largest difference between the last two", written(masked.difference, ".1e"))
+    st.metric("Largest difference between the last two", format_number(masked.difference, ".1e"))
     with st.expander("Row sums and the code"):
         st.dataframe(numbers.sums(masked, labels), hide_index=True)
-        source.step(MASKING, "renormalise", "normalized")
-        source.step(ATTEND, "mask_scores", "masked")
+        source.show_lines(MASKING, "renormalise", "normalized")
+        source.show_lines(ATTEND, "mask_scores", "masked")
 
 
 def another_number(scores: numbers.Scores) -> None:
@@ -152,7 +154,7 @@ def another_number(scores: numbers.Scores) -> None:
         ],
         key="masking_leak",
     )
-    st.metric("Weight on future tokens, all rows", written(float(masked.leaked.sum()), ".4g"))
+    st.metric("Weight on future tokens, all rows", format_number(float(masked.leaked.sum()), ".4g"))
     table = numbers.leaks(masked, labels)
     with st.expander("Leaked weight by query"):
         st.dataframe(table, hide_index=True)
@@ -191,20 +193,22 @@ def show_dropout(weights: np.ndarray, labels: Sequence[str]) -> None:
     tensors(
         [
             Panel("before", dropped.before.numpy(), axes, names, keys, quantity=quantity),
-            Panel("kept (1) or dropped (0)", dropped.kept.numpy(), axes, names, keys),
+            Panel("kept (1) or dropped (0)", dropped.keep_mask.numpy(), axes, names, keys),
             Panel("after", dropped.after.numpy(), axes, names, keys, quantity=quantity),
             Panel("row sums", dropped.row_sums.numpy(), (axes[0], "sum"), names, ["Σ"]),
         ],
         key="masking_dropped",
     )
     there = dropped.before != 0  # masked weights were already 0
-    kept = int(dropped.kept[there].sum())
+    kept = int(dropped.keep_mask[there].sum())
     what = "weights" if matrix == WEIGHTS else "numbers"
     st.markdown(
         f"Dropout kept **{kept}** of {int(there.sum())} {what} and multiplied them by "
-        f"**{written(1 / (1 - p), '.4g')}**."
+        f"**{format_number(1 / (1 - p), '.4g')}**."
     )
-    source.step("pages/learn/masking/experiment/dropout_draws.py", "drop", "after dropout")
+    source.show_lines(
+        "pages/learn/masking/experiment/dropout_draws.py", "apply_dropout", "after dropout"
+    )
 
     st.subheader("The average of many draws")
     st.markdown(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from pages.learn.position.turned import CIRCLE, KEY, MAX_DISTANCE, QUERY
+from pages.learn.position.rotation import CIRCLE, KEY, MAX_DISTANCE, QUERY
 from ui.charts.style import GREY, INK, KEYS, POSITIONS, QUERIES, SERIES
 
 # Dash patterns, because lines may overlap.

@@ -69,7 +69,7 @@ def sinusoids(width: int) -> Sinusoids:
     return Sinusoids(table.numpy(), products.numpy(), _by_distance(products))
 
 
-def seen_from(found: Sinusoids, position: int) -> pd.DataFrame:
+def products_from(result: Sinusoids, position: int) -> pd.DataFrame:
     """Dot products of three positions with all others.
 
     Columns: `from`, `distance` (signed) and `product`.
@@ -77,7 +77,7 @@ def seen_from(found: Sinusoids, position: int) -> pd.DataFrame:
     rows = []
     for start in sorted({0, position, N_SINUSOIDS - 1}):
         for other in range(N_SINUSOIDS):
-            product = float(found.products[start, other])
+            product = float(result.products[start, other])
             name = f"position {start}"
             rows.append({"from": name, "distance": other - start, "product": product})
     return pd.DataFrame(rows)
@@ -88,7 +88,7 @@ def _key(name: str, count: int) -> tuple[object, ...]:
 
 
 @cached(key=_key)
-def learned(name: str, count: int) -> LearnedPositions:
+def learned_positions(name: str, count: int) -> LearnedPositions:
     """The first `count` rows of a model's learned position table.
 
     Raises: ValueError for a model without such a table. Other errors: as in loading a model.
@@ -119,8 +119,8 @@ def _by_distance(values: object) -> pd.DataFrame:
     from pages.learn.position.experiment.distances import by_distance
 
     assert isinstance(values, Tensor)
-    found = by_distance(values)
-    columns = {"mean": found.mean, "low": found.low, "high": found.high}
+    result = by_distance(values)
+    columns = {"mean": result.mean, "low": result.low, "high": result.high}
     return pd.DataFrame(
         {"distance": range(len(values)), **{n: c.tolist() for n, c in columns.items()}}
     )

@@ -2,18 +2,18 @@
 
 import streamlit as st
 
-from pages.learn.position import orders, sections
+from pages.learn.position import permutation, sections
 from pages.learn.position.questions import questions
 from pages.learn.position.sections import LEARNED, LONGER, ROTARY, SINUSOIDS
 from serving import models
 from serving.limits import MAX_SMALL_TOKENS
 from ui.canvas.tensors import tensors
 from ui.export import source
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 
 ORDER = "pages/learn/position/experiment/order.py"
@@ -26,7 +26,7 @@ st.markdown(
 )
 
 entry, text = None, DOG
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
 else:
     left, right = controls.row()
@@ -37,23 +37,23 @@ else:
     with right:
         entry = controls.model("position_model", None, prefer="encoder")
     with right, settings():
-        how = linked(st.radio, "New order of the tokens", orders.ORDERS, key="position_order")
+        how = linked(st.radio, "New order of the tokens", permutation.ORDERS, key="position_order")
         of_window = st.container()
     try:
         with st.spinner(f"Loading {entry.spec.title} …", show_time=True):
-            n_tokens = orders.n_tokens(entry.spec.name, text)
+            n_tokens = permutation.n_tokens(entry.spec.name, text)
         with of_window:
             as_what = "with the first of them at position 0"
             first = controls.window("position_first", n_tokens, MAX_SMALL_TOKENS, as_what)
-        found = orders.two_orders(entry.spec.name, text, first, how)
+        found = permutation.two_orders(entry.spec.name, text, first, how)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
     else:
         given = linked(
             st.segmented_control,
             "Attention of layer 0",
             list(found.panels),
-            default=orders.WITHOUT,
+            default=permutation.WITHOUT,
             required=True,
             key="position_given",
             label_visibility="collapsed",
@@ -65,29 +65,31 @@ else:
             st.markdown(
                 "Each column shows one token's attention output in layer 0. **Without positions** "
                 "the new order changes it by at most "
-                f"{written(found.changes[orders.WITHOUT], '.1e')}, which is rounding. **With "
-                f"positions** it changes by up to {written(found.changes[orders.WITH], '.2g')}, "
+                f"{format_number(found.changes[permutation.WITHOUT], '.1e')}, which is rounding. "
+                "**With "
+                f"positions** it changes by up to "
+                f"{format_number(found.changes[permutation.WITH], '.2g')}, "
                 "and the largest number in the whole output is "
-                f"{written(found.largest[orders.WITH], '.2g')}."
+                f"{format_number(found.largest[permutation.WITH], '.2g')}."
             )
             with st.expander("The code"):
-                source.step(ORDER, "in_two_orders", "rotation", "output")
+                source.show_lines(ORDER, "compare_orders", "rotation", "output")
 
-shown = parts("position_part", (SINUSOIDS, LEARNED, ROTARY, LONGER))
+shown = section_picker("position_part", (SINUSOIDS, LEARNED, ROTARY, LONGER))
 if SINUSOIDS in shown:
-    heading(SINUSOIDS, shown)
+    section_heading(SINUSOIDS, shown)
     sections.show_sinusoids()
 if LEARNED in shown:
-    heading(LEARNED, shown)
+    section_heading(LEARNED, shown)
     sections.show_learned(entry)
 if ROTARY in shown or LONGER in shown:
-    heading(ROTARY if ROTARY in shown else LONGER, shown)
+    section_heading(ROTARY if ROTARY in shown else LONGER, shown)
     vectors = sections.chosen_vectors(entry, text)
     if vectors is not None and ROTARY in shown:
         sections.show_rotary(vectors)
     if vectors is not None and LONGER in shown:
         if ROTARY in shown:
-            heading(LONGER, shown)
+            section_heading(LONGER, shown)
         sections.show_longer(vectors)
 
 quiz("position", questions)

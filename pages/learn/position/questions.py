@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pages.learn.position.distances import sinusoids
 from serving.cache import cached
-from ui.text.number_text import written
-from ui.widgets.questions import Question, nearest
+from ui.text.formatting import format_number
+from ui.widgets.questions import Question, nearest_choice
 
 
 @cached(key=lambda: "questions")
@@ -17,22 +17,23 @@ def questions() -> list[Question]:
 def _order() -> Question:
     import torch
 
-    from pages.learn.position.experiment.longer import small_model
-    from pages.learn.position.experiment.order import in_two_orders
+    from pages.learn.position.experiment.context_extension import small_model
+    from pages.learn.position.experiment.order import compare_orders
 
     model = small_model(None, 8, 1)
-    changed = in_two_orders(model, torch.arange(3), [2, 1, 0], positions=False)
+    changed = compare_orders(model, torch.arange(3), [2, 1, 0], positions=False)
     share = changed.difference / changed.largest
-    right, wrong = nearest(
+    right, wrong = nearest_choice(
         share, {"The same vector": 0.0, "About half of it": 0.5, "A very different vector": 1.0}
     )
     return Question(
-        ask="A layer without a mask and without positions reads “dog bites man” and then “man "
+        prompt="A layer without a mask and without positions reads “dog bites man” and then “man "
         "bites dog”. What's its output for “dog” the second time?",
         right=right,
         wrong=wrong,
-        because="The layer adds up the same keys and values, just in a different order. In a small "
-        f"random model the largest change is {written(changed.difference, '.1e')}, while the "
+        explanation="The layer adds up the same keys and values, just in a different order. In a "
+        "small "
+        f"random model the largest change is {format_number(changed.difference, '.1e')}, while the "
         f"numbers go up to {changed.largest:.2f}.",
     )
 
@@ -41,19 +42,21 @@ def _same_product() -> Question:
     products = sinusoids(64).products
     asked = float(products[3, 8])
     pairs = {"20 and 25": (20, 25), "3 and 9": (3, 9), "6 and 16": (6, 16)}
-    right, wrong = nearest(asked, {name: float(products[pair]) for name, pair in pairs.items()})
+    right, wrong = nearest_choice(
+        asked, {name: float(products[pair]) for name, pair in pairs.items()}
+    )
     return Question(
-        ask="Take the dot product of the sinusoidal vectors (64 columns) at positions 3 and 8. "
+        prompt="Take the dot product of the sinusoidal vectors (64 columns) at positions 3 and 8. "
         "Which two other positions have the same dot product?",
         right=right,
         wrong=wrong,
-        because=f"Only the distance matters. Positions 3 and 8 give {asked:.4f}. "
+        explanation=f"Only the distance matters. Positions 3 and 8 give {asked:.4f}. "
         + " ".join(f"Positions {name} give {products[pair]:.4f}." for name, pair in pairs.items()),
     )
 
 
 def _fast_pair() -> Question:
-    from pages.learn.position.experiment.longer import (
+    from pages.learn.position.experiment.context_extension import (
         LINEAR,
         YARN,
         frequencies,
@@ -66,15 +69,16 @@ def _fast_pair() -> Question:
         for scaling in (None, all_scalings[YARN], all_scalings[LINEAR])
     )
     fast, slow = (float(plain[pair] / yarn[pair]) for pair in (0, -1))
-    right, wrong = nearest(
+    right, wrong = nearest_choice(
         fast, {"Not at all": 1.0, "By a factor of 2": 2.0, "By a factor of 4": 4.0}
     )
     return Question(
-        ask="YaRN extends a model to texts 4 times as long as in training. By how much does it "
+        prompt="YaRN extends a model to texts 4 times as long as in training. By how much does it "
         "slow down the fastest pair?",
         right=right,
         wrong=wrong,
-        because=f"YaRN divides the speed of the fastest pair by {fast:.2f} and that of the slowest "
+        explanation=f"YaRN divides the speed of the fastest pair by {fast:.2f} and that of the "
+        "slowest "
         f"by {slow:.2f}. Linear scaling divides both by {float(plain[0] / linear[0]):.2f}. The "
         "fastest pair distinguishes neighbors, and the model has seen all its angles in training.",
     )

@@ -39,12 +39,12 @@ def softmax_of_shares(logits: Tensor) -> Tensor:
     The sum acts as a temperature; a negative sum reverses the order of the weights.
     Raises: ValueError if a sum is zero.
     """
-    if bool(adds_up_to_zero(logits).any()):
+    if bool(sums_to_zero(logits).any()):
         raise ValueError("the logits add up to 0, so they can't be divided by their sum")
     return attention_weights(logits / logits.sum(dim=-1, keepdim=True))
 
 
-def adds_up_to_zero(logits: Tensor) -> Tensor:
+def sums_to_zero(logits: Tensor) -> Tensor:
     """Whether each row adds up to 0, up to rounding: (..., n) -> (...), bool."""
     return logits.sum(dim=-1).abs() <= 1e-6 * logits.abs().sum(dim=-1)
 

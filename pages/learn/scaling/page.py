@@ -9,11 +9,11 @@ from pages.learn.scaling.questions import questions
 from pages.learn.scaling.sections import REAL_HEAD, SIZE, rescaled_head
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_picker
 
 CORE = "pages/learn/scaling/experiment.py"
 
@@ -40,7 +40,7 @@ with left, st.container(horizontal=True, vertical_alignment="bottom"):
         key="scaling_logits",
         max_chars=200,
     )
-    controls.menu_of_examples(softmax.ARTICLE, "scaling_example", use_example)
+    controls.example_menu(softmax.ARTICLE, "scaling_example", use_example)
 with right:
     temperature = linked(
         st.select_slider,
@@ -53,20 +53,20 @@ with right:
 try:
     result = softmax.softmaxes(softmax.parse(typed), temperature)
 except ValueError as error:
-    messages.problem(error)
+    messages.show_problem(error)
 else:
     left, right = st.columns(2, gap="large")
     with right:
         numbers = result.table.select_dtypes("floating").columns
         st.table(
-            result.table.style.format(partial(written, form=".4f"), subset=numbers).hide(),
+            result.table.style.format(partial(format_number, form=".4f"), subset=numbers).hide(),
             border="horizontal",
         )
         if result.by_sum is None:
             st.info("These scores add up to 0, so they can't be divided by their sum.")
         elif result.logits.sum() < 0:
             st.info("If you divide by a negative sum, the smallest score wins.")
-        source.step(CORE, "softmax_at", "weights")
+        source.show_lines(CORE, "softmax_at", "weights")
     with left:
         show(charts.softmax_chart, result.rows, key="scaling_softmax_chart")
         st.table(softmax.row_numbers(result), border="horizontal", hide_index=True)
@@ -75,7 +75,7 @@ else:
             "row of equal scores and close to 0 if one key takes all the attention.]"
         )
 
-shown = parts("scaling_part", (SIZE, REAL_HEAD))
+shown = section_picker("scaling_part", (SIZE, REAL_HEAD))
 if SIZE in shown:
     st.header(SIZE)
     st.markdown(
@@ -97,9 +97,9 @@ if SIZE in shown:
         values = variances.values(seed, measure)
         show(charts.measure_chart, values, measure, d_k, key="scaling_measure_chart")
     with st.expander("The numbers, the course's experiment and the code"):
-        results = variances.at(seed, d_k)
+        results = variances.at_d_k(seed, d_k)
         st.dataframe(variances.numbers(results), hide_index=True)
-        st.markdown(variances.most_reaches(seed, d_k))
+        st.markdown(variances.gradient_sentence(seed, d_k))
         st.markdown(
             f":small[Each number comes from {variances.N_DRAWS} random draws of Q and K (standard "
             f"normal, {variances.N_TOKENS} rows, first d_k columns). **Variance** is the mean over "
@@ -110,23 +110,23 @@ if SIZE in shown:
         )
         left, right = st.columns(2, gap="large")
         with left:
-            source.step(CORE, "softmax_jacobian", "jacobian")
-            source.step(CORE, "_measure", "variances")
+            source.show_lines(CORE, "softmax_jacobian", "jacobian")
+            source.show_lines(CORE, "_measure", "variances")
         with right:
             course_d_k, n_draws, n_tokens = variances.COURSE
             st.markdown(
                 f"**The course's experiment** (d_k {course_d_k}, {n_draws:,} draws of {n_tokens} "
                 "rows), run with this seed: "
                 + "; ".join(
-                    f"{name} {written(scores.variance, '.4g')} ± "
-                    f"{written(scores.standard_error, '.2g')}"
+                    f"{name} {format_number(scores.variance, '.4g')} ± "
+                    f"{format_number(scores.standard_error, '.2g')}"
                     for name, scores in variances.course(seed).items()
                 )
                 + ". The number after ± is the standard error of the mean."
             )
             tables.download(
                 "Download all sizes (CSV)",
-                variances.everything(seed),
+                variances.full_table(seed),
                 f"scaling_seed{seed}.csv",
                 key="scaling_csv",
             )

@@ -11,7 +11,7 @@ import pandas as pd
 
 from serving import runs
 from serving.runs import Run
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 from ui.widgets.head_choice import HeadChoice
 
 FACTORS = {"1/16": 1 / 16, "1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1.0,
@@ -33,7 +33,7 @@ class RescaledHead:
     summary: pd.DataFrame
 
 
-def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> RescaledHead:
+def rescaled_head(choice: HeadChoice, text: str, method: str, factor: str) -> RescaledHead:
     """Run the head with its scale kept, removed or multiplied by a factor.
 
     Errors: as in `serving.runs.run`.
@@ -44,7 +44,7 @@ def rescaled_head(choice: HeadChoice, text: str, how: str, factor: str) -> Resca
     q = run.tensors.q[choice.layer, choice.head]
     k = run.tensors.k[choice.layer, run.kv_head(choice.head)]
     own = 1.0 / math.sqrt(q.shape[-1])
-    scale = {KEPT: own, REMOVED: 1.0, FACTOR: own * FACTORS[factor]}[how]
+    scale = {KEPT: own, REMOVED: 1.0, FACTOR: own * FACTORS[factor]}[method]
     original, changed = (
         weights_at_scale(q, k, size, causal=run.causal).numpy() for size in (own, scale)
     )
@@ -91,15 +91,15 @@ def _rows(run: Run, original: np.ndarray, changed: np.ndarray) -> pd.DataFrame:
 
 def _summary(rows: pd.DataFrame, own: float, scale: float) -> pd.DataFrame:
     """Means over the rows that see at least two keys."""
-    counted = rows[rows["keys"] > 1]
+    counts = rows[rows["keys"] > 1]
     return pd.DataFrame(
         [
             {
-                "scale": f"{name}: × {written(size, '.4g')}",
-                "entropy": _or_dash(counted[f"{name}: entropy"].mean()),
-                "log keys": _or_dash(counted["log keys"].mean()),
-                "largest weight": _or_dash(counted[f"{name}: largest"].mean()),
-                "gradient, uniform = 1": _or_dash(counted[f"{name}: gradient"].mean()),
+                "scale": f"{name}: × {format_number(size, '.4g')}",
+                "entropy": _or_dash(counts[f"{name}: entropy"].mean()),
+                "log keys": _or_dash(counts["log keys"].mean()),
+                "largest weight": _or_dash(counts[f"{name}: largest"].mean()),
+                "gradient, uniform = 1": _or_dash(counts[f"{name}: gradient"].mean()),
             }
             for name, size in (("original", own), ("changed", scale))
         ]

@@ -6,7 +6,7 @@ from pages.learn.scaling import real_head
 from serving import models
 from ui.canvas.heatmap import ColourScale, Map, heatmap
 from ui.export import source, tables
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
 from ui.widgets.settings import settings
@@ -18,7 +18,7 @@ SIZE, REAL_HEAD = "2. How large is q·k?", "3. A real head without its scale"
 def rescaled_head() -> None:
     """Show a head of a real model with a different scale."""
     st.header(REAL_HEAD)
-    if not models.ready():
+    if not models.available():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
         return
     left, right = controls.row()
@@ -39,10 +39,10 @@ def rescaled_head() -> None:
         with st.spinner("Running the model …", show_time=True):
             head = real_head.rescaled_head(choice, text, how, factor)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
     else:
         scale = ColourScale(float(max(head.original.max(), head.changed.max())))
-        titles = [f"{choice.title}: q·k × {written(size, '.4g')}" for size in head.scales]
+        titles = [f"{choice.title}: q·k × {format_number(size, '.4g')}" for size in head.scales]
         maps = {"original": head.original, "changed": head.changed}
         for column, title, map_name in zip(st.columns(2, gap="large"), titles, maps, strict=True):
             with column:
@@ -58,4 +58,4 @@ def rescaled_head() -> None:
         )
         with st.expander("Every row"):
             st.dataframe(head.rows.round(4), hide_index=True, height=tables.height(head.rows, 320))
-        source.step(CORE, "weights_at_scale", "weights")
+        source.show_lines(CORE, "weights_at_scale", "weights")

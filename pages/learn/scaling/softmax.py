@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 # The article's two examples.
 ARTICLE = {"20, 21.5, 22": "20 21.5 22", "20, 21.5, 26": "20 21.5 26"}
@@ -30,8 +30,8 @@ class Softmaxes:
     @property
     def columns(self) -> dict[str, np.ndarray]:
         """The weights of each softmax by its name on the page."""
-        named = {"as they are": self.plain, f"÷ {self.temperature:g}": self.tempered}
-        return named if self.by_sum is None else named | {"÷ their sum": self.by_sum}
+        by_name = {"as they are": self.plain, f"÷ {self.temperature:g}": self.tempered}
+        return by_name if self.by_sum is None else by_name | {"÷ their sum": self.by_sum}
 
     @property
     def table(self) -> pd.DataFrame:
@@ -82,13 +82,13 @@ def softmaxes(logits: list[float], temperature: float) -> Softmaxes:
     import torch
 
     from pages.learn.scaling.experiment import (
-        adds_up_to_zero,
         softmax_at,
         softmax_of_shares,
+        sums_to_zero,
     )
 
     values = torch.tensor(logits)
-    divisible = not bool(adds_up_to_zero(values))
+    divisible = not bool(sums_to_zero(values))
     return Softmaxes(
         logits=values.numpy(),
         temperature=temperature,
@@ -118,7 +118,7 @@ def row_numbers(result: Softmaxes) -> pd.DataFrame:
                 "": name,
                 "largest weight": f"{values.max():.4f}",
                 f"entropy (at most {math.log(len(values)):.3f})": f"{nats:.4f}",
-                "gradient, uniform = 1": written(left, ".3g"),
+                "gradient, uniform = 1": format_number(left, ".3g"),
             }
         )
     return pd.DataFrame(rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from serving.cache import cached
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 if TYPE_CHECKING:
     from pages.learn.scaling.experiment import ScaledScores
@@ -41,7 +41,7 @@ def course(seed: int) -> dict[str, ScaledScores]:
     return {name: sizes[0] for name, sizes in results.items()}
 
 
-def at(seed: int, d_k: int) -> dict[str, ScaledScores]:
+def at_d_k(seed: int, d_k: int) -> dict[str, ScaledScores]:
     """Results of the sweep at one d_k, by divisor."""
     return {name: sizes[D_KS.index(d_k)] for name, sizes in sweep(seed).items()}
 
@@ -52,25 +52,25 @@ def numbers(results: dict[str, ScaledScores]) -> pd.DataFrame:
         [
             {
                 "divided by": name,
-                "variance": written(scores.variance, ".4g"),
-                "spread": written(scores.spread, ".2g"),
-                "theory": written(scores.theory, ".4g"),
+                "variance": format_number(scores.variance, ".4g"),
+                "spread": format_number(scores.spread, ".2g"),
+                "theory": format_number(scores.theory, ".4g"),
                 "entropy": f"{scores.entropy:.3f}",
                 "largest weight": f"{scores.largest:.3f}",
-                "gradient, mean": written(measured(scores, GRADIENT), ".3g"),
-                "gradient, median": written(measured(scores, MEDIAN), ".3g"),
-                "reaching q·k": written(measured(scores, REACHES), ".3g"),
+                "gradient, mean": format_number(row_value(scores, GRADIENT), ".3g"),
+                "gradient, median": format_number(row_value(scores, MEDIAN), ".3g"),
+                "reaching q·k": format_number(row_value(scores, REACHES), ".3g"),
             }
             for name, scores in results.items()
         ]
     )
 
 
-def most_reaches(seed: int, d_k: int) -> str:
+def gradient_sentence(seed: int, d_k: int) -> str:
     """Say which divisor gives the largest gradient, here and in a large head."""
 
     def best(size: int) -> str:
-        reaching = {name: measured(scores, REACHES) for name, scores in at(seed, size).items()}
+        reaching = {name: row_value(scores, REACHES) for name, scores in at_d_k(seed, size).items()}
         return max(reaching, key=lambda name: reaching[name])
 
     here, in_a_large_head = best(d_k), best(D_KS[-1])
@@ -87,7 +87,7 @@ def most_reaches(seed: int, d_k: int) -> str:
 
 
 def variances(seed: int) -> pd.DataFrame:
-    """Data of the variance chart: `measured`, `low`, `high` and `theory`."""
+    """Data of the variance chart: `row_value`, `low`, `high` and `theory`."""
     return pd.DataFrame(
         [
             {
@@ -108,14 +108,14 @@ def values(seed: int, measure: str) -> pd.DataFrame:
     """Data of the second chart: the `value` of a measure by d_k and divisor."""
     return pd.DataFrame(
         [
-            {"d_k": scores.d_k, "divided by": name, "value": measured(scores, measure)}
+            {"d_k": scores.d_k, "divided by": name, "value": row_value(scores, measure)}
             for name, sizes in sweep(seed).items()
             for scores in sizes
         ]
     )
 
 
-def everything(seed: int) -> pd.DataFrame:
+def full_table(seed: int) -> pd.DataFrame:
     """The whole sweep as a table with unrounded numbers, for the download."""
     return pd.DataFrame(
         [
@@ -125,7 +125,7 @@ def everything(seed: int) -> pd.DataFrame:
                 "variance": scores.variance,
                 "spread": scores.spread,
                 "theory": scores.theory,
-                **{measure: measured(scores, measure) for measure in MEASURES},
+                **{measure: row_value(scores, measure) for measure in MEASURES},
                 "draws": scores.n_draws,
                 "seed": seed,
             }
@@ -135,7 +135,7 @@ def everything(seed: int) -> pd.DataFrame:
     )
 
 
-def measured(scores: ScaledScores, measure: str) -> float:
+def row_value(scores: ScaledScores, measure: str) -> float:
     """One measure of the softmax; gradients are relative to a uniform row."""
     from pages.learn.scaling.experiment import uniform_jacobian_norm
 

@@ -9,7 +9,7 @@ from pages.learn.shapes import example, real_layer
 from pages.learn.shapes.walk import ShapeWalk, decimals
 from serving import models
 from serving.limits import MAX_SMALL_TOKENS, MAX_TEXT_CHARACTERS
-from ui.canvas.component import about
+from ui.canvas.component import picture_caption
 from ui.canvas.tensors import Panel, tensors
 from ui.widgets import controls
 from ui.widgets.linked import linked
@@ -17,7 +17,7 @@ from ui.widgets.visit import current, model_or_own
 
 EXAMPLE = "the example"
 # only the example has these settings, so a link that sets one of them shows the example
-OF_EXAMPLE = (
+EXAMPLE_KIND = (
     "text", "second", "d_in", "d_out", "heads", "context", "causal", "dropout", "draw", "seed",
 )  # fmt: skip
 _KIND = "shapes_of"
@@ -29,11 +29,11 @@ def chosen_kind() -> str:
     A new visitor sees the example. A visitor who chose a text or a model on another page sees that
     model and text, unless the link sets one of the example's settings or they went back to it.
     """
-    names = [entry.spec.name for entry in models.ready()]
+    names = [entry.spec.name for entry in models.available()]
     part = model_or_own(_KIND, names)
     if part.prefill is None and current().text is not None:
         part = replace(part, prefill=models.preferred("encoder"))
-    if any(f"shapes_{name}" in st.query_params for name in OF_EXAMPLE):
+    if any(f"shapes_{name}" in st.query_params for name in EXAMPLE_KIND):
         part = replace(part, prefill=None)
     kind: str = linked(
         st.selectbox,
@@ -71,8 +71,8 @@ def chosen_example(text_place: DeltaGenerator) -> ShapeWalk:
         placeholder="A dog barks",
     )
     d_in = linked(st.slider, "Input width (d_in)", 1, 12, 6, key="shapes_d_in")
-    d_out = linked(st.slider, "Output width (d_out)", 1, example.MOST_WIDTH, 6, key="shapes_d_out")
-    n_heads = linked(st.slider, "Heads", 1, example.MOST_HEADS, 2, key="shapes_heads")
+    d_out = linked(st.slider, "Output width (d_out)", 1, example.MAX_WIDTH, 6, key="shapes_d_out")
+    n_heads = linked(st.slider, "Heads", 1, example.MAX_HEADS, 2, key="shapes_heads")
     length = linked(st.slider, "Context length", 1, MAX_SMALL_TOKENS, 6, key="shapes_context")
     causal = linked(st.toggle, "Causal mask", True, key="shapes_causal")
     dropout = linked(st.slider, "Dropout p", 0.0, 0.9, 0.0, 0.1, key="shapes_dropout")
@@ -104,7 +104,7 @@ def chosen_layer(name: str, text_place: DeltaGenerator) -> ShapeWalk:
             label_visibility="collapsed",
         )
         st.button("Show example", key="shapes_back", on_click=_back)
-    about()["sentence"] = text
+    picture_caption()["sentence"] = text
     layer = controls.number("Layer", "shapes_layer", models.spec(name).n_layers, 3, part="layer")
     head = controls.number(
         f"First of {real_layer.WINDOW_HEADS} heads shown",

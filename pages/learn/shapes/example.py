@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from pages.learn.shapes.walk import ShapeWalk
 from serving.limits import MAX_SMALL_TOKENS, OverLimit
-from ui.text.number_text import either
+from ui.text.formatting import join_or
 
-MOST_HEADS, MOST_WIDTH = 8, 16
+MAX_HEADS, MAX_WIDTH = 8, 16
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def walk(
                 d_in, d_out, context_length, dropout, n_heads, causal=causal
             )
     except ValueError as error:
-        raise ValueError(f"{error}. {instead(d_out, n_heads)}") from error
+        raise ValueError(f"{error}. {size_suggestion(d_out, n_heads)}") from error
     # dropout acts only in training mode
     try:
         with torch.no_grad(), seeded(dropout_seed):
@@ -69,13 +69,13 @@ def walk(
     return ShapeWalk(steps, labels)
 
 
-def instead(d_out: int, n_heads: int) -> str:
+def size_suggestion(d_out: int, n_heads: int) -> str:
     """Suggest sizes that fit if the heads don't divide d_out; empty if they do."""
     if d_out % n_heads == 0:
         return ""
-    heads = [n for n in range(1, MOST_HEADS + 1) if d_out % n == 0]
-    widths = [n for n in range(n_heads, MOST_WIDTH + 1, n_heads)]
+    heads = [n for n in range(1, MAX_HEADS + 1) if d_out % n == 0]
+    widths = [n for n in range(n_heads, MAX_WIDTH + 1, n_heads)]
     return (
-        f"For d_out {d_out}, choose {either(heads, 'head')}. For {n_heads} heads, choose a d_out "
-        f"of {either(widths)}."
+        f"For d_out {d_out}, choose {join_or(heads, 'head')}. For {n_heads} heads, choose a d_out "
+        f"of {join_or(widths)}."
     )

@@ -19,8 +19,8 @@ class Mistake:
     many a later one.
     """
 
-    right: Panel
-    wrong: Panel
+    expected: Panel
+    actual: Panel
     table: pd.DataFrame
     n_wrong: int
     n_later: int
@@ -34,17 +34,17 @@ def without_transpose(walk: ShapeWalk) -> Mistake:
     flat, right = walk.steps[3]["queries"], walk.steps[5]["queries"]
     n_heads, n_tokens = right.shape[1], right.shape[2]
     # make the same mistake with the positions, to see which token each row contains
-    wrongly = right.moved(flat, lambda tensor: view_without_transpose(tensor, n_heads))
+    wrongly = right.apply_move(flat, lambda tensor: view_without_transpose(tensor, n_heads))
     assert wrongly.cells is not None
     tokens = array(wrongly.cells)[0, :, :, 0] // walk.steps[0].width  # of the first sentence
     wrong = tokens != np.arange(n_tokens)
-    picked = walk.picked_from(right)
+    window = walk.drawn_indices(right)
     marked = tuple(
         (b, h, t, c)
-        for b in range(len(picked[0]))
-        for h, head in enumerate(picked[1])
-        for t, token in enumerate(picked[2])
-        for c in range(len(picked[3]))
+        for b in range(len(window[0]))
+        for h, head in enumerate(window[1])
+        for t, token in enumerate(window[2])
+        for c in range(len(window[3]))
         if wrong[head, token]
     )
     rows = [
@@ -55,14 +55,14 @@ def without_transpose(walk: ShapeWalk) -> Mistake:
             "actual token": walk.labels[0][tokens[head, row]],
             "mixed up": "yes" if wrong[head, row] else "no",
         }
-        for head in picked[1]
-        for row in picked[2]
+        for head in window[1]
+        for row in window[2]
     ]
     return Mistake(
-        right=walk.drawn(right, "queries: view, then transpose(1, 2)"),
-        wrong=replace(
-            walk.drawn(wrongly, "queries: view(B, H, T, D) only"),
-            rows=tuple(f"row {row}" for row in picked[2]),
+        expected=walk.make_panel(right, "queries: view, then transpose(1, 2)"),
+        actual=replace(
+            walk.make_panel(wrongly, "queries: view(B, H, T, D) only"),
+            rows=tuple(f"row {row}" for row in window[2]),
             mark=marked,
         ),
         table=pd.DataFrame(rows),

@@ -15,7 +15,7 @@ from pages.learn.shapes.choices import (
 )
 from pages.learn.shapes.questions import questions
 from pages.learn.shapes.reasons import reason
-from pages.learn.shapes.sentences import in_words
+from pages.learn.shapes.sentences import describe_step
 from pages.learn.shapes.walk import LAST
 from serving import models
 from ui.export import source, tables
@@ -50,22 +50,24 @@ with right, settings():
     except models.LOAD_ERRORS as error:
         problem = error
 if problem is not None:
-    messages.problem(problem)
+    messages.show_problem(problem)
 
 if walk is not None:
     number = stepper.stepper("Step", LAST, 1, key="shapes_step", seconds=4.0 / speed)
     step = walk.steps[number - 1]
     with st.container(key="shapes_panels"):
-        before, after = st.columns(2, gap="large") if step.made_from else (None, st.container())
+        before, after = st.columns(2, gap="large") if step.sources else (None, st.container())
         if before is not None:
             with before:
                 st.markdown("**Inputs**")
-                picture(walk.before(number), walk, colour, "shapes_before")
+                picture(walk.input_panels(number), walk, colour, "shapes_before")
         with after:
             st.markdown(f"**Step {number}: {step.title}**")
-            picture(walk.after(number), walk, colour, "shapes_after", f"step {number}", speed)
+            picture(
+                walk.output_panels(number), walk, colour, "shapes_after", f"step {number}", speed
+            )
     st.markdown(reason(walk, number))
-    if said := in_words(walk, number):
+    if said := describe_step(walk, number):
         st.text(said)
     if walk.window():
         st.text(walk.window())
@@ -73,14 +75,14 @@ if walk is not None:
     with overview, st.container(key="shapes_overview"):
         code_block.plain(walk.overview(number))
     with code:
-        source.step(*walk.code(number))
+        source.show_lines(*walk.code(number))
         st.markdown(
             ":small[In the example, embeddings and matrices are random numbers; their seed is in "
             "the settings. A model uses its trained weights.]"
         )
 
     with st.expander("Follow one number through steps 4 to 11"):
-        picture(walk.way(), walk, colour, "shapes_way")
+        picture(walk.path_panels(), walk, colour, "shapes_way")
 
     if number == 6:
         st.header("Without the transpose")
@@ -93,10 +95,10 @@ if walk is not None:
         )
         right_way, wrong_way = st.columns(2, gap="large")
         with right_way:
-            picture([mistake.right], walk, colour, "shapes_right")
+            picture([mistake.expected], walk, colour, "shapes_right")
         with wrong_way:
-            picture([mistake.wrong], walk, colour, "shapes_wrong")
-        plain_table(mistake.table, "Rows that contain another token's numbers", most=250)
+            picture([mistake.actual], walk, colour, "shapes_wrong")
+        plain_table(mistake.table, "Rows that contain another token's numbers", max_rows=250)
         source.show(MISTAKES, "view_without_transpose")
     if number == 11:
         st.header("Without contiguous")

@@ -21,7 +21,7 @@ def _reasons(walk: ShapeWalk) -> tuple[str, ...]:
         shared = (
             f" This model has {kv_heads} key/value heads, and {group} query heads share each one."
         )
-    moved = " Rotary positions then rotate queries and keys." if walk.rotary else ""
+    change = " Rotary positions then rotate queries and keys." if walk.rotary else ""
     hide = (
         "The mask sets the scores of later tokens to -inf, so the softmax gives them a weight of "
         "0. Then divide"
@@ -57,7 +57,7 @@ def _reasons(walk: ShapeWalk) -> tuple[str, ...]:
         "shape from the left: sentences, tokens, heads, columns of a head.",
         "`transpose(1, 2)` swaps the token and head axes, because a matrix product works on the "
         "last two axes. Each head is now a small matrix with one row per token, and one call "
-        f"multiplies all heads. The shape now reads: sentences, heads, tokens, columns.{moved}",
+        f"multiplies all heads. The shape now reads: sentences, heads, tokens, columns.{change}",
         "Each score is the dot product of a query and a key of the same head. A matrix product "
         "multiplies rows by columns, so `keys.transpose(2, 3)` turns the keys into columns. Each "
         f"dot product multiplies {head_dim} pairs of numbers and adds them up.{shared}",

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from pages.learn.shapes.walk import ShapeWalk
+from ui.text.formatting import format_number, percent
 from ui.text.isolated import isolated
-from ui.text.number_text import percent, written
 
 
-def in_words(walk: ShapeWalk, number: int) -> str:
+def describe_step(walk: ShapeWalk, number: int) -> str:
     """Describe a step's result for the last token and the first head shown.
 
     Empty for steps other than 7 to 9, and for a text of a single token.
     """
     query = len(walk.labels[0]) - 1 if walk.indices is None else walk.indices["token"][-1]
-    says = {7: _scores, 8: _weights, 9: _context}.get(number)
-    if says is None or query == 0:
+    caption = {7: _scores, 8: _weights, 9: _context}.get(number)
+    if caption is None or query == 0:
         return ""
     head = 0 if walk.indices is None else walk.indices["head"][0]
-    return says(walk, head, query)
+    return caption(walk, head, query)
 
 
 def _scores(walk: ShapeWalk, head: int, query: int) -> str:
@@ -26,7 +26,8 @@ def _scores(walk: ShapeWalk, head: int, query: int) -> str:
     best = int(masked.tensor[0, head, query].argmax())
     score = float(walk.steps[6]["scores"].tensor[0, head, query, best])
     return (
-        f"In head {head}, the highest score in row “{asking}” is {written(score, '.2f')}, for "
+        f"In head {head}, the highest score in row “{asking}” is {format_number(score, '.2f')}, "
+        "for "
         f"“{isolated(walk.labels[0][best])}”, so “{asking}” attends to it most."
     )
 
@@ -58,11 +59,11 @@ def _context(walk: ShapeWalk, head: int, query: int) -> str:
     total = float(walk.steps[8]["context"].tensor[0, head, query, column])
     return (
         f"“{isolated(walk.labels[0][query])}” in head {head}, column {column}: "
-        f"{products}{rest} = {written(total, '.2f')}."
+        f"{products}{rest} = {format_number(total, '.2f')}."
     )
 
 
 def _factor(number: float) -> str:
     """Format a number, with parentheses around a negative one."""
-    text = written(number, ".2f")
+    text = format_number(number, ".2f")
     return f"({text})" if number < 0 else text

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 _FILE, _ATTEND = "pages/learn/shapes/experiment/steps.py", "attention_core/attend.py"
 _HEADS = "attention_core/heads.py"
-_DOOR = "attention_core/attention.py"
-_ATTENTION = (_DOOR, "MultiHeadAttention.forward")
+_CALL = "attention_core/attention.py"
+_ATTENTION = (_CALL, "MultiHeadAttention.forward")
 _EXAMPLE = "multi_head_steps"
 _LAYER = "layer_steps"
 
@@ -28,7 +28,7 @@ _LAYER_CODE = {
     1: (_FILE, _LAYER, "input"),
     2: (_FILE, _LAYER, "columns"),
     3: (_FILE, _LAYER, "side by side", "matrices"),
-    4: (_DOOR, "MultiHeadAttention._project", "projection"),
+    4: (_CALL, "MultiHeadAttention._project", "projection"),
     5: (_HEADS, "split_heads", "view"),
     6: (*_ATTENTION, "queries", "keys", "values"),
     10: (_HEADS, "merge_heads", "transpose"),
@@ -36,13 +36,13 @@ _LAYER_CODE = {
 }
 
 
-def of_example(number: int) -> tuple[str, ...]:
-    """Locate the statements of a step of the example: arguments of `source.step`."""
+def example_statements(number: int) -> tuple[str, ...]:
+    """Locate the statements of a step of the example: arguments of `source.show_lines`."""
     return (_FILE, _EXAMPLE, *_EXAMPLE_CODE[number])
 
 
-def of_layer(number: int, *, rotary: bool) -> tuple[str, ...]:
-    """Locate the statements of a step of a model's layer: arguments of `source.step`."""
+def layer_statements(number: int, *, rotary: bool) -> tuple[str, ...]:
+    """Locate the statements of a step of a model's layer: arguments of `source.show_lines`."""
     if number == 7:
         return (_ATTEND, "attention_scores", "scores")
     if number == 8:

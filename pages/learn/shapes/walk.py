@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 
 from pages.learn.shapes import statements
-from ui.canvas.tensors import Made, Panel, Quantity
-from ui.canvas.tensors.computed import made
+from ui.canvas.tensors import Panel, Provenance, Quantity
+from ui.canvas.tensors.provenance import provenance
 
 if TYPE_CHECKING:
     import torch
 
-    from pages.learn.shapes.experiment.named import Named, ShapeStep
+    from pages.learn.shapes.experiment.named_tensors import NamedTensor, ShapeStep
 
 LAST = 11
 
@@ -39,10 +39,10 @@ class ShapeWalk:
     rotary: bool = False
 
     def code(self, number: int) -> tuple[str, ...]:
-        """Locate the statements of a step: arguments of `source.step`."""
+        """Locate the statements of a step: arguments of `source.show_lines`."""
         if self.layer is None:
-            return statements.of_example(number)
-        return statements.of_layer(number, rotary=self.rotary)
+            return statements.example_statements(number)
+        return statements.layer_statements(number, rotary=self.rotary)
 
     @property
     def palette(self) -> tuple[int, int]:
@@ -67,39 +67,39 @@ class ShapeWalk:
             starts += [(n_heads + head) * head_dim for head in self.indices["key/value head"]]
         return [start + i for start in starts for i in self.indices["column"]] + [width - 1]
 
-    def before(self, number: int) -> list[Panel]:
+    def input_panels(self, number: int) -> list[Panel]:
         """The panels of the tensors that a step reads."""
-        return [self.panel(at, name) for at, name in self.steps[number - 1].made_from]
+        return [self.panel(at, name) for at, name in self.steps[number - 1].sources]
 
-    def after(self, number: int) -> list[Panel]:
+    def output_panels(self, number: int) -> list[Panel]:
         """The panels of the tensors that a step computes."""
         return [self.panel(number, tensor.name) for tensor in self.steps[number - 1].tensors]
 
-    def way(self) -> list[Panel]:
+    def path_panels(self) -> list[Panel]:
         """The panels of steps 4 to 11, one per step: queries, scores, weights, context, output."""
         ways = ((step.number, step.tensors[-1 if step.number == 8 else 0]) for step in self.steps)
         return [
-            self.drawn(tensor, f"{number} {tensor.name}", number)
+            self.make_panel(tensor, f"{number} {tensor.name}", number)
             for number, tensor in ways
             if number >= 4
         ]
 
     def panel(self, number: int, name: str) -> Panel:
         """The panel of one tensor of a step."""
-        return self.drawn(self.steps[number - 1][name], f"step {number}: {name}", number)
+        return self.make_panel(self.steps[number - 1][name], f"step {number}: {name}", number)
 
-    def drawn(self, tensor: Named, title: str, number: int | None = None) -> Panel:
+    def make_panel(self, tensor: NamedTensor, title: str, number: int | None = None) -> Panel:
         """Make a panel of a tensor, cut to the part that is drawn.
 
         number: the tensor's step. With it, pointing at a cell frames what it was computed from.
         """
-        picked = self.picked_from(tensor)
-        window = np.ix_(*picked)
+        indices = self.drawn_indices(tensor)
+        window = np.ix_(*indices)
         names = {axis: self._words() for axis in ("token", "query", "key")}
-        heads = tuple(f"head {head}" for head in picked[-2])
+        heads = tuple(f"head {head}" for head in indices[-2])
 
         def numbered(places: torch.Tensor | None) -> np.ndarray | None:
-            return None if places is None else self._numbered(array(places)[window])
+            return None if places is None else self._identities(array(places)[window])
 
         return Panel(
             title,
@@ -113,22 +113,22 @@ class ShapeWalk:
             strand="context" if tensor.name == "merged" else tensor.name,
             quantity=_quantity(tensor),
             identity="" if number is None else f"{number} {tensor.name}",
-            made=None if number is None else self._made(number, tensor.name, picked),
-            positions=None if self.indices is None else tuple(picked),
+            provenance=None if number is None else self._provenance(number, tensor.name, indices),
+            positions=None if self.indices is None else tuple(indices),
             whole=tensor.shape,
         )
 
-    def _made(self, number: int, name: str, picked: list[list[int]]) -> Made | None:
+    def _provenance(self, number: int, name: str, window: list[list[int]]) -> Provenance | None:
         """How the drawn numbers of a tensor were computed; None if they were only moved."""
-        from pages.learn.shapes.experiment.computed_from import computations, sources
+        from pages.learn.shapes.experiment.provenance import computations, sources
 
         how = computations(self.steps).get(f"{number} {name}")
-        return made(how, sources(self.steps), picked)
+        return provenance(how, sources(self.steps), window)
 
     def _words(self) -> tuple[tuple[str, ...], ...]:
         return tuple(tuple(words[i] for i in self._tokens) for words in self.labels)
 
-    def picked_from(self, tensor: Named) -> list[list[int]]:
+    def drawn_indices(self, tensor: NamedTensor) -> list[list[int]]:
         """The indices that are drawn along each axis of a tensor."""
         if self.indices is None:
             return [list(range(size)) for size in tensor.shape]
@@ -154,7 +154,7 @@ class ShapeWalk:
         }
         return [picks[axis] for axis in tensor.axes]
 
-    def _numbered(self, places: np.ndarray) -> np.ndarray:
+    def _identities(self, places: np.ndarray) -> np.ndarray:
         """Convert positions in the steps' numbering to identities; -1 for what isn't drawn."""
         n_tokens = len(self.labels[0])
         row, column = np.divmod(places, self.steps[0].width)
@@ -182,14 +182,18 @@ class ShapeWalk:
             return ""
         n_heads, head_dim = self.steps[1].tensors[0].shape
         _, n_tokens, width = self.steps[0].tensors[0].shape
-        heads = f"heads {_listed(self.indices['head'])} of {n_heads}"
+        heads = f"heads {_range_text(self.indices['head'])} of {n_heads}"
         if self.shared:
             kv_heads = self.steps[5]["keys"].shape[1]
-            heads += f" (key/value heads {_listed(self.indices['key/value head'])} of {kv_heads})"
+            heads += (
+                f" (key/value heads {_range_text(self.indices['key/value head'])} of {kv_heads})"
+            )
         return (
-            f"Shown here, from layer {self.layer}: tokens {_listed(self._tokens)} of {n_tokens}; "
-            f"{heads}; columns {_listed(self.indices['column'])} of {head_dim} in each head; "
-            f"columns {_listed(self.indices['wide column'])} of {width} in the input and output. "
+            f"Shown here, from layer {self.layer}: tokens {_range_text(self._tokens)} of "
+            f"{n_tokens}; "
+            f"{heads}; columns {_range_text(self.indices['column'])} of {head_dim} in each head; "
+            f"columns {_range_text(self.indices['wide column'])} of {width} in the input and "
+            "output. "
             "The rest is computed too, but not drawn."
         )
 
@@ -197,10 +201,10 @@ class ShapeWalk:
         """Make a table of a step's drawn numbers, one number per row."""
         tables = []
         for tensor in self.steps[number - 1].tensors:
-            picked = self.picked_from(tensor)
-            grid = np.meshgrid(*picked, indexing="ij")
+            window = self.drawn_indices(tensor)
+            grid = np.meshgrid(*window, indexing="ij")
             index = {axis: part.ravel() for axis, part in zip(tensor.axes, grid, strict=True)}
-            values = array(tensor.tensor)[np.ix_(*picked)].ravel()
+            values = array(tensor.tensor)[np.ix_(*window)].ravel()
             tables.append(pd.DataFrame({"tensor": tensor.name, **index, "value": values}))
         return pd.concat(tables, ignore_index=True)
 
@@ -217,7 +221,7 @@ def array(tensor: torch.Tensor) -> np.ndarray:
     return plain
 
 
-def _quantity(tensor: Named) -> Quantity:
+def _quantity(tensor: NamedTensor) -> Quantity:
     """The kind of a tensor's numbers: queries, keys, values, scores, weights, or none of them."""
     kinds: dict[str, Quantity] = {"queries": "queries", "keys": "keys", "values": "values"}
     if tensor.axes[-1] != "key":
@@ -232,7 +236,7 @@ def _ranks(chosen: list[int], size: int) -> np.ndarray:
     return ranks
 
 
-def _listed(indices: list[int]) -> str:
+def _range_text(indices: list[int]) -> str:
     """Format consecutive numbers as a range, such as "3 to 5"."""
     first, last = indices[0], indices[-1]
     return f"{first}" if first == last else f"{first} to {last}"

@@ -16,7 +16,7 @@ LABELLED = 1  # how many tokens of each table get a label: those with the larges
 def fan_chart(points: pd.DataFrame, token: str, length: float) -> alt.TopLevelMixin:
     """Draw vectors as a fan: the chosen one is horizontal, the others at their true angles to it.
 
-    points: columns `token`, `which`, `length`, `cosine`, `dot`, `along`, `across`. token, length:
+    points: columns `token`, `mode`, `length`, `cosine`, `dot`, `along`, `across`. token, length:
     of the chosen vector. Both axes have the same scale.
     """
     start = min(0.0, float(points["along"].min())) - 0.3

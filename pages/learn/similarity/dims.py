@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from pages.learn.similarity.heads import Head
-from ui.charts.bars import labelled
+from pages.learn.similarity.heads import HeadOnText
+from ui.charts.bars import label_table
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,39 +36,39 @@ class Dims:
     table: pd.DataFrame
 
 
-def dims(shown: Head, chosen: int) -> Dims:
-    """Apply the softmax over dimension `chosen` to the layer's scores (H, T, T)."""
+def dims(subject: HeadOnText, choice: int) -> Dims:
+    """Apply the softmax over dimension `choice` to the layer's scores (H, T, T)."""
     from attention_core.masks import causal_mask
     from pages.learn.similarity.experiment.softmax_dims import softmax_over, sums
 
-    scores, n_tokens = shown.layer_scores, len(shown.labels)
-    mask = causal_mask(n_tokens, n_tokens) if shown.run.causal else None
-    weights = softmax_over(scores, chosen, mask)[shown.number].numpy()
+    scores, n_tokens = subject.layer_scores, len(subject.labels)
+    mask = causal_mask(n_tokens, n_tokens) if subject.run.causal else None
+    weights = softmax_over(scores, choice, mask)[subject.number].numpy()
     rows = []
     for name, dim in CHOICES.items():
         keys, queries, heads = sums(softmax_over(scores, dim, mask)).values()
         # the map shows one head, so the table's row and column sums are for that head
-        keys, queries = keys[shown.number], queries[shown.number]
-        seen = heads if mask is None else heads[mask]
+        keys, queries = keys[subject.number], queries[subject.number]
+        visible = heads if mask is None else heads[mask]
         rows.append(
             {
                 "softmax": f"{name}: over the {('keys', 'queries', 'heads')[-dim - 1]}",
                 "a row sums to": _range(keys),
                 "a column sums to": _range(queries),
-                "all heads sum to": _range(seen),
+                "all heads sum to": _range(visible),
                 "what it means": _MEANINGS[dim],
             }
         )
-    return Dims(weights, labelled(shown.labels, weights.sum(axis=-1)), pd.DataFrame(rows))
+    return Dims(weights, label_table(subject.labels, weights.sum(axis=-1)), pd.DataFrame(rows))
 
 
-def future(shown: Head) -> str:
+def future(subject: HeadOnText) -> str:
     """Say how much the earlier rows change if the last token is removed; empty for encoders."""
     from attention_core.masks import causal_mask
     from pages.learn.similarity.experiment.softmax_dims import change_without_the_last
 
-    scores, n_tokens = shown.layer_scores, len(shown.labels)
-    if not shown.run.causal or n_tokens < 2:
+    scores, n_tokens = subject.layer_scores, len(subject.labels)
+    if not subject.run.causal or n_tokens < 2:
         return ""
     mask = causal_mask(n_tokens, n_tokens)
     by_keys, by_queries = (change_without_the_last(scores, dim, mask) for dim in (-1, -2))

@@ -13,15 +13,15 @@ from serving import runs
 from serving.cache import cached
 from serving.heads import HeadId
 from serving.limits import MAX_LESSON_TOKENS
+from ui.text.formatting import percent
 from ui.text.isolated import isolated
-from ui.text.number_text import percent
 from ui.widgets.head_choice import HeadChoice
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from attention_core import AttentionRecord, Transformer
-    from pages.learn.similarity.experiment.scores import HeadMatrices, Ways
+    from pages.learn.similarity.experiment.scores import HeadMatrices, ScoreVariants
     from pages.learn.similarity.experiment.teaching import Lesson
     from serving.runs import Run
 
@@ -30,7 +30,7 @@ PLAIN, SCALED, SAME, HEAD = "x·xᵀ", "x·xᵀ / √C", "k·kᵀ", "q·kᵀ"
 
 
 @dataclass(frozen=True)
-class Head:
+class HeadOnText:
     """One head on a text: its input, its matrices, and the four ways to compute its weights.
 
     layer_scores: scaled scores of all heads of its layer before the mask, (H, T, T). layer_weights:
@@ -40,7 +40,7 @@ class Head:
     title: str
     run: Run
     core: Transformer
-    ways: Ways
+    variants: ScoreVariants
     matrices: HeadMatrices
     layer_scores: Tensor
     layer_weights: Tensor
@@ -58,7 +58,7 @@ class Head:
         return self.run.tokens.labels
 
 
-def head(choice: HeadChoice, text: str) -> Head:
+def head(choice: HeadChoice, text: str) -> HeadOnText:
     """Run the chosen head on a text.
 
     Raises: OverLimit for a text that is too long, ValueError for one without a token, and
@@ -66,19 +66,19 @@ def head(choice: HeadChoice, text: str) -> Head:
     """
     import torch
 
-    from pages.learn.similarity.experiment.scores import head_matrices, ways
+    from pages.learn.similarity.experiment.scores import head_matrices, score_variants
 
     run = runs.run(choice.entry.spec.name, text, MAX_LESSON_TOKENS, PURPOSE)
     core = run.pretrained.core
     recorded = run.layer(choice.layer)
     with torch.inference_mode():
-        weighed = ways(core, recorded, choice.head)
+        weighed = score_variants(core, recorded, choice.head)
     record = recorded.attention
-    return Head(
+    return HeadOnText(
         title=choice.title,
         run=run,
         core=core,
-        ways=weighed,
+        variants=weighed,
         matrices=head_matrices(core, choice.layer, choice.head),
         layer_scores=(record.scores * record.scale)[0].float().cpu(),
         layer_weights=record.weights[0].float().cpu(),
@@ -87,26 +87,26 @@ def head(choice: HeadChoice, text: str) -> Head:
     )
 
 
-def reasons(shown: Head, word: int) -> pd.DataFrame:
+def reasons(subject: HeadOnText, word: int) -> pd.DataFrame:
     """Tabulate the course's five reasons against x·xᵀ, with measurements of both sides."""
     from pages.learn.similarity.experiment.scores import head_difference
 
-    ways, matrices = shown.ways, shown.matrices
+    ways, matrices = subject.variants, subject.matrices
     n_tokens, width = ways.x.shape
-    n_heads, d_head = len(shown.layer_weights), matrices.query.shape[1]
+    n_heads, d_head = len(subject.layer_weights), matrices.query.shape[1]
     plain, real = (_behaviour(record) for record in (ways.plain, ways.head))
-    differ = head_difference(shown.layer_weights)
+    differ = head_difference(subject.layer_weights)
     copies = head_difference(ways.plain.weights.expand(n_heads, -1, -1))
-    vectors, matrix = _taught_sentences(shown, word)
-    named = nearest(shown)
-    label = isolated(shown.labels[word])
-    as_x, as_query, as_key, as_value = (isolated(name) for name in named.iloc[word, 1:])
-    agree = int((named.iloc[:, 2:].nunique(axis=1) == 1).sum())
+    vectors, matrix = _lesson_sentences(subject, word)
+    by_name = nearest(subject)
+    label = isolated(subject.labels[word])
+    as_x, as_query, as_key, as_value = (isolated(name) for name in by_name.iloc[word, 1:])
+    agree = int((by_name.iloc[:, 2:].nunique(axis=1) == 1).sum())
     rows = [
         (
             "The same vector has to be query, key and value.",
             f"“{label}” is closest to “{as_x}” in all three roles (by the cosine of their x in "
-            f"layer {shown.layer}).",
+            f"layer {subject.layer}).",
             f"“{label}” is closest to “{as_query}” as a query, to “{as_key}” as a key and to "
             f"“{as_value}” as a value. All three are the same for {agree} of {n_tokens} tokens.",
         ),
@@ -118,7 +118,7 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
         (
             "All heads compute the same weights.",
             f"{n_heads} heads get the same matrix, so they differ by {copies:.0%}.",
-            f"On average, two of the {n_heads} heads in layer {shown.layer} put {differ:.0%} of "
+            f"On average, two of the {n_heads} heads in layer {subject.layer} put {differ:.0%} of "
             "their weight on different tokens.",
         ),
         ("Only the word vectors can be trained.", vectors, matrix),
@@ -128,7 +128,7 @@ def reasons(shown: Head, word: int) -> pd.DataFrame:
             f"{d_head} multiplications per score, because W_q and W_k shorten the vectors.",
         ),
     ]
-    head = f"{shown.title} (layer {shown.layer}, head {shown.number})"
+    head = f"{subject.title} (layer {subject.layer}, head {subject.number})"
     return pd.DataFrame(rows, columns=["five reasons against x·xᵀ", "softmax(x·xᵀ)", head])
 
 
@@ -142,29 +142,31 @@ def _behaviour(record: AttentionRecord) -> str:
     )
 
 
-def _taught_sentences(shown: Head, word: int) -> tuple[str, str]:
+def _lesson_sentences(subject: HeadOnText, word: int) -> tuple[str, str]:
     """Describe what training must change to redirect attention, without and with matrices."""
     from pages.learn.similarity.experiment.teaching import (
         largest_change_of_cosines,
         n_moved,
     )
 
-    count = f"W_q, W_k and W_v have {shown.matrices.n_numbers:,} parameters."
-    key = least_seen(shown, word)
+    count = f"W_q, W_k and W_v have {subject.matrices.n_numbers:,} parameters."
+    key = least_seen(subject, word)
     if key is None:
         return "0 parameters.", count
-    vectors, matrix = taught(shown, word, key)
-    x, pair = shown.ways.x, (shown.labels[word], shown.labels[key])
+    vectors, matrix = teach_both(subject, word, key)
+    x, pair = subject.variants.x, (subject.labels[word], subject.labels[key])
     return (
-        f"Training moves {n_moved(x, vectors.moved)} of {len(x)} word vectors "
-        f"{_until(vectors, *pair)}. That also changes everything else that reads these vectors: "
+        f"Training moves {n_moved(x, vectors.result)} of {len(x)} word vectors "
+        f"{_progress_text(vectors, *pair)}. That also changes everything else that reads these "
+        "vectors: "
         "the cosine of two words changes by up to "
-        f"{largest_change_of_cosines(x, vectors.moved):.3f}.",
-        f"Training changes only W_q, by {matrix.share:.1%}, {_until(matrix, *pair)}. {count}",
+        f"{largest_change_of_cosines(x, vectors.result):.3f}.",
+        f"Training changes only W_q, by {matrix.share:.1%}, {_progress_text(matrix, *pair)}. "
+        f"{count}",
     )
 
 
-def _until(lesson: Lesson, query: str, key: str) -> str:
+def _progress_text(lesson: Lesson, query: str, key: str) -> str:
     """Describe the weight that gradient steps reached."""
     from pages.learn.similarity.experiment.teaching import GOAL, MOST_STEPS
 
@@ -174,18 +176,18 @@ def _until(lesson: Lesson, query: str, key: str) -> str:
     return f"in {MOST_STEPS} steps, but {gives} only {percent(lesson.after)} of its attention"
 
 
-def least_seen(shown: Head, word: int) -> int | None:
+def least_seen(subject: HeadOnText, word: int) -> int | None:
     """The visible token with the smallest weight in a token's row; None if there is no other."""
-    row = shown.ways.head.weights[word].cpu().numpy().copy()
+    row = subject.variants.head.weights[word].cpu().numpy().copy()
     row[word] = np.inf
-    if shown.run.causal:
+    if subject.run.causal:
         row[word:] = np.inf
     key = int(row.argmin())
     return key if np.isfinite(row[key]) else None
 
 
-@cached(key=lambda shown, word, key: (shown.run.key, shown.layer, shown.number, word, key))
-def taught(shown: Head, word: int, key: int) -> tuple[Lesson, Lesson]:
+@cached(key=lambda subject, word, key: (subject.run.key, subject.layer, subject.number, word, key))
+def teach_both(subject: HeadOnText, word: int, key: int) -> tuple[Lesson, Lesson]:
     """Train until a new key gets half the weight: by moving the vectors, and by moving W_q."""
     from dataclasses import replace
 
@@ -195,49 +197,51 @@ def taught(shown: Head, word: int, key: int) -> tuple[Lesson, Lesson]:
     )
 
     # inference tensors can't have gradients, but their copies can
-    ways, record = shown.ways, shown.ways.head
+    ways, record = subject.variants, subject.variants.head
     record = replace(record, q=record.q.clone(), k=record.k.clone())
     ways = replace(ways, x=ways.x.clone(), head=record)
     return (
-        teach_vectors(ways.x, word, key, causal=shown.run.causal),
-        teach_query_matrix(shown.core.config, ways, shown.matrices, word, key),
+        teach_vectors(ways.x, word, key, causal=subject.run.causal),
+        teach_query_matrix(subject.core.config, ways, subject.matrices, word, key),
     )
 
 
-def nearest(shown: Head) -> pd.DataFrame:
+def nearest(subject: HeadOnText) -> pd.DataFrame:
     """List each token's nearest other token, by cosine, as x, query, key and value."""
     from pages.learn.similarity.experiment.word_vectors import nearest_other
 
-    labels = shown.labels
+    labels = subject.labels
     columns = {
         f"nearest as {name}": [labels[place] for place in nearest_other(vectors).tolist()]
         for name, vectors in zip(
-            ("x", "query", "key", "value"), (shown.ways.x, *shown.ways.projected), strict=True
+            ("x", "query", "key", "value"),
+            (subject.variants.x, *subject.variants.projected),
+            strict=True,
         )
     }
     return pd.DataFrame({"token": labels, **columns})
 
 
-def handed_over(shown: Head) -> str:
+def value_sentence(subject: HeadOnText) -> str:
     """Describe what a token receives with and without W_v."""
     from pages.learn.similarity.experiment.word_vectors import mean_cosine
 
-    ways, named = shown.ways, nearest(shown)
-    same = int((named["nearest as x"] == named["nearest as value"]).sum())
+    ways, by_name = subject.variants, nearest(subject)
+    same = int((by_name["nearest as x"] == by_name["nearest as value"]).sum())
     return (
         "Without W_v, attention averages x itself, so a token mostly gets its own vector back: "
         "softmax(x·xᵀ)·x has a mean cosine of "
         f"{mean_cosine(ways.plain.context, ways.x):.3f} with x. "
-        f"{shown.name} averages x·W_v instead, {ways.head.v.shape[1]} numbers per token. For "
-        f"{same} of {len(named)} tokens, the nearest token is the same in x·W_v as in x."
+        f"{subject.name} averages x·W_v instead, {ways.head.v.shape[1]} numbers per token. For "
+        f"{same} of {len(by_name)} tokens, the nearest token is the same in x·W_v as in x."
     )
 
 
-def measures(shown: Head) -> pd.DataFrame:
+def measures(subject: HeadOnText) -> pd.DataFrame:
     """Tabulate the four scores: learned parameters, asymmetry, and attention to oneself."""
     from pages.learn.similarity.experiment.scores import asymmetry, own_first, own_weight
 
-    matrices, ways = shown.matrices, shown.ways
+    matrices, ways = subject.matrices, subject.variants
     learned = {
         PLAIN: (0, ways.plain),
         SCALED: (0, ways.scaled),

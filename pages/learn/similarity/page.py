@@ -9,9 +9,9 @@ from ui.charts.bars import bars
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.widgets import controls, messages
-from ui.widgets.parts import heading, parts
 from ui.widgets.plain_table import plain_table
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 
 WORD_VECTORS = "pages/learn/similarity/experiment/word_vectors.py"
@@ -21,7 +21,7 @@ st.markdown(
     "A **dot product** turns two word vectors into a single score. Length counts as much as "
     "direction, so a long vector can outscore one that points in a more similar direction."
 )
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -32,19 +32,19 @@ with right:
     entry = controls.model("similarity_model", None, prefer="decoder")
 spec = entry.spec
 with right, settings():
-    choice = controls.head_of_text(entry, "similarity", text)
+    choice = controls.head_for_text(entry, "similarity", text)
 name = spec.name
 try:
     with st.spinner("Loading the model …", show_time=True):
         tokens = words.tokens_of(name, text)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 
 fan, lists = st.columns([5, 6], gap="medium")
 with lists:
     by_cosine, by_dot = st.columns(2, gap="medium")
-    last = token_text.last_word(tokens)
+    last = token_text.last_word_index(tokens)
     word = controls.token("Word to compare (thick arrow)", "similarity_word", tokens, last)
 near = words.nearness(name, text, word)
 with fan:
@@ -55,7 +55,7 @@ for column, which, title, table in (
     (by_dot, words.BY_DOT, "dot product", near.by_dot),
 ):
     with column:
-        listed = words.listed(table, title).assign(colour=charts.COLOURS[which])
+        listed = words.bar_table(table, title).assign(colour=charts.COLOURS[which])
         show(
             bars,
             listed,
@@ -67,30 +67,30 @@ for column, which, title, table in (
 for sentence in near.sentences:
     st.text(sentence)
 with st.expander("Numbers and code"):
-    plain_table(near.table, "All tokens of the text", words.FORMS, most=250)
+    plain_table(near.table, "All tokens of the text", words.FORMS, max_rows=250)
     tables.download("Download CSV", near.table, "similarity.csv", key="similarity_csv")
-    source.step(WORD_VECTORS, "products", "dot products", "lengths", "cosines")
+    source.show_lines(WORD_VECTORS, "products", "dot products", "lengths", "cosines")
 
-shown = parts(
+shown = section_picker(
     "similarity_part", (sections.REASONS, sections.MATRICES, sections.TEXTS, sections.DIM)
 )
 try:
     opened = heads.head(choice, text)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
 else:
     if sections.REASONS in shown:
-        heading(sections.REASONS, shown)
+        section_heading(sections.REASONS, shown)
         sections.reasons(opened, word)
     if sections.MATRICES in shown:
-        heading(sections.MATRICES, shown)
+        section_heading(sections.MATRICES, shown)
         sections.matrices(opened)
     if sections.TEXTS in shown:
-        heading(sections.TEXTS, shown)
+        section_heading(sections.TEXTS, shown)
         sections.two_texts(opened, choice)
     if sections.DIM in shown:
-        heading(sections.DIM, shown)
-        sections.which_dim(opened)
+        section_heading(sections.DIM, shown)
+        sections.softmax_dims(opened)
 
 with st.expander("How to read this"):
     st.markdown(

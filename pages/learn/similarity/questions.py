@@ -34,29 +34,33 @@ def questions() -> list[Question]:
     (whole,) = [name for name, sum_ in sums.items() if torch.allclose(sum_, torch.ones_like(sum_))]
     return [
         Question(
-            ask="You make one of two vectors twice as long. What happens to their dot product and "
+            prompt="You make one of two vectors twice as long. What happens to their dot product "
+            "and "
             "their cosine?",
             right=change,
             wrong=tuple(text for text in changes.values() if text != change),
-            because="For the lecture's “Your” and “journey”, the dot product goes from "
+            explanation="For the lecture's “Your” and “journey”, the dot product goes from "
             f"{float(once.dots[0]):.4f} to {float(twice.dots[0]):.4f}. The cosine is "
             f"{float(once.cosines[0]):.4f} both times, because it ignores length.",
         ),
         Question(
-            ask="The lecture computes softmax(x·xᵀ) for six words, “Your journey starts with one "
+            prompt="The lecture computes softmax(x·xᵀ) for six words, “Your journey starts with "
+            "one "
             "step”. In how many rows does a word give its largest weight to itself?",
             right=f"in {n_first} of 6",
             wrong=tuple(count for count in counts if count != f"in {n_first} of 6"),
-            because=f"The vector of “journey” is long ({float(once.lengths[1]):.2f}), so it wins "
+            explanation=f"The vector of “journey” is long ({float(once.lengths[1]):.2f}), so it "
+            "wins "
             "in the rows of shorter words that point in a similar direction. If all vectors had "
             "the same length, every word would give its largest weight to itself.",
         ),
         Question(
-            ask="`scores` has one row per query. What sums to 1 after "
+            prompt="`scores` has one row per query. What sums to 1 after "
             "`torch.softmax(scores, dim=0)`?",
             right=whole,
             wrong=tuple(name for name in sums if name != whole),
-            because="Dimension 0 runs down the columns, so each key is shared among the queries. "
+            explanation="Dimension 0 runs down the columns, so each key is shared among the "
+            "queries. "
             f"Row 0 sums to {float(sums['each row'][0]):.3f}. Attention needs `dim=-1`, along the "
             "rows.",
         ),

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.learn.similarity import dims, heads, texts
-from pages.learn.similarity.heads import Head
+from pages.learn.similarity.heads import HeadOnText
 from serving import models
 from serving.limits import MAX_TEXT_CHARACTERS
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
@@ -27,43 +27,43 @@ MOST_ROWS = 32  # with more bars than this, the bar chart is vertical
 OTHER = controls.ANIMAL.replace("tired", "wide")
 
 
-def reasons(shown: Head, word: int) -> None:
+def reasons(subject: HeadOnText, word: int) -> None:
     """Show five reasons against softmax(x·xᵀ): two maps, one row in all heads, and a table."""
-    plain = shown.ways.plain.weights.float().cpu().numpy()
-    real = shown.ways.head.weights.float().cpu().numpy()
+    plain = subject.variants.plain.weights.float().cpu().numpy()
+    real = subject.variants.head.weights.float().cpu().numpy()
     left, middle, right = st.columns(3, gap="medium")
-    causal = shown.run.causal
+    causal = subject.run.causal
     for number, (column, title, weights) in enumerate(
-        ((left, "softmax(x·xᵀ)", plain), (middle, f"{shown.name}: softmax(q·kᵀ)", real))
+        ((left, "softmax(x·xᵀ)", plain), (middle, f"{subject.name}: softmax(q·kᵀ)", real))
     ):
         with column:
             heatmap(
-                Map(weights, shown.labels, title, causal, WHOLE, framed_rows=(word,)),
+                Map(weights, subject.labels, title, causal, WHOLE, framed_rows=(word,)),
                 key=f"similarity_weights_{number}",
             )
     with right:
-        rows = np.concatenate([plain[word][None], shown.layer_weights[:, word].numpy()])
+        rows = np.concatenate([plain[word][None], subject.layer_weights[:, word].numpy()])
         heatmap(
             Map(
                 rows,
-                shown.labels,
+                subject.labels,
                 "The framed row in all heads",
                 False,
                 WHOLE,
                 row_labels=["x·xᵀ", *(f"head {number}" for number in range(len(rows) - 1))],
-                framed_rows=(shown.number + 1,),
+                framed_rows=(subject.number + 1,),
                 axes=("head", "key"),
                 row_height=18,
             ),
             key="similarity_every_head",
         )
-    plain_table(heads.reasons(shown, word), "Five reasons against x·xᵀ")
-    source.step(SCORES, "ways", "plain", "learned")
+    plain_table(heads.reasons(subject, word), "Five reasons against x·xᵀ")
+    source.show_lines(SCORES, "score_variants", "plain", "learned")
 
 
-def matrices(shown: Head) -> None:
+def matrices(subject: HeadOnText) -> None:
     """Show the scores of the same x without learned matrices, with one and with two."""
-    ways = shown.ways
+    ways = subject.variants
     scores = {heads.PLAIN: ways.plain, heads.SAME: ways.same, heads.HEAD: ways.head}
     columns = st.columns(3, gap="medium")
     for number, (column, (name, record)) in enumerate(zip(columns, scores.items(), strict=True)):
@@ -72,7 +72,7 @@ def matrices(shown: Head) -> None:
             heatmap(
                 Map(
                     values,
-                    shown.labels,
+                    subject.labels,
                     title=f"Scores {name}",
                     causal=False,
                     scale=DivergingScale(float(np.abs(values).max())),
@@ -81,19 +81,19 @@ def matrices(shown: Head) -> None:
                 key=f"similarity_scores_{number}",
             )
     forms = {"asymmetry": "{:.3f}", "weight on itself": "{:.3f}"}
-    plain_table(heads.measures(shown), "What the matrices change", forms)
+    plain_table(heads.measures(subject), "What the matrices change", forms)
     st.markdown(
         ":small[Asymmetry: the sum of |s_ij − s_ji| over all pairs, divided by the sum of "
         "|s_ij| + |s_ji|. With W_k as the only matrix it stays 0; only two matrices make scores "
         "differ by direction.]"
     )
-    st.text(heads.handed_over(shown))
+    st.text(heads.value_sentence(subject))
     with st.expander("Nearest tokens as x, query, key and value"):
-        plain_table(heads.nearest(shown), "Nearest other token", most=300)
-    source.step(SCORES, "asymmetry", "asymmetry")
+        plain_table(heads.nearest(subject), "Nearest other token", max_rows=300)
+    source.show_lines(SCORES, "asymmetry", "asymmetry")
 
 
-def two_texts(shown: Head, choice: HeadChoice) -> None:
+def two_texts(subject: HeadOnText, choice: HeadChoice) -> None:
     """Compare two texts: parameters stay the same, attention weights change."""
     other = linked(
         st.text_input, "Second text", OTHER, key="similarity_other", max_chars=MAX_TEXT_CHARACTERS
@@ -101,12 +101,12 @@ def two_texts(shown: Head, choice: HeadChoice) -> None:
     try:
         second = heads.head(choice, other)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
         return
     left, right = st.columns(2, gap="large")
-    for column, which, on in ((left, "first", shown), (right, "second", second)):
+    for column, which, on in ((left, "first", subject), (right, "second", second)):
         with column:
-            weights = on.ways.head.weights.float().cpu().numpy()
+            weights = on.variants.head.weights.float().cpu().numpy()
             heatmap(
                 Map(
                     weights,
@@ -117,12 +117,12 @@ def two_texts(shown: Head, choice: HeadChoice) -> None:
                 ),
                 key=f"similarity_text_{which}",
             )
-    st.text(texts.notice(shown, second))
-    plain_table(texts.changes(shown, second), "What changes with the text")
-    source.step(SCORES, "n_changed", "changed")
+    st.text(texts.notice(subject, second))
+    plain_table(texts.changes(subject, second), "What changes with the text")
+    source.show_lines(SCORES, "n_changed", "changed")
 
 
-def which_dim(shown: Head) -> None:
+def softmax_dims(subject: HeadOnText) -> None:
     """Apply the layer's softmax over each dimension of its scores."""
     name = linked(
         st.segmented_control,
@@ -132,15 +132,15 @@ def which_dim(shown: Head) -> None:
         required=True,
         key="similarity_dim",
     )
-    made = dims.dims(shown, dims.CHOICES[name])
+    made = dims.dims(subject, dims.CHOICES[name])
     left, right = st.columns(2, gap="large")
     with left:
         heatmap(
             Map(
                 made.weights,
-                shown.labels,
-                title=f"{shown.title}: softmax, {name}",
-                causal=shown.run.causal,
+                subject.labels,
+                title=f"{subject.title}: softmax, {name}",
+                causal=subject.run.causal,
                 scale=WHOLE,
             ),
             key="similarity_dim_map",
@@ -150,11 +150,11 @@ def which_dim(shown: Head) -> None:
             bars,
             made.row_sums,
             "row sum",
-            horizontal=len(shown.labels) <= MOST_ROWS,
+            horizontal=len(subject.labels) <= MOST_ROWS,
             height=400,
             of="query",
             key="similarity_sums",
         )
     plain_table(made.table, "Sums after each softmax")
-    st.text(dims.future(shown))
-    source.step(DIMS, "softmax_over", "weights")
+    st.text(dims.future(subject))
+    source.show_lines(DIMS, "softmax_over", "weights")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from pages.learn.similarity.heads import Head
+from pages.learn.similarity.heads import HeadOnText
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,7 +15,7 @@ WEIGHTS = "weights"
 N_LEARNED = 3  # W_q, W_k and W_v are the first of `_tensors`
 
 
-def changes(first: Head, second: Head) -> pd.DataFrame:
+def changes(first: HeadOnText, second: HeadOnText) -> pd.DataFrame:
     """List each tensor's shape on both texts, and how many of its numbers differ.
 
     Weights that the mask hides aren't counted.
@@ -45,7 +45,7 @@ def changes(first: Head, second: Head) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def notice(first: Head, second: Head) -> str:
+def notice(first: HeadOnText, second: HeadOnText) -> str:
     """Say how many parameters differ, and from which token on the weights can differ."""
     from pages.learn.similarity.experiment.scores import n_changed
 
@@ -76,9 +76,9 @@ def _size(tensor: Tensor) -> str:
     return " × ".join(map(str, tensor.shape))
 
 
-def _tensors(shown: Head) -> list[tuple[str, str, Tensor]]:
+def _tensors(subject: HeadOnText) -> list[tuple[str, str, Tensor]]:
     learned, computed = "weight parameters: learned", "computed from the text"
-    matrices, ways = shown.matrices, shown.ways
+    matrices, ways = subject.matrices, subject.variants
     q, k, v = ways.projected
     return [
         ("W_q", learned, matrices.query),

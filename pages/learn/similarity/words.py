@@ -10,10 +10,10 @@ import pandas as pd
 from serving import models
 from serving.cache import cached
 from serving.limits import MAX_LESSON_TOKENS
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 from serving.token_text import pieces
+from ui.text.formatting import plural
 from ui.text.isolated import isolated
-from ui.text.number_text import counted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -61,14 +61,14 @@ class Nearness:
     @property
     def points(self) -> pd.DataFrame:
         """All three tables concatenated; the column `which` names the table."""
-        named = {IN_TEXT: self.text, BY_COSINE: self.by_cosine, BY_DOT: self.by_dot}
-        return pd.concat([rows.assign(which=which) for which, rows in named.items()])
+        by_name = {IN_TEXT: self.text, BY_COSINE: self.by_cosine, BY_DOT: self.by_dot}
+        return pd.concat([rows.assign(which=which) for which, rows in by_name.items()])
 
     @property
     def table(self) -> pd.DataFrame:
         """One row per other token of the text."""
-        named = self.text.rename(columns={"dot": "dot product"})
-        return named[["token", *FORMS]]
+        by_name = self.text.rename(columns={"dot": "dot product"})
+        return by_name[["token", *FORMS]]
 
     @property
     def sentences(self) -> list[str]:
@@ -93,7 +93,7 @@ class Nearness:
             f"{claim} The {NEIGHBOURS} tokens with the largest dot products have a mean length of "
             f"{by_dot:.2f}. For the {NEIGHBOURS} with the largest cosines, it's {by_cosine:.2f}, "
             f"and for all {self.vocabulary:,} tokens it's {self.mean_length:.2f}. The two lists "
-            f"share {counted(self.n_both, 'token')}. {larger} a larger dot product with "
+            f"share {plural(self.n_both, 'token')}. {larger} a larger dot product with "
             f"“{self.word}” than it has with itself.",
         ]
 
@@ -102,15 +102,15 @@ def tokens_of(name: str, text: str) -> Tokens:
     """Split a text into at least two tokens; raises the same errors as `nearness`."""
     model = models.get(name)
     limit = min(MAX_LESSON_TOKENS, model.core.config.context_length)
-    tokens = prepare(model, text, limit, PURPOSE).tokens
+    tokens = prepare_prompt(model, text, limit, PURPOSE).tokens
     if len(tokens) < 2:
         raise ValueError("Your text is a single token. Type another word to compare it with.")
     return tokens
 
 
-@cached(key=lambda name, text, chosen: (*models.key(name), text, chosen))
-def nearness(name: str, text: str, chosen: int) -> Nearness:
-    """Compare token `chosen` of a text with all others, in a model's token table.
+@cached(key=lambda name, text, choice: (*models.key(name), text, choice))
+def nearness(name: str, text: str, choice: int) -> Nearness:
+    """Compare token `choice` of a text with all others, in a model's token table.
 
     Raises: OverLimit for too many tokens, ValueError for fewer than two; `models.LOAD_ERRORS`.
     """
@@ -125,24 +125,24 @@ def nearness(name: str, text: str, chosen: int) -> Nearness:
     model, tokens = models.get(name), tokens_of(name, text)
     with torch.inference_mode():
         table = token_table(model.core).float()
-        own = tokens.ids[chosen]
-        compared = products(table[own], table, _lengths(models.key(name)))
-        nearest = [largest(compared.cosines, NEIGHBOURS, without=own),
-                   largest(compared.dots, NEIGHBOURS, without=own)]  # fmt: skip
+        own = tokens.ids[choice]
+        dot_products = products(table[own], table, _lengths(models.key(name)))
+        nearest = [largest(dot_products.cosines, NEIGHBOURS, without=own),
+                   largest(dot_products.dots, NEIGHBOURS, without=own)]  # fmt: skip
         by_cosine, by_dot = (found.tolist() for found in nearest)
-        others = [place for place in range(len(tokens)) if place != chosen]
+        others = [place for place in range(len(tokens)) if place != choice]
         labels = [tokens.labels[place] for place in others]
-        in_text = _rows(compared, [tokens.ids[place] for place in others], labels)
+        in_text = _rows(dot_products, [tokens.ids[place] for place in others], labels)
         return Nearness(
             tokens=tokens,
-            chosen=chosen,
-            length=compared.length,
+            chosen=choice,
+            length=dot_products.length,
             width=table.shape[1],
             text=in_text,
-            by_cosine=_rows(compared, by_cosine, pieces(model.tokenizer, by_cosine)),
-            by_dot=_rows(compared, by_dot, pieces(model.tokenizer, by_dot)),
-            nearer=int((compared.dots > compared.dots[own]).sum()),
-            mean_length=float(compared.lengths.mean()),
+            by_cosine=_rows(dot_products, by_cosine, pieces(model.tokenizer, by_cosine)),
+            by_dot=_rows(dot_products, by_dot, pieces(model.tokenizer, by_dot)),
+            nearer=int((dot_products.dots > dot_products.dots[own]).sum()),
+            mean_length=float(dot_products.lengths.mean()),
             vocabulary=len(table),
             n_both=len(set(by_cosine) & set(by_dot)),
         )
@@ -156,25 +156,25 @@ def _lengths(where: tuple[str, str]) -> Tensor:
     from pages.learn.similarity.experiment.word_vectors import token_table
 
     with torch.inference_mode():
-        return token_table(models.loaded(where).core).float().norm(dim=-1)
+        return token_table(models.by_key(where).core).float().norm(dim=-1)
 
 
 def _rows(
-    compared: DotProducts, ids: list[int], labels: list[str] | tuple[str, ...]
+    dot_products: DotProducts, ids: list[int], labels: list[str] | tuple[str, ...]
 ) -> pd.DataFrame:
-    named = {
-        "length": compared.lengths,
-        "cosine": compared.cosines,
-        "degrees": compared.degrees,
-        "dot": compared.dots,
-        "along": compared.along,
-        "across": compared.across,
+    by_name = {
+        "length": dot_products.lengths,
+        "cosine": dot_products.cosines,
+        "degrees": dot_products.degrees,
+        "dot": dot_products.dots,
+        "along": dot_products.along,
+        "across": dot_products.across,
     }
-    columns = {name: values[ids].float().cpu().numpy() for name, values in named.items()}
+    columns = {name: values[ids].float().cpu().numpy() for name, values in by_name.items()}
     return pd.DataFrame({"token": labels, **columns})
 
 
-def listed(table: pd.DataFrame, by: str) -> pd.DataFrame:
+def bar_table(table: pd.DataFrame, by: str) -> pd.DataFrame:
     """Format neighbors for `ui.charts.bars`; by: "cosine" or "dot product"."""
     field = {"cosine": "cosine", "dot product": "dot"}[by]
     return table.rename(columns={"token": "label", field: "value"})[["label", "value"]]

@@ -15,14 +15,14 @@ from attention_core.model.transformer import Transformer
 class InputCheck:
     """The parts of the input embedding, compared with the actual input of layer 0.
 
-    parts: recorded in the forward pass. entered: (B, T, C), the actual input of layer 0. again:
-    (B, T, C), the parts added up in a different order, then normalized. difference: the largest
-    absolute difference of `again` and `entered`, which should be rounding only.
+    parts: recorded in the forward pass. layer_input: (B, T, C), the actual input of layer 0.
+    resummed: (B, T, C), the parts added up in a different order, then normalized. difference: the
+    largest absolute difference of `resummed` and `layer_input`, which should be rounding only.
     """
 
     parts: EmbeddingParts
-    entered: Tensor
-    again: Tensor
+    layer_input: Tensor
+    resummed: Tensor
     difference: float
 
 

@@ -2,18 +2,18 @@
 
 import streamlit as st
 
-from pages.learn.tokens import cuts, embeddings, tokenizers
+from pages.learn.tokens import embeddings, splits, tokenizers
 from pages.learn.tokens.questions import questions
 from serving import models
 from serving.limits import MAX_TOKENIZER_CHARACTERS, OverLimit
 from ui.canvas.chips import chips
 from ui.canvas.tensors import tensors
 from ui.export import source, tables
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 from ui.widgets import controls, messages, quiz
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
 from ui.widgets.plain_table import plain_table
+from ui.widgets.section_picker import section_heading, section_picker
 
 ONE_WORD, EMBEDDING = "How one word is cut", "From id to input embedding"
 
@@ -40,17 +40,17 @@ with st.container(horizontal=True, vertical_alignment="bottom"):
         label_visibility="collapsed",
         max_chars=MAX_TOKENIZER_CHARACTERS,
     )
-    controls.menu_of_examples(tokenizers.PRESETS, "tokens_example", use_example)
+    controls.example_menu(tokenizers.PRESETS, "tokens_example", use_example)
 
 try:
-    readings = tokenizers.read(text)
+    readings = tokenizers.tokenize(text)
 except OverLimit as error:
-    messages.problem(error)
+    messages.show_problem(error)
     text = tokenizers.NEXT_DAY
-    readings = tokenizers.read(text)
+    readings = tokenizers.tokenize(text)
     st.markdown(f"Until then, the page shows “{tokenizers.NEXT_DAY}”.")
 for method, problem in readings.problems.items():
-    messages.problem(f"{method}: {problem}", icon=":material/download:")
+    messages.show_problem(f"{method}: {problem}", icon=":material/download:")
 
 if readings.by_method:
     columns = st.columns(len(readings.by_method), gap="medium")
@@ -66,9 +66,9 @@ if readings.by_method:
     with st.expander("Compare the tokenizers"):
         st.table(readings.summary(text).set_index("tokenizer"))
 
-shown = parts("tokens_part", (ONE_WORD, EMBEDDING))
+shown = section_picker("tokens_part", (ONE_WORD, EMBEDDING))
 if readings.by_method and ONE_WORD in shown:
-    heading(ONE_WORD, shown)
+    section_heading(ONE_WORD, shown)
     left, middle, right = st.columns([2, 1, 2], gap="medium")
     with left:
         methods = list(readings.by_method)
@@ -76,41 +76,43 @@ if readings.by_method and ONE_WORD in shown:
     reading = readings.by_method[method]
     cut = None
     try:
-        words = cuts.words(reading)
+        words = splits.words(reading)
         if words:
             with middle:
                 at = controls.number("Word", "tokens_word", len(words), 6)
-            cut = cuts.cut(reading, words[at])
+            cut = splits.split_word(reading, words[at])
         else:
-            messages.problem("The text has no words. Type at least one.")
+            messages.show_problem("The text has no words. Type at least one.")
     except ValueError as error:
-        messages.problem(f"{error} Choose another word.")
+        messages.show_problem(f"{error} Choose another word.")
     if cut is not None:
         with right:
             number = controls.number("Step", "tokens_step", len(cut.steps), 3)
         step = cut.steps[number]
         chips(
-            cuts.word_chips(words, at),
+            splits.word_chips(words, at),
             title=f"Words, as split by {method}",
             key="tokens_words",
             hint="A token never spans two words. The framed word is tokenized below.",
-            a_box="a word",
+            item_name="a word",
         )
         a_box = "a part of the word, and after the last step a token"
         hint = step.sentence
-        chips(step.chips, title="Parts", key="tokens_step_chips", hint=hint, a_box=a_box)
-        plain_table(cut.table, "All steps", most=250)
+        chips(step.chips, title="Parts", key="tokens_step_chips", hint=hint, item_name=a_box)
+        plain_table(cut.table, "All steps", max_rows=250)
         same = "the same ids" if cut.same else "**different** ids"
         ids = ", ".join(map(str, cut.ids))
         st.markdown(f"Token ids after the last step: {ids}. The tokenizer returns {same}.")
         if method == tokenizers.WORDPIECE:
-            source.step("pretrained/tokenization/step_by_step.py", "match_steps", "token id")
+            source.show_lines("pretrained/tokenization/step_by_step.py", "match_steps", "token id")
         else:
-            source.step("pretrained/tokenization/step_by_step.py", "merge_steps", "first merge")
+            source.show_lines(
+                "pretrained/tokenization/step_by_step.py", "merge_steps", "first merge"
+            )
 
 if EMBEDDING in shown:
     st.header(EMBEDDING)
-    if not models.ready():
+    if not models.available():
         st.warning(models.NO_WEIGHTS, icon=":material/download:")
     else:
         left, right = st.columns(2, gap="large")
@@ -118,9 +120,9 @@ if EMBEDDING in shown:
             entry = controls.model("tokens_model", None, prefer="encoder")
         try:
             with st.spinner("Loading the model …", show_time=True):
-                embedded = embeddings.embedded(entry.spec.name, text)
+                embedded = embeddings.embed_text(entry.spec.name, text)
         except models.LOAD_ERRORS as error:
-            messages.problem(error)
+            messages.show_problem(error)
         else:
             with right:
                 place = controls.number("Token", "tokens_place", len(embedded.tokens), 3)
@@ -136,16 +138,17 @@ if EMBEDDING in shown:
                     "This model adds no position vector. It rotates queries and keys inside "
                     "attention instead, so the token embedding alone enters layer 0."
                 )
-                source.step(
+                source.show_lines(
                     "attention_core/model/transformer.py", "Transformer.embed", "token vectors"
                 )
             else:
-                source.step(
+                source.show_lines(
                     "attention_core/model/transformer.py", "Transformer.embed", "plus position"
                 )
             st.markdown(
                 ":small[Check: the sum of the parts matches the actual input of layer 0. The "
-                f"largest difference is **{written(embedded.difference, '.1e')}**, over all tokens "
+                f"largest difference is **{format_number(embedded.difference, '.1e')}**, over "
+                "all tokens "
                 "and columns.]"
             )
 

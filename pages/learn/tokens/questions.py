@@ -6,7 +6,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from pages.learn.tokens.tokenizers import Readings
+from pages.learn.tokens.tokenizers import TokenizedTexts
 from ui.widgets.questions import Question
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pretrained.tokenization.gpt2 import Gpt2Bpe
 
 
-def questions(readings: Readings) -> tuple[Question, ...]:
+def questions(readings: TokenizedTexts) -> tuple[Question, ...]:
     """Build three questions about an installed BPE tokenizer; none without one."""
     from pretrained.tokenization.bpe import FastBpe
     from pretrained.tokenization.gpt2 import Gpt2Bpe
@@ -45,26 +45,30 @@ def _questions(method: str, tokenizer: Gpt2Bpe | FastBpe) -> tuple[Question, ...
     joined = list(pairs)[first.merged or 0]
     return (
         Question(
-            ask=f"A thumbs-up with a skin tone looks like a single character: {thumb}. How many "
+            prompt=f"A thumbs-up with a skin tone looks like a single character: {thumb}. How many "
             f"tokens does {method} need for it?",
             right=str(n_thumb),
             wrong=tuple(str(n) for n in (1, 2, len(thumb.encode())) if n != n_thumb),
-            because=f"It consists of {len(thumb)} characters, {len(thumb.encode())} bytes in all. "
+            explanation=f"It consists of {len(thumb)} characters, {len(thumb.encode())} bytes in "
+            "all. "
             f"Merges join the bytes into {n_thumb} tokens: {', '.join(map(str, ids(thumb)))}.",
         ),
         Question(
-            ask=f"Does {method} use the same tokens for “sunny” at the start of a text and after a "
+            prompt=f"Does {method} use the same tokens for “sunny” at the start of a text and "
+            "after a "
             "space?",
             right="Yes, the same tokens" if same else "No, different tokens",
             wrong=("No, different tokens" if same else "Yes, the same tokens",),
-            because=f"After a space it's {', '.join(map(str, inside))}. At the start of a text "
+            explanation=f"After a space it's {', '.join(map(str, inside))}. At the start of a text "
             f"it's {', '.join(map(str, alone))}. The space is part of the token.",
         ),
         Question(
-            ask=f"“␣sunny” starts out as six bytes. Which two neighbors does {method} join first?",
+            prompt=f"“␣sunny” starts out as six bytes. Which two neighbors does {method} join "
+            "first?",
             right=joined,
             wrong=tuple(pair for pair in pairs if pair != joined),
-            because=f"Of the five pairs, this one was learned first (merge {first.rank:,}). Pairs "
+            explanation=f"Of the five pairs, this one was learned first (merge {first.rank:,}). "
+            "Pairs "
             "that are frequent in the training text are learned early.",
         ),
     )

@@ -73,7 +73,7 @@ class TokenizedText:
             label=printable(self.tokens, index),
             detail=f"token {index}: id {self.tokens.ids[index]}, {where}"
             + (f", bytes {data.hex(' ')}" if data else ""),
-            quiet=self.tokens.special[index],
+            muted=self.tokens.special[index],
             line_after="\n" in self.tokens.pieces[index],
         )
 
@@ -94,7 +94,7 @@ def own_bytes(tokens: Tokens, index: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class Readings:
+class TokenizedTexts:
     """A text tokenized by each installed tokenizer, and the errors of the missing ones."""
 
     by_method: dict[str, TokenizedText]
@@ -123,7 +123,7 @@ def _ratio(count: int, of: int) -> str:
     return f"{count / of:.2f}" if of else "–"
 
 
-def read(text: str) -> Readings:
+def tokenize(text: str) -> TokenizedTexts:
     """Tokenize a text with every tokenizer; OverLimit for a text that is too long."""
     if len(text) > MAX_TOKENIZER_CHARACTERS:
         raise OverLimit(
@@ -138,7 +138,7 @@ def read(text: str) -> Readings:
             problems[method] = str(error)
         else:
             readings[method] = TokenizedText(method, tokenizer, tokenizer.encode(text))
-    return Readings(readings, problems)
+    return TokenizedTexts(readings, problems)
 
 
 def tokenizer_of(method: str) -> Tokenizer:
@@ -151,13 +151,13 @@ def tokenizer_of(method: str) -> Tokenizer:
     for name in _SOURCES[method]:
         source = models.source(name)
         if source is not None:
-            with models.enough_memory(name):
+            with models.memory_guard(name):
                 return _tokenizer(source)
     raise LookupError("Its vocabulary comes with the model's weights, which aren't installed.")
 
 
 @lru_cache(maxsize=8)
 def _tokenizer(source: WeightsSource) -> Tokenizer:
-    from pretrained.tokenization.choose import for_source
+    from pretrained.tokenization.selection import tokenizer_for_source
 
-    return for_source(source.path)
+    return tokenizer_for_source(source.path)

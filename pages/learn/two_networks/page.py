@@ -4,26 +4,26 @@ import streamlit as st
 
 from pages.learn.two_networks import sections
 from pages.learn.two_networks.questions import questions
-from pages.learn.two_networks.translated import (
+from pages.learn.two_networks.translation import (
     FIRST,
     MEAN,
+    N_ANSWER_SYMBOLS,
     N_HEADS,
     N_LAYERS,
-    N_WRITTEN,
-    translated,
+    translate_date,
 )
-from ui.canvas.component import about
+from ui.canvas.component import picture_caption
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 
 TEXT = "two_networks_text"
 EXAMPLES = (FIRST, "december 24, 2026", "the 21st of september 2004", "9 jul 1912")
 
 
-def take(example: str) -> None:
+def use_example(example: str) -> None:
     """Copy an example into the text box."""
     st.session_state[TEXT] = example
 
@@ -44,25 +44,25 @@ with left, st.container(horizontal=True, vertical_alignment="bottom"):
         max_chars=80,
         label_visibility="collapsed",
     )
-    controls.menu_of_examples(EXAMPLES, f"{TEXT}_example", take)
-about()["sentence"] = text
+    controls.example_menu(EXAMPLES, f"{TEXT}_example", use_example)
+picture_caption()["sentence"] = text
 with right, settings():
     layer = controls.number("Layer", "two_networks_layer", N_LAYERS, 1)
     heads = [MEAN, *(f"H{number}" for number in range(N_HEADS))]
     chosen = linked(st.selectbox, "Head", heads, key="two_networks_head")
-    symbol = controls.number("Answer symbol (row)", sections.SYMBOL, N_WRITTEN, 6)
+    symbol = controls.number("Answer symbol (row)", sections.SYMBOL, N_ANSWER_SYMBOLS, 6)
 head = None if chosen == MEAN else heads.index(chosen) - 1
 try:
-    translation = translated(text)
+    translation = translate_date(text)
 except ValueError as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 
 st.markdown(
     f"The encoder read {len(translation.labels)} symbols, and the decoder wrote "
     f"**{translation.answer}**. {sections.verdict(translation)}"
 )
-sections.looking_back(translation, layer, head, symbol)
+sections.cross_attention(translation, layer, head, symbol)
 of_a_date = (
     "The answer starts with the year, but your text ends with it, so most of the first four rows "
     "attend to the end of the text. The rows of the month attend to the letters of its name. "
@@ -73,16 +73,16 @@ st.markdown(
     "the whole text before the other starts to write."
 )
 
-shown = parts("two_networks_part", sections.PARTS)
+shown = section_picker("two_networks_part", sections.PARTS)
 if sections.ATTENTIONS in shown:
-    heading(sections.ATTENTIONS, shown)
+    section_heading(sections.ATTENTIONS, shown)
     sections.three_attentions(translation, layer, head)
 if sections.ONE_VECTOR in shown:
-    heading(sections.ONE_VECTOR, shown)
+    section_heading(sections.ONE_VECTOR, shown)
     sections.one_vector(translation)
-if sections.LEFT in shown:
-    heading(sections.LEFT, shown)
-    sections.what_is_left()
+if sections.SURVIVORS in shown:
+    section_heading(sections.SURVIVORS, shown)
+    sections.surviving_parts()
 
 with st.expander("How to read this"):
     st.markdown(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from pages.learn.two_networks.translated import (
-    N_WRITTEN,
-    Translated,
-    judged,
-    of_head,
-    where_it_looks,
+from pages.learn.two_networks.translation import (
+    N_ANSWER_SYMBOLS,
+    DateTranslation,
+    attention_sentence,
+    head_weights,
+    held_out_results,
 )
-from ui.canvas.heatmap import ColourScale, Map, heatmap, picked
-from ui.charts.bars import bars, labelled
+from ui.canvas.heatmap import ColourScale, Map, clicked_cell, heatmap
+from ui.charts.bars import bars, label_table
 from ui.charts.show import show
 from ui.export import source
 from ui.frame import sections
@@ -22,12 +22,12 @@ from ui.widgets.plain_table import plain_table
 MODEL = "pages/learn/two_networks/experiment/model.py"
 SYMBOL = "two_networks_symbol"
 ATTENTIONS, ONE_VECTOR = "Three attentions", "All through one vector"
-LEFT = "Which network is left"
-PARTS = (ATTENTIONS, ONE_VECTOR, LEFT)
+SURVIVORS = "Which network is left"
+PARTS = (ATTENTIONS, ONE_VECTOR, SURVIVORS)
 SCALE = ColourScale(1.0, square_root=True)
 
 
-def verdict(translation: Translated) -> str:
+def verdict(translation: DateTranslation) -> str:
     """Say whether the answer is right, or why the text has no right answer."""
     if translation.expected == translation.answer:
         return "That's correct."
@@ -41,14 +41,16 @@ def verdict(translation: Translated) -> str:
     )
 
 
-def looking_back(translation: Translated, layer: int, head: int | None, symbol: int) -> None:
+def cross_attention(
+    translation: DateTranslation, layer: int, head: int | None, symbol: int
+) -> None:
     """Show a head's cross-attention, and the weights of one of its rows."""
-    weights = of_head(translation.cross, layer, head)
+    weights = head_weights(translation.cross, layer, head)
     key = "two_networks_cross"
 
     def read() -> None:
-        cell = picked(key)
-        if cell is not None and cell[0] < N_WRITTEN:
+        cell = clicked_cell(key)
+        if cell is not None and cell[0] < N_ANSWER_SYMBOLS:
             st.session_state[SYMBOL] = cell[0]
 
     left, right = st.columns([3, 2], gap="large")
@@ -66,8 +68,8 @@ def looking_back(translation: Translated, layer: int, head: int | None, symbol: 
         )
         heatmap(picture, key=key, on_cell=read)
     with right:
-        st.text(where_it_looks(translation, weights[symbol], symbol))
-        rows = labelled(translation.labels, weights[symbol])
+        st.text(attention_sentence(translation, weights[symbol], symbol))
+        rows = label_table(translation.labels, weights[symbol])
         show(
             bars,
             rows,
@@ -79,7 +81,7 @@ def looking_back(translation: Translated, layer: int, head: int | None, symbol: 
         )
 
 
-def three_attentions(translation: Translated, layer: int, head: int | None) -> None:
+def three_attentions(translation: DateTranslation, layer: int, head: int | None) -> None:
     """Show both networks' self-attention next to the cross-attention between them."""
     text, answer = translation.labels, list(translation.answer)
     # every row is named by the symbol being written, as in the map at the top of the page
@@ -94,7 +96,7 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
     ):
         with column:
             picture = Map(
-                of_head(weights, layer, head),
+                head_weights(weights, layer, head),
                 columns,
                 title,
                 causal=causal,
@@ -129,7 +131,7 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
         "start symbol and the symbols already written."
     )
     with st.expander("Show the code"):
-        source.step(
+        source.show_lines(
             "attention_core/attention.py",
             "MultiHeadAttention.forward",
             "queries",
@@ -138,27 +140,27 @@ def three_attentions(translation: Translated, layer: int, head: int | None) -> N
             "context",
             "output",
         )
-        source.step(MODEL, "EncoderDecoderLayer.forward", "self attention", "cross attention")
+        source.show_lines(MODEL, "EncoderDecoderLayer.forward", "self attention", "cross attention")
 
 
-def one_vector(translation: Translated) -> None:
+def one_vector(translation: DateTranslation) -> None:
     """Show what is lost if the decoder gets a single vector instead of all states."""
     left, right = st.columns(2, gap="large")
     with left:
         st.metric("With all states", translation.answer)
         st.metric("With one vector", translation.one_vector)
     with right:
-        plain_table(judged().table, "Results on dates that weren't in the training data")
+        plain_table(held_out_results().table, "Results on dates that weren't in the training data")
         st.markdown(
             "The single vector is the mean of the encoder's states. It contains which symbols the "
             "text has, but hardly anything about their order. This translator was never trained "
             "that way. Earlier networks were, and did better, but they lost more and more as "
             "texts got longer. Attention was invented to fix that."
         )
-    source.step(MODEL, "Translator.forward", "summed states", "mean state")
+    source.show_lines(MODEL, "Translator.forward", "summed states", "mean state")
 
 
-def what_is_left() -> None:
+def surviving_parts() -> None:
     """Show which of the two networks today's models still have."""
     plain_table(
         pd.DataFrame(

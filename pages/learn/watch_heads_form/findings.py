@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pages.learn.watch_heads_form.recording import BLIND_GUESS, Moment, TrainingHistory
 from serving.heads import HeadId
-from ui.text.number_text import percent
+from ui.text.formatting import percent
 
 HALF = BLIND_GUESS / 2
 
 
-def dropped(recording: TrainingHistory) -> str:
+def drop_sentence(recording: TrainingHistory) -> str:
     """Say when the loss dropped and how good the heads were at that step, as Markdown."""
     last, drop = recording.moments[-1], recording.drop
     if drop is None:
@@ -25,11 +25,11 @@ def dropped(recording: TrainingHistory) -> str:
     )
 
 
-def learned(recording: TrainingHistory) -> str:
+def generalization_sentence(recording: TrainingHistory) -> str:
     """Say what the model learned, judging by unseen distances, as Markdown."""
     last, settings = recording.moments[-1], recording.settings
     if recording.drop is None:
-        if not recording.over:
+        if not recording.is_finished:
             return "Watch which comes first, the heads or the drop."
         if settings.scale:
             return "This run was too short."
@@ -45,10 +45,11 @@ def learned(recording: TrainingHistory) -> str:
             f"mask back on, the loss is {last.loss_writing:.2f}."
         )
     if last.loss_unseen > HALF:
-        seen = float(last.induction_trained.max())
+        visible = float(last.induction_trained.max())
         return (
             "**It learned a distance, not a rule.** At distances from training, the best induction "
-            f"score is {seen:.2f}. At unseen distances it's {last.best_induction[1]:.2f}, and the "
+            f"score is {visible:.2f}. At unseen distances it's {last.best_induction[1]:.2f}, and "
+            "the "
             f"loss is {last.loss_unseen:.2f}."
         )
     return (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pages.learn.watch_heads_form.recording import EVERY, TrainingHistory, TrainingSettings, moment
 from serving import compute
 from serving.cache import cached
-from serving.jobs import Work
+from serving.jobs import BackgroundJob
 from serving.limits import MAX_FORMING_STEPS, MIB
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ RUN_BYTES = 2 * MIB
 _numbers = itertools.count(1)
 
 
-def _go_on() -> None:
+def _never_stop() -> None:
     """Do nothing: a run without a job can't be stopped."""
 
 
@@ -38,13 +38,13 @@ class TrainingRun:
         self.recording = TrainingHistory(settings)
         self._training: HeadTraining | None = None
 
-    def begin(self, check_stop: Callable[[], None] = _go_on) -> None:
+    def begin(self, check_stop: Callable[[], None] = _never_stop) -> None:
         """Create the model if needed, and measure it if a measurement is due."""
         if self._training is None:
             self._training = self._new()
         self._measure(check_stop)
 
-    def step(self, check_stop: Callable[[], None] = _go_on) -> None:
+    def step(self, check_stop: Callable[[], None] = _never_stop) -> None:
         """Take one training step, and measure if a measurement is due."""
         assert self._training is not None
         self._training.step()
@@ -79,9 +79,9 @@ class TrainingRun:
         if self.n_steps % EVERY or (moments and moments[-1].step == self.n_steps):
             return
         causal = self.recording.settings.mask
-        measured = moment(self.n_steps, self._training.measure(), causal=causal)
+        measurements = moment(self.n_steps, self._training.measure(), causal=causal)
         check_stop()
-        moments.append(measured)
+        moments.append(measurements)
 
 
 @cached(key=lambda number, settings=None: number, size=lambda _: RUN_BYTES)
@@ -105,7 +105,7 @@ def new_number() -> int:
     return next(_numbers)
 
 
-class FormingJob(Work):
+class FormingJob(BackgroundJob):
     """Continue a run until it ends or is stopped; every step takes a compute slot."""
 
     def __init__(self, number: int, settings: TrainingSettings) -> None:

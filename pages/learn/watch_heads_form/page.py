@@ -7,8 +7,8 @@ from pages.learn.watch_heads_form.questions import questions
 from pages.learn.watch_heads_form.recording import DROPOUTS, HEADS, TrainingSettings
 from ui.widgets import controls
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 
 VARY, SAME = "They vary", "The same every time"
@@ -76,15 +76,15 @@ with row:
     watch.buttons(chosen)
 recording = watch.show(chosen)
 
-shown = parts("watch_heads_form_part", sections.PARTS)
-if sections.HOW in shown:
-    heading(sections.HOW, shown)
-    sections.how()
-if sections.WRONG in shown:
-    heading(sections.WRONG, shown)
-    sections.wrong()
+shown = section_picker("watch_heads_form_part", sections.PARTS)
+if sections.SCORES_PART in shown:
+    section_heading(sections.SCORES_PART, shown)
+    sections.explain_scores()
+if sections.STORED_PART in shown:
+    section_heading(sections.STORED_PART, shown)
+    sections.stored_runs()
 if sections.NUMBERS in shown:
-    heading(sections.NUMBERS, shown)
+    section_heading(sections.NUMBERS, shown)
     sections.numbers(recording)
 
 with st.expander("How to read this"):

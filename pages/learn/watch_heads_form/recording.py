@@ -93,12 +93,12 @@ class TrainingHistory:
         return next((m for m in self.moments if m.loss_trained < BLIND_GUESS / 2), None)
 
     @property
-    def drawn(self) -> dict[int, Moment]:
+    def moments_with_maps(self) -> dict[int, Moment]:
         """The moments with stored weights, by step."""
         return {m.step: m for m in self.moments if m.codes is not None}
 
     @property
-    def over(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether the run has taken all its steps."""
         return bool(self.moments) and self.moments[-1].step >= MAX_FORMING_STEPS
 
@@ -126,21 +126,21 @@ class TrainingHistory:
         return pd.DataFrame(rows)
 
 
-def moment(step: int, measured: Measurement, *, causal: bool) -> Moment:
+def moment(step: int, measurement: Measurement, *, causal: bool) -> Moment:
     """Encode a measurement's weights as bytes instead of float32, a few kilobytes."""
-    from ui.canvas.codes import coded
+    from ui.canvas.codes import encode
 
     return Moment(
         step=step,
-        loss_trained=measured.loss_trained,
-        loss_unseen=measured.loss_unseen,
-        right=measured.right,
-        loss_writing=measured.loss_writing,
-        previous=measured.previous.numpy(),
-        induction=measured.induction.numpy(),
-        induction_trained=measured.induction_trained.numpy(),
-        next=measured.next.numpy(),
-        codes=coded(measured.maps.numpy(), causal=causal),
+        loss_trained=measurement.loss_trained,
+        loss_unseen=measurement.loss_unseen,
+        right=measurement.right,
+        loss_writing=measurement.loss_writing,
+        previous=measurement.previous.numpy(),
+        induction=measurement.induction.numpy(),
+        induction_trained=measurement.induction_trained.numpy(),
+        next=measurement.next.numpy(),
+        codes=encode(measurement.maps.numpy(), causal=causal),
     )
 
 

@@ -10,13 +10,17 @@ from ui.export import source, tables
 from ui.widgets import code_block
 from ui.widgets.plain_table import plain_table
 
-HOW, WRONG, NUMBERS = "How two heads do it", "What each switch breaks", "All numbers, and the code"
-PARTS = (HOW, WRONG, NUMBERS)
+SCORES_PART, STORED_PART, NUMBERS = (
+    "How two heads do it",
+    "What each switch breaks",
+    "All numbers, and the code",
+)
+PARTS = (SCORES_PART, STORED_PART, NUMBERS)
 _FOLDER = "pages/learn/watch_heads_form/experiment"
 _SCORES = "attention_core/analysis/head_statistics.py"
 
 
-def how() -> None:
+def explain_scores() -> None:
     """Explain the two scores on the probe sequence."""
     labels, start, n = maps.probe_tokens()
     query, answer = start + n, start + 1
@@ -37,11 +41,11 @@ def how() -> None:
     )
 
 
-def wrong() -> None:
+def stored_runs() -> None:
     """Show the stored runs, one row per switch."""
-    kept = stored.stored()
+    stored_runs = stored.stored()
     forms = dict.fromkeys(stored.NUMBERS, "{:.2f}")
-    plain_table(kept.table, "Stored runs", forms)
+    plain_table(stored_runs.table, "Stored runs", forms)
     st.markdown(
         f":small[A blind guess has a loss of {BLIND_GUESS:.2f}. Scores are from the best head, at "
         "unseen distances.]\n"
@@ -57,10 +61,10 @@ def wrong() -> None:
 def numbers(recording: TrainingHistory) -> None:
     """Show all measurements of the run in the picture, their download, and the code."""
     table = recording.table
-    plain_table(table.iloc[:, :5], "All measurements of this run", most=260)
+    plain_table(table.iloc[:, :5], "All measurements of this run", max_rows=260)
     tables.download(
         "Download CSV with all heads", table, "heads_form.csv", key="watch_heads_form_csv"
     )
-    source.step(f"{_FOLDER}/training.py", "HeadTraining.step", "logits", "loss", "gradients")
-    source.step(_SCORES, "_earlier", "queries", "mean weight")
+    source.show_lines(f"{_FOLDER}/training.py", "HeadTraining.step", "logits", "loss", "gradients")
+    source.show_lines(_SCORES, "_offset_score", "queries", "mean weight")
     source.show(f"{_FOLDER}/sequences.py", "draw")

@@ -31,7 +31,7 @@ RUNS = {
     "scale off": TrainingSettings(scale=False),
     "dropout 0.5": TrainingSettings(dropout=0.5),
 }
-USUAL = "default settings"
+DEFAULT = "default settings"
 # steps with stored maps in the default run, closer together while the heads form
 DRAWN = {*range(0, 100, 50), *range(100, 400, 20), *range(400, MAX_FORMING_STEPS + 1, 100)}
 NUMBERS = (
@@ -45,7 +45,7 @@ _SCORES = ("previous", "induction", "induction_trained", "next")
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredRuns:
     """All stored runs by their names in `RUNS`, with their machine and date."""
 
     runs: dict[str, TrainingHistory]
@@ -73,23 +73,23 @@ class Stored:
 
 
 @cache
-def stored() -> Stored:
+def stored() -> StoredRuns:
     """Load the stored runs."""
     fields = json.loads(FILE.read_text(encoding="utf-8"))
     runs = {name: _recording(run) for name, run in fields["runs"].items()}
-    return Stored(runs, fields["machine"], fields["day"])
+    return StoredRuns(runs, fields["machine"], fields["day"])
 
 
 def to_json(runs: dict[str, TrainingHistory], machine: str, day: str) -> str:
     """Convert runs to JSON: numbers with four decimals, codes as base64."""
     written = {
-        name: {"settings": asdict(run.settings), "moments": [_written(m) for m in run.moments]}
+        name: {"settings": asdict(run.settings), "moments": [_moment_json(m) for m in run.moments]}
         for name, run in runs.items()
     }
     return json.dumps({"machine": machine, "day": day, "runs": written}) + "\n"
 
 
-def _written(moment: Moment) -> dict[str, Any]:
+def _moment_json(moment: Moment) -> dict[str, Any]:
     fields = {
         "step": moment.step,
         **{
@@ -126,7 +126,7 @@ def _recording(run: dict[str, Any]) -> TrainingHistory:
     return TrainingHistory(TrainingSettings(**run["settings"]), moments)
 
 
-def _thinned(recording: TrainingHistory, *, maps: bool) -> TrainingHistory:
+def _thin_out(recording: TrainingHistory, *, maps: bool) -> TrainingHistory:
     """Cut a run to what is stored: some maps with `maps`, otherwise only the drop and the end."""
     if maps:
         moments = [m if m.step in DRAWN else replace(m, codes=None) for m in recording.moments]
@@ -147,7 +147,7 @@ def main() -> None:
         run.begin()
         while run.n_steps < MAX_FORMING_STEPS:
             run.step()
-        runs[name] = _thinned(run.recording, maps=name == USUAL)
+        runs[name] = _thin_out(run.recording, maps=name == DEFAULT)
         print(
             f"{name}: loss {runs[name].moments[-1].loss_unseen:.3f} at unseen distances", flush=True
         )

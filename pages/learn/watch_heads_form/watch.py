@@ -16,7 +16,7 @@ from ui.charts.show import show_live
 from ui.widgets import job_view, messages
 
 _JOB, _REFUSED = "watch_heads_form_job", "watch_heads_form_refused"
-FORGOTTEN = (
+FORGOTTEN_NOTE = (
     "This run was deleted to free memory for other visitors. Press Play to repeat it: the same "
     "settings and seed give the same run."
 )
@@ -25,7 +25,7 @@ FORGOTTEN = (
 def buttons(settings: TrainingSettings) -> None:
     """Show Play, Pause and Restart; all three are always visible, so that they don't move."""
     mine = _job()
-    live = mine is not None and mine.live
+    live = mine is not None and mine.is_live
     run = None if mine is None else job.run.peek(mine.number)
     same = mine is not None and mine.settings == settings
     unfinished = mine is not None and mine.state != "done"
@@ -61,24 +61,24 @@ def buttons(settings: TrainingSettings) -> None:
 def show(settings: TrainingSettings) -> TrainingHistory:
     """Draw the visitor's run, or the stored run if there is none, and return it."""
     mine = _job()
-    live = mine is not None and mine.live
+    live = mine is not None and mine.is_live
     if mine is not None and live:
-        job_view.follow(mine, partial(_running, settings), live=True, every=0.5)
+        job_view.follow(mine, partial(_running, settings), is_live=True, every=0.5)
     else:
-        with job_view.place_of_a_job():
-            recording = _shown(mine)
+        with job_view.job_container():
+            recording = _visible_history(mine)
             _picture(recording, _moment(recording), mine, settings, partial(_steps, recording))
-    return _shown(mine)
+    return _visible_history(mine)
 
 
 def is_stored(recording: TrainingHistory) -> bool:
     """Whether this is the stored default run."""
-    return recording is stored.stored().runs[stored.USUAL]
+    return recording is stored.stored().runs[stored.DEFAULT]
 
 
 def _running(settings: TrainingSettings, mine: FormingJob, was_live: bool) -> None:
-    recording = _shown(mine)
-    newest = list(recording.drawn.values())[-1]
+    recording = _visible_history(mine)
+    newest = list(recording.moments_with_maps.values())[-1]
     _picture(recording, newest, mine, settings, below=partial(_progress, mine))
 
 
@@ -92,7 +92,7 @@ def _picture(
     """Draw the maps, with `below` under them, and the charts on their right."""
     left, right = st.columns([5, 4], gap="medium")
     with left:
-        title = f"{_whose(recording)}, after step {moment.step}"
+        title = f"{_run_label(recording)}, after step {moment.step}"
         maps.draw(recording, moment, title, key="watch_heads_form_maps")
         with st.container(height=84, border=False):  # a fixed height, so that nothing moves
             below()
@@ -102,7 +102,9 @@ def _picture(
         with st.container(key="watch_heads_form_note"):  # has a fixed height
             _note(mine, settings)
     with st.container(key="watch_heads_form_found"):  # has a fixed height
-        st.markdown(f"{findings.dropped(recording)} {findings.learned(recording)}")
+        st.markdown(
+            f"{findings.drop_sentence(recording)} {findings.generalization_sentence(recording)}"
+        )
 
 
 def _step_key(recording: TrainingHistory) -> str:
@@ -112,13 +114,13 @@ def _step_key(recording: TrainingHistory) -> str:
 
 def _moment(recording: TrainingHistory) -> Moment:
     """The moment chosen with the slider, read before it's drawn because it is below the maps."""
-    drawn = recording.drawn
+    drawn = recording.moments_with_maps
     return drawn[st.session_state.get(_step_key(recording), list(drawn)[-1])]
 
 
 def _steps(recording: TrainingHistory) -> None:
     """Show a slider over the steps with stored maps."""
-    steps = list(recording.drawn)
+    steps = list(recording.moments_with_maps)
     st.select_slider("Maps after step", steps, steps[-1], key=_step_key(recording))
 
 
@@ -126,7 +128,7 @@ def _progress(mine: FormingJob) -> None:
     """Show the run's progress, or its queue position."""
     run = job.run.peek(mine.number)
     n_steps = 0 if run is None else run.n_steps
-    ahead = mine.ahead
+    ahead = mine.n_ahead
     note = (
         f"Waiting for {ahead} other run{'s' * (ahead != 1)}"
         if ahead
@@ -138,47 +140,49 @@ def _progress(mine: FormingJob) -> None:
 def _note(mine: FormingJob | None, settings: TrainingSettings) -> None:
     refused = st.session_state.pop(_REFUSED, None)
     if refused is not None:
-        messages.problem(refused)
+        messages.show_problem(refused)
     elif mine is None:
-        kept = stored.stored()
-        if settings == kept.runs[stored.USUAL].settings:
+        stored_runs = stored.stored()
+        if settings == stored_runs.runs[stored.DEFAULT].settings:
             text = "Press **Play** to train your own model. It takes less than a minute."
         else:
             text = "It doesn't use your settings. Press **Play** to train a model with them."
-        st.markdown(f":small[This is a stored run ({kept.machine}; {kept.day}). {text}]")
+        st.markdown(
+            f":small[This is a stored run ({stored_runs.machine}; {stored_runs.day}). {text}]"
+        )
     elif mine.error:
-        messages.problem(mine.error)
-    elif not mine.live and job.run.peek(mine.number) is None:
-        messages.problem(FORGOTTEN)
+        messages.show_problem(mine.error)
+    elif not mine.is_live and job.run.peek(mine.number) is None:
+        messages.show_problem(FORGOTTEN_NOTE)
     elif mine.settings != settings:
         st.markdown(":small[You changed the settings. Press **Play** to start a new run.]")
     else:
         st.markdown(f":small[Settings of this run: {mine.settings.summary}.]")
 
 
-def _whose(recording: TrainingHistory) -> str:
+def _run_label(recording: TrainingHistory) -> str:
     return "Stored run" if is_stored(recording) else "Your run"
 
 
-def _shown(mine: FormingJob | None) -> TrainingHistory:
+def _visible_history(mine: FormingJob | None) -> TrainingHistory:
     run = None if mine is None else job.run.peek(mine.number)
     if run is None or not run.recording.moments:
-        return stored.stored().runs[stored.USUAL]
+        return stored.stored().runs[stored.DEFAULT]
     return run.recording
 
 
 def _job() -> FormingJob | None:
-    found: FormingJob | None = st.session_state.get(_JOB)
-    return found
+    result: FormingJob | None = st.session_state.get(_JOB)
+    return result
 
 
-def _start(settings: TrainingSettings, *, anew: bool) -> None:
+def _start(settings: TrainingSettings, *, restart: bool) -> None:
     """Queue a new run, or the rest of a paused one, instead of the visitor's earlier job."""
     before = _job()
-    number = job.new_number() if anew or before is None else before.number
+    number = job.new_number() if restart or before is None else before.number
     mine = FormingJob(number, settings)
     try:
-        TRAININGS.put(mine, instead_of=before, **job_view.whose())
+        TRAININGS.put(mine, replaces=before, **job_view.job_owner())
     except OverLimit as error:
         st.session_state[_REFUSED] = str(error)
         return

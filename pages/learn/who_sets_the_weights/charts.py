@@ -6,9 +6,9 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from pages.learn.who_sets_the_weights.numbers import AFTER, BEFORE, MOVED
+from pages.learn.who_sets_the_weights.numbers import AFTER, BEFORE, CHANGE
 from ui.charts import style
-from ui.charts.bars import pairs_of_bars
+from ui.charts.bars import paired_bars
 
 COLOURS = {
     "W_q": style.QUERIES,
@@ -36,12 +36,12 @@ def loss_chart(table: pd.DataFrame) -> alt.Chart:
     )
 
 
-def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
+def changes_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     """Chart the relative change of each kind of matrix by layer, from `numbers.parts`."""
-    in_layers = table[(table["layer"] >= 0) & (table[MOVED] > 0) & np.isfinite(table[MOVED])]
+    in_layers = table[(table["layer"] >= 0) & (table[CHANGE] > 0) & np.isfinite(table[CHANGE])]
     kinds = [kind for kind in COLOURS if kind in set(in_layers["kind"])]
     return (
-        alt.Chart(in_layers.rename(columns={MOVED: "moved"}), height=HEIGHT)
+        alt.Chart(in_layers.rename(columns={CHANGE: "moved"}), height=HEIGHT)
         .mark_line(point=alt.OverlayMarkDef(size=25))
         .encode(
             alt.X(
@@ -52,8 +52,8 @@ def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
             ),
             alt.Y(
                 "moved:Q",
-                title=MOVED,
-                **style.decades(in_layers[MOVED].tolist()),
+                title=CHANGE,
+                **style.decades(in_layers[CHANGE].tolist()),
             ),
             alt.Color(
                 "kind:N",
@@ -75,7 +75,7 @@ def moved_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
 
 def positions_chart(table: pd.DataFrame) -> alt.Chart:
     """Chart each position's loss before and after training, from `numbers.positions`."""
-    return pairs_of_bars(
+    return paired_bars(
         table[["position", "next token", BEFORE, AFTER]],
         (BEFORE, AFTER),
         list(table["next token"]),

@@ -22,10 +22,10 @@ from torch import Tensor, nn
 from attention_core.checks import require_positive
 from attention_core.model.block import LayerRecord
 from attention_core.model.config import TransformerConfig
-from attention_core.model.forward_pass import NO_HOOKS, Hooks
 from attention_core.model.output import TransformerOutput
-from attention_core.model.reshape import with_weights
+from attention_core.model.pass_context import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
+from attention_core.model.variants import with_weights
 from attention_core.positions.rotary import Rotation, rotate
 
 W_Q, W_K, W_V, W_O, FEED_FORWARD = "W_q", "W_k", "W_v", "W_o", "feed-forward"
@@ -66,7 +66,7 @@ class Signal:
 
     logits: float
     hidden: float
-    leaving: Tensor
+    layer_outputs: Tensor
     attention: Tensor
     context: Tensor
     weights: Tensor
@@ -130,7 +130,7 @@ class Training:
         require_positive("learning_rate", learning_rate)
         self.ids, self.learning_rate = ids, learning_rate
         self._original, self.n_bytes = model, training_bytes(model)
-        self.model = _copied(model).requires_grad_(True)
+        self.model = _float32_copy(model).requires_grad_(True)
 
     @torch.enable_grad()
     def step(self, hooks: Hooks = NO_HOOKS) -> GradientStep:
@@ -160,25 +160,25 @@ class Training:
                     lambda changed, name=name: move(name, changed)
                 )
                 stack.callback(handle.remove)
-            with _counted(self.model) as kept:
+            with _count_saved_bytes(self.model) as kept:
                 output = self.model(self.ids, record=True, hooks=hooks)
                 losses = next_token_losses(output, self.ids)  # [losses]
                 loss = losses.mean()  # [mean loss]
-            watched = _Watched(output)
+            watched = _GradientRecorder(output)
             n_kept_bytes = sum(kept.values())
             loss.backward()  # [gradients]
         w_q = torch.stack([of_w_q[layer] for layer in range(config.n_layers)])
         signal, seconds = watched.signal(w_q), time.perf_counter() - begin
-        return GradientStep(_reading(output, losses), gradients, signal, n_kept_bytes, seconds)
+        return GradientStep(_summarize(output, losses), gradients, signal, n_kept_bytes, seconds)
 
     @torch.no_grad()
-    def read(self, hooks: Hooks = NO_HOOKS) -> PassSummary:
+    def summarize(self, hooks: Hooks = NO_HOOKS) -> PassSummary:
         """Run a forward pass of the copy."""
         output = self.model(self.ids, record=True, hooks=hooks)
-        return _reading(output, next_token_losses(output, self.ids))
+        return _summarize(output, next_token_losses(output, self.ids))
 
     @torch.no_grad()
-    def moved(self) -> dict[Part, PartChange]:
+    def changes(self) -> dict[Part, PartChange]:
         """Compare every part of the copy with the original weights."""
         sums: dict[Part, list[float]] = {}
         changed = dict(self.model.named_parameters())
@@ -206,7 +206,7 @@ def training_bytes(model: Transformer) -> int:
     return torch.float32.itemsize * (sum(sizes) + 3 * max(sizes))
 
 
-def _copied(model: Transformer) -> Transformer:
+def _float32_copy(model: Transformer) -> Transformer:
     """Copy the weights in float32 into a single allocation.
 
     It's returned to the system when it's freed; many small pieces would stay with the process.
@@ -261,7 +261,7 @@ def w_q_gradient(x: Tensor, of_queries: Tensor, rotation: Rotation | None) -> Te
     return x.T @ of_queries
 
 
-class _Watched:
+class _GradientRecorder:
     """Retain the gradients of a pass's recorded tensors during the backward pass."""
 
     def __init__(self, output: TransformerOutput) -> None:
@@ -271,11 +271,11 @@ class _Watched:
         for tensor in self._ends:
             tensor.retain_grad()
         for layer in self._layers:
-            for tensor in self._of(layer):
+            for tensor in self._gradients(layer):
                 tensor.retain_grad()
 
     @staticmethod
-    def _of(layer: LayerRecord) -> tuple[Tensor, ...]:
+    def _gradients(layer: LayerRecord) -> tuple[Tensor, ...]:
         record = layer.attention
         assert record.output is not None
         return (
@@ -291,13 +291,13 @@ class _Watched:
         """Measure the gradients; `w_q`: the lengths of the matrices' gradients, (L, H)."""
         leaving, attention, context, weights, scores, queries = (
             torch.stack([_gradient(tensor)[0].cpu() for tensor in of_layers])
-            for of_layers in zip(*map(self._of, self._layers), strict=True)
+            for of_layers in zip(*map(self._gradients, self._layers), strict=True)
         )
         logits, hidden = (float(_gradient(tensor).norm()) for tensor in self._ends)
         return Signal(
             logits=logits,
             hidden=hidden,
-            leaving=leaving.norm(dim=(1, 2)),
+            layer_outputs=leaving.norm(dim=(1, 2)),
             attention=attention.norm(dim=(1, 2)),
             context=context.norm(dim=(2, 3)),
             weights=weights.norm(dim=(2, 3)),
@@ -314,25 +314,25 @@ def _gradient(tensor: Tensor) -> Tensor:
 
 
 @contextmanager
-def _counted(model: nn.Module) -> Iterator[dict[int, int]]:
+def _count_saved_bytes(model: nn.Module) -> Iterator[dict[int, int]]:
     """Record the bytes of each memory block that autograd stores, except for weights."""
-    kept: dict[int, int] = {}
+    sizes: dict[int, int] = {}
     own = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
 
     def keep(tensor: Tensor) -> Tensor:
         memory = tensor.untyped_storage()
         if memory.data_ptr() not in own:
-            kept[memory.data_ptr()] = memory.nbytes()
+            sizes[memory.data_ptr()] = memory.nbytes()
         return tensor.detach()  # the tensor itself would keep its graph alive
 
     def hand_back(tensor: Tensor) -> Tensor:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, hand_back):
-        yield kept
+        yield sizes
 
 
-def _reading(output: TransformerOutput, losses: Tensor) -> PassSummary:
+def _summarize(output: TransformerOutput, losses: Tensor) -> PassSummary:
     return PassSummary(
         losses.detach().cpu(),
         torch.stack([record.weights[0].detach() for record in output.records]).cpu(),

@@ -12,8 +12,8 @@ from pages.learn.who_sets_the_weights.run import PURPOSE, FineTunedRun
 from serving import models, runs
 from serving.heads import HeadId
 from serving.limits import MAX_TRAINED_TOKENS
+from ui.text.formatting import format_number, percent, plural
 from ui.text.isolated import isolated
-from ui.text.number_text import counted, percent, written
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from pages.learn.who_sets_the_weights.experiment import Part
 
 BEFORE, AFTER = "before", "after"
-MOVED = "change ÷ length"
+CHANGE = "change ÷ length"
 
 
-def losses(trained: FineTunedRun) -> pd.DataFrame:
+def losses(tuning_run: FineTunedRun) -> pd.DataFrame:
     """The loss before the first step and after each step: columns `step`, `loss`."""
-    return pd.DataFrame({"step": range(len(trained.losses)), "loss": trained.losses})
+    return pd.DataFrame({"step": range(len(tuning_run.losses)), "loss": tuning_run.losses})
 
 
-def parts(trained: FineTunedRun) -> pd.DataFrame:
+def parts(tuning_run: FineTunedRun) -> pd.DataFrame:
     """One row per part of the model, with its length, its first gradient, and its change.
 
-    Columns: `layer` (-1: in no layer), `kind`, `numbers`, `length`, `gradient`, `change`, `MOVED`.
+    Columns: `layer` (-1: in no layer), `kind`, `numbers`, `length`, `gradient`, `change`, `CHANGE`.
     """
     rows = [
         (
@@ -40,13 +40,13 @@ def parts(trained: FineTunedRun) -> pd.DataFrame:
             kind,
             moved.n_numbers,
             moved.length,
-            trained.first.gradients[layer, kind],
+            tuning_run.first.gradients[layer, kind],
             moved.change,
             moved.share,
         )
-        for (layer, kind), moved in sorted(trained.moved.items(), key=_order)
+        for (layer, kind), moved in sorted(tuning_run.changes.items(), key=_order)
     ]
-    names = ["layer", "kind", "numbers", "length", "gradient", "change", MOVED]
+    names = ["layer", "kind", "numbers", "length", "gradient", "change", CHANGE]
     return pd.DataFrame(rows, columns=names)
 
 
@@ -62,28 +62,28 @@ def most_and_least(table: pd.DataFrame) -> tuple[str, str]:
 
     Parts that were all zeros are left out, because they have no length to compare to.
     """
-    in_layers = table[(table["layer"] >= 0) & np.isfinite(table[MOVED])]
-    shares = in_layers[MOVED]
-    return _named(in_layers.loc[shares.idxmax()]), _named(in_layers.loc[shares.idxmin()])
+    in_layers = table[(table["layer"] >= 0) & np.isfinite(table[CHANGE])]
+    shares = in_layers[CHANGE]
+    return _part_name(in_layers.loc[shares.idxmax()]), _part_name(in_layers.loc[shares.idxmin()])
 
 
-def _named(row: pd.Series) -> str:
+def _part_name(row: pd.Series) -> str:
     kind = row["kind"] if row["kind"].startswith("W_") else f"the {row['kind']}"
-    return f"{kind} of layer {row['layer']} ({percent(row[MOVED])})"
+    return f"{kind} of layer {row['layer']} ({percent(row[CHANGE])})"
 
 
-def positions(trained: FineTunedRun) -> pd.DataFrame:
+def positions(tuning_run: FineTunedRun) -> pd.DataFrame:
     """One row per position that has a next token.
 
     Columns: `position`, `token`, `next token`, `BEFORE` and `AFTER` (losses), and the probabilities
     of the correct token, `p before` and `p after`.
     """
-    before, after = trained.first.before.losses.numpy(), trained.after.losses.numpy()
+    before, after = tuning_run.first.before.losses.numpy(), tuning_run.after.losses.numpy()
     return pd.DataFrame(
         {
             "position": range(len(before)),
-            "token": trained.labels[:-1],
-            "next token": trained.labels[1:],
+            "token": tuning_run.labels[:-1],
+            "next token": tuning_run.labels[1:],
             BEFORE: before,
             AFTER: after,
             "p before": np.exp(-before),
@@ -101,12 +101,12 @@ class WeightsBeforeAfter:
     sentence: str
 
 
-def head_maps(trained: FineTunedRun, layer: int, head: int) -> WeightsBeforeAfter:
+def head_maps(tuning_run: FineTunedRun, layer: int, head: int) -> WeightsBeforeAfter:
     """Compare a head's weights before and after training."""
-    before = trained.first.before.weights[layer, head].numpy()
-    after = trained.after.weights[layer, head].numpy()
+    before = tuning_run.first.before.weights[layer, head].numpy()
+    after = tuning_run.after.weights[layer, head].numpy()
     query, key = np.unravel_index(int(np.abs(after - before).argmax()), before.shape)
-    labels = trained.labels
+    labels = tuning_run.labels
     return WeightsBeforeAfter(
         before,
         after,
@@ -132,20 +132,20 @@ class Chain:
     sentence: str
 
 
-def chain(trained: FineTunedRun, layer: int, head: int) -> Chain:
+def chain(tuning_run: FineTunedRun, layer: int, head: int) -> Chain:
     """Trace the gradient from the loss to a head's W_q; raises the errors of loading."""
     import torch
 
     from pages.learn.who_sets_the_weights.experiment import query_gradient, w_q_gradient
 
-    settings, signal = trained.settings, trained.first.signal
-    passed = runs.run(settings.model, settings.text, MAX_TRAINED_TOKENS, PURPOSE)
-    record = passed.layer(layer)
+    settings, signal = tuning_run.settings, tuning_run.first.signal
+    one_pass = runs.run(settings.model, settings.text, MAX_TRAINED_TOKENS, PURPOSE)
+    record = one_pass.layer(layer)
     core = models.get(settings.model).core
     with torch.inference_mode():
-        places = torch.arange(len(passed.tokens), device=record.input.device)
+        places = torch.arange(len(one_pass.tokens), device=record.input.device)
         rotation = core.new_pass(record.input, places).rotation
-        keys = record.attention.k[0, passed.kv_head(head)]
+        keys = record.attention.k[0, one_pass.kv_head(head)]
         of_scores = signal.score_gradients[layer, head].to(keys)
         of_queries = query_gradient(of_scores, keys, record.attention.scale)
         product = w_q_gradient(record.attention_reads[0], of_queries, rotation)
@@ -172,9 +172,9 @@ def chain(trained: FineTunedRun, layer: int, head: int) -> Chain:
         (
             f"output of layer {layer}",
             (n_tokens, width),
-            f"derivative of the final norm and {counted(later, 'later layer')}",
+            f"derivative of the final norm and {plural(later, 'later layer')}",
             (),
-            signal.leaving[layer],
+            signal.layer_outputs[layer],
         ),
         (
             "output of its attention",
@@ -206,11 +206,12 @@ def chain(trained: FineTunedRun, layer: int, head: int) -> Chain:
     scores = signal.score_gradients[layer, head].numpy()
     query, key = np.unravel_index(int(np.abs(scores).argmax()), scores.shape)
     strongest = float(scores[query, key])
-    labels = passed.tokens.labels
+    labels = one_pass.tokens.labels
     effect = "raise" if strongest > 0 else "lower"
     sentence = (
         f"The score of “{isolated(labels[query])}” with “{isolated(labels[key])}” has the largest "
-        f"gradient, {written(strongest, '+.2g')}. Increasing this score would {effect} the loss."
+        f"gradient, {format_number(strongest, '+.2g')}. Increasing this score would {effect} the "
+        "loss."
     )
     return Chain(table, scores, signal.w_q[layer].numpy(), float(product.norm()), sentence)
 
@@ -219,15 +220,15 @@ def _shape(shape: tuple[int, ...]) -> str:
     return f"({', '.join(f'{size:,}' for size in shape)})" if shape else ""
 
 
-def kept_bytes(trained: FineTunedRun) -> pd.DataFrame:
+def memory_table(tuning_run: FineTunedRun) -> pd.DataFrame:
     """Compare what training and generation keep in memory besides the weights."""
-    gradients = 4 * trained.n_numbers
-    n_tokens = len(trained.labels)
-    activations = trained.first.n_kept_bytes
+    gradients = 4 * tuning_run.n_numbers
+    n_tokens = len(tuning_run.labels)
+    activations = tuning_run.first.n_kept_bytes
     rows = [
         ("activations for the backward pass", megabytes(activations), "none"),
         ("gradients, one per weight", megabytes(gradients), "none"),
-        ("KV cache", "none", megabytes(trained.n_cache_bytes)),
+        ("KV cache", "none", megabytes(tuning_run.n_cache_bytes)),
         ("predictions per pass", f"{n_tokens - 1}", "1, at the last position"),
         ("passes over the text", "1", "1, then 1 per new token"),
         ("source of the next token", "the text", "the model's prediction"),
@@ -236,9 +237,9 @@ def kept_bytes(trained: FineTunedRun) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["", "training", "generation with a cache"])
 
 
-def stale_keys(trained: FineTunedRun, layer: int) -> tuple[float, float]:
+def stale_keys(tuning_run: FineTunedRun, layer: int) -> tuple[float, float]:
     """The largest change of a number in a layer's keys, and the largest number."""
-    before, after = trained.first.before.keys[layer], trained.after.keys[layer]
+    before, after = tuning_run.first.before.keys[layer], tuning_run.after.keys[layer]
     return float((after - before).abs().max()), float(before.abs().max())
 
 

@@ -8,14 +8,14 @@ from serving import models
 from serving.limits import MAX_TRAINING_STEPS
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.text.number_text import counted
+from ui.text.formatting import plural
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import heading, parts
 from ui.widgets.plain_table import plain_table
-from ui.widgets.progress import watched
+from ui.widgets.progress import run_with_progress
 from ui.widgets.quiz import quiz
 from ui.widgets.run_form import run_form
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 
 STEPS = "pages/learn/who_sets_the_weights/experiment.py"
@@ -28,7 +28,7 @@ st.markdown(
     "the model predicted the next token. Each **step** moves every matrix a little so that the "
     "loss falls."
 )
-if not models.ready("decoder"):
+if not models.available("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -39,7 +39,7 @@ with right:
     entry = controls.model("who_sets_the_weights_model", "decoder", prefer="gpt2")
 spec = entry.spec
 with right, settings():
-    choice = controls.head_of(entry, "who_sets_the_weights", layer=4, head=6)
+    choice = controls.model_head(entry, "who_sets_the_weights", layer=4, head=6)
 
 left, right = st.columns([5, 6], gap="medium")
 with left:
@@ -59,52 +59,52 @@ with left:
     try:
         with st.spinner("Loading the model …", show_time=True):
             models.get(spec.name)
-        trained = watched(
+        trained = run_with_progress(
             RUN,
             chosen,
             lambda report: run.run(chosen, report),
-            kept=run.run.is_cached(chosen),
+            cached=run.run.is_cached(chosen),
             total=n_steps + 1,
             unit="passes",
             done=lambda result: (
                 f"Training at a rate of {rate:g} took {result.seconds:.2f} s for "
-                f"{counted(n_steps, 'step')}."
+                f"{plural(n_steps, 'step')}."
             ),
             verb=TRAIN,
         )
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
         messages.end_page()
     if trained is None:
         messages.end_page()
     show(charts.loss_chart, numbers.losses(trained), key="who_sets_the_weights_loss")
 with right:
-    sections.what_moved(trained)
+    sections.show_changes(trained)
 st.markdown(sections.notice(trained))
 with st.expander("Numbers and code"):
     table = numbers.parts(trained)
-    forms = dict.fromkeys(("length", "gradient", "change", numbers.MOVED), "{:.3g}")
-    plain_table(table, "All parts of the model", forms, most=300)
+    forms = dict.fromkeys(("length", "gradient", "change", numbers.CHANGE), "{:.3g}")
+    plain_table(table, "All parts of the model", forms, max_rows=300)
     tables.download("Download CSV", table, "weights.csv", key="who_sets_the_weights_csv")
-    source.step(STEPS, "Training.step", "losses", "mean loss", "gradients", "update")
+    source.show_lines(STEPS, "Training.step", "losses", "mean loss", "gradients", "update")
     source.show(STEPS, "next_token_losses")
 
-shown = parts("who_sets_the_weights_part", sections.PARTS)
+shown = section_picker("who_sets_the_weights_part", sections.PARTS)
 try:
     for name, draw in (
         (sections.MAPS, sections.maps),
         (sections.CHAIN, sections.chain),
     ):
         if name in shown:
-            heading(name, shown)
+            section_heading(name, shown)
             draw(trained, choice.layer, choice.head)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
 if sections.POSITIONS in shown:
-    heading(sections.POSITIONS, shown)
+    section_heading(sections.POSITIONS, shown)
     sections.positions(trained)
 if sections.MEMORY in shown:
-    heading(sections.MEMORY, shown)
+    section_heading(sections.MEMORY, shown)
     sections.memory(trained, choice.layer)
 
 with st.expander("How to read this"):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from serving.cache import cached
-from ui.text.number_text import written
-from ui.widgets.questions import Question, nearest
+from ui.text.formatting import format_number
+from ui.widgets.questions import Question, nearest_choice
 
 
 @cached(key=lambda: "questions")
@@ -34,47 +34,51 @@ def questions() -> list[Question]:
     return [
         _guesses(len(step.before.losses), ids.shape[1]),
         _first_row(float(step.signal.score_gradients[:, :, 0].abs().max())),
-        _change(training.moved()[0, "W_q"].change, step.gradients[0, "W_q"]),
+        _change(training.changes()[0, "W_q"].change, step.gradients[0, "W_q"]),
     ]
 
 
 def _guesses(n_losses: int, n_tokens: int) -> Question:
-    right, wrong = nearest(n_losses, {"1": 1, "7": 7, "8": 8})
+    right, wrong = nearest_choice(n_losses, {"1": 1, "7": 7, "8": 8})
     return Question(
-        ask=f"A decoder reads a text of {n_tokens} tokens in one training pass. How many "
+        prompt=f"A decoder reads a text of {n_tokens} tokens in one training pass. How many "
         "predictions does its loss average?",
         right=right,
         wrong=wrong,
-        because=f"It's {n_losses}, because every position except the last has a next token in the "
+        explanation=f"It's {n_losses}, because every position except the last has a next token "
+        "in the "
         "text.",
     )
 
 
 def _first_row(largest: float) -> Question:
-    right, wrong = nearest(
+    right, wrong = nearest_choice(
         largest, {"0": 0.0, "the largest of all": 1.0, "the same as the loss's own, 1": 2.0}
     )
     return Question(
-        ask="The first token of a decoder can only attend to itself. What is the gradient of that "
+        prompt="The first token of a decoder can only attend to itself. What is the gradient of "
+        "that "
         "score?",
         right=right,
         wrong=wrong,
-        because="The weight is always 1, so changing the score doesn't change the loss. In a "
-        f"random model, the largest such gradient is {written(largest, '.1g')}.",
+        explanation="The weight is always 1, so changing the score doesn't change the loss. In a "
+        f"random model, the largest such gradient is {format_number(largest, '.1g')}.",
     )
 
 
 def _change(change: float, gradient: float) -> Question:
-    right, wrong = nearest(
+    right, wrong = nearest_choice(
         change / gradient,
         {"0.1 times as long": 0.1, "equally long": 1.0, "10 times as long": 10.0},
     )
     return Question(
-        ask="The learning rate is 0.1. How long is the change of a matrix after one step, compared "
+        prompt="The learning rate is 0.1. How long is the change of a matrix after one step, "
+        "compared "
         "to its gradient?",
         right=right,
         wrong=wrong,
-        because=f"In a random model, the gradient of W_q in layer 0 has a length of "
-        f"{written(gradient, '.4g')}, and a step changes the matrix by {written(change, '.4g')}. "
+        explanation=f"In a random model, the gradient of W_q in layer 0 has a length of "
+        f"{format_number(gradient, '.4g')}, and a step changes the matrix by "
+        f"{format_number(change, '.4g')}. "
         f"That's {change / gradient:.2f} times as much.",
     )

@@ -15,7 +15,7 @@ from pretrained import Pretrained, Tokens
 from serving import compute, models
 from serving.cache import MODELS, cached
 from serving.limits import MAX_TRAINED_COPY_BYTES, MAX_TRAINED_TOKENS, MAX_TRAINING_STEPS, OverLimit
-from serving.prompts import prepare
+from serving.prompts import prepare_prompt
 from ui.widgets.progress import Report, Reporter
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class FineTunedRun:
     """A finished run.
 
     losses: before the first step and after every step. first: the first step, including the pass
-    before it. after: a pass of the changed model. moved: how far each part of the model moved in
+    before it. after: a pass of the changed model. changes: how far each part of the model moved in
     total. n_numbers: the number of parameters. n_cache_bytes: of a KV cache for the text. seconds:
     of the steps only.
     """
@@ -58,7 +58,7 @@ class FineTunedRun:
     losses: tuple[float, ...]
     first: GradientStep
     after: PassSummary
-    moved: dict[Part, PartChange]
+    changes: dict[Part, PartChange]
     n_numbers: int
     n_cache_bytes: int
     seconds: float
@@ -87,7 +87,7 @@ def run(settings: FineTuningSettings, report: Report | None = None) -> FineTuned
     if settings.learning_rate not in RATES:
         raise ValueError(f"the learning rate must be one of {RATES}, got {settings.learning_rate}")
     model = models.get(settings.model)
-    tokens = prepare(model, settings.text, MAX_TRAINED_TOKENS, PURPOSE).tokens
+    tokens = prepare_prompt(model, settings.text, MAX_TRAINED_TOKENS, PURPOSE).tokens
     if len(tokens.ids) < 2:
         raise ValueError("A single token has no next token to predict. Type another word.")
     reporter = Reporter(report)
@@ -96,7 +96,7 @@ def run(settings: FineTuningSettings, report: Report | None = None) -> FineTuned
     try:
         return _train(settings, model, tokens, reporter)
     finally:
-        _copy.clear()
+        _training_copy.clear()
         _one_at_a_time.release()
 
 
@@ -114,7 +114,7 @@ def _train(
             f"Training a copy of {model.spec.title} needs {n_bytes / 1e6:,.0f} MB with its "
             f"gradients, but this page's limit is {limit / 1e6:,.0f} MB. Choose a smaller model."
         )
-    training = _copy(settings, model, tokens)
+    training = _training_copy(settings, model, tokens)
     losses, seconds, first = [], 0.0, None
     trained = (training.step(hooks) for _ in range(settings.n_steps))
     for step in compute.steps(trained, seconds=0):
@@ -124,8 +124,8 @@ def _train(
         reporter.unit()
     assert first is not None
     with compute.slot():
-        after = training.read(hooks)
-        moved = training.moved()
+        after = training.summarize(hooks)
+        change = training.changes()
     losses.append(after.loss)
     if not all(map(math.isfinite, losses)):
         raise ValueError(
@@ -137,15 +137,15 @@ def _train(
         losses=tuple(losses),
         first=first,
         after=after,
-        moved=moved,
-        n_numbers=sum(part.n_numbers for part in moved.values()),
+        changes=change,
+        n_numbers=sum(part.n_numbers for part in change.values()),
         n_cache_bytes=model.core.new_cache(1, len(tokens.ids)).nbytes,
         seconds=seconds,
     )
 
 
 @cached(cache=MODELS, key=lambda settings, *_: settings, size=lambda training: training.n_bytes)
-def _copy(settings: FineTuningSettings, model: Pretrained, tokens: Tokens) -> Training:
+def _training_copy(settings: FineTuningSettings, model: Pretrained, tokens: Tokens) -> Training:
     """A copy to train, cached until the run ends so that its bytes are counted."""
     import torch
 

@@ -11,10 +11,10 @@ from pages.learn.who_sets_the_weights import charts, numbers, run
 from pages.learn.who_sets_the_weights.run import FineTunedRun
 from serving.heads import HeadId
 from ui.canvas.heatmap import ColourScale, DivergingScale, Map, heatmap
-from ui.charts.bars import bars, labelled
+from ui.charts.bars import bars, label_table
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.text.number_text import percent, written
+from ui.text.formatting import format_number, percent
 from ui.widgets.plain_table import plain_table
 
 MAPS, CHAIN = "A head before and after", "From the loss to one head"
@@ -23,21 +23,21 @@ PARTS = (MAPS, CHAIN, POSITIONS, MEMORY)
 STEPS = "pages/learn/who_sets_the_weights/experiment.py"
 
 
-def what_moved(trained: FineTunedRun) -> None:
+def show_changes(tuning_run: FineTunedRun) -> None:
     """Chart how far each kind of matrix moved."""
-    show(charts.moved_chart, numbers.parts(trained), key="who_sets_the_weights_moved")
+    show(charts.changes_chart, numbers.parts(tuning_run), key="who_sets_the_weights_moved")
 
 
-def notice(trained: FineTunedRun) -> str:
+def notice(tuning_run: FineTunedRun) -> str:
     """Describe the picture, from its numbers, as Markdown."""
-    first, last = trained.losses[0], trained.losses[-1]
-    table = numbers.parts(trained)
+    first, last = tuning_run.losses[0], tuning_run.losses[-1]
+    table = numbers.parts(tuning_run)
     most, least = numbers.most_and_least(table)
-    embeddings = table[table["layer"] < 0].set_index("kind")[numbers.MOVED]["embeddings"]
+    embeddings = table[table["layer"] < 0].set_index("kind")[numbers.CHANGE]["embeddings"]
     largest = run.RATES[-1]
     larger = (
         f" Try a learning rate of {largest:g} to see what happens."
-        if trained.settings.learning_rate < largest
+        if tuning_run.settings.learning_rate < largest
         else ""
     )
     outcome = (
@@ -51,18 +51,18 @@ def notice(trained: FineTunedRun) -> str:
     return (
         f"{outcome}\n\n:small[Relative to its length, {most} moved most, and {least} moved least. "
         f"The embeddings moved by {percent(embeddings)}. Training adjusts nearly all "
-        f"{trained.n_numbers:,} weights.]"
+        f"{tuning_run.n_numbers:,} weights.]"
     )
 
 
-def maps(trained: FineTunedRun, layer: int, head: int) -> None:
+def maps(tuning_run: FineTunedRun, layer: int, head: int) -> None:
     """Show a head's weights before and after training, and the difference."""
-    found = numbers.head_maps(trained, layer, head)
-    name, difference = HeadId(layer, head), found.after - found.before
-    scale = ColourScale(float(max(found.before.max(), found.after.max())))
+    result = numbers.head_maps(tuning_run, layer, head)
+    name, difference = HeadId(layer, head), result.after - result.before
+    scale = ColourScale(float(max(result.before.max(), result.after.max())))
     pictures: tuple[tuple[np.ndarray, str, ColourScale | DivergingScale, str], ...] = (
-        (found.before, f"{name} before", scale, "weight"),
-        (found.after, f"{name} after", scale, "weight"),
+        (result.before, f"{name} before", scale, "weight"),
+        (result.after, f"{name} after", scale, "weight"),
         (difference, "after − before", _signed(difference), "difference"),
     )
     for number, (column, (values, title, colours, kind)) in enumerate(
@@ -70,15 +70,15 @@ def maps(trained: FineTunedRun, layer: int, head: int) -> None:
     ):
         with column:
             picture = Map(
-                values, trained.labels, title, causal=True, scale=colours, value_name=kind
+                values, tuning_run.labels, title, causal=True, scale=colours, value_name=kind
             )
             heatmap(picture, key=f"who_sets_the_weights_map_{number}")
-    st.text(found.sentence)
+    st.text(result.sentence)
 
 
-def chain(trained: FineTunedRun, layer: int, head: int) -> None:
+def chain(tuning_run: FineTunedRun, layer: int, head: int) -> None:
     """Show how the loss reaches W_q of one head, factor by factor."""
-    found = numbers.chain(trained, layer, head)
+    result = numbers.chain(tuning_run, layer, head)
     name = HeadId(layer, head)
     st.markdown(
         f"Nothing singles out {name}. The chain rule carries the loss back through every tensor, "
@@ -86,25 +86,25 @@ def chain(trained: FineTunedRun, layer: int, head: int) -> None:
     )
     left, right = st.columns([3, 2], gap="medium")
     with left:
-        plain_table(found.table, "From the loss to W_q", {"length": "{:.3g}"})
+        plain_table(result.table, "From the loss to W_q", {"length": "{:.3g}"})
         st.markdown(
             ":small[Check: the last two factors, multiplied here, give a gradient of length "
-            f"**{written(found.product, '.4g')}**. PyTorch's autograd computed "
-            f"{written(found.by_head[head], '.4g')}.]"
+            f"**{format_number(result.product, '.4g')}**. PyTorch's autograd computed "
+            f"{format_number(result.by_head[head], '.4g')}.]"
         )
     with right:
         picture = Map(
-            found.scores,
-            trained.labels,
+            result.scores,
+            tuning_run.labels,
             f"gradient of {name}'s scores",
             causal=True,
-            scale=_signed(found.scores),
+            scale=_signed(result.scores),
             value_name="gradient",
         )
         heatmap(picture, key="who_sets_the_weights_scores")
-        st.text(found.sentence)
+        st.text(result.sentence)
     with st.expander("All heads of this layer, and the code"):
-        table = labelled([f"H{number}" for number in range(len(found.by_head))], found.by_head)
+        table = label_table([f"H{number}" for number in range(len(result.by_head))], result.by_head)
         show(
             bars,
             table,
@@ -117,10 +117,10 @@ def chain(trained: FineTunedRun, layer: int, head: int) -> None:
         source.show(STEPS, "w_q_gradient")
 
 
-def positions(trained: FineTunedRun) -> None:
+def positions(tuning_run: FineTunedRun) -> None:
     """Show the loss of every position, with teacher forcing."""
-    table = numbers.positions(trained)
-    n_tokens = len(trained.labels)
+    table = numbers.positions(tuning_run)
+    n_tokens = len(tuning_run.labels)
     st.markdown(
         f"One pass makes {n_tokens - 1} predictions. Each position sees the tokens up to its own, "
         "because the mask hides the rest, and predicts the next one. The model then continues with "
@@ -128,7 +128,7 @@ def positions(trained: FineTunedRun) -> None:
     )
     show(charts.positions_chart, table, key="who_sets_the_weights_positions")
     hardest = table.loc[table[numbers.BEFORE].idxmax()]
-    n_steps = trained.settings.n_steps
+    n_steps = tuning_run.settings.n_steps
     steps = "the step" if n_steps == 1 else f"the {n_steps} steps"
     st.text(
         f"“{hardest['next token']}” was the hardest token to predict. Its probability was "
@@ -137,19 +137,20 @@ def positions(trained: FineTunedRun) -> None:
     )
     with st.expander("Table of all positions"):
         forms = {"p before": "{:.3g}", "p after": "{:.3g}"}
-        plain_table(table, "All positions", forms, most=300)
+        plain_table(table, "All positions", forms, max_rows=300)
         tables.download("Download CSV", table, "losses.csv", key="who_sets_the_weights_losses")
 
 
-def memory(trained: FineTunedRun, layer: int) -> None:
+def memory(tuning_run: FineTunedRun, layer: int) -> None:
     """Compare what training and generation keep in memory."""
     st.markdown("Training reads a finished text. Generation writes a new one, token by token.")
-    plain_table(numbers.kept_bytes(trained), "Training and generation")
-    change, largest = numbers.stale_keys(trained, layer)
+    plain_table(numbers.memory_table(tuning_run), "Training and generation")
+    change, largest = numbers.stale_keys(tuning_run, layer)
     st.markdown(
         "**Why training has no KV cache**: one pass reads every token, so nothing is computed "
         f"twice. The next pass has different weights. Keys in layer {layer} change by up to "
-        f"**{written(change, '.3g')}** (the largest number is {written(largest, '.3g')}), so "
+        f"**{format_number(change, '.3g')}** (the largest number is "
+        f"{format_number(largest, '.3g')}), so "
         "cached keys would be wrong."
     )
     st.markdown(

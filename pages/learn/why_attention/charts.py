@@ -45,7 +45,7 @@ def growth_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     return _shares(rows, _lengths(LENGTHS[0], LENGTHS), ["tokens:Q"])
 
 
-def reading_chart(table: pd.DataFrame) -> alt.Chart:
+def readout_chart(table: pd.DataFrame) -> alt.Chart:
     """Chart the fraction of each token that is recovered; table: columns `position`, `part`."""
     return (
         alt.Chart(table, height=260)

@@ -31,10 +31,10 @@ class InfluenceSetup:
     """The page's settings; width: numbers per token (d), state: numbers in a state or context."""
 
     words: tuple[str, ...]
-    notebook: bool
+    uses_notebook: bool
     width: int
     state: int
-    hold: float
+    update_bias: float
     layer: str
     seed: int
 
@@ -81,7 +81,7 @@ class Reach:
         return pd.concat(tables, ignore_index=True).assign(share=shares)
 
 
-def words_of(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
     """Split a text at spaces. Raises: OverLimit for too many words, ValueError for none."""
     check_text(text)
     words = tuple(text.split())
@@ -100,14 +100,14 @@ def setting(
 ) -> InfluenceSetup:
     """Collect the settings; the notebook's sentence has fixed vectors of three numbers.
 
-    Raises: the errors of `words_of`.
+    Raises: the errors of `split_words`.
     """
     if notebook:
         from attention_core.lecture_inputs import JOURNEY
 
         width = JOURNEY.embeddings.shape[1]
         return InfluenceSetup(JOURNEY.tokens, True, width, state, hold, layer, seed)
-    return InfluenceSetup(words_of(text), False, width, state, hold, layer, seed)
+    return InfluenceSetup(split_words(text), False, width, state, hold, layer, seed)
 
 
 @cached(key=lambda setting: setting)
@@ -157,7 +157,7 @@ def _vectors(setting: InfluenceSetup) -> Tensor:
     from attention_core.lecture_inputs import JOURNEY
     from pages.learn.why_attention.experiment import word_vectors
 
-    if setting.notebook:
+    if setting.uses_notebook:
         return JOURNEY.embeddings.double()
     return word_vectors(setting.words, setting.width, setting.seed).double()
 
@@ -174,7 +174,7 @@ def _networks(setting: InfluenceSetup) -> list[tuple[Callable[[Tensor], Tensor],
     """The GRU and attention as functions (n, T, d) -> (n, size), each with its size."""
     from pages.learn.why_attention.experiment import encoder, last_context, last_state
 
-    gru = encoder(setting.width, setting.state, setting.seed, hold=setting.hold).double()
+    gru = encoder(setting.width, setting.state, setting.seed, hold=setting.update_bias).double()
     layer = _layer(setting)
 
     def context(copies: Tensor) -> Tensor:

@@ -2,16 +2,16 @@
 
 import streamlit as st
 
-from pages.learn.why_attention import charts, influence, reading, timing
+from pages.learn.why_attention import charts, influence, readout, timing
 from pages.learn.why_attention.questions import questions
 from serving import measure
 from ui.charts.show import show
 from ui.export import source, tables
-from ui.text.number_text import counted, written
+from ui.text.formatting import format_number, plural
 from ui.widgets import controls, messages
 from ui.widgets.linked import linked
-from ui.widgets.parts import parts
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_picker
 from ui.widgets.settings import settings
 from ui.widgets.visit import unused_text_note
 
@@ -20,9 +20,9 @@ READ_BACK = "2. What can be read back from the state?"
 AT_ONCE = "3. One after the other, or all at once?"
 
 
-def again() -> None:
+def remeasure() -> None:
     """Measure again, this time with longer sentences too."""
-    st.session_state["why_attention_round"] = measure.fresh()
+    st.session_state["why_attention_round"] = measure.new_round()
 
 
 st.title("Why attention")
@@ -74,22 +74,22 @@ try:
     )
     reach, grown = influence.reach(setting), influence.growth(setting)
 except ValueError as error:
-    messages.problem(error)
+    messages.show_problem(error)
 else:
     left, right = st.columns(2, gap="large")
     with left:
         show(charts.reach_chart, reach.shares, key="why_attention_reach")
-        source.step(CORE, "last_state", "last state")
+        source.show_lines(CORE, "last_state", "last state")
     with right:
         show(charts.growth_chart, grown, key="why_attention_growth")
-        source.step(CORE, "influence", "gradient")
+        source.show_lines(CORE, "influence", "gradient")
     cells = st.columns(4, gap="medium")
     sentence, handed_over = reach.numbers
     product = f"{len(reach.words)} × {setting.width} = {sentence}"
     cells[0].metric("Numbers in the sentence", product)
     cells[1].metric("Numbers in the last state", handed_over)
-    cells[2].metric("Word 0 in the GRU (share)", written(reach.gru_share[0], ".2g"))
-    cells[3].metric("Word 0 in attention (share)", written(reach.attention_share[0], ".2g"))
+    cells[2].metric("Word 0 in the GRU (share)", format_number(reach.gru_share[0], ".2g"))
+    cells[3].metric("Word 0 in attention (share)", format_number(reach.attention_share[0], ".2g"))
     st.markdown(
         ":small[**Influence**: nudge a word's vector a little. How much does the final vector "
         "move? (We use the Frobenius norm of the Jacobian.) The **share** divides this by the mean "
@@ -101,25 +101,26 @@ else:
         st.dataframe(reach.table, hide_index=True, height=rows)
         tables.download("Download CSV", reach.table, "why_attention.csv", key="why_attention_csv")
 
-shown = parts("why_attention_part", (READ_BACK, AT_ONCE))
+shown = section_picker("why_attention_part", (READ_BACK, AT_ONCE))
 if READ_BACK in shown:
     st.header(READ_BACK)
     left, right = st.columns(2, gap="large")
-    parts_read = reading.reading(width, state, hold, seed)
+    parts_read = readout.readout(width, state, hold, seed)
     with left:
-        show(charts.reading_chart, reading.by_position(parts_read), key="why_attention_reading")
+        show(charts.readout_chart, readout.by_position(parts_read), key="why_attention_reading")
     with right:
-        back = reading.recovered(parts_read, width)
-        everything = reading.READ_TOKENS * width
+        back = readout.recovered_dimensions(parts_read, width)
+        everything = readout.READOUT_TOKENS * width
         st.metric("Recovered by the best linear reader", f"{back:.1f} of {everything} numbers")
         st.markdown(
             "A linear reader can't recover more numbers than the state has "
             f"({state}). Attention can still read all {everything}.\n\n"
-            f":small[We fit the reader by least squares on half of {reading.READ_SEQUENCES:,} "
-            f"random sequences of {reading.READ_TOKENS} tokens, and test it on the other half. 1 "
+            f":small[We fit the reader by least squares on half of {readout.READOUT_SEQUENCES:,} "
+            f"random sequences of {readout.READOUT_TOKENS} tokens, and test it on the other "
+            "half. 1 "
             "means that it recovers the whole token, 0 means nothing.]"
         )
-        source.step(CORE, "recoverable", "least squares")
+        source.show_lines(CORE, "recoverable", "least squares")
 if AT_ONCE in shown:
     st.header(AT_ONCE)
     with st.spinner("Measuring …", show_time=True):
@@ -133,7 +134,7 @@ if AT_ONCE in shown:
             f"Measure again, up to {timing.MANY[-1]:,} tokens",
             icon=":material/timer:",
             key="why_attention_measure",
-            on_click=again,
+            on_click=remeasure,
         )
         st.metric(
             f"GRU loop compared to attention, {timing.RATIO_AT} tokens",
@@ -143,7 +144,7 @@ if AT_ONCE in shown:
             f":small[This is the median of {times.repeats} pairs of runs, which range from "
             f"{times.ratio.low:.1f} to {times.ratio.high:.1f} times. Vectors have "
             f"{timing.TIME_WIDTH} numbers. Run on the CPU with "
-            f"{counted(times.threads, 'thread')}, measured at {measured.at:%H:%M:%S} UTC.]"
+            f"{plural(times.threads, 'thread')}, measured at {measured.at:%H:%M:%S} UTC.]"
         )
     st.dataframe(times.table, hide_index=True)
 

@@ -15,58 +15,64 @@ from pages.learn.why_attention.influence import (
     growth,
     reach,
 )
-from pages.learn.why_attention.reading import reading, recovered
-from ui.text.number_text import written
-from ui.widgets.questions import Question, nearest
+from pages.learn.why_attention.readout import readout, recovered_dimensions
+from ui.text.formatting import format_number
+from ui.widgets.questions import Question, nearest_choice
 
 
 def questions() -> list[Question]:
     """Build three questions whose answers are computed with the page's functions."""
     short, long = (
-        reach(_made_up(length, hold=0.0)).numbers for length in (8, 64)
+        reach(_example_setup(length, hold=0.0)).numbers for length in (8, 64)
     )  # (sentence, state)
     sizes = {"8 times as many": 8.0, "the same number": 1.0, "twice as many": 2.0}
-    grown = nearest(long[1] / short[1], sizes)
+    grown = nearest_choice(long[1] / short[1], sizes)
 
-    shares = growth(_made_up(64, hold=0.0))
+    shares = growth(_example_setup(64, hold=0.0))
     left = float(shares[GRU][LENGTHS.index(32)])
     parts = {"about an equal share": 1.0, "about a tenth": 0.1, "less than a thousandth": 1e-5}
-    faded = nearest(np.log(left), {name: float(np.log(part)) for name, part in parts.items()})
+    faded = nearest_choice(
+        np.log(left), {name: float(np.log(part)) for name, part in parts.items()}
+    )
 
-    held = float(growth(_made_up(64, hold=5.0))[GRU][LENGTHS.index(32)])
-    before, after = (recovered(reading(16, 32, hold, 0), 16) for hold in (0.0, 5.0))
+    held = float(growth(_example_setup(64, hold=5.0))[GRU][LENGTHS.index(32)])
+    before, after = (recovered_dimensions(readout(16, 32, hold, 0), 16) for hold in (0.0, 5.0))
     changes = {"more": 2.0, "about the same number": 1.0, "fewer": 0.5}
-    change = nearest(
+    change = nearest_choice(
         np.log(after / before), {name: float(np.log(c)) for name, c in changes.items()}
     )
     return [
         Question(
-            ask="A sentence grows from 8 to 64 tokens. How many numbers does the GRU's decoder get "
+            prompt="A sentence grows from 8 to 64 tokens. How many numbers does the GRU's "
+            "decoder get "
             "now, compared to before?",
             right=grown[0],
             wrong=grown[1],
-            because=f"The short sentence's {short[0]} numbers had to fit into {short[1]}. Now "
+            explanation=f"The short sentence's {short[0]} numbers had to fit into {short[1]}. Now "
             f"{long[0]} numbers have to fit into {long[1]}.",
         ),
         Question(
-            ask="An untrained GRU reads 32 tokens. How much does token 0 influence the last state, "
+            prompt="An untrained GRU reads 32 tokens. How much does token 0 influence the last "
+            "state, "
             "compared to an equal share?",
             right=faded[0],
             wrong=faded[1],
-            because=f"Its influence is {written(left, '.1e')} of an equal share. In attention it's "
+            explanation=f"Its influence is {format_number(left, '.1e')} of an equal share. In "
+            "attention it's "
             f"{float(shares[ATTENTION][LENGTHS.index(32)]):.2f}.",
         ),
         Question(
-            ask=f"Hold = 5 raises that share to {held:.2f}. How many dimensions of the sentence "
+            prompt=f"Hold = 5 raises that share to {held:.2f}. How many dimensions of the sentence "
             "can a linear reader recover from the state now, compared to before?",
             right=change[0],
             wrong=change[1],
-            because=f"It's {after:.1f} now and was {before:.1f} before, for a state of 32 numbers. "
+            explanation=f"It's {after:.1f} now and was {before:.1f} before, for a state of 32 "
+            "numbers. "
             "A state that keeps more of the old words takes in less of the new ones.",
         ),
     ]
 
 
-def _made_up(n_tokens: int, *, hold: float) -> InfluenceSetup:
+def _example_setup(n_tokens: int, *, hold: float) -> InfluenceSetup:
     words: Sequence[str] = [f"word{place}" for place in range(n_tokens)]
     return InfluenceSetup(tuple(words), False, 16, 32, hold, TRAINABLE, 0)

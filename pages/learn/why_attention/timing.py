@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from serving import measure
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 if TYPE_CHECKING:
     from attention_core.costs.stopwatch import Samples
@@ -76,19 +76,20 @@ def times(round_: int) -> measure.TimedResult[RunTimes]:
             runs = sequence_runs(length, TIME_WIDTH, TIME_SEED)
             timed = {name: partial(seconds_of, run) for name, run in runs.items()}
             with torch.inference_mode():
-                measured = interleave(timed, repeats=repeats)
-            for name, values in measured.items():
+                measurements = interleave(timed, repeats=repeats)
+            for name, values in measurements.items():
                 seconds.setdefault(name, {})[length] = Samples(tuple(values))
             if length == RATIO_AT:
-                loop, _, attention = measured.values()
+                loop, _, attention = measurements.values()
                 ratio = paired_ratio(loop, attention)
         return RunTimes(seconds, ratio, lengths, repeats, torch.get_num_threads())
 
-    return measure.kept(("why_attention",), round_, make)
+    return measure.cached_measurement(("why_attention",), round_, make)
 
 
 def _ms(samples: Samples) -> str:
     median, low, high = (
-        written(seconds * 1e3, ".3g") for seconds in (samples.median, samples.low, samples.high)
+        format_number(seconds * 1e3, ".3g")
+        for seconds in (samples.median, samples.low, samples.high)
     )
     return f"{median} ({low} to {high})"

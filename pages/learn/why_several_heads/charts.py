@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from pages.learn.why_several_heads.labour import ALONE, OFF
-from ui.charts.style import BLUE, GREY, HEADS, INK, VERMILLION, WEIGHTS, axis_of_tokens, decades
+from pages.learn.why_several_heads.head_roles import ALONE, OFF
+from ui.charts.style import BLUE, GREY, HEADS, INK, VERMILLION, WEIGHTS, decades, token_axis
 
 _LEGEND = alt.Legend(orient="top", symbolType="square", labelLimit=260, columns=3)
 _DARK = "#14181e"
@@ -31,7 +31,7 @@ def row_chart(table: pd.DataFrame, heads: tuple[int, int]) -> alt.Chart:
             alt.X(
                 "place:O",
                 title="key",
-                axis=axis_of_tokens(labels),
+                axis=token_axis(labels),
             ),
             alt.XOffset("map:N", sort=names),
             alt.Y("weight:Q", title="weight", axis=alt.Axis(tickCount=5)),
@@ -91,7 +91,7 @@ def noise_chart(table: pd.DataFrame, n_heads: int) -> alt.TopLevelMixin:
     )
 
 
-def jobs_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
+def roles_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
     """Chart what each head attends to, in percent; table: columns `job`, `head`, `share`."""
     table = table.assign(percent=(table["share"] * 100).round().astype(int))
     largest = float(table["share"].max())

@@ -3,24 +3,24 @@
 import streamlit as st
 
 from pages.learn.why_several_heads.questions import questions
-from pages.learn.why_several_heads.readings import two_heads
 from pages.learn.why_several_heads.sections import (
     chosen_layer,
     chosen_token,
     division,
     in_code,
-    left_with_one,
+    losses_section,
     maps,
     one_token,
     price,
 )
+from pages.learn.why_several_heads.two_heads import two_heads
 from serving import models, runs
 from serving.limits import MAX_SEVERAL_HEADS_TOKENS
 from ui.widgets import controls, messages
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.head_links import head_links
-from ui.widgets.parts import heading, parts
 from ui.widgets.quiz import quiz
+from ui.widgets.section_picker import section_heading, section_picker
 from ui.widgets.settings import settings
 
 COST, LABOUR = "What a head costs", "Division of labour"
@@ -35,7 +35,7 @@ st.markdown(
     "each token a single row of weights that sum to 1, so it can only mix the two readings. "
     "**Two heads can keep both.**"
 )
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -64,7 +64,7 @@ try:
         run = runs.run(entry.spec.name, text, MAX_SEVERAL_HEADS_TOKENS, "this page")
         heads = two_heads(run, layer, (head, other))
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 with of_token:
     token = chosen_token(run)
@@ -72,23 +72,23 @@ with of_token:
 maps(heads, token)
 one_token(heads, (head, other), token)
 
-shown = parts("why_several_heads_part", (COST, LABOUR, ALONE, CODE))
+shown = section_picker("why_several_heads_part", (COST, LABOUR, ALONE, CODE))
 if COST in shown:
-    heading(COST, shown)
+    section_heading(COST, shown)
     price(run, layer)
 if LABOUR in shown or ALONE in shown:
     compared = chosen_layer(run)
 if LABOUR in shown:
-    heading(LABOUR, shown)
+    section_heading(LABOUR, shown)
     division(run, compared)
 if ALONE in shown:
-    heading(ALONE, shown)
-    left_with_one(run, compared)
+    section_heading(ALONE, shown)
+    losses_section(run, compared)
 if CODE in shown:
-    heading(CODE, shown)
+    section_heading(CODE, shown)
     in_code(run, choice, text)
 
-head_links(choice, text, here="learn/why_several_heads")
+head_links(choice, text, current_page="learn/why_several_heads")
 with st.expander("How to read this"):
     st.markdown(
         "- Each **row** is a query; click one to see its weights. Special tokens and a decoder's "

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from pages.learn.why_several_heads.cost import noise
-from pages.learn.why_several_heads.readings import AVERAGE, BEST, TwoHeads
+from pages.learn.why_several_heads.two_heads import AVERAGE, BEST, TwoHeads
 from serving.runs import Run
-from ui.widgets.questions import Question, nearest
+from ui.widgets.questions import Question, nearest_choice
 
 NOTHING = 1e-6  # errors below this are rounding
 
@@ -22,15 +22,16 @@ def _parameters_question(run: Run) -> Question:
 
     width = run.tensors.states.shape[-1]
     with_one, with_two = n_parameters(width, 1), n_parameters(width, 2)
-    right, wrong = nearest(
+    right, wrong = nearest_choice(
         with_two / with_one, {"It doubles": 2.0, "It stays the same": 1.0, "It halves": 0.5}
     )
     return Question(
-        ask="You split a layer into two heads instead of one and keep its width. What happens to "
+        prompt="You split a layer into two heads instead of one and keep its width. What happens "
+        "to "
         "the number of parameters?",
         right=right,
         wrong=wrong,
-        because=f"With a width of {width}, one head has {with_one:,} parameters, and two heads "
+        explanation=f"With a width of {width}, one head has {with_one:,} parameters, and two heads "
         f"have {with_two:,}. The matrices are the same, just cut in two.",
     )
 
@@ -41,9 +42,9 @@ def _noise_question(run: Run, layer: int) -> Question:
     if len(run.tokens) < 2 or not run.tensors.states[layer].any():
         few, many = (math.sqrt(count / width) for count in (1, 4))
     else:
-        measured = {size.n_heads: size.measured for size in noise(run, layer)}
-        few, many = measured[1], measured.get(4, 2 * measured[1])
-    right, wrong = nearest(
+        measurements = {size.n_heads: size.measured for size in noise(run, layer)}
+        few, many = measurements[1], measurements.get(4, 2 * measurements[1])
+    right, wrong = nearest_choice(
         math.log(many / few),
         {
             "It stays the same": 0.0,
@@ -52,17 +53,18 @@ def _noise_question(run: Run, layer: int) -> Question:
         },
     )
     return Question(
-        ask="Four heads share the width of one. What happens to the noise of a score?",
+        prompt="Four heads share the width of one. What happens to the noise of a score?",
         right=right,
         wrong=wrong,
-        because=f"It's {few:.3f} with one head and {many:.3f} with four. Each head has a quarter "
+        explanation=f"It's {few:.3f} with one head and {many:.3f} with four. Each head has a "
+        "quarter "
         "of the numbers, and noise is proportional to one over the square root of that.",
     )
 
 
 def _map_question(heads: TwoHeads) -> Question:
     average, best = heads.whole[AVERAGE], heads.whole[BEST]
-    right, wrong = nearest(
+    right, wrong = nearest_choice(
         best / average if average > NOTHING else 0.0,
         {
             "It has no error": 0.0,
@@ -72,10 +74,11 @@ def _map_question(heads: TwoHeads) -> Question:
         },
     )
     return Question(
-        ask=f"A single head replaces {heads.names[0]} and {heads.names[1]} and can use any map. "
+        prompt=f"A single head replaces {heads.names[0]} and {heads.names[1]} and can use any map. "
         "How good is the best map, compared to the average of both heads?",
         right=right,
         wrong=wrong,
-        because=f"Over the whole text, the average of both heads has an error of {average:.0%}, "
+        explanation=f"Over the whole text, the average of both heads has an error of "
+        f"{average:.0%}, "
         f"and the best single map has an error of {best:.0%}.",
     )

@@ -5,20 +5,25 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.learn.why_several_heads import charts, cost, labour, splitting
-from pages.learn.why_several_heads.readings import AVERAGE, TwoHeads, row_of, where_it_looks
+from pages.learn.why_several_heads import charts, cost, head_roles, splitting
+from pages.learn.why_several_heads.two_heads import (
+    AVERAGE,
+    TwoHeads,
+    attention_sentence,
+    token_rows,
+)
 from serving import token_text
 from serving.runs import Run
-from ui.canvas.heatmap import ColourScale, Linked, Map, heatmap, picked
+from ui.canvas.heatmap import ColourScale, LinkedCells, Map, clicked_cell, heatmap
 from ui.charts.show import show
 from ui.export import source, tables
 from ui.frame import sections
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 from ui.widgets import controls, messages
 from ui.widgets.head_choice import HeadChoice
 from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
-from ui.widgets.progress import watched
+from ui.widgets.progress import run_with_progress
 
 CORE = "pages/learn/why_several_heads/experiment"
 ONE_MAP, HEAD_SIZE = f"{CORE}/one_map.py", f"{CORE}/head_size.py"
@@ -29,7 +34,7 @@ CODE = "Show the code"
 def chosen_token(run: Run) -> int:
     """Ask for the query token; it resets to the last word when the text or model changes."""
     key, cut = "why_several_heads_token", (run.model, run.tokens.text)
-    default = token_text.last_word(run.tokens)
+    default = token_text.last_word_index(run.tokens)
     if key in st.session_state and st.session_state.get("why_several_heads_cut") != cut:
         st.session_state[key] = default
     st.session_state["why_several_heads_cut"] = cut
@@ -45,14 +50,14 @@ def maps(heads: TwoHeads, token: int) -> None:
     largest = float(heads.maps.max())
     pictures = [*heads.maps, heads.average]
     places = range(len(heads.tokens))
-    link = Linked("why_several_heads", rows=places, columns=places)
+    link = LinkedCells("why_several_heads", rows=places, columns=places)
     for column, key, name, weights in zip(
         st.columns(3, gap="medium"), "abc", names, pictures, strict=True
     ):
         key = f"why_several_heads_map_{key}"
 
         def read(key: str = key) -> None:
-            cell = picked(key)
+            cell = clicked_cell(key)
             if cell is not None and cell[0] < len(heads.tokens):
                 st.session_state["why_several_heads_token"] = cell[0]
 
@@ -73,13 +78,13 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
     """Show one token's weights in both heads and their average, and a single head's error."""
     left, right = st.columns(2, gap="large")
     with left:
-        row = row_of(heads, token)
+        row = token_rows(heads, token)
         show(charts.row_chart, row, numbers, key="why_several_heads_row")
         n_shown, n_seen = row["place"].nunique(), token + 1 if heads.causal else len(heads.tokens)
         if n_shown < n_seen:
             st.markdown(f":small[Only the {n_shown} largest of {n_seen} keys are shown.]")
     with right:
-        st.text(where_it_looks(heads, token))
+        st.text(attention_sentence(heads, token))
         plain_table(heads.missed_by(token), "Error of a single head")
         st.markdown(
             "The **error** is the share of the two heads' output that a single head can't "
@@ -90,15 +95,15 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
         table = heads.table
         left, right = st.columns(2, gap="large")
         with left:
-            plain_table(table, "All tokens", most=320)
+            plain_table(table, "All tokens", max_rows=320)
             tables.download(
                 "Download CSV", table, "why_several_heads.csv", key="why_several_heads_csv"
             )
         with right:
-            source.step(ONE_MAP, "hand_on", "handed on")
-            source.step(ONE_MAP, "average_map", "average")
-            source.step(ONE_MAP, "hand_on_with_one_map", "handed on")
-            source.step(ONE_MAP, "missed", "difference", "length")
+            source.show_lines(ONE_MAP, "attend_with_maps", "handed on")
+            source.show_lines(ONE_MAP, "average_map", "average")
+            source.show_lines(ONE_MAP, "attend_with_one_map", "handed on")
+            source.show_lines(ONE_MAP, "missed_share", "difference", "length")
 
 
 def price(run: Run, layer: int) -> None:
@@ -117,7 +122,7 @@ def price(run: Run, layer: int) -> None:
     try:
         noises = cost.noise(run, layer)
     except ValueError as error:
-        messages.problem(error)
+        messages.show_problem(error)
         return
     left, right = st.columns(2, gap="large")
     with left:
@@ -134,7 +139,7 @@ def price(run: Run, layer: int) -> None:
             "√D.]"
         )
     with left, st.expander(CODE):
-        source.step(HEAD_SIZE, "score_noise", "scores", "errors")
+        source.show_lines(HEAD_SIZE, "score_noise", "scores", "errors")
 
 
 def chosen_layer(run: Run) -> int:
@@ -142,30 +147,32 @@ def chosen_layer(run: Run) -> int:
 
     It's a list because a slider would start a run at every position it passes.
     """
-    variety = labour.variety(run)
+    variety = head_roles.variety(run)
     layers = [str(layer) for layer in range(len(variety))]
     most = 0 if np.isnan(variety).any() else int(variety.argmax())
     key = "why_several_heads_compared"
     if st.session_state.get(key, "0") not in layers:  # chosen for a model with more layers
         st.session_state[key] = layers[-1]
-    chosen = linked(st.selectbox, "Compare heads of layer", layers, most, key=key)
-    return int(chosen)
+    choice = linked(st.selectbox, "Compare heads of layer", layers, most, key=key)
+    return int(choice)
 
 
 def division(run: Run, layer: int) -> None:
     """Show what each head of a layer attends to, and the distances of their maps."""
     if len(run.tokens) < 2:
-        messages.problem("With a single token, heads have nothing to choose. Type a longer text.")
+        messages.show_problem(
+            "With a single token, heads have nothing to choose. Type a longer text."
+        )
         return
-    table, distances = labour.jobs(run, layer), labour.distances(run, layer)
+    table, distances = head_roles.role_shares(run, layer), head_roles.distances(run, layer)
     left, right = st.columns([5, 3], gap="large")
     with left:
-        show(charts.jobs_chart, table, key="why_several_heads_jobs")
-        unlike = labour.how_unlike(distances, labour.variety(run), layer)
-        st.text(f"{labour.who_does_what(table)}\n{unlike}")
+        show(charts.roles_chart, table, key="why_several_heads_jobs")
+        unlike = head_roles.difference_sentence(distances, head_roles.variety(run), layer)
+        st.text(f"{head_roles.roles_sentence(table)}\n{unlike}")
         with st.expander(CODE):
-            source.step(DIVISION, "jobs", "shares")
-            source.step(DIVISION, "map_distances", "differences")
+            source.show_lines(DIVISION, "head_roles", "shares")
+            source.show_lines(DIVISION, "map_distances", "differences")
     with right:
         picture = Map(
             distances,
@@ -179,13 +186,13 @@ def division(run: Run, layer: int) -> None:
         heatmap(picture, key="why_several_heads_distances")
 
 
-def left_with_one(run: Run, layer: int) -> None:
+def losses_section(run: Run, layer: int) -> None:
     """Show what changes if a layer keeps only one head, or all but one."""
-    losses = watched(
+    losses = run_with_progress(
         "why_several_heads_off",
         (*run.key, layer),
-        lambda report: labour.losses(run, layer, report),
-        kept=labour.losses.is_cached(run, layer),
+        lambda report: head_roles.losses(run, layer, report),
+        cached=head_roles.losses.is_cached(run, layer),
         total=2 * run.tensors.weights.shape[1] + 1,
         unit="runs",
         done=lambda result: f"{2 * len(result.off) + 1} runs took {result.seconds:.2f} s.",
@@ -202,10 +209,10 @@ def left_with_one(run: Run, layer: int) -> None:
             key="why_several_heads_losses",
         )
     with right:
-        st.text(labour.what_is_lost(losses, layer))
+        st.text(head_roles.loss_sentence(losses, layer))
         with st.expander(CODE):
-            source.step(DIVISION, "switched_off", "other heads")
-            source.step(DIVISION, "losses", "resumed")
+            source.show_lines(DIVISION, "disabled_sets", "other heads")
+            source.show_lines(DIVISION, "losses", "resumed")
 
 
 def in_code(run: Run, choice: HeadChoice, text: str) -> None:
@@ -214,11 +221,11 @@ def in_code(run: Run, choice: HeadChoice, text: str) -> None:
     plain_table(split.table, "One product, a view, a transpose")
     left, right = st.columns([3, 2], gap="large")
     with left:
-        source.step("attention_core/heads.py", "split_heads", "view", "transpose")
+        source.show_lines("attention_core/heads.py", "split_heads", "view", "transpose")
     with right:
         st.text(
             "Check: one product per head gives the same queries. The largest difference is "
-            f"{written(split.difference, '.1g')}."
+            f"{format_number(split.difference, '.1g')}."
         )
         place = {"of": choice.entry.spec.name, "words": text, "layer": choice.layer, "step": 5}
         st.page_link(

@@ -50,7 +50,7 @@ def split(run: Run, layer: int) -> Split:
             },
             {
                 "statement": "q.transpose(0, 1)",
-                "shape": tuple_of(together.shape),
+                "shape": format_shape(together.shape),
                 "reason": "A matrix product works on the last two axes, so the head axis has to "
                 "come first. If you called view() with this shape directly, "
                 f"{wrong:.0%} of the numbers would be in the wrong position.",
@@ -60,6 +60,6 @@ def split(run: Run, layer: int) -> Split:
     return Split(table, difference)
 
 
-def tuple_of(shape: tuple[int, ...]) -> str:
+def format_shape(shape: tuple[int, ...]) -> str:
     """Format a shape, such as "(9, 11, 64)"."""
     return f"({', '.join(map(str, shape))})"

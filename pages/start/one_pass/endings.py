@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from serving.one_pass import OnePass
-from ui.text.number_text import counted, written
-from ui.widgets.visit import overlapping
+from ui.text.formatting import format_number, plural
+from ui.widgets.visit import find_overlapping
 
 
 @dataclass(frozen=True)
-class Ending:
+class TokenEnding:
     """The result of one token in one model.
 
     n_seen: number of tokens that it can look at, including itself. later_share: share of its
@@ -38,28 +38,28 @@ def same_token(token: int, here: OnePass, there: OnePass) -> int:
     ordinary = [number for number, is_special in enumerate(special) if not is_special]
     spans = {number: there.run.tokens.spans[number] for number in ordinary}
     place = here.run.tokens.spans[token]
-    at = overlapping(place, spans.items())
+    at = find_overlapping(place, spans.items())
     return int(at) if at is not None else (ordinary or [len(special) - 1])[-1]
 
 
-def ending(passed: OnePass, token: int) -> Ending:
+def ending(one_pass: OnePass, token: int) -> TokenEnding:
     """The result of this token in this pass."""
-    run = passed.run
+    run = one_pass.run
     weights = run.weights[:, :, token]  # (L, H, S)
-    return Ending(
-        passed=passed,
+    return TokenEnding(
+        passed=one_pass,
         token=token,
         n_seen=token + 1 if run.causal else len(run.tokens),
         later_share=float(weights[..., token + 1 :].sum(axis=-1).mean()),
-        nearest=_nearest(passed, token),
+        nearest=_nearest(one_pass, token),
     )
 
 
-def _nearest(passed: OnePass, token: int) -> tuple[int, float, float] | None:
-    states = passed.run.tensors.states.numpy()
+def _nearest(one_pass: OnePass, token: int) -> tuple[int, float, float] | None:
+    states = one_pass.run.tensors.states.numpy()
     others = [
         number
-        for number, special in enumerate(passed.run.tokens.special)
+        for number, special in enumerate(one_pass.run.tokens.special)
         if number != token and not special
     ]
     if not others:
@@ -76,7 +76,7 @@ def _cosines(vectors: np.ndarray, token: int) -> np.ndarray:
     return cosines
 
 
-def side_by_side(decoder: Ending, encoder: Ending) -> pd.DataFrame:
+def side_by_side(decoder: TokenEnding, encoder: TokenEnding) -> pd.DataFrame:
     """One row per property, one column per model."""
     rows: dict[str, list[str]] = {
         "layers, heads per layer": [],
@@ -92,11 +92,11 @@ def side_by_side(decoder: Ending, encoder: Ending) -> pd.DataFrame:
         n_layers, n_heads = run.weights.shape[:2]
         answers = [
             f"{n_layers}, {n_heads}",
-            counted(len(run.tokens), "token"),
-            f"{one.n_seen} of {counted(len(run.tokens), 'token')}",
+            plural(len(run.tokens), "token"),
+            f"{one.n_seen} of {plural(len(run.tokens), 'token')}",
             f"{one.later_share:.1%}",
-            _alike(one),
-            *_end(one),
+            _similarity_text(one),
+            *_outcome(one),
         ]
         for row, answer in zip(rows.values(), answers, strict=True):
             row.append(answer)
@@ -106,7 +106,7 @@ def side_by_side(decoder: Ending, encoder: Ending) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rows, orient="index", columns=names).reset_index(names="property")
 
 
-def _alike(one: Ending) -> str:
+def _similarity_text(one: TokenEnding) -> str:
     if one.nearest is None:
         return "none: the text has no other token"
     other, before, after = one.nearest
@@ -114,12 +114,12 @@ def _alike(one: Ending) -> str:
     return f"“{label}” (cosine {after:.2f}, before the first layer {before:.2f})"
 
 
-def _end(one: Ending) -> tuple[str, str]:
+def _outcome(one: TokenEnding) -> tuple[str, str]:
     """The model's output, and what happens with it."""
     if one.passed.next_token is None:
         return "one vector per token", "the vectors are used directly; no text is generated"
     likeliest, probability = one.passed.guesses[-1], one.passed.guess_probabilities[-1]
     return (
-        f"the most likely next token is “{likeliest}”: {written(probability, '.1%')}",
+        f"the most likely next token is “{likeliest}”: {format_number(probability, '.1%')}",
         "one token is chosen and added to the text, and the model runs again",
     )

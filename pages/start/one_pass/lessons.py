@@ -19,7 +19,7 @@ class Subject:
     head: int
     query: int
 
-    def of_the_head(self) -> Parameters:
+    def head_parameters(self) -> Parameters:
         """URL parameters of a page that shows one head."""
         return {"text": self.text, "model": self.model, "layer": self.layer, "head": self.head}
 
@@ -52,7 +52,7 @@ LESSONS: Mapping[str, tuple[str, Callable[[Subject], Parameters]]] = {
     "tokens": ("learn/tokens", lambda subject: {"text": subject.text}),
     "similarity": (
         "learn/similarity",
-        lambda subject: {**subject.of_the_head(), "word": subject.query},
+        lambda subject: {**subject.head_parameters(), "word": subject.query},
     ),
     "position": (
         "learn/position",
@@ -64,7 +64,7 @@ LESSONS: Mapping[str, tuple[str, Callable[[Subject], Parameters]]] = {
     "next token": ("learn/block", _block("Next token")),
     "heads": (
         "learn/why_several_heads",
-        lambda subject: {**subject.of_the_head(), "token": subject.query},
+        lambda subject: {**subject.head_parameters(), "token": subject.query},
     ),
     "scores": (
         "learn/ladder",
@@ -72,11 +72,11 @@ LESSONS: Mapping[str, tuple[str, Callable[[Subject], Parameters]]] = {
     ),
     "scaling": (
         "learn/scaling",
-        lambda subject: {"part": "3. A real head without its scale", **subject.of_the_head()},
+        lambda subject: {"part": "3. A real head without its scale", **subject.head_parameters()},
     ),
     "masking": (
         "learn/masking",
-        lambda subject: {"input": "my sentence", **subject.of_the_head()},
+        lambda subject: {"input": "my sentence", **subject.head_parameters()},
     ),
     "split": ("learn/shapes", _shapes(6)),
     "context": ("learn/shapes", _shapes(9)),

@@ -34,7 +34,7 @@ function layerOf(layer) {
  * the layer has, and a text that says so.
  * @type {(layer: HeldLayer, head: number) => Opened}
  */
-function openedIn(layer, head) {
+function openHeadIn(layer, head) {
   const { says, picture, heads } = layer,
     own = heads[head];
   /** @type {Record<string, Numbers>} */
@@ -54,10 +54,10 @@ function openedIn(layer, head) {
 }
 
 /** @type {(layer: number, head: number) => Promise<void>} */
-async function handOver(layer, head) {
+async function sendOpened(layer, head) {
   const asked = `${layer} ${head}`;
   lastAsked = asked;
-  const opened = openedIn(await layerOf(layer), head);
+  const opened = openHeadIn(await layerOf(layer), head);
   if (asked !== lastAsked) return;
   window.attentionLabOpened ??= new Map();
   window.attentionLabOpened.set(opened.picture, opened);
@@ -72,7 +72,7 @@ function answer(name, value) {
   const [, , layer, head] = String(value).split(" ").map(Number);
   const now = window.attentionLabOpened?.get("walk");
   const open = now?.layer === layer && now.head === head;
-  if (name === "place" && !open) handOver(layer, head);
+  if (name === "place" && !open) sendOpened(layer, head);
 }
 
 function mountPicture() {
@@ -87,7 +87,7 @@ function mountPicture() {
     setStateValue: answer,
     setTriggerValue: answer,
   });
-  handOver(Number(walked.dataset.layer), Number(walked.dataset.head));
+  sendOpened(Number(walked.dataset.layer), Number(walked.dataset.head));
 }
 
 mountPicture();

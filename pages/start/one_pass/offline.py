@@ -15,27 +15,35 @@ from typing import Any
 import streamlit as st
 
 from pages.start.one_pass import story
-from pages.start.one_pass.places import Place
-from pages.start.one_pass.story import Told
-from serving.heads import strongest
-from serving.one_pass import N_NEURONS, STRIPS, OnePass, OpenHead, OpenLayer, open_head, open_layer
+from pages.start.one_pass.locations import Location
+from pages.start.one_pass.story import StoryContext
+from serving.heads import strongest_tokens
+from serving.one_pass import (
+    N_NEURONS,
+    STRIPS,
+    HeadDetail,
+    LayerDetail,
+    OnePass,
+    head_detail,
+    layer_detail,
+)
 from ui.canvas import one_pass
-from ui.canvas.component import described
+from ui.canvas.component import with_caption
 from ui.canvas.one_pass.picture import picture
 from ui.export import html_file
 from ui.widgets.head_choice import HeadChoice
 
-MOST_BYTES = 20_000_000  # of a file with every head of every layer; a larger one has only some
+MAX_BYTES = 20_000_000  # of a file with every head of every layer; a larger one has only some
 # Bytes of the file for each byte of its float32 numbers, of which deflate saves a fifth and base64
 # adds a third: 1.05 to 1.10 for SmolLM2 on 10 to 62 tokens
 _WRITTEN = 1.08
 _SCRIPTS = 250_000  # bytes of everything else: scripts, captions, the whole picture
 _KEY = "walk"  # how the picture in the file is called
-_OF_A_HEAD = tuple(step for step in story.STEPS if step not in ("k", "v"))
+_HEAD_TENSORS = tuple(step for step in story.STEPS if step not in ("k", "v"))
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class OfflineTour:
     """What of the page goes into the file.
 
     choice: the head that is open. visited: layers and heads that the visitor has opened.
@@ -44,7 +52,7 @@ class Walk:
 
     passed: OnePass
     off: tuple[str, ...]
-    place: Place | None
+    place: Location | None
     choice: HeadChoice
     visited: frozenset[tuple[int, int]]
     facts: Mapping[str, str]
@@ -55,7 +63,7 @@ class Walk:
         return f"A walk through {self.passed.run.title}"
 
 
-def heads(walk: Walk) -> dict[int, list[int]]:
+def heads(walk: OfflineTour) -> dict[int, list[int]]:
     """The heads that the file opens, by their layers.
 
     All of them if the file stays small enough; else the open head's number in every layer, and the
@@ -63,7 +71,7 @@ def heads(walk: Walk) -> dict[int, list[int]]:
     """
     n_layers, n_heads = walk.passed.run.q.shape[:2]
     every = {layer: list(range(n_heads)) for layer in range(n_layers)}
-    if file_bytes(walk.passed, every) <= MOST_BYTES:
+    if file_bytes(walk.passed, every) <= MAX_BYTES:
         return every
     return {
         layer: sorted(
@@ -79,7 +87,7 @@ def file_bytes(passed: OnePass, held: Mapping[int, list[int]]) -> int:
     Query heads that read the same keys and values share them in the file.
     """
     run = passed.run
-    (tokens, size), strip = run.q.shape[2:], passed.leaving.shape[1]
+    (tokens, size), strip = run.q.shape[2:], passed.final_states.shape[1]
     a_head = 2 * tokens * size + 3 * tokens * tokens + size * strip + tokens * strip
     shared = 2 * tokens * size
     a_layer = tokens * (len(STRIPS) * (strip + 1) + 3 * N_NEURONS)
@@ -90,7 +98,7 @@ def file_bytes(passed: OnePass, held: Mapping[int, list[int]]) -> int:
     return int(_SCRIPTS + 4 * floats * _WRITTEN)
 
 
-def says(walk: Walk) -> str:
+def description(walk: OfflineTour) -> str:
     """What the file holds, and how large it is, for the page and for the file itself."""
     held = heads(walk)
     size = file_bytes(walk.passed, held) / 1e6
@@ -99,41 +107,41 @@ def says(walk: Walk) -> str:
     if any(len(some) < n_heads for some in held.values()):
         what = (
             f"head {walk.choice.head} of every layer and all heads that were opened on the page "
-            f"(with {what} it would be more than {MOST_BYTES / 1e6:.0f} MB)"
+            f"(with {what} it would be more than {MAX_BYTES / 1e6:.0f} MB)"
         )
     return f"The HTML file, about {size:.1f} MB, holds {what}, each number as the tensor has it."
 
 
-def page(walk: Walk) -> bytes:
+def page(walk: OfflineTour) -> bytes:
     """The file.
 
     Raises: what opening a layer raises.
     """
     passed = walk.passed
     header = {"picture": _KEY, "off": list(walk.off), "place": walk.place, "lookOnly": True}
-    whole = one_pass.whole(picture(passed), header)
-    data = [html_file.inert("whole", described(whole, walk.facts))]
+    whole = one_pass.pack_pass(picture(passed), header)
+    data = [html_file.inert_element("whole", with_caption(whole, walk.facts))]
     for layer, some in heads(walk).items():
-        data.append(html_file.inert(f"layer-{layer}", _layer(walk, layer, some)))
+        data.append(html_file.inert_element(f"layer-{layer}", _layer(walk, layer, some)))
     start = f'<div id="walk" data-layer="{walk.choice.layer}" data-head="{walk.choice.head}"></div>'
     return html_file.page(
         walk.title,
-        f"{html_file.paragraphs([_HOW])}\n{start}\n{html_file.paragraphs(_notes(walk))}",
+        f"{html_file.paragraphs([_INSTRUCTIONS])}\n{start}\n{html_file.paragraphs(_notes(walk))}",
         data,
         style=html_file.themes(st.get_option) + _asset("css"),
-        script=f"{html_file.exported(one_pass.canvas.js)}\n{_elements()}\n{_asset('js')}",
+        script=f"{html_file.wrap_exports(one_pass.canvas.js)}\n{_elements()}\n{_asset('js')}",
     ).encode()
 
 
-_HOW = (
+_INSTRUCTIONS = (
     "Point at a word to see what it takes from the others. Click a curve to open the head that "
     "carries it; Escape goes back. This file needs no network."
 )
 
 
-def _notes(walk: Walk) -> list[str]:
+def _notes(walk: OfflineTour) -> list[str]:
     run, off = walk.passed.run, " ".join(walk.off)
-    notes = [f"Model: {run.title}. Text: {run.tokens.text}", says(walk)]
+    notes = [f"Model: {run.title}. Text: {run.tokens.text}", description(walk)]
     return [*notes, f"Switched off in this pass: {off}."] if off else notes
 
 
@@ -144,21 +152,21 @@ def _asset(ending: str) -> str:
 def _elements() -> str:
     """The picture's elements and styles as constants of the script."""
     texts = {"PICTURE_HTML": one_pass.canvas.html, "PICTURE_CSS": one_pass.canvas.css}
-    return "\n".join(f"const {name} = {html_file.literal(text)};" for name, text in texts.items())
+    return "\n".join(f"const {name} = {html_file.js_string(text)};" for name, text in texts.items())
 
 
-def _layer(walk: Walk, number: int, some: list[int]) -> bytes:
+def _layer(walk: OfflineTour, number: int, some: list[int]) -> bytes:
     """A layer and some of its heads as `offline.js` takes them apart, deflated.
 
     Keys and values stand there once for all heads that read them.
     """
     run = walk.passed.run
-    layer = open_layer(run, number)
-    numbers = story.of_layer(layer)
+    layer = layer_detail(run, number)
+    numbers = story.layer_data(layer)
     described_heads: dict[int, dict[str, Any]] = {}
     for head in some:
-        opened, shared = open_head(run, number, head), run.kv_head(head)
-        numbers |= {f"head {head} {step}": getattr(opened, step) for step in _OF_A_HEAD}
+        opened, shared = head_detail(run, number, head), run.kv_head(head)
+        numbers |= {f"head {head} {step}": getattr(opened, step) for step in _HEAD_TENSORS}
         numbers |= {f"shared {shared} {step}": getattr(opened, step) for step in ("k", "v")}
         described_heads[head] = {
             "shared": shared,
@@ -166,17 +174,17 @@ def _layer(walk: Walk, number: int, some: list[int]) -> bytes:
             "captions": _captions(walk, layer, opened),
         }
     header = {
-        "says": story.SAYS_OF_A_HEAD,
+        "says": story.HEAD_MESSAGES,
         "picture": _KEY,
         "layer": number,
         "heads": described_heads,
     }
-    return zlib.compress(one_pass.packed(header, numbers), 9)
+    return zlib.compress(one_pass.pack(header, numbers), 9)
 
 
-def _captions(walk: Walk, layer: OpenLayer, head: OpenHead) -> list[dict[str, Any]]:
+def _captions(walk: OfflineTour, layer: LayerDetail, head: HeadDetail) -> list[dict[str, Any]]:
     """The story of a head; its lessons are on the site and not in the file."""
     entry, run = walk.choice.entry, walk.passed.run
-    query, key = strongest(run, layer.layer, head.head)
-    told = Told(entry.spec, walk.passed, layer, head, query, key)
-    return story.story(told, lambda lesson: "")
+    query, key = strongest_tokens(run, layer.layer, head.head)
+    context = StoryContext(entry.spec, walk.passed, layer, head, query, key)
+    return story.story(context, lambda lesson: "")

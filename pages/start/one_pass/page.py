@@ -5,20 +5,20 @@ from dataclasses import asdict
 
 import streamlit as st
 
-from pages.start.one_pass import answers, downloads, sections, story, tables, writing
-from pages.start.one_pass.places import led, open_there
+from pages.start.one_pass import callbacks, downloads, sections, story, tables, writing
+from pages.start.one_pass.locations import open_location, resolve_location
+from pages.start.one_pass.navigation import sent_location
 from pages.start.one_pass.questions import questions
-from pages.start.one_pass.walk import opened_at
 from serving import models, one_pass
-from serving.flow import flow_of, why_next
-from serving.heads import strongest
-from serving.limits import MAX_SWITCHED_CHARACTERS
-from serving.written_on import write_on
+from serving.continuation import continue_text
+from serving.flow import compute_flow, next_word_shares
+from serving.heads import strongest_tokens
+from serving.limits import MAX_DISABLED_CHARACTERS
 from ui.canvas import one_pass as canvas
 from ui.canvas.one_pass.claim import first_head, selected_token
 from ui.canvas.one_pass.picture import picture
 from ui.canvas.one_pass.stored import MARY, STORED
-from ui.canvas.one_pass.stored import stored as stored_picture
+from ui.canvas.one_pass.stored import load_stored_picture as stored_picture
 from ui.text.isolated import isolated
 from ui.widgets import controls, messages
 from ui.widgets.head_links import TokenPair, head_links
@@ -34,7 +34,7 @@ AT = "one_pass_at"
 st.title("One pass")
 st.markdown("From your text to the next word. **Click a curve to open its head.**")
 
-if not models.ready():
+if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
     messages.end_page()
 
@@ -55,24 +55,26 @@ with right, settings():
         "Switched off",
         "",
         key="one_pass_off",
-        max_chars=MAX_SWITCHED_CHARACTERS,
+        max_chars=MAX_DISABLED_CHARACTERS,
         help="Heads (L3H1), feed-forward networks (F3), mask or scale. The picture has buttons for "
         "this, too.",
     )
     wanted = writing.settings(entry.spec.role)
 try:
-    off = one_pass.switched_off(switched, entry.spec.n_layers, entry.spec.n_heads)
+    off = one_pass.parse_disabled(switched, entry.spec.n_layers, entry.spec.n_heads)
 except ValueError as error:
-    messages.problem(error)
+    messages.show_problem(error)
     off = ()
 
 # Until the model has loaded, show the stored picture of the text.
-cold = not off and not models.loaded.is_cached(models.key(entry.spec.name))
+cold = not off and not models.by_key.is_cached(models.key(entry.spec.name))
 if cold and STORED_SHOWN not in st.session_state:
     st.session_state[STORED_SHOWN] = True
     stored = stored_picture(entry.spec.name, text)
     if stored is not None:
-        canvas.one_pass(stored, {"picture": PICTURE}, key=PICTURE, **answers.of(PICTURE))
+        canvas.one_pass(
+            stored, {"picture": PICTURE}, key=PICTURE, **callbacks.make_callbacks(PICTURE)
+        )
         # errors are shown by the next run
         with suppress(*models.LOAD_ERRORS), st.spinner("Loading the model …", show_time=True):
             one_pass.one_pass(entry.spec.name, text)
@@ -83,54 +85,56 @@ try:
         written = None
         passed = one_pass.one_pass(entry.spec.name, text, off)
         if wanted.n_new and not off:
-            written = write_on(entry.spec.name, text, **asdict(wanted))
-            passed = one_pass.grown_pass(entry.spec.name, text, written.ids)
-        first = first_head(passed, flow_of(passed.run), why_next(passed))
+            written = continue_text(entry.spec.name, text, **asdict(wanted))
+            passed = one_pass.extended_pass(entry.spec.name, text, written.ids)
+        first = first_head(passed, compute_flow(passed.run), next_word_shares(passed))
         with of_head:
-            choice = answers.head(entry, first)
+            choice = callbacks.head(entry, first)
         layer, head = choice.layer, choice.head
-        opened_layer = one_pass.open_layer(passed.run, layer)
-        opened_head = one_pass.open_head(passed.run, layer, head)
+        opened_layer = one_pass.layer_detail(passed.run, layer)
+        opened_head = one_pass.head_detail(passed.run, layer, head)
 except models.LOAD_ERRORS as error:
-    messages.problem(error)
+    messages.show_problem(error)
     messages.end_page()
 
-at = led(st.query_params.get(AT, ""), layer, head)
+at = resolve_location(st.query_params.get(AT, ""), layer, head)
 if at != st.query_params.get(AT, ""):
     st.query_params[AT] = at
-place = open_there(at, passed, layer, head)
+place = open_location(at, passed, layer, head)
 canvas.one_pass(
     picture(passed),
     {
         "picture": PICTURE,
         "off": list(off),
-        "place": opened_at("one_pass", passed, place),
+        "place": sent_location("one_pass", passed, place),
         **writing.header(wanted, written),
     },
     key=PICTURE,
-    **answers.of(PICTURE, passed),
+    **callbacks.make_callbacks(PICTURE, passed),
 )
 token = selected_token(passed) if place is None else int(place["token"])
 if first is not None and (first.layer, first.head) == (layer, head):
     query, key = first.query, first.key
 else:
-    query, key = strongest(passed.run, layer, head)
-told = story.Told(entry.spec, passed, opened_layer, opened_head, query, key)
-canvas.opened(*story.opened(PICTURE, told), key=f"{PICTURE}_opened")
+    query, key = strongest_tokens(passed.run, layer, head)
+told = story.StoryContext(entry.spec, passed, opened_layer, opened_head, query, key)
+canvas.update_opened(*story.open_layer_data(PICTURE, told), key=f"{PICTURE}_opened")
 
 sections.show(entry, passed, opened_layer, opened_head, token)
 
 with st.expander("The picture as tables"):
     label = isolated(passed.run.tokens.labels[token])
     st.text(f"What “{label}” takes from other words, strongest first")
-    plain_table(tables.edges(passed, token), "What one word takes from others", most=388)
+    plain_table(tables.edges(passed, token), "What one word takes from others", max_rows=388)
     likeliest = tables.next_tokens(passed)
     if likeliest is not None:
         plain_table(likeliest, "The most likely next words", {"logit": "{:.4g}"})
-        plain_table(tables.shares(passed), "Shares of the top logit", most=388)
+        plain_table(tables.shares(passed), "Shares of the top logit", max_rows=388)
 
 downloads.show(passed, opened_head, off, place, choice)
-head_links(choice, text, here="start/one_pass", pair=TokenPair(passed.run.tokens, query, key))
+head_links(
+    choice, text, current_page="start/one_pass", pair=TokenPair(passed.run.tokens, query, key)
+)
 
 with st.expander("How to read this"):
     st.markdown(

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.start.one_pass import charts, endings, layers, training
+from pages.start.one_pass import charts, endings, layers, learned_parts
 from pretrained import CatalogEntry
 from serving import models, one_pass
-from serving.one_pass import OnePass, OpenHead, OpenLayer
+from serving.one_pass import HeadDetail, LayerDetail, OnePass
 from ui.charts.show import show as show_chart
 from ui.export import source, tables
 from ui.text.isolated import isolated
 from ui.widgets import messages
-from ui.widgets.parts import heading, parts
 from ui.widgets.plain_table import plain_table
+from ui.widgets.section_picker import section_heading, section_picker
 
 LAYERS, TRAINING, BOTH = "Through all layers", "What training changes", "Decoder and encoder"
 BLOCK = "attention_core/model/block.py"
 
 
 def show(
-    entry: CatalogEntry, passed: OnePass, layer: OpenLayer, head: OpenHead, token: int
+    entry: CatalogEntry, passed: OnePass, layer: LayerDetail, head: HeadDetail, token: int
 ) -> None:
     """Show the selected section for the selected word."""
-    shown = parts("one_pass_part", (LAYERS, TRAINING, BOTH))
+    shown = section_picker("one_pass_part", (LAYERS, TRAINING, BOTH))
     if LAYERS in shown:
-        heading(LAYERS, shown)
+        section_heading(LAYERS, shown)
         _through_all_layers(entry, passed, token)
     if TRAINING in shown:
-        heading(TRAINING, shown)
+        section_heading(TRAINING, shown)
         _training(entry, passed, layer, head, token)
     if BOTH in shown:
-        heading(BOTH, shown)
+        section_heading(BOTH, shown)
         _both(entry, passed, token)
 
 
@@ -43,21 +43,21 @@ def _through_all_layers(entry: CatalogEntry, passed: OnePass, token: int) -> Non
     forms = {"weight": "{:.3f}", layers.ATTENTION: "{:.4g}", layers.FEED_FORWARD: "{:.4g}"}
     forms |= {"length after the layer": "{:.4g}"}
     with st.expander("Every layer in numbers"):
-        plain_table(by_layer, "One token in every layer", forms, most=388)
+        plain_table(by_layer, "One token in every layer", forms, max_rows=388)
         tables.download("Download table (CSV)", by_layer, "layers.csv", key="one_pass_csv")
-    source.step(BLOCK, "Block.forward", "attention sum", "mlp sum")
+    source.show_lines(BLOCK, "Block.forward", "attention sum", "mlp sum")
 
 
 def _training(
-    entry: CatalogEntry, passed: OnePass, layer: OpenLayer, head: OpenHead, token: int
+    entry: CatalogEntry, passed: OnePass, layer: LayerDetail, head: HeadDetail, token: int
 ) -> None:
-    numbers = training.learned(entry.spec.name)
+    numbers = learned_parts.count_parameters(entry.spec.name)
     st.markdown(
         f"Training changes the **{numbers.total:,}** parameters of {entry.spec.title}, and nothing "
         "else. Queries, keys, values and attention weights are computed for each text."
     )
-    stops = training.stops(passed, layer, head, token, numbers)
-    plain_table(stops, "The steps, and the parameters of each", most=620)
+    stops = learned_parts.stops_table(passed, layer, head, token, numbers)
+    plain_table(stops, "The steps, and the parameters of each", max_rows=620)
     source.show("attention_core/costs/parameters.py", "parameters_by_part")
 
 
@@ -73,7 +73,7 @@ def _both(entry: CatalogEntry, passed: OnePass, token: int) -> None:
         with st.spinner("Running the other model …", show_time=True):
             there = one_pass.one_pass(other, passed.run.tokens.text)
     except models.LOAD_ERRORS as error:
-        messages.problem(error)
+        messages.show_problem(error)
         return
     this_end = endings.ending(passed, token)
     other_end = endings.ending(there, endings.same_token(token, passed, there))
@@ -86,7 +86,7 @@ def _both(entry: CatalogEntry, passed: OnePass, token: int) -> None:
         args=(other,),
         key="one_pass_other",
     )
-    source.step("attention_core/masks.py", "causal_mask", "mask")
+    source.show_lines("attention_core/masks.py", "causal_mask", "mask")
 
 
 def _take(name: str) -> None:

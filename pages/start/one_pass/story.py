@@ -15,13 +15,13 @@ from pages.start.one_pass.lessons import Subject, address
 from pretrained import ModelSpec
 from pretrained.masked_word import has_masked_word_head
 from serving import models
-from serving.flow import flow_of
+from serving.flow import compute_flow
 from serving.heads import HeadId
-from serving.one_pass import OnePass, OpenHead, OpenLayer, SwitchedRun
-from ui.text import number_text
-from ui.text.number_text import counted
+from serving.one_pass import AblatedRun, HeadDetail, LayerDetail, OnePass
+from ui.text import formatting
+from ui.text.formatting import plural
 
-SAYS_OF_A_HEAD = (
+HEAD_MESSAGES = (
     "Each row is a token. In q, k, v and context, columns are the entries of the head's vectors. "
     "In scores and weights, they're the tokens that the row can look at."
 )
@@ -38,7 +38,8 @@ class Caption:
     """One step of the tour.
 
     level, matrix: the open level, and the head's matrix that is read at [row, column]. lesson: a
-    key of `lessons.LESSONS`. lit: whether the curve of the tour's token pair is highlighted.
+    key of `lessons.LESSONS`. is_highlighted: whether the curve of the tour's token pair is
+    highlighted.
     """
 
     title: str
@@ -48,17 +49,17 @@ class Caption:
     matrix: str = "weights"
     row: int = 0
     column: int = 0
-    lit: bool = False
+    is_highlighted: bool = False
 
 
 @dataclass(frozen=True)
-class Told:
+class StoryContext:
     """The subject of the tour: a pass, and a layer, head and pair of tokens in it."""
 
     spec: ModelSpec
     passed: OnePass
-    layer: OpenLayer
-    head: OpenHead
+    layer: LayerDetail
+    head: HeadDetail
     query: int
     key: int
 
@@ -66,7 +67,7 @@ class Told:
     def off(self) -> tuple[str, ...]:
         """Names of the switched-off parts, as in `one_pass.switched_off`."""
         run = self.passed.run
-        return run.off if isinstance(run, SwitchedRun) else ()
+        return run.off if isinstance(run, AblatedRun) else ()
 
     @property
     def is_pre_norm(self) -> bool:
@@ -93,13 +94,13 @@ class Told:
         return f"“{self.passed.run.tokens.labels[token]}”"
 
 
-def captions(told: Told) -> list[Caption]:
+def captions(context: StoryContext) -> list[Caption]:
     """The tour from the text to the next token or, for an encoder, to its vectors."""
-    return [*_into_the_model(told), *_through_a_head(told), *_out_of_the_model(told)]
+    return [*_input_captions(context), *_head_captions(context), *_output_captions(context)]
 
 
-def _into_the_model(told: Told) -> list[Caption]:
-    passed, spec = told.passed, told.spec
+def _input_captions(context: StoryContext) -> list[Caption]:
+    passed, spec = context.passed, context.spec
     n_tokens, width = len(passed.run.tokens), passed.run.tensors.states.shape[-1]
     position = (
         "So each head rotates its queries and keys by an angle that grows with the position."
@@ -110,7 +111,7 @@ def _into_the_model(told: Told) -> list[Caption]:
         Caption(
             "Your text becomes tokens",
             "The model doesn't read letters. Your text is cut into "
-            f"{counted(n_tokens, 'token')}, each an entry of a fixed vocabulary. Every line in "
+            f"{plural(n_tokens, 'token')}, each an entry of a fixed vocabulary. Every line in "
             "this picture belongs to one of them.",
             "whole",
             "tokens",
@@ -132,16 +133,17 @@ def _into_the_model(told: Told) -> list[Caption]:
         Caption(
             "Words pass on information",
             "A curve shows what one word passes to another. Thicker curves matter more. "
-            f"{_edge_sentence(told)}",
+            f"{_edge_sentence(context)}",
             "whole",
             "stream",
-            row=told.query,
-            column=told.key,
-            lit=True,
+            row=context.query,
+            column=context.key,
+            is_highlighted=True,
         ),
         Caption(
             "Every layer has several heads",
-            f"This is layer {told.layer.layer}. Its {counted(spec.n_heads, 'head')} read the text "
+            f"This is layer {context.layer.layer}. Its {plural(spec.n_heads, 'head')} read the "
+            "text "
             "at the same time, each in its own way. Each tile is the attention of one head; rows "
             "look at columns.",
             "layer",
@@ -150,24 +152,27 @@ def _into_the_model(told: Told) -> list[Caption]:
     ]
 
 
-def _edge_sentence(told: Told) -> str:
+def _edge_sentence(context: StoryContext) -> str:
     """A sentence about the key's share of the query's update in this layer."""
-    flow = flow_of(told.passed.run)
-    at = np.flatnonzero((flow.edges[:, :3] == (told.layer.layer, told.query, told.key)).all(axis=1))
+    flow = compute_flow(context.passed.run)
+    at = np.flatnonzero(
+        (flow.edges[:, :3] == (context.layer.layer, context.query, context.key)).all(axis=1)
+    )
     if not len(at):
         return "Thin curves are hidden until you choose to show more."
-    share = number_text.percent(float(flow.edges[at[0], 3]))
+    share = formatting.percent(float(flow.edges[at[0], 3]))
     return (
-        f"In layer {told.layer.layer}, {share} of the update of {told.label(told.query)} comes "
-        f"from {told.label(told.key)}."
+        f"In layer {context.layer.layer}, {share} of the update of "
+        f"{context.label(context.query)} comes "
+        f"from {context.label(context.key)}."
     )
 
 
-def _through_a_head(told: Told) -> list[Caption]:
-    head, query, key = told.head, told.query, told.key
+def _head_captions(context: StoryContext) -> list[Caption]:
+    head, query, key = context.head, context.query, context.key
     size = head.q.shape[1]
-    looks, seen = told.label(query), told.label(key)
-    is_off = str(HeadId(head.layer, head.head)) in told.off
+    looks, visible = context.label(query), context.label(key)
+    is_off = str(HeadId(head.layer, head.head)) in context.off
     mixed = (
         "This head is switched off, so it passes on zeros."
         if is_off
@@ -177,7 +182,7 @@ def _through_a_head(told: Told) -> list[Caption]:
     this_adds = (
         "adds nothing" if is_off else f"adds a vector of length {head.added_norms[query]:.3g}"
     )
-    bias = " and a learned bias" if told.has_bias else ""
+    bias = " and a learned bias" if context.has_bias else ""
     return [
         Caption(
             "A query, a key and a value",
@@ -190,7 +195,7 @@ def _through_a_head(told: Told) -> list[Caption]:
         ),
         Caption(
             "How well do they match?",
-            f"Multiply the query of {looks} by the key of {seen}, number by number, and add up: "
+            f"Multiply the query of {looks} by the key of {visible}, number by number, and add up: "
             f"{head.scores[query, key]:.3g}. Every pair of tokens gets such a score.",
             "matrix",
             "scores",
@@ -198,16 +203,24 @@ def _through_a_head(told: Told) -> list[Caption]:
             query,
             key,
         ),
-        Caption("Scale and mask", _scaled(told), "matrix", "scaling", "scaled", query, key),
         Caption(
-            "Scores become weights", _weighted(told), "matrix", "masking", "weights", query, key
+            "Scale and mask", _scaling_sentence(context), "matrix", "scaling", "scaled", query, key
+        ),
+        Caption(
+            "Scores become weights",
+            _weight_sentence(context),
+            "matrix",
+            "masking",
+            "weights",
+            query,
+            key,
         ),
         Caption("Mix the values", mixed, "matrix", "context", "context", query),
         Caption(
             "Add the result to the vector",
             f"The matrix W_O turns the {size} numbers back into a long vector. This head "
             f"{this_adds} to {looks}; all heads{bias} together add one of length "
-            f"{told.layer.norms['attention'][query]:.3g}.",
+            f"{context.layer.norms['attention'][query]:.3g}.",
             "matrix",
             "output",
             "added",
@@ -216,17 +229,17 @@ def _through_a_head(told: Told) -> list[Caption]:
     ]
 
 
-def _scaled(told: Told) -> str:
-    head, query, key = told.head, told.query, told.key
+def _scaling_sentence(context: StoryContext) -> str:
+    head, query, key = context.head, context.query, context.key
     score = f"{head.scaled[query, key]:.3g}"
     divided = (
         f"The score isn't divided, because scaling is switched off: {score}."
-        if "scale" in told.off
+        if "scale" in context.off
         else f"The score is divided by √{head.q.shape[1]}, so that it doesn't grow with the size "
         f"of the head: {score}."
     )
-    if not told.passed.run.causal:
-        off = told.spec.role == "decoder"
+    if not context.passed.run.causal:
+        off = context.spec.role == "decoder"
         return f"{divided} " + (
             "Nothing is hidden, because the mask is switched off."
             if off
@@ -234,36 +247,36 @@ def _scaled(told: Told) -> str:
         )
     visible = int(np.isfinite(head.scaled[query]).sum())
     return (
-        f"{divided} {told.label(query)} can see {counted(visible, 'token')}; later ones get a "
+        f"{divided} {context.label(query)} can see {plural(visible, 'token')}; later ones get a "
         "score of minus infinity."
     )
 
 
-def _weighted(told: Told) -> str:
+def _weight_sentence(context: StoryContext) -> str:
     """A sentence about the pair's weight, and where most of the rest goes."""
-    weights, query, key = told.head.weights[told.query], told.query, told.key
+    weights, query, key = context.head.weights[context.query], context.query, context.key
     text = (
         "Softmax turns every row into positive numbers that add up to 1. "
-        f"{told.label(query)} gives {number_text.percent(float(weights[key]))} of its attention "
-        f"to {told.label(key)}."
+        f"{context.label(query)} gives {formatting.percent(float(weights[key]))} of its attention "
+        f"to {context.label(key)}."
     )
     other = int(np.where(np.arange(len(weights)) == key, -1.0, weights).argmax())
     if other == key or weights[other] < 0.1:
         return text
     rests = " Heads with nothing to add often look there." if other == 0 and key != 0 else ""
-    share = number_text.percent(float(weights[other]))
-    return f"{text} Another {share} goes to {told.label(other)}.{rests}"
+    share = formatting.percent(float(weights[other]))
+    return f"{text} Another {share} goes to {context.label(other)}.{rests}"
 
 
-def _out_of_the_model(told: Told) -> list[Caption]:
-    passed, spec, query = told.passed, told.spec, told.query
-    neuron, written = int(told.layer.neurons[query, 0]), told.layer.written[query, 0]
-    bias = " and a learned bias" if told.has_feed_forward_bias else ""
+def _output_captions(context: StoryContext) -> list[Caption]:
+    passed, spec, query = context.passed, context.spec, context.query
+    neuron, written = int(context.layer.neurons[query, 0]), context.layer.neuron_norms[query, 0]
+    bias = " and a learned bias" if context.has_feed_forward_bias else ""
     adds = (
         "It's switched off in this layer and adds nothing."
-        if f"F{told.layer.layer}" in told.off
-        else f"To {told.label(query)} it adds a vector of length "
-        f"{told.layer.norms['mlp_output'][query]:.3g}: the sum of its neurons' outputs"
+        if f"F{context.layer.layer}" in context.off
+        else f"To {context.label(query)} it adds a vector of length "
+        f"{context.layer.norms['mlp_output'][query]:.3g}: the sum of its neurons' outputs"
         f"{bias}. Neuron {neuron} contributes the longest vector, {written:.3g}."
     )
     feed_forward = Caption(
@@ -275,7 +288,7 @@ def _out_of_the_model(told: Told) -> list[Caption]:
     if passed.next_token is None:
         ending = (
             "The model was trained to guess hidden words from these vectors."
-            if told.guesses_words
+            if context.guesses_words
             else "This model predicts nothing. Its vectors are compared, searched and sorted."
         )
         return [
@@ -289,7 +302,7 @@ def _out_of_the_model(told: Told) -> list[Caption]:
             ),
         ]
     likeliest = passed.next_token.tokens[0].strip()
-    probability = number_text.percent(float(passed.guess_probabilities[-1]))
+    probability = formatting.percent(float(passed.guess_probabilities[-1]))
     return [
         feed_forward,
         Caption(
@@ -316,49 +329,51 @@ def _out_of_the_model(told: Told) -> list[Caption]:
     ]
 
 
-def opened(picture: str, told: Told) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def open_layer_data(
+    picture: str, context: StoryContext
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """A layer, one of its heads and its captions, in the format of `ui.canvas.one_pass`."""
-    layer, head = told.layer, told.head
+    layer, head = context.layer, context.head
     subject = Subject(
-        told.passed.run.tokens.text,
-        told.passed.run.model,
+        context.passed.run.tokens.text,
+        context.passed.run.model,
         layer.layer,
         head.head,
-        query=told.query,
+        query=context.query,
     )
     header = {
-        "says": SAYS_OF_A_HEAD,
+        "says": HEAD_MESSAGES,
         "picture": picture,
         "layer": layer.layer,
         "head": head.head,
         "scale": head.scale,
-        "captions": story(told, lambda lesson: address(lesson, subject)),
+        "captions": story(context, lambda lesson: address(lesson, subject)),
     }
     steps = {name: getattr(head, name) for name in STEPS}
-    return header, steps | of_layer(layer)
+    return header, steps | layer_data(layer)
 
 
-def story(told: Told, lesson: Callable[[str], str]) -> list[dict[str, Any]]:
+def story(context: StoryContext, lesson: Callable[[str], str]) -> list[dict[str, Any]]:
     """The captions in the picture's format. lesson: returns the URL of a lesson."""
     return [
         {
             "title": caption.title,
             "text": caption.text,
             "level": caption.level,
-            "layer": told.layer.layer,
-            "head": told.head.head,
+            "layer": context.layer.layer,
+            "head": context.head.head,
             "matrix": caption.matrix,
             "row": caption.row,
             "column": caption.column,
-            "token": told.query,
-            "lit": caption.lit,
+            "token": context.query,
+            "lit": caption.is_highlighted,
             "href": lesson(caption.lesson),
         }
-        for caption in captions(told)
+        for caption in captions(context)
     ]
 
 
-def of_layer(layer: OpenLayer) -> dict[str, np.ndarray]:
+def layer_data(layer: LayerDetail) -> dict[str, np.ndarray]:
     """The arrays of an open layer, which don't depend on the open head."""
     return {
         **{f"strip {name}": strip for name, strip in layer.strips.items()},
@@ -366,6 +381,6 @@ def of_layer(layer: OpenLayer) -> dict[str, np.ndarray]:
         **{
             "neurons": layer.neurons,
             "activations": layer.activations,
-            "written": layer.written,
+            "written": layer.neuron_norms,
         },
     }

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from serving.flow import flow_of, why_next
+from serving.flow import compute_flow, next_word_shares
 from serving.one_pass import TEMPERATURES, OnePass
 
 REST = ("token embedding", "attention biases", "bias of the last norm", "output bias")
-ROWS_OF_NEXT = 10
+MAX_NEXT_ROWS = 10
 
 
-def edges(passed: OnePass, token: int) -> pd.DataFrame:
+def edges(one_pass: OnePass, token: int) -> pd.DataFrame:
     """What a token takes from others, one row per edge, strongest first."""
-    flow, labels = flow_of(passed.run), passed.run.tokens.labels
+    flow, labels = compute_flow(one_pass.run), one_pass.run.tokens.labels
     own = flow.edges[(flow.edges[:, 1] == token) & (flow.edges[:, 2] != token)]
     own = own[np.argsort(-own[:, 3], kind="stable")]
     return pd.DataFrame(
@@ -28,9 +28,9 @@ def edges(passed: OnePass, token: int) -> pd.DataFrame:
     )
 
 
-def shares(passed: OnePass) -> pd.DataFrame:
+def shares(one_pass: OnePass) -> pd.DataFrame:
     """What each part adds to the top next token's logit, largest first."""
-    why = why_next(passed)
+    why = next_word_shares(one_pass)
     if why is None:
         return pd.DataFrame()
     heads = {
@@ -44,16 +44,16 @@ def shares(passed: OnePass) -> pd.DataFrame:
     return pd.DataFrame(parts, columns=["part", "share of the logit"])
 
 
-def next_tokens(passed: OnePass) -> pd.DataFrame | None:
+def next_tokens(one_pass: OnePass) -> pd.DataFrame | None:
     """The most likely next tokens at temperature 1, or None for an encoder."""
-    said = passed.next_token
-    if said is None:
+    prediction = one_pass.next_token
+    if prediction is None:
         return None
-    logits = said.logits[:ROWS_OF_NEXT]
-    log_sum = said.log_sums[TEMPERATURES.index(1.0)]
+    logits = prediction.logits[:MAX_NEXT_ROWS]
+    log_sum = prediction.log_sums[TEMPERATURES.index(1.0)]
     return pd.DataFrame(
         {
-            "next token": list(said.tokens[:ROWS_OF_NEXT]),
+            "next token": list(prediction.tokens[:MAX_NEXT_ROWS]),
             "logit": logits,
             "probability": np.exp(logits - log_sum),
         }

@@ -7,16 +7,16 @@ from typing import Any
 
 import streamlit as st
 
-from serving.written_on import WrittenOn
+from serving.continuation import TextContinuation
 from ui.widgets.linked import linked
 
-MOST_NEW = 12
-FIRST_NEW = 6  # new tokens after a click on "Continue writing"
+MAX_NEW = 12
+DEFAULT_NEW = 6  # new tokens after a click on "Continue writing"
 ALL = 50  # this top-k keeps all tokens
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WritingSettings:
     """The selected number of new tokens and their sampling. top_k: None keeps all tokens."""
 
     n_new: int = 0
@@ -24,10 +24,10 @@ class Wanted:
     top_k: int | None = None
 
 
-def settings(role: str) -> Wanted:
+def settings(role: str) -> WritingSettings:
     """Show the sampling settings of a decoder; an encoder has none."""
     if role != "decoder":
-        return Wanted()
+        return WritingSettings()
     temperature = linked(st.slider, "Temperature", 0.1, 2.0, 1.0, 0.1, key="one_pass_temperature")
     top_k = linked(
         st.slider,
@@ -42,31 +42,31 @@ def settings(role: str) -> Wanted:
         st.slider,
         "New tokens",
         0,
-        MOST_NEW,
+        MAX_NEW,
         0,
         key="one_pass_new",
         help="How many tokens the model adds to the text. The picture has a button for this, too.",
     )
-    return Wanted(n_new, temperature, None if top_k == ALL else top_k)
+    return WritingSettings(n_new, temperature, None if top_k == ALL else top_k)
 
 
-def header(wanted: Wanted, written: WrittenOn | None) -> dict[str, Any]:
+def header(writing: WritingSettings, continuation: TextContinuation | None) -> dict[str, Any]:
     """The settings and passes as the picture expects them."""
     return {
-        "temperature": wanted.temperature,
-        "topK": wanted.top_k or ALL,
-        "play": None if written is None else played(written),
+        "temperature": writing.temperature,
+        "topK": writing.top_k or ALL,
+        "play": None if continuation is None else playback(continuation),
     }
 
 
-def played(written: WrittenOn) -> dict[str, Any]:
+def playback(continuation: TextContinuation) -> dict[str, Any]:
     """The passes that the picture plays; in each pair, the first is the cached one.
 
     products: multiply-adds in matrix products.
     """
-    steps = zip(written.cached, written.uncached, written.choices, strict=True)
+    steps = zip(continuation.cached, continuation.uncached, continuation.choices, strict=True)
     return {
-        "prompt": written.n_prompt,
+        "prompt": continuation.n_prompt,
         "passes": [
             {
                 "rows": [cached.n_new, uncached.n_new],
@@ -74,7 +74,7 @@ def played(written: WrittenOn) -> dict[str, Any]:
                 "seconds": [cached.seconds, uncached.seconds],
                 "next": list(choices.tokens),
                 "shares": list(choices.probabilities),
-                "chosen": choices.chosen,
+                "chosen": choices.selected,
             }
             for cached, uncached, choices in steps
         ],

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pretrained import compatibility
 from pretrained.hub import downloads
-from pretrained.sizes import BYTES_OF_A_NUMBER
+from pretrained.sizes import DTYPE_BYTES
 from serving import models
 from ui.widgets import messages
 
@@ -28,10 +28,12 @@ def panel() -> None:
         return
     try:
         answer = (
-            compatibility.of_text(typed) if typed.startswith("{") else compatibility.of_name(typed)
+            compatibility.check_text(typed)
+            if typed.startswith("{")
+            else compatibility.check_model(typed)
         )
     except ValueError as error:
-        messages.problem(error)
+        messages.show_problem(error)
         if "/" in typed and downloads.downloads_allowed():
             st.text(
                 "You can also start its download below. If the model can't load, the download "
@@ -40,11 +42,11 @@ def panel() -> None:
         return
     if not answer.loads:
         for obstacle in answer.obstacles:
-            messages.problem(obstacle, icon=":material/block:")
+            messages.show_problem(obstacle, icon=":material/block:")
         return
-    size = answer.n_parameters * BYTES_OF_A_NUMBER
+    size = answer.n_parameters * DTYPE_BYTES
     if problem := models.too_large_message("It", size):
-        messages.problem(problem, icon=":material/memory:")
+        messages.show_problem(problem, icon=":material/memory:")
     else:
         st.success("This model loads.", icon=":material/check:")
     st.text(

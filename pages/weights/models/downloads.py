@@ -13,7 +13,7 @@ from serving import models
 from ui.widgets import messages
 
 
-class Downloads:
+class DownloadSlot:
     """The current or most recent download, shared by all visitors."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Downloads:
         return ""
 
 
-DOWNLOADS = Downloads()
+DOWNLOAD_SLOT = DownloadSlot()
 
 
 def panel() -> None:
@@ -53,7 +53,7 @@ def panel() -> None:
         entry.spec.name: entry for entry in pretrained.catalog() if entry.state == "downloadable"
     }
     by_hub_id = "Another model (enter its Hub ID)"
-    chosen = st.selectbox(
+    choice = st.selectbox(
         "Model to download",
         [*missing, by_hub_id],
         format_func=lambda name: _label(missing[name]) if name in missing else name,
@@ -65,17 +65,17 @@ def panel() -> None:
         placeholder="organization/model",
         max_chars=100,
         key="models_hub_id",
-        disabled=chosen != by_hub_id,
+        disabled=choice != by_hub_id,
         help="Works with GPT-2, BERT and Llama models that have safetensors weights. The size is "
         "checked before the download starts.",
     )
-    if chosen == by_hub_id:
+    if choice == by_hub_id:
         hub_id, revision = typed.strip(), "main"
     else:
-        hub_id, revision = missing[chosen].spec.hub_id, missing[chosen].spec.revision
+        hub_id, revision = missing[choice].spec.hub_id, missing[choice].spec.revision
     if st.button("Download", icon=":material/download:", disabled=not hub_id, key="models_start"):
         _start(hub_id, revision)
-    current = DOWNLOADS.current
+    current = DOWNLOAD_SLOT.current
     if current is not None:
         timed = current.state == "running"
         st.fragment(_watch, run_every=0.5 if timed else None)(current, timed)
@@ -92,12 +92,12 @@ def _start(hub_id: str, revision: str) -> None:
     try:
         check_hub_id(hub_id)
     except ValueError as error:
-        messages.problem(error)
+        messages.show_problem(error)
         return
     with st.spinner("Contacting the Hub …"):
-        problem = DOWNLOADS.start(hub_id, revision)
+        problem = DOWNLOAD_SLOT.start(hub_id, revision)
     if problem:
-        messages.problem(problem, icon=":material/cloud_off:")
+        messages.show_problem(problem, icon=":material/cloud_off:")
 
 
 def _watch(download: downloads.Download, timed: bool) -> None:
@@ -115,6 +115,6 @@ def _watch(download: downloads.Download, timed: bool) -> None:
     elif state == "cancelled":
         st.info(f"{download.hub_id}: download canceled, partial files deleted.")
     else:
-        messages.problem(f"{download.hub_id}: {download.error}", icon=":material/cloud_off:")
+        messages.show_problem(f"{download.hub_id}: {download.error}", icon=":material/cloud_off:")
     if timed and state != "running":
         st.rerun()  # the download has ended: redraw the page without a timer

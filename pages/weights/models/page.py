@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.weights.models import compatibility, downloads, here
+from pages.weights.models import available, compatibility, downloads
 
 st.title("Models")
 st.markdown(
@@ -11,7 +11,7 @@ st.markdown(
 )
 
 st.header("Installed models")
-here.table()
+available.table()
 
 st.header("Does your model load?")
 compatibility.panel()

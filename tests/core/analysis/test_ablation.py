@@ -10,13 +10,13 @@ from torch.testing import assert_close
 from attention_core import Hooks, Transformer
 from attention_core.analysis.ablation import (
     HeadChange,
-    changed,
+    apply_changes,
     check_changes,
-    edit,
-    hidden_with,
-    logits_from,
+    logits_function,
+    make_edit,
     prediction_effects,
-    rank,
+    rank_heads,
+    run_with_changes,
     state_effects,
     uniform_weights,
 )
@@ -38,7 +38,7 @@ def test_a_changed_record_is_what_its_rows_say(masked: bool):
     q, k, v = (torch.randn(batch, h, n, size) for h in (heads, kv_heads, kv_heads))
     record = attend(q, k, v, mask=causal_mask(n, n) if masked else None)
     rows = [[HeadChange(0, 4, "zero")], [], [HeadChange(0, 1, "uniform"), HeadChange(0, 5)]]
-    new = changed(record, rows)
+    new = apply_changes(record, rows)
     repeated = v.repeat_interleave(heads // kv_heads, dim=1)
     mean = torch.stack([repeated[2, 1, : t + 1 if masked else n].mean(dim=0) for t in range(n)])
     assert_close(new.context[2, 1], mean)
@@ -64,7 +64,9 @@ def test_zero_is_zero_rows_of_the_output_matrix(name: str):
     model = build(name)
     ids, size = some_ids(model), model.config.d_head
     head = model.config.n_heads - 1
-    got = hidden_with(model, ids, [[HeadChange(1, head)], [HeadChange(0, 0), HeadChange(1, 1)]])
+    got = run_with_changes(
+        model, ids, [[HeadChange(1, head)], [HeadChange(0, 0), HeadChange(1, 1)]]
+    )
     for row, gone in enumerate([[(1, head)], [(0, 0), (1, 1)]]):
         other = build(name)
         for layer, h in gone:
@@ -79,18 +81,20 @@ def test_no_change_changes_nothing_and_a_pass_can_be_resumed(name: str):
     model = build(name)
     ids = some_ids(model)
     plain = model(ids[None], record=True)
-    assert torch.equal(model(ids[None], hooks=Hooks(edit_heads=edit([[]]))).hidden, plain.hidden)
+    assert torch.equal(
+        model(ids[None], hooks=Hooks(edit_heads=make_edit([[]]))).hidden, plain.hidden
+    )
     for layer, state in enumerate(plain.hidden_states[:-1]):
         assert_close(model.resume(state, layer), plain.hidden, atol=1e-5, rtol=0.0)
-    seen: list[int] = []
-    model.resume(plain.hidden_states[1], 1, hooks=Hooks(before_layer=seen.append))
-    assert seen == list(range(1, model.config.n_layers))
+    visible: list[int] = []
+    model.resume(plain.hidden_states[1], 1, hooks=Hooks(before_layer=visible.append))
+    assert visible == list(range(1, model.config.n_layers))
 
 
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize(("name", "kind"), [("llama", "uniform"), ("gpt2", "zero")])
 @torch.inference_mode()
-def test_the_ranking_is_one_whole_pass_a_head(
+def test_ranking_equals_one_pass_per_head(
     name: str, kind: str, batch: int | None, monkeypatch: pytest.MonkeyPatch
 ):
     model = build(name)
@@ -98,34 +102,34 @@ def test_the_ranking_is_one_whole_pass_a_head(
     if batch is not None:
         numbers = batch * config.n_heads * len(ids) ** 2
         monkeypatch.setattr("attention_core.analysis.ablation._MAX_WEIGHTS", numbers)
-    logits, at = logits_from(model), 6
+    logits, at = logits_function(model), 6
     before = model(ids[None])
     measure = prediction_effects(logits, before.hidden[0], at)
-    found = torch.full((config.n_layers, config.n_heads, 2), math.nan, dtype=torch.float64)
+    result = torch.full((config.n_layers, config.n_heads, 2), math.nan, dtype=torch.float64)
     ran: list[int] = []
-    for part in rank(model, ids, kind, measure, before_layer=ran.append):
-        found[part.layer, part.first_head : part.first_head + len(part.values)] = part.values
+    for part in rank_heads(model, ids, kind, measure, before_layer=ran.append):
+        result[part.layer, part.first_head : part.first_head + len(part.values)] = part.values
     p = before.logits[0, at].double().softmax(-1)
     top = int(p.argmax())
     for layer in range(config.n_layers):
         for head in range(config.n_heads):
-            one = edit([[HeadChange(layer, head, kind)]])
+            one = make_edit([[HeadChange(layer, head, kind)]])
             after = model(ids[None], hooks=Hooks(edit_heads=one)).logits[0, at]
             expected = float((p * (p.log() - after.double().softmax(-1).log())).sum())
-            assert float(found[layer, head, 0]) == pytest.approx(expected, abs=1e-5)
+            assert float(result[layer, head, 0]) == pytest.approx(expected, abs=1e-5)
             change = float(after[top] - before.logits[0, at, top])
-            assert float(found[layer, head, 1]) == pytest.approx(change, abs=1e-4)
+            assert float(result[layer, head, 1]) == pytest.approx(change, abs=1e-4)
     batches = -(-config.n_heads // (batch or config.n_heads))
     # layer l runs the layers from l on, once per batch
     assert len(ran) == batches * config.n_layers * (config.n_layers + 1) // 2
-    assert float(found[..., 0].max()) > 1e-2
+    assert float(result[..., 0].max()) > 1e-2
 
 
 @torch.inference_mode()
 def test_later_tokens_of_a_decoder_do_not_matter_to_a_position():
     model = build("llama")
     ids, change = some_ids(model, 11), [[HeadChange(0, 3, "uniform")]]
-    whole, cut = hidden_with(model, ids, change), hidden_with(model, ids[:5], change)
+    whole, cut = run_with_changes(model, ids, change), run_with_changes(model, ids[:5], change)
     assert_close(whole[0, :5], cut[0], atol=1e-5, rtol=0.0)
 
 
@@ -143,10 +147,10 @@ def test_wrong_arguments_are_refused_with_their_numbers():
         "-1 and 2": lambda: HeadChange(-1, 2),
         "'half'": lambda: HeadChange(0, 0, "half"),  # type: ignore[arg-type]
         "head 5.*layer 0": lambda: check_changes(model.config, [HeadChange(0, 5)]),
-        "head 0.*layer 3": lambda: hidden_with(model, some_ids(model), [[HeadChange(3, 0)]]),
-        "2 rows": lambda: changed(record, [[], []]),
-        "got 7": lambda: changed(record, [[HeadChange(0, 7)]]),
-        "output matrix": lambda: logits_from(model),
+        "head 0.*layer 3": lambda: run_with_changes(model, some_ids(model), [[HeadChange(3, 0)]]),
+        "2 rows": lambda: apply_changes(record, [[], []]),
+        "got 7": lambda: apply_changes(record, [[HeadChange(0, 7)]]),
+        "output matrix": lambda: logits_function(model),
         "position.*4": lambda: prediction_effects(lambda x: x, torch.ones(4, 2), 4),
         "layer.*3": lambda: model.resume(torch.ones(1, 2, 20), 3),
         "20.*21": lambda: model.resume(torch.ones(1, 2, 21), 0),

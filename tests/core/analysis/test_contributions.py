@@ -13,16 +13,16 @@ def test_contributions_are_the_lengths_of_the_weighted_vectors():
     record = attend(torch.randn(B, H, T, D), torch.randn(B, H_KV, S, D), torch.randn(B, H_KV, S, D))
     out_weight = torch.randn(H * D, C)
     norms = value_norms(record.v, out_weight)
-    found = contributions(record.weights, norms)
+    result = contributions(record.weights, norms)
     assert norms.shape == (B, H, S)
-    assert found.shape == (B, H, T, S)
+    assert result.shape == (B, H, T, S)
     for b in range(B):
         for h in range(H):
             rows = out_weight[h * D : (h + 1) * D]  # this head's part of W_O
             for i in range(T):
                 for j in range(S):
                     vector = record.weights[b, h, i, j] * record.v[b, h // 2, j] @ rows
-                    torch.testing.assert_close(found[b, h, i, j], vector.norm())
+                    torch.testing.assert_close(result[b, h, i, j], vector.norm())
 
 
 def test_vectors_whose_lengths_are_shown_add_up_to_the_output():

@@ -58,8 +58,8 @@ def by_hand(name: str, w: list[list[float]], causal: bool) -> float:
             "same": sum(w[i][j] for j in twins) if twins and not SPECIAL[i] else None,
         }[name]
         rows.append(value)
-    found = [value for value in rows if value is not None]
-    return sum(found) / len(found) if found else math.nan
+    results = [value for value in rows if value is not None]
+    return sum(results) / len(results) if results else math.nan
 
 
 ON_TEXT = [statistic for statistic in STATISTICS if statistic.measure is not None]
@@ -68,18 +68,20 @@ ON_TEXT = [statistic for statistic in STATISTICS if statistic.measure is not Non
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("statistic", ON_TEXT, ids=lambda s: s.name)
 def test_each_statistic_against_its_definition(statistic, causal: bool):
-    seen = text(causal=causal)
-    measured = statistic.measure(seen)
-    assert measured.shape == (LAYERS, HEADS)
+    visible = text(causal=causal)
+    measurements = statistic.measure(visible)
+    assert measurements.shape == (LAYERS, HEADS)
     for layer in range(LAYERS):
         for head in range(HEADS):
-            expected = by_hand(statistic.name, seen.weights[layer, head].tolist(), causal)
-            assert_close(float(measured[layer, head]), expected, atol=1e-5, rtol=0, equal_nan=True)
+            expected = by_hand(statistic.name, visible.weights[layer, head].tolist(), causal)
+            assert_close(
+                float(measurements[layer, head]), expected, atol=1e-5, rtol=0, equal_nan=True
+            )
     if statistic.name == "next" and causal:
-        assert measured.isnan().all()
+        assert measurements.isnan().all()
     else:
-        assert (measured >= statistic.low).all()
-        assert statistic.high is None or (measured <= statistic.high).all()
+        assert (measurements >= statistic.low).all()
+        assert statistic.high is None or (measurements <= statistic.high).all()
 
 
 def test_what_a_text_lacks_is_nan():

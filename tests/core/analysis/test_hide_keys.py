@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from attention_core.analysis.hide_keys import below, hide_keys
+from attention_core.analysis.hide_keys import below_threshold, hide_keys
 
 WEIGHTS = torch.randn(2, 3, 5, 7, generator=torch.Generator().manual_seed(1)).softmax(-1)
 HIDDEN = torch.tensor([True, False, False, True, False, False, False])
@@ -33,9 +33,9 @@ def test_a_row_with_nothing_left_is_zeros(renormalise: bool):
 
 def test_below_a_threshold():
     weights = torch.tensor([[0.0, 0.25, 0.75], [0.5, 0.25, 0.25]])
-    assert below(weights, 0.25).tolist() == [[True, False, False], [False, False, False]]
-    assert not below(weights, 0).any()
-    assert below(weights, 1).all()
+    assert below_threshold(weights, 0.25).tolist() == [[True, False, False], [False, False, False]]
+    assert not below_threshold(weights, 0).any()
+    assert below_threshold(weights, 1).all()
 
 
 def test_flags_and_thresholds_that_do_not_fit():
@@ -44,4 +44,4 @@ def test_flags_and_thresholds_that_do_not_fit():
             hide_keys(WEIGHTS, hidden, renormalise=False)
     for threshold in (1.5, float("nan")):
         with pytest.raises(ValueError, match="0 and 1"):
-            below(WEIGHTS, threshold)
+            below_threshold(WEIGHTS, threshold)

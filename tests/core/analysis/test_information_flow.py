@@ -8,10 +8,10 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from attention_core import Transformer
+from attention_core.analysis.disabled_parts import DisabledParts, run_without
 from attention_core.analysis.information_flow import edge_heads, information_flow, route
-from attention_core.analysis.switched_parts import Switched, switched_pass
 from attention_core.model.block import LayerRecord
-from tests.helpers.attention_variants import HEADS, LATENT, enlarged, tokens
+from tests.helpers.attention_variants import HEADS, LATENT, enlarged_model, tokens
 from tests.helpers.tiny_models import TINY
 
 CONFIGS = {
@@ -56,7 +56,7 @@ def shares_one_by_one(
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_flow_is_that_of_an_independent_loop(name: str):
-    model = enlarged(CONFIGS[name])
+    model = enlarged_model(CONFIGS[name])
     layers = recorded(model)
     flow = information_flow(model, layers)
     assert_close(flow.edges.sum(-1) + flow.residual, torch.ones_like(flow.residual))
@@ -64,16 +64,16 @@ def test_flow_is_that_of_an_independent_loop(name: str):
         keys, heads, own = shares_one_by_one(model, layers[layer], layer, query)
         assert_close(flow.edges[layer, query], keys, **CLOSE)
         assert_close(flow.residual[layer, query], own, **CLOSE)
-        found = edge_heads(
+        result = edge_heads(
             model, layers[layer], layer, torch.full((LENGTH,), query), torch.arange(LENGTH)
         )
         expected = torch.nan_to_num(heads / heads.sum(dim=1, keepdim=True))
-        assert_close(found, expected, **CLOSE)
+        assert_close(result, expected, **CLOSE)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
 def test_the_feed_forward_network_is_measured_against_what_it_is_added_to(name: str):
-    model = enlarged(CONFIGS[name])
+    model = enlarged_model(CONFIGS[name])
     layers = recorded(model)
     flow = information_flow(model, layers)
     record = layers[1]
@@ -87,15 +87,15 @@ def test_the_feed_forward_network_is_measured_against_what_it_is_added_to(name: 
 
 def test_a_decoder_passes_nothing_back_and_an_encoder_does():
     for name, later in (("gpt2", False), ("bert", True)):
-        model = enlarged(CONFIGS[name])
+        model = enlarged_model(CONFIGS[name])
         edges = information_flow(model, recorded(model)).edges
         assert bool(edges.triu(1).any()) is later
 
 
 def test_a_head_that_is_off_passes_nothing():
-    model = enlarged(CONFIGS["grouped"])
+    model = enlarged_model(CONFIGS["grouped"])
     off = frozenset((1, head) for head in range(model.config.n_heads))
-    _, layers = switched_pass(model, tokens(model, 1, LENGTH), Switched(heads=off))
+    _, layers = run_without(model, tokens(model, 1, LENGTH), DisabledParts(heads=off))
     flow = information_flow(model, layers, off)
     assert not flow.edges[1].any()
     assert flow.edges[0].any()
@@ -104,22 +104,22 @@ def test_a_head_that_is_off_passes_nothing():
 
 
 def test_a_route_leads_back_along_everything_above_the_threshold():
-    model = enlarged(CONFIGS["llama"])
+    model = enlarged_model(CONFIGS["llama"])
     flow = information_flow(model, recorded(model))
-    found = route(flow, 7, 0.05)
-    assert found.nodes[-1].nonzero().flatten().tolist() == [7]
+    result = route(flow, 7, 0.05)
+    assert result.nodes[-1].nonzero().flatten().tolist() == [7]
     for layer in range(model.config.n_layers):
         reached = set()
-        for query in found.nodes[layer + 1].nonzero().flatten().tolist():
+        for query in result.nodes[layer + 1].nonzero().flatten().tolist():
             if flow.residual[layer, query] >= 0.05:
                 reached.add(query)
             reached |= {key for key in range(LENGTH) if flow.edges[layer, query, key] >= 0.05}
-        assert reached == set(found.nodes[layer].nonzero().flatten().tolist())
-        assert not found.edges[layer][~found.nodes[layer + 1]].any()
+        assert reached == set(result.nodes[layer].nonzero().flatten().tolist())
+        assert not result.edges[layer][~result.nodes[layer + 1]].any()
 
 
 def test_what_is_not_there_is_refused():
-    model = enlarged(CONFIGS["gpt2"])
+    model = enlarged_model(CONFIGS["gpt2"])
     layers = recorded(model)
     flow = information_flow(model, layers)
     with pytest.raises(ValueError, match=rf"0 to {LENGTH - 1}, got {LENGTH}"):

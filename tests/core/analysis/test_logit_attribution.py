@@ -7,10 +7,10 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import Transformer
+from attention_core.analysis.disabled_parts import DisabledParts, run_without
 from attention_core.analysis.logit_attribution import LogitAttribution, logit_attribution
-from attention_core.analysis.switched_parts import Switched, switched_pass
 from attention_core.model.masked_word_head import MaskedWordHead
-from tests.helpers.attention_variants import HEADS, LATENT, enlarged, tokens
+from tests.helpers.attention_variants import HEADS, LATENT, enlarged_model, tokens
 from tests.helpers.tiny_models import TINY
 
 LENGTH, POSITION, IDS = 9, 6, (3, 17, 8)
@@ -38,7 +38,7 @@ def attributed(model: Transformer, head: MaskedWordHead | None = None) -> LogitA
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_shares_sum_to_the_logits_of_a_decoder(name: str):
-    model = enlarged(DECODERS[name])
+    model = enlarged_model(DECODERS[name])
     shares = attributed(model)
     logits = model(tokens(model, 1, LENGTH)).logits[0, POSITION, list(IDS)]
     assert_close(shares.logits.float(), logits, atol=1e-4, rtol=1e-4)
@@ -47,7 +47,7 @@ def test_shares_sum_to_the_logits_of_a_decoder(name: str):
 
 
 def test_shares_sum_to_the_logits_of_a_masked_word():
-    model = enlarged(TINY["bert"])
+    model = enlarged_model(TINY["bert"])
     head = masked_word_head(model)
     shares = attributed(model, head)
     logits = head(model(tokens(model, 1, LENGTH)).hidden)[0, POSITION, list(IDS)]
@@ -59,7 +59,7 @@ def test_shares_sum_to_the_logits_of_a_masked_word():
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_a_share_is_what_the_logit_loses_without_the_part(name: str):
     """With a frozen last norm, subtract a part's output from the final vector."""
-    model = enlarged(DECODERS[name])
+    model = enlarged_model(DECODERS[name])
     layers = model(tokens(model, 1, LENGTH), record=True).layers
     shares = logit_attribution(model, layers, POSITION, IDS)
     last = layers[-1].output[0, POSITION]
@@ -74,9 +74,9 @@ def test_a_share_is_what_the_logit_loses_without_the_part(name: str):
 
 
 def test_a_head_that_is_off_has_no_share():
-    model = enlarged(TINY["llama"])
+    model = enlarged_model(TINY["llama"])
     off = frozenset({(1, 0)})
-    hidden, layers = switched_pass(model, tokens(model, 1, LENGTH), Switched(heads=off))
+    hidden, layers = run_without(model, tokens(model, 1, LENGTH), DisabledParts(heads=off))
     shares = logit_attribution(model, layers, POSITION, IDS, off=off)
     assert not shares.keys[:, 1, 0].any()
     logits = model.logits(hidden)[0, POSITION, list(IDS)]
@@ -84,14 +84,14 @@ def test_a_head_that_is_off_has_no_share():
 
 
 def test_what_is_not_there_is_refused():
-    model = enlarged(TINY["gpt2"])
+    model = enlarged_model(TINY["gpt2"])
     layers = model(tokens(model, 1, LENGTH), record=True).layers
     vocabulary = model.config.vocab_size
     with pytest.raises(ValueError, match=f"position must be 0 to {LENGTH - 1}, got {LENGTH}"):
         logit_attribution(model, layers, LENGTH, IDS)
     with pytest.raises(ValueError, match=rf"0 to {vocabulary - 1}, got \[{vocabulary}\]"):
         logit_attribution(model, layers, POSITION, [2, vocabulary])
-    encoder = enlarged(TINY["bert"])
+    encoder = enlarged_model(TINY["bert"])
     layers = encoder(tokens(encoder, 1, LENGTH), record=True).layers
     with pytest.raises(ValueError, match="output matrix"):
         logit_attribution(encoder, layers, POSITION, IDS)

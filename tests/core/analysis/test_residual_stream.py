@@ -6,8 +6,8 @@ from torch.testing import assert_close
 
 from attention_core import Transformer
 from attention_core.analysis.residual_stream import (
-    last_row_alone,
-    lens_at,
+    last_row_logits,
+    lens_predictions,
     logit_lens,
 )
 from tests.helpers.tiny_models import build
@@ -27,7 +27,7 @@ def test_the_lens_ends_in_the_logits(decoder: Transformer):
 
 def test_the_last_row_alone(decoder: Transformer):
     output = decoder(IDS[None])
-    alone = last_row_alone(decoder, output.hidden[0])
+    alone = last_row_logits(decoder, output.hidden[0])
     assert_close(alone, output.logits[0, -1], **CLOSE)
     assert_close(alone, decoder(IDS[None], last_only=True).logits[0, 0], atol=0, rtol=0)
 
@@ -42,12 +42,12 @@ def test_a_model_without_an_output_matrix_has_no_lens():
 def test_reading_the_lens_by_hand():
     # token 2 leads after one layer, falls back, and leads again after three
     logits = torch.tensor([[3.0, 2.0, 1.0], [0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [0.0, 1.0, 5.0]])
-    lens = lens_at(logits, 2)
+    lens = lens_predictions(logits, 2)
     assert lens.final == 2
     assert lens.ids.tolist() == [[0, 1], [2, 1], [0, 2], [2, 1]]
     assert lens.final_rank.tolist() == [2, 0, 1, 0]
-    assert lens.first_named == 1
-    assert lens.settled == 3
+    assert lens.first_layer == 1
+    assert lens.stable_from == 3
     assert_close(lens.final_probability, logits.softmax(-1)[:, 2])
     assert_close(lens.probabilities[:, 0], logits.softmax(-1).amax(-1))
-    assert lens_at(logits[3:], 1).settled == 0
+    assert lens_predictions(logits[3:], 1).stable_from == 0

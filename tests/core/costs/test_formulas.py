@@ -98,8 +98,8 @@ def test_random_shapes_measured_and_by_formula(number: int):
         return kv_cache_bytes(n_tokens=n, n_kv_heads=kept, head_size=head_size, **shared)
 
     def check(measured: int, n: int) -> None:
-        given = {"batch_size": batch_size, "bytes_per_value": DTYPES[dtype]}
-        assert measured == by_formula(n) == cache_bytes(config, n, **given)
+        inputs = {"batch_size": batch_size, "bytes_per_value": DTYPES[dtype]}
+        assert measured == by_formula(n) == cache_bytes(config, n, **inputs)
 
     check(cache.nbytes, n_tokens)
     assert cache.nbytes_used == 0

@@ -19,8 +19,8 @@ from attention_core.costs.serving import (
     cache_bytes,
     cache_parts,
     growth_exponent,
-    longest_context,
-    sequences_that_fit,
+    max_context,
+    max_sequences,
     token_cost,
     weight_bytes,
 )
@@ -150,7 +150,7 @@ def test_windows_count_by_the_layer():
 @pytest.mark.parametrize("model", [TINY, LATENT, replace(TINY, window=None, n_global_layers=0)])
 @pytest.mark.parametrize("n_free", [-5, 419, 420, 421, 123_456])
 def test_the_longest_context_fits_and_one_token_more_does_not(model: PublicModel, n_free: int):
-    longest = longest_context(model, n_free, batch_size=2, bytes_per_value=1)
+    longest = max_context(model, n_free, batch_size=2, bytes_per_value=1)
     assert longest is not None
     if longest:
         assert cache_bytes(model, longest, batch_size=2, bytes_per_value=1) <= n_free
@@ -160,10 +160,10 @@ def test_the_longest_context_fits_and_one_token_more_does_not(model: PublicModel
 def test_a_model_of_windows_only_has_room_for_any_length():
     windowed = replace(TINY, n_global_layers=0)
     full = cache_bytes(windowed, 10)
-    assert longest_context(windowed, full) is None
-    assert longest_context(windowed, full - 1) == 9
-    assert sequences_that_fit(windowed, 3 * full + 1, 10_000) == 3
-    assert sequences_that_fit(windowed, -1, 10_000) == 0
+    assert max_context(windowed, full) is None
+    assert max_context(windowed, full - 1) == 9
+    assert max_sequences(windowed, 3 * full + 1, 10_000) == 3
+    assert max_sequences(windowed, -1, 10_000) == 0
 
 
 def test_weights_of_few_bits():

@@ -9,13 +9,13 @@ import torch
 from attention_core import forward_flops, stream
 from attention_core.costs.step_times import (
     WARM_UP,
+    break_even,
     fit_step_times,
     flops_terms,
-    in_turns,
-    pays_from,
+    interleave_steps,
     total_exponent,
 )
-from tests.helpers.attention_variants import HEADS, LATENT, enlarged
+from tests.helpers.attention_variants import HEADS, LATENT, enlarged_model
 
 POSITIONS = [5.0 + step for step in range(60)]
 
@@ -29,8 +29,8 @@ def _contenders(model, n_new):
 
 
 def test_every_repeat_takes_each_step_of_each_contender_in_changing_order():
-    model = enlarged(HEADS["llama, GQA of 3"])
-    taken = list(in_turns(_contenders(model, 4), repeats=2, warmup_steps=2))
+    model = enlarged_model(HEADS["llama, GQA of 3"])
+    taken = list(interleave_steps(_contenders(model, 4), repeats=2, warmup_steps=2))
     warm = [turn for turn in taken if turn.repeat == WARM_UP]
     assert [(turn.name, turn.step.kind) for turn in warm] == [
         ("cached", "prefill"),
@@ -53,19 +53,19 @@ def test_a_fit_finds_the_terms_that_made_the_times():
     assert fit.constant.value == pytest.approx(0.02, rel=1e-9)
     assert fit.linear.value == pytest.approx(3e-4, rel=1e-9)
     assert fit.quadratic.value == pytest.approx(5e-6, rel=1e-9)
-    assert fit.at(100) == pytest.approx(0.02 + 0.03 + 0.05, rel=1e-9)
+    assert fit.predict(100) == pytest.approx(0.02 + 0.03 + 0.05, rel=1e-9)
 
 
 def test_errors_are_those_of_a_textbook():
     n, y = [1.0, 2.0, 4.0, 7.0, 11.0, 16.0], [3.0, 2.5, 4.0, 9.0, 20.0, 44.0]
     x = torch.tensor([[1.0, a, a * a] for a in n], dtype=torch.float64)
     inverse = torch.linalg.inv(x.T @ x)
-    found = inverse @ x.T @ torch.tensor(y, dtype=torch.float64)
-    residual = torch.tensor(y, dtype=torch.float64) - x @ found
+    result = inverse @ x.T @ torch.tensor(y, dtype=torch.float64)
+    residual = torch.tensor(y, dtype=torch.float64) - x @ result
     errors = (residual.square().sum() / 3 * inverse.diagonal()).sqrt()
     fit = fit_step_times(n, y)
     for term, value, error in zip(
-        (fit.constant, fit.linear, fit.quadratic), found.tolist(), errors.tolist(), strict=True
+        (fit.constant, fit.linear, fit.quadratic), result.tolist(), errors.tolist(), strict=True
     ):
         assert term.value == pytest.approx(value, rel=1e-6)
         assert term.error == pytest.approx(error, rel=1e-6)
@@ -92,7 +92,7 @@ def test_terms_of_operations_are_exact(config, cached):
     ],
 )
 def test_the_cache_pays_from_where_it_is_ahead_for_good(cached, uncached, expected):
-    assert pays_from(cached, uncached) == expected
+    assert break_even(cached, uncached) == expected
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
@@ -105,11 +105,11 @@ def test_the_exponent_of_a_total(power):
 def test_what_does_not_fit_is_refused():
     windowed = replace(HEADS["gpt2, MHA"], window=5)
     for numbers, call in {
-        "1, 1 and 0": lambda: in_turns({"one": lambda: iter(())}, repeats=0),
-        "0 contenders": lambda: in_turns({}, repeats=1),
+        "1, 1 and 0": lambda: interleave_steps({"one": lambda: iter(())}, repeats=0),
+        "0 contenders": lambda: interleave_steps({}, repeats=1),
         "4 different.*5": lambda: fit_step_times([1, 2, 3, 4, 4], [1, 2, 3, 4, 5]),
         "window.*5": lambda: flops_terms(windowed, cached=True),
-        "2.*3": lambda: pays_from([1, 2], [1, 2, 3]),
+        "2.*3": lambda: break_even([1, 2], [1, 2, 3]),
         "10 steps": lambda: total_exponent([1.0] * 10, [2, 11]),
     }.items():
         with pytest.raises(ValueError, match=numbers):

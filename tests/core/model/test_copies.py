@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from attention_core import Transformer, TransformerConfig
 from attention_core.speed.int8 import Int8Transformer
-from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.attention_variants import LATENT, enlarged_model
 from tests.helpers.tiny_models import TINY
 
 ACTIVATIONS = get_args(get_type_hints(TransformerConfig)["activation"])
@@ -40,7 +40,7 @@ def result(model: nn.Module, ids: Tensor) -> Tensor:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", [*CONFIGS, *INT8])
 def test_a_copy_computes_the_same_with_weights_of_its_own(name: str, way: str):
-    model: Transformer = enlarged(CONFIGS[name.removesuffix(" in 8 bits")])
+    model: Transformer = enlarged_model(CONFIGS[name.removesuffix(" in 8 bits")])
     if name in INT8:
         model = Int8Transformer(model)
     ids = torch.randint(model.config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(5))

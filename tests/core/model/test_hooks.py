@@ -15,7 +15,7 @@ from attention_core.attend import recompute_after
 from attention_core.heads import merge_heads
 from attention_core.speed.batching import stream_batch
 from attention_core.speed.decoder import Decoder
-from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.attention_variants import LATENT, enlarged_model
 from tests.helpers.tiny_models import TINY
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -70,7 +70,7 @@ def expected_steps(record: AttentionRecord, step: str) -> dict[str, Tensor]:
 def test_an_edit_of_any_step_reaches_the_result_and_the_record(name: str, step: str, mode: str):
     if mode == "cache" and not CONFIGS[name].causal:
         pytest.skip("a bidirectional model has no cache")
-    model = enlarged(CONFIGS[name])
+    model = enlarged_model(CONFIGS[name])
     ids = some_ids(model)
     cache = model.new_cache(2, 9) if mode == "cache" else None
     plain = model(ids, record=True)
@@ -110,7 +110,7 @@ def test_another_scale_is_another_softmax():
 @pytest.mark.parametrize("answer", ["none", "the same record", "equal steps"])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_hook_that_changes_nothing_changes_no_bit(name: str, answer: str):
-    model = enlarged(CONFIGS[name])
+    model = enlarged_model(CONFIGS[name])
     ids = some_ids(model)
     answers = {
         "none": lambda record: None,
@@ -124,7 +124,7 @@ def test_a_hook_that_changes_nothing_changes_no_bit(name: str, answer: str):
 @pytest.mark.parametrize("step", ["k", "v"])
 @pytest.mark.parametrize("name", CAUSAL)
 def test_an_edit_of_keys_or_values_leaves_the_cache_alone(name: str, step: str):
-    model = enlarged(CONFIGS[name])
+    model = enlarged_model(CONFIGS[name])
     ids = some_ids(model)
     caches = [model.new_cache(2, 9) for _ in range(2)]
     for cache in caches:
@@ -164,7 +164,7 @@ every_entry = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.key
 
 @every_entry
 def test_what_is_not_hooks_is_refused(entry: Callable[..., Any]):
-    model = enlarged(TINY["gpt2"])
+    model = enlarged_model(TINY["gpt2"])
     with pytest.raises(ValueError, match=r"Hooks.*dict"):
         entry(model, some_ids(model), {"edit_heads": print})
 
@@ -191,7 +191,7 @@ ANSWERS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_wrong_answer_of_a_hook_is_refused(answer: str):
-    model = enlarged(TINY["gpt2"])
+    model = enlarged_model(TINY["gpt2"])
     make, details = ANSWERS[answer]
     hooks = Hooks(edit_heads=lambda layer, record: make(record) if layer == 1 else None)
     with pytest.raises(ValueError, match=details) as error:
@@ -203,7 +203,7 @@ def test_a_wrong_answer_of_a_hook_is_refused(answer: str):
 @pytest.mark.parametrize("inference", [False, True])
 def test_a_hook_that_writes_into_its_record_is_refused(step: str, inference: bool):
     """It would change one step but not the ones computed from it."""
-    model = enlarged(TINY["gpt2"])
+    model = enlarged_model(TINY["gpt2"])
 
     def write(layer: int, record: AttentionRecord) -> None:
         if layer == 1:
@@ -215,7 +215,7 @@ def test_a_hook_that_writes_into_its_record_is_refused(step: str, inference: boo
 
 @pytest.mark.parametrize("name", CAUSAL)
 def test_a_refused_edit_leaves_the_cache_as_it_was(name: str):
-    model = enlarged(CONFIGS[name])
+    model = enlarged_model(CONFIGS[name])
     ids = some_ids(model)
     cache = model.new_cache(2, 9)
     model(ids[:, :4], cache=cache)
@@ -233,7 +233,9 @@ def test_a_refused_edit_leaves_the_cache_as_it_was(name: str):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_gradients_flow_through_an_edit(step: str):
-    model = enlarged(CONFIGS["bert"])  # no mask, because 0 times minus infinity has no gradient
+    model = enlarged_model(
+        CONFIGS["bert"]
+    )  # no mask, because 0 times minus infinity has no gradient
     factor = torch.ones((), requires_grad=True)
     hooks = Hooks(
         edit_heads=lambda layer, record: replace(record, **{step: getattr(record, step) * factor})

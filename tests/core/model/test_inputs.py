@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attention_core import Transformer, generate, generate_batch, stream
 from attention_core.speed.decoder import Decoder
-from attention_core.speed.drafting import DraftedDecoder
+from attention_core.speed.speculative import SpeculativeDecoder
 from tests.helpers.decoders import GPT2, random_model
 from tests.helpers.tiny_models import TINY, build
 
@@ -196,7 +196,12 @@ def test_masks_that_hide_something_else(mask: Tensor, message: str, n_cached: in
 @pytest.mark.parametrize(("model_on", "other"), [("cpu", "meta"), ("meta", "cpu")])
 def test_inputs_on_another_device_than_the_model(name: str, model_on: str, other: str):
     model = build("gpt2" if name == "cache" else "bert").to(model_on)
-    given = {"token_ids": IDS, "attention_mask": MASK, "segment_ids": SEGMENTS, "positions": PLACES}
+    inputs = {
+        "token_ids": IDS,
+        "attention_mask": MASK,
+        "segment_ids": SEGMENTS,
+        "positions": PLACES,
+    }
     message = f"{name} is on {other}, but the model is on {model_on}"
     if name == "cache":
         cache = build("gpt2").to(other).new_cache(1, 9)
@@ -205,10 +210,10 @@ def test_inputs_on_another_device_than_the_model(name: str, model_on: str, other
         with pytest.raises(ValueError, match=message):
             stream(model, PROMPT, max_new_tokens=2, cache=cache)
         return
-    given = {key: value.to(other if key == name else model_on) for key, value in given.items()}
-    ids = given.pop("token_ids")
+    inputs = {key: value.to(other if key == name else model_on) for key, value in inputs.items()}
+    ids = inputs.pop("token_ids")
     with pytest.raises(ValueError, match=message):
-        model(ids, **given)
+        model(ids, **inputs)
 
 
 def _stops_of_stream(model: Transformer, stop_ids: object) -> list[int]:
@@ -225,7 +230,7 @@ def _stops_of_decoder(model: Transformer, stop_ids: object) -> list[int]:
 
 
 def _stops_of_drafts(model: Transformer, stop_ids: object) -> list[int]:
-    decoder = DraftedDecoder(model, model, 20)
+    decoder = SpeculativeDecoder(model, model, 20)
     return decoder.generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
 
 

@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 from torch.utils.flop_counter import FlopCounterMode
 
-from attention_core import LatentAttention, Transformer, forward_flops, in_form
+from attention_core import LatentAttention, Transformer, forward_flops, with_latent_form
 from attention_core.positions.rotary import rotary_angles, rotate, rotate_neighbours
 from tests.helpers.attention_variants import (
     LATENT,
@@ -16,7 +16,7 @@ from tests.helpers.attention_variants import (
     check_chunks,
     check_crop,
     chunked,
-    enlarged,
+    enlarged_model,
     tokens,
 )
 from tests.helpers.tiny_models import build
@@ -26,7 +26,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 @pytest.fixture(params=LATENT)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    return enlarged(LATENT[request.param])
+    return enlarged_model(LATENT[request.param])
 
 
 def attention_of(model: Transformer, layer: int = 0) -> LatentAttention:
@@ -49,13 +49,13 @@ def test_crop_and_continue(model: Transformer):
 @chunked
 def test_with_a_window_and_a_ring_of_latents(window: int, sizes: list[int]):
     for name in ("expanded", "absorbed"):
-        model = enlarged(replace(LATENT[name], window=window))
+        model = enlarged_model(replace(LATENT[name], window=window))
         check_chunks(model, model.new_cache(2, LENGTH), sizes)
 
 
 def test_both_forms_are_equal_and_share_their_weights_and_caches(model: Transformer):
     ids = tokens(model)
-    other = in_form(model, absorbed=not model.config.latent.absorbed)
+    other = with_latent_form(model, absorbed=not model.config.latent.absorbed)
     assert other.config != model.config
     for (name, ours), theirs in zip(model.named_parameters(), other.parameters(), strict=True):
         assert ours.data_ptr() == theirs.data_ptr(), name
@@ -76,7 +76,7 @@ def test_both_forms_are_equal_and_share_their_weights_and_caches(model: Transfor
 
 def test_the_expanded_record_by_hand():
     """Each head from the weights, in the order of the paper's equations 9 to 18."""
-    model = enlarged(LATENT["expanded"])
+    model = enlarged_model(LATENT["expanded"])
     attention, sizes = attention_of(model), model.config.latent
     x = torch.randn(1, 9, model.config.d_model)
     rotation = rotary_angles(torch.arange(9), 6, model.config.rope_theta, x.dtype)
@@ -142,7 +142,7 @@ def test_models_that_latent_attention_does_not_fit():
         with pytest.raises(ValueError, match=f"{name}.*{wrong}"):
             replace(config, **{name: wrong})
     with pytest.raises(ValueError, match="latent"):
-        in_form(build("llama"), absorbed=True)
+        with_latent_form(build("llama"), absorbed=True)
     x = torch.ones(1, 2, config.d_model)
     with pytest.raises(ValueError, match="memory"):
-        attention_of(enlarged(config))(x, memory=x)
+        attention_of(enlarged_model(config))(x, memory=x)

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from attention_core import AttentionRecord, Transformer
 from attention_core.model.block import LayerRecord
-from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.attention_variants import LATENT, enlarged_model
 from tests.helpers.tiny_models import TINY
 
 EXACT = {"atol": 0.0, "rtol": 0.0}
@@ -23,7 +23,7 @@ CONFIGS = {
 
 @pytest.fixture(params=CONFIGS)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    return enlarged(CONFIGS[request.param])
+    return enlarged_model(CONFIGS[request.param])
 
 
 def some_ids(model: Transformer, batch: int = 2, length: int = 7) -> Tensor:
@@ -35,7 +35,7 @@ def test_each_layer_reads_what_the_one_before_it_wrote(model: Transformer):
     output = model(some_ids(model), record=True)
     assert len(output.layers) == model.config.n_layers
     assert output.embedding is not None
-    assert_close(output.layers[0].input, output.embedding.entering, **EXACT)
+    assert_close(output.layers[0].input, output.embedding.layer_input, **EXACT)
     for layer, after in zip(output.layers, output.layers[1:], strict=False):
         assert_close(layer.output, after.input, **EXACT)
     last = output.layers[-1].output

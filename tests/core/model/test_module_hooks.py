@@ -11,7 +11,7 @@ from attention_core import Transformer
 from attention_core.model.block import LayerRecord
 from attention_core.model.output import TransformerOutput
 from attention_core.speed.int8 import Int8Transformer
-from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.attention_variants import LATENT, enlarged_model
 from tests.helpers.tiny_models import TINY
 
 B, T = 2, 7
@@ -21,8 +21,8 @@ INT8 = [f"{name} in 8 bits" for name in TINY]
 
 def built(name: str) -> Transformer:
     if name in INT8:
-        return Int8Transformer(enlarged(CONFIGS[name.removesuffix(" in 8 bits")]))
-    return enlarged(CONFIGS[name])
+        return Int8Transformer(enlarged_model(CONFIGS[name.removesuffix(" in 8 bits")]))
+    return enlarged_model(CONFIGS[name])
 
 
 def some_ids(model: Transformer) -> Tensor:
@@ -84,7 +84,7 @@ def shown(output: TransformerOutput, part: str, model: Transformer) -> list[Tens
     """The recorded tensors that are zero if the part's output is zero."""
     assert output.embedding is not None
     assert output.logits is not None or model.config.output == "none"
-    whole = {"embedding_norm": output.embedding.entering, "final_norm": output.hidden}
+    whole = {"embedding_norm": output.embedding.layer_input, "final_norm": output.hidden}
     if part in whole:
         return [whole[part]]
     if part == "output_matrix":

@@ -8,9 +8,13 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from attention_core import PRESETS, Transformer, causal_mask
-from attention_core.analysis.token_order import exchange, exchanges, reordered
+from attention_core.analysis.permutation import (
+    check_equivariance,
+    check_layer_equivariance,
+    permutation,
+)
 from attention_core.attention import MultiHeadAttention
-from attention_core.costs.parameters import on_paper, parameters_by_part
+from attention_core.costs.parameters import on_meta_device, parameters_by_part
 from attention_core.model.block import Block
 from attention_core.model.original_transformer import (
     HEADS,
@@ -143,10 +147,10 @@ def test_embeddings_are_what_the_first_layer_reads(name: str):
     model = build(name)
     ids = torch.tensor([[1, 4, 2, 8, 5, 7]])
     expected = model(ids, record=True).hidden_states[0]
-    assert_close(model.embed(ids, torch.arange(6)).entering, expected, atol=0, rtol=0)
+    assert_close(model.embed(ids, torch.arange(6)).layer_input, expected, atol=0, rtol=0)
     without = model.embed(ids, None)
     assert without.position is None
-    assert torch.equal(without.entering, expected) == (model.config.positions == "rotary")
+    assert torch.equal(without.layer_input, expected) == (model.config.positions == "rotary")
 
 
 @pytest.mark.parametrize("how", ["reversed", "rotated", "shuffled"])
@@ -154,18 +158,18 @@ def test_embeddings_are_what_the_first_layer_reads(name: str):
 def test_only_masks_and_positions_see_the_order(name: str, how: str):
     model = build(name)
     ids = torch.tensor([1, 4, 2, 8, 5, 7, 3])
-    order = reordered(7, how, seed=1)
+    order = permutation(7, how, seed=1)
     positions = torch.arange(7)
-    rotation = model.new_pass(model.embed(ids[None], positions).entering, positions).rotation
+    rotation = model.new_pass(model.embed(ids[None], positions).layer_input, positions).rotation
 
     def embed(token_ids: Tensor, with_positions: bool) -> Tensor:
-        return model.embed(token_ids, positions if with_positions else None).entering
+        return model.embed(token_ids, positions if with_positions else None).layer_input
 
-    found = exchanges(model.blocks[0], ids, order, embed, rotation)
+    result = check_layer_equivariance(model.blocks[0], ids, order, embed, rotation)
     for part in ("feed-forward", "normalisation", "attention, no mask, no positions"):
-        assert found[part].difference <= 1e-5 * max(1.0, found[part].largest), part
+        assert result[part].difference <= 1e-5 * max(1.0, result[part].largest), part
     for part in ("attention, causal mask", "attention, positions"):
-        assert found[part].difference > 1e-2 * found[part].largest, part
+        assert result[part].difference > 1e-2 * result[part].largest, part
 
 
 def test_the_order_of_a_causal_head_by_hand():
@@ -175,11 +179,11 @@ def test_the_order_of_a_causal_head_by_hand():
     def head(x: Tensor) -> Tensor:
         return torch.stack((x[:, 0], x.mean(dim=1)), dim=1)
 
-    found = exchange(head, values, [1, 0])
-    assert found.function_first.flatten().tolist() == [2.0, 1.0]
-    assert found.order_first.flatten().tolist() == [3.0, 2.0]
-    assert found.difference == 1.0
-    assert found.largest == 2.0
+    result = check_equivariance(head, values, [1, 0])
+    assert result.output_permuted.flatten().tolist() == [2.0, 1.0]
+    assert result.input_permuted.flatten().tolist() == [3.0, 2.0]
+    assert result.difference == 1.0
+    assert result.largest == 2.0
 
 
 @pytest.mark.parametrize("name", TINY)
@@ -202,7 +206,7 @@ def test_parts_add_up(name: str):
 
 
 def test_the_base_model_of_2017():
-    model = on_paper(EncoderDecoder, original_config())
+    model = on_meta_device(EncoderDecoder, original_config())
     parts = parameters_by_part(model)
     assert sum(parts.values()) == sum(p.numel() for p in model.parameters())
     feed_forward = 512 * 2048 + 2048 + 2048 * 512 + 512
@@ -214,7 +218,7 @@ def test_the_base_model_of_2017():
 
 
 def test_gpt2_on_paper_has_its_124_million():
-    model = on_paper(Transformer, PRESETS["gpt2"])
+    model = on_meta_device(Transformer, PRESETS["gpt2"])
     assert isinstance(model, Transformer)
     assert next(model.parameters()).device.type == "meta"
     assert sum(parameters_by_part(model).values()) == 124_439_808

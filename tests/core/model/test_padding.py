@@ -11,7 +11,7 @@ from attention_core import Transformer, TransformerConfig
 from attention_core.positions.scaling import DynamicScaling
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
-from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.attention_variants import LATENT, enlarged_model
 from tests.helpers.tiny_models import TINY, build
 
 CONFIGS: dict[str, TransformerConfig] = {
@@ -49,7 +49,7 @@ def check_rows(
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
 @pytest.mark.parametrize("name", [*CONFIGS, "bert"])
 def test_a_row_is_what_it_is_alone(name: str, dtype: torch.dtype):
-    model = enlarged(TINY["bert"] if name == "bert" else CONFIGS[name])
+    model = enlarged_model(TINY["bert"] if name == "bert" else CONFIGS[name])
     # dynamic scaling depends on the number of columns, including padding on the right
     ids, mask = padded(model.config.vocab_size, NONE if name == "dynamic scaling" else RIGHT)
     check_rows(model, model(ids, attention_mask=mask.to(dtype)).hidden, ids, mask)
@@ -59,7 +59,7 @@ def test_a_row_is_what_it_is_alone(name: str, dtype: torch.dtype):
 @pytest.mark.parametrize("name", sorted({*CONFIGS} - {"dynamic scaling"}))
 def test_in_chunks_with_a_cache(name: str, sizes: list[int]):
     """Some rows start with padding only. Dynamic scaling depends on chunks: left out."""
-    model = enlarged(CONFIGS[name])
+    model = enlarged_model(CONFIGS[name])
     ids, mask = padded(model.config.vocab_size)
     cache, parts = model.new_cache(4, LENGTH), []
     for chunk in ids.split(sizes, dim=1):

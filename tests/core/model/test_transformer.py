@@ -17,9 +17,9 @@ def tokens(model: Transformer, batch: int = 2, length: int = 11) -> torch.Tensor
 @pytest.mark.parametrize("name", TINY)
 def test_recording_changes_nothing(name: str):
     model = build(name)
-    plain, recorded = model(tokens(model)), model(tokens(model), record=True)
+    plain, record = model(tokens(model)), model(tokens(model), record=True)
     assert plain.records == plain.hidden_states == ()
-    assert_close(plain.hidden, recorded.hidden, atol=1e-5, rtol=1e-5)
+    assert_close(plain.hidden, record.hidden, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -52,9 +52,9 @@ def test_moving_the_model_moves_everything(name: str, device: str):
     model = build(name)
     ids = tokens(model)
     exact = model(ids).hidden
-    moved = model.to(device, torch.float64)
-    cache = moved.new_cache(2, 11) if model.config.causal else None
-    hidden = moved(ids.to(device), cache=cache).hidden
+    change = model.to(device, torch.float64)
+    cache = change.new_cache(2, 11) if model.config.causal else None
+    hidden = change(ids.to(device), cache=cache).hidden
     assert (hidden.device.type, hidden.dtype) == (device, torch.float64)
     assert_close(hidden.float().cpu(), exact, atol=1e-4, rtol=1e-4)
 
@@ -77,11 +77,11 @@ def test_presets_have_the_published_number_of_parameters():
 def test_flops_by_counting_the_matrix_products():
     model = build("llama")
     config = model.config
-    counted = []
+    counts = []
 
     def count(_, inputs, output):
         rows = inputs[0].shape[0] * inputs[0].shape[1]
-        counted.append(2 * rows * inputs[0].shape[-1] * output.shape[-1])
+        counts.append(2 * rows * inputs[0].shape[-1] * output.shape[-1])
 
     for module in model.modules():
         if isinstance(module, Projection):
@@ -90,8 +90,8 @@ def test_flops_by_counting_the_matrix_products():
     cache = model.new_cache(1, n_keys)
     ids = tokens(model, batch=1)
     model(ids[:, : n_keys - n_new], cache=cache)
-    counted.clear()
+    counts.clear()
     model(ids[:, n_keys - n_new :], cache=cache)
     attention = config.n_layers * config.n_heads * n_new * n_keys * config.d_head * 2 * 2
     vocabulary = 2 * config.d_model * config.vocab_size
-    assert forward_flops(config, n_new, n_keys) == sum(counted) + attention + vocabulary
+    assert forward_flops(config, n_new, n_keys) == sum(counts) + attention + vocabulary

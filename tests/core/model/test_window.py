@@ -18,8 +18,8 @@ from tests.helpers.attention_variants import (
     check_chunks,
     check_crop,
     chunked,
-    enlarged,
-    fed,
+    enlarged_model,
+    feed,
     tokens,
 )
 from tests.helpers.tiny_models import TINY
@@ -28,7 +28,7 @@ WINDOW = 5
 
 
 def windowed(name: str, window: int = WINDOW) -> Transformer:
-    return enlarged(replace(TINY[name], window=window))
+    return enlarged_model(replace(TINY[name], window=window))
 
 
 @pytest.fixture(params=["gpt2", "llama", "llama-tied"])
@@ -39,7 +39,7 @@ def model(request: pytest.FixtureRequest) -> Transformer:
 @pytest.mark.parametrize("name", HEADS)
 @chunked
 def test_every_head_count_with_a_cache(name: str, sizes: list[int]):
-    model = enlarged(HEADS[name])
+    model = enlarged_model(HEADS[name])
     cache = model.new_cache(2, LENGTH + 4)
     assert cache.layer(0)[0].shape[1] == HEADS[name].kv_heads
     check_chunks(model, cache, sizes)
@@ -47,7 +47,7 @@ def test_every_head_count_with_a_cache(name: str, sizes: list[int]):
 
 @pytest.mark.parametrize("name", HEADS)
 def test_every_head_count_cropped(name: str):
-    model = enlarged(HEADS[name])
+    model = enlarged_model(HEADS[name])
     check_crop(model, model.new_cache(2, LENGTH))
 
 
@@ -63,7 +63,7 @@ def test_the_mask_by_hand():
 
 def test_a_window_as_wide_as_the_text_changes_nothing_and_a_narrower_one_does():
     ids = tokens(windowed("llama"))
-    whole = enlarged(TINY["llama"])(ids).logits
+    whole = enlarged_model(TINY["llama"])(ids).logits
     assert torch.equal(windowed("llama", LENGTH)(ids).logits, whole)
     narrow = windowed("llama", LENGTH - 1)(ids).logits
     assert torch.equal(narrow[:, :-1], whole[:, :-1])
@@ -90,7 +90,7 @@ def test_chunks_and_single_steps_in_sixteen_bits(
     expected = half(ids).logits.float()
     for sizes in ([4, 2, 2, 5, 10], [LENGTH - 2, 2], [1] * LENGTH):
         cache = half.new_cache(2, LENGTH, keep_all=keep_all)
-        logits = fed(half, ids, cache, sizes)
+        logits = feed(half, ids, cache, sizes)
         assert logits.dtype == dtype
         # a different order may round to the next number, eps apart; a lost key changes far more
         error = (logits.float() - expected).norm() / expected.norm()
@@ -122,11 +122,11 @@ def test_a_ring_crops_back_by_one_token_or_to_nothing(model: Transformer):
     assert (cache.length, cache.n_stored) == (12, WINDOW - 1)
     with pytest.raises(ValueError, match="to 11 tokens"):  # it could only go back by one token
         cache.crop(11)
-    continued = fed(model, ids[:, 12:], cache, [1, 1, LENGTH - 14])
+    continued = feed(model, ids[:, 12:], cache, [1, 1, LENGTH - 14])
     assert_close(continued, expected[:, 12:], atol=1e-5, rtol=1e-5)
     cache.crop(0)
     assert cache.length == cache.n_stored == cache.nbytes_used == 0
-    assert_close(fed(model, ids, cache, [9, 14]), expected, atol=1e-5, rtol=1e-5)
+    assert_close(feed(model, ids, cache, [9, 14]), expected, atol=1e-5, rtol=1e-5)
 
 
 def test_a_ring_that_is_not_full_crops_anywhere(model: Transformer):
@@ -135,7 +135,7 @@ def test_a_ring_that_is_not_full_crops_anywhere(model: Transformer):
     cache = model.new_cache(2, LENGTH)
     model(torch.cat((ids[:, :2], other[:, 2:WINDOW]), dim=1), cache=cache)
     cache.crop(2)
-    continued = fed(model, ids[:, 2:], cache, [1, 6, LENGTH - 9])
+    continued = feed(model, ids[:, 2:], cache, [1, 6, LENGTH - 9])
     assert_close(continued, model(ids).logits[:, 2:], atol=1e-5, rtol=1e-5)
 
 
@@ -161,6 +161,6 @@ def test_windows_that_do_not_fit():
     cache = SlidingCache(
         config.n_layers, 2, 9, key_shape=(config.kv_heads, config.d_head), window=WINDOW
     )
-    model = enlarged(config)
+    model = enlarged_model(config)
     with pytest.raises(ValueError, match="5.*None"):
         model(tokens(model)[:, :3], cache=cache)

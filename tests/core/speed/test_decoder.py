@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from attention_core import Hooks, Sampling, Transformer, stream
 from attention_core.costs.stopwatch import synchronize
-from attention_core.speed.compiled import NoCompilerError
+from attention_core.speed.compilation import NoCompilerError
 from attention_core.speed.decoder import Decoder
 from attention_core.speed.int8 import Int8Transformer
 from tests.helpers.decoders import (

@@ -21,7 +21,7 @@ from attention_core import (
 from attention_core.positions.scaling import DynamicScaling
 from pretrained.untrained import random_gpt2
 from pretrained.weights import core_from_reference
-from tests.helpers.attention_variants import LATENT, enlarged
+from tests.helpers.attention_variants import LATENT, enlarged_model
 from tests.helpers.tiny_models import TINY, build
 
 PROMPTS = [[3, 1, 4, 1, 5, 9, 2], [6], [5, 3, 5, 8], [9, 7, 9, 3, 2, 3, 8]]
@@ -59,7 +59,7 @@ def rows_of(passes: Iterator[tuple[Step | None, ...]]) -> list[list[Step]]:
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_row_is_what_it_is_alone(name: str, sampled: bool, device: str):
     """Tokens, logits and counts, with a seed and a number of new tokens per row."""
-    model = enlarged(CONFIGS[name]).to(device)
+    model = enlarged_model(CONFIGS[name]).to(device)
     numbers = [9, 16, 1, 12]
     samplings = [
         Sampling(temperature=1.5, top_p=0.97, seed=31 + row) if sampled else Sampling()
@@ -100,7 +100,7 @@ def test_every_pass_is_shared(decoder: Transformer):
 @pytest.mark.parametrize("name", CONFIGS)
 def test_rows_end_at_their_stop_tokens_and_the_others_go_on(name: str):
     """In different steps, after prompts of different lengths, some beyond the window."""
-    model, n_new = enlarged(CONFIGS[name]), 11
+    model, n_new = enlarged_model(CONFIGS[name]), 11
     samplings = [Sampling(temperature=3.0, seed=seed) for seed in range(len(PROMPTS))]
     free = [
         [step.token_id for step in alone(model, prompt, n_new, sampling)]

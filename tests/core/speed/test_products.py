@@ -26,8 +26,8 @@ def test_every_product_equals_the_plain_one(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(products, "PLAIN_IS_FASTEST", by_intel)
-    monkeypatch.setattr(products, "_WIDE", wide)
-    monkeypatch.setattr(products, "_LARGE", 1 if large else 1000)
+    monkeypatch.setattr(products, "_HAS_AVX512", wide)
+    monkeypatch.setattr(products, "_LARGE_MATRIX", 1 if large else 1000)
     plain = Projection(shape[-1], 5, bias)
     torch.nn.init.normal_(plain.weight)
     if plain.bias is not None:
@@ -45,11 +45,11 @@ def test_every_product_equals_the_plain_one(
 
 
 def test_onednn_meets_few_numbers_of_rows():
-    given = {n_rows: products.rows_given(n_rows) for n_rows in range(1, 1025)}
-    assert given[1] == 1
-    assert {given[n_rows] for n_rows in range(2, 9)} == {8}
-    assert all(n_rows <= given[n_rows] for n_rows in given)
-    assert all(given[n_rows] < 1.5 * n_rows for n_rows in range(17, 1025))
+    inputs = {n_rows: products.padded_rows(n_rows) for n_rows in range(1, 1025)}
+    assert inputs[1] == 1
+    assert {inputs[n_rows] for n_rows in range(2, 9)} == {8}
+    assert all(n_rows <= inputs[n_rows] for n_rows in inputs)
+    assert all(inputs[n_rows] < 1.5 * n_rows for n_rows in range(17, 1025))
     for power in (16, 32, 64, 128, 256, 512):
-        between = {given[n_rows] for n_rows in range(power + 1, 2 * power)}
+        between = {inputs[n_rows] for n_rows in range(power + 1, 2 * power)}
         assert between == {power + power // 2, 2 * power}

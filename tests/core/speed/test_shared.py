@@ -8,7 +8,7 @@ import torch
 
 from attention_core import KVCache, Transformer, generate, stream
 from attention_core.speed.decoder import Decoder
-from attention_core.speed.drafting import DraftedDecoder
+from attention_core.speed.speculative import SpeculativeDecoder
 from tests.helpers.decoders import GPT2, PROMPT, random_model
 
 ROOM, N_NEW = 26, 12
@@ -37,7 +37,7 @@ def with_decoder(model: Transformer) -> tuple[Start, KVCache]:
 
 
 def with_drafts(model: Transformer) -> tuple[Start, KVCache]:
-    decoder = DraftedDecoder(model, model, ROOM, n_drafted=2)
+    decoder = SpeculativeDecoder(model, model, ROOM, n_drafted=2)
 
     def start(prompt: tuple[int, ...]) -> Iterator[list[int]]:
         return (list(r.token_ids) for r in decoder.rounds(prompt, max_new_tokens=N_NEW))
@@ -103,7 +103,7 @@ def test_generations_of_one_decoder_may_follow_each_other(way: str):
         assert tokens == generate(model, prompt, max_new_tokens=N_NEW)
 
 
-def test_two_streams_asked_for_on_one_cache():
+def test_two_streams_on_one_cache():
     """The second one was created to continue the cache in its state at that time."""
     model = random_model(GPT2)
     cache = model.new_cache(1, ROOM)

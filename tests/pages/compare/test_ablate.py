@@ -9,7 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from attention_core import Hooks
-from attention_core.analysis.ablation import HeadChange, edit
+from attention_core.analysis.ablation import HeadChange, make_edit
 from pages.compare.ablate import pickers, ranking, runs, sections
 from pages.compare.ablate.ranking import RankJob
 from serving import models
@@ -24,8 +24,8 @@ from tests.helpers.apptest import (
     plain_tables,
 )
 from tests.helpers.jobs import finish
-from tests.helpers.small_bert import save_bert, zeroed
-from ui.text.number_text import percent
+from tests.helpers.small_bert import save_bert, zero_head
+from ui.text.formatting import percent
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
@@ -36,7 +36,7 @@ DEADLINE = 60.0
 
 @pytest.fixture(autouse=True)
 def _forget():
-    ranking.ranked.clear()
+    ranking.rank_heads.clear()
 
 
 def metric(site: AppTest, label: str) -> float:
@@ -49,7 +49,7 @@ def log_probabilities(text: str, heads: list[str], kind: str = "zero") -> torch.
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     changes = [HeadChange(*runs.parse(head), kind) for head in heads]  # type: ignore[arg-type]
     return (
-        model.core(ids, hooks=Hooks(edit_heads=edit([changes])))
+        model.core(ids, hooks=Hooks(edit_heads=make_edit([changes])))
         .logits[0, -1]
         .double()
         .log_softmax(-1)
@@ -100,14 +100,14 @@ def test_single_effects_and_all_together(site: AppTest):
 
     alone = [divergence([head]) for head in heads]
     line = next(e.value for e in site.text if "separate effects" in e.value)
-    named = sorted(zip(heads, alone, strict=True))
-    sizes = " + ".join(f"{size:.3f} ({head})" for head, size in named)
+    by_name = sorted(zip(heads, alone, strict=True))
+    sizes = " + ".join(f"{size:.3f} ({head})" for head, size in by_name)
     assert f"{sizes} = {sum(alone):.3f}" in line
     assert f"{divergence(heads):.3f}." in line
     assert divergence(heads) > 2 * sum(alone)
 
 
-def test_the_order_of_the_heads_is_nobody_s():
+def test_head_order_does_not_matter():
     question = runs.question(SMOLLM2, pickers.CAPITAL)
     heads = ["L3H1", "L0H0", "L23H4"]
     with runs.effect.disabled():
@@ -139,7 +139,9 @@ def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
     model = models.get(MINILM)
     ids = torch.tensor([model.tokenizer.encode(site.text_input("ablate_text").value).ids])
     before = model.core(ids).hidden[0].double()
-    after = model.core(ids, hooks=Hooks(edit_heads=edit([[HeadChange(3, 1)]]))).hidden[0].double()
+    after = (
+        model.core(ids, hooks=Hooks(edit_heads=make_edit([[HeadChange(3, 1)]]))).hidden[0].double()
+    )
     cosine = 1 - torch.cosine_similarity(before, after, dim=-1)
     table = plain_tables(site)[0]
     assert table["1 − cosine"].tolist() == pytest.approx(cosine.tolist(), abs=1e-5)
@@ -164,9 +166,9 @@ def test_ranking_by_a_button_and_its_rows(site: AppTest):
     assert (table["mean 1 − cosine"].diff().dropna() <= 0).all()
     asked = runs.question(MINILM, text)
     for row in (0, 7, 71):
-        found = runs.effect(asked, [table["name"][row]], "zero")
-        assert table["mean 1 − cosine"][row] == pytest.approx(found.size, abs=1e-6)
-        assert table["mean relative distance"][row] == pytest.approx(found.second, abs=1e-5)
+        result = runs.effect(asked, [table["name"][row]], "zero")
+        assert table["mean 1 − cosine"][row] == pytest.approx(result.size, abs=1e-6)
+        assert table["mean relative distance"][row] == pytest.approx(result.second, abs=1e-5)
     site.button("ablate_first").click().run()
     assert site.multiselect("ablate_heads").value == [table["name"][0]]
     site.button("ablate_next").click().run()
@@ -209,7 +211,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> None:
 def running(site: AppTest) -> RankJob:
     """The ranking that goes on, although the page is drawn: the page doesn't wait for it."""
     job: RankJob = site.session_state["ablate_job"]
-    assert job.live
+    assert job.is_live
     return job
 
 
@@ -234,9 +236,7 @@ def test_a_ranking_that_nobody_asked_for_ends_with_the_page_and_with_its_setting
 
 
 @pytest.mark.usefixtures("endless")
-def test_a_ranking_that_was_asked_for_survives_another_page(
-    site: AppTest, monkeypatch: pytest.MonkeyPatch
-):
+def test_requested_ranking_survives_navigation(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
     open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
     site.button("ablate_rank").click().run()
@@ -248,7 +248,7 @@ def test_a_ranking_that_was_asked_for_survives_another_page(
 
 
 @pytest.mark.usefixtures("endless")
-def test_a_long_ranking_waits_to_be_asked_for_where_others_need_the_machine(site: AppTest):
+def test_long_ranking_needs_a_request_on_a_busy_machine(site: AppTest):
     others = RankJob(runs.question(SMOLLM2, "A lamp before the storm"), "zero")
     GENERATIONS.put(others)
     open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
@@ -272,7 +272,7 @@ def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.Mon
     assert not site.button("ablate_rank").disabled
 
 
-def test_a_stopped_ranking_is_not_kept():
+def test_stopped_ranking_is_not_cached():
     asked = runs.question(SMOLLM2, "A lamp before the storm that nobody saw")
 
     class StopsAtOnce(RankJob):
@@ -285,7 +285,7 @@ def test_a_stopped_ranking_is_not_kept():
     JobQueue().put(job)
     finish(job)
     assert job.state == "stopped"
-    assert ranking.kept(asked, "zero") is None
+    assert ranking.cached_ranking(asked, "zero") is None
     assert math.isnan(job.ranking.sizes[-1, -1])
 
 
@@ -295,15 +295,15 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
     text = "the old lamp sings ."
     open_whole_page(site, PAGE, ablate_model="tiny-bert", ablate_text=text, ablate_heads="L1H4")
     assert not site.exception
-    said = next(e.value for e in site.text if "reads [MASK]" in e.value)
-    assert "position 4" in said
-    assert "“\u2068sings\u2069”" in said
+    message = next(e.value for e in site.text if "reads [MASK]" in e.value)
+    assert "position 4" in message
+    assert "“\u2068sings\u2069”" in message
     ids = list(models.get("tiny-bert").tokenizer.encode(text).ids)
     ids[4] = 4
     with torch.no_grad():
         before, after = (
             model(torch.tensor([ids])).logits[0, 4].softmax(-1)
-            for model in (reference, zeroed(reference, "bert", 1, 4, 4))
+            for model in (reference, zero_head(reference, "bert", 1, 4, 4))
         )
     table = plain_tables(site)[0]
     ids = table["id"].tolist()

@@ -41,7 +41,7 @@ def test_files_that_change_between_two_runs_of_the_page(
     open_page(site, HEADS, heads_model="mine", heads_text=files.TEXT)
     assert not site.exception
     change(folder / file, folders.other("bert", file))
-    runs.forward.clear()
+    runs.run_forward.clear()
     site.run()
     assert not site.exception
     if files.is_usable_after(change, file):

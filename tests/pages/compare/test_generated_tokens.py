@@ -16,9 +16,9 @@ from serving.limits import OverLimit
 from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.bundled_models import DECODER
 from tests.helpers.charts import drawn_charts
-from tests.helpers.drawn_tensors import unpacked
-from tests.helpers.snippets import executed
-from ui.text.number_text import percent
+from tests.helpers.drawn_tensors import unpack_drawing
+from tests.helpers.snippets import run_snippet
+from ui.text.formatting import percent
 
 PAGE = "pages/compare/generated_tokens/page.py"
 PROMPT = "Two cats sat. Two"
@@ -57,7 +57,7 @@ def shaded(site: AppTest) -> dict[str, Any]:
 
 
 def heatmap(site: AppTest) -> np.ndarray:
-    header, body = unpacked(components(site)[1])
+    header, body = unpack_drawing(components(site)[1])
     return np.frombuffer(body, "<f4").reshape(header["rows"], header["columns"])
 
 
@@ -116,7 +116,7 @@ def test_downloads_and_snippet_are_the_picture(expected, capsys: pytest.CaptureF
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids
     for which, without in ((step.ONE, False), (step.LAYER, True)):
         shown = step.show(made, step.HeadView(which, LAYER, HEAD, without))
-        names, _ = executed(step.snippet(shown, STEP - 1), capsys)
+        names, _ = run_snippet(step.snippet(shown, STEP - 1), capsys)
         np.testing.assert_allclose(names["row"], shown.weights[n_prompt + STEP - 2], atol=1e-5)
 
 
@@ -161,7 +161,7 @@ def test_prompts_that_cannot_be_run_and_hostile_ones(site: AppTest):
         assert site.text_input("generated_tokens_prompt").value == prompt
 
 
-def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_stopped_run_stays_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     run.generation.clear()
     asked: list[run.SamplingSettings] = []
 
@@ -169,7 +169,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
         asked.append(settings)
         raise ValueError("ran")
 
-    monkeypatch.setattr(run, "_make", stopped)
+    monkeypatch.setattr(run, "_generate", stopped)
     settings = run.SamplingSettings(DECODER, PROMPT, 5, 0.0, 0)
     site.session_state["generated_tokens_stopped"] = settings
     open_whole_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
@@ -214,5 +214,5 @@ def test_a_model_with_a_short_context(
     assert len(shaded(site)["tokens"]) == 10  # the ninth is run, the tenth only chosen
     assert shaded(site)["title"].endswith("L1H2")
     made = run.generation(run.SamplingSettings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
-    assert "7 new tokens" in made.ended
-    assert sink.measured(made).heads.shape == (2, 3)
+    assert "7 new tokens" in made.end_reason
+    assert sink.measure_all(made).heads.shape == (2, 3)

@@ -15,11 +15,11 @@ from attention_core import AttentionRecord
 from pages.compare.heads import choices, downloads, stages, statistics, values
 from pages.compare.heads.values import CONTRIBUTIONS, MapOptions
 from serving import runs
-from serving.heads import strongest
-from serving.models import ready
+from serving.heads import strongest_tokens
+from serving.models import available
 from tests.helpers.apptest import open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
-from tests.helpers.drawn_tensors import drawn_in, unpacked
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
+from tests.helpers.drawn_tensors import parse_panels, unpack_drawing
 from ui.widgets import head_pairs
 from ui.widgets.head_choice import HeadChoice
 
@@ -34,12 +34,12 @@ def opened(site: AppTest, **query: str) -> None:
 
 def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Tensor]:
     """A layer's record and the rows of W_O by head, without any of the site's code."""
-    model = bundled(name)
+    model = bundled_model(name)
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     with torch.inference_mode():
-        found = model.core(ids, record=True).records[layer]
+        result = model.core(ids, record=True).records[layer]
     weight = model.core.blocks[layer].attention.out.matrix.detach()
-    return found, weight.view(found.q.shape[1], found.q.shape[-1], -1)
+    return result, weight.view(result.q.shape[1], result.q.shape[-1], -1)
 
 
 def components(site: AppTest) -> dict[str, Any]:
@@ -47,13 +47,13 @@ def components(site: AppTest) -> dict[str, Any]:
 
     Of two that draw the same, the first: the page's own pictures stand above those of its parts.
     """
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for element in site.get("bidi_component"):
         proto = element.proto
         if proto.WhichOneof("data") != "bytes":
-            found.setdefault("arrangement", json.loads(proto.json))
+            results.setdefault("arrangement", json.loads(proto.json))
             continue
-        header, body = unpacked(proto.bytes)
+        header, body = unpack_drawing(proto.bytes)
         kind = next(
             kind
             for mark, kind in (
@@ -64,8 +64,8 @@ def components(site: AppTest) -> dict[str, Any]:
             )
             if mark in header
         )
-        found.setdefault(kind, (header, body))
-    return found
+        results.setdefault(kind, (header, body))
+    return results
 
 
 def floats(part: tuple[dict[str, Any], bytes], *shape: int) -> np.ndarray:
@@ -91,7 +91,7 @@ def test_the_page_shows_what_the_tensors_hold(site: AppTest):
     np.testing.assert_array_equal(lines[0], weights)
     np.testing.assert_array_equal(lines[1], record(DECODER, TEXT, 3)[0].weights[0, 8])
     assert shown["lines"][0]["names"] == ["L17H4", "L3H8"]
-    both, products, total = drawn_in(*shown["pair"])
+    both, products, total = parse_panels(*shown["pair"])
     (q, k), [product] = both.values, products.values
     np.testing.assert_array_equal(q, expected.q[0, 4, 5])
     np.testing.assert_array_equal(k, expected.k[0, 1, 2])  # query heads 3, 4, 5 share key head 1
@@ -208,17 +208,17 @@ def test_the_snippet_prints_the_weight(capsys: pytest.CaptureFixture[str]):
 
 
 def choice(layer: int, head: int) -> HeadChoice:
-    (entry,) = [entry for entry in ready() if entry.spec.name == ENCODER]
+    (entry,) = [entry for entry in available() if entry.spec.name == ENCODER]
     return HeadChoice(entry, layer, head)
 
 
-def test_a_pair_whose_words_a_shorter_text_lacks_is_let_go(site: AppTest):
+def test_missing_pair_is_dropped(site: AppTest):
     open_whole_page(site, HEADS, heads_query="14", heads_key="13")
     assert not site.toast
     site.text_input("heads_text").set_value("one two three four").run()
     assert not site.exception
     run = runs.run(ENCODER, "one two three four")
     layer, head = (site.select_slider(f"heads_{name}").value for name in ("layer", "head"))
-    pair = strongest(run, layer, head)
+    pair = strongest_tokens(run, layer, head)
     assert (site.select_slider("heads_query").value, site.select_slider("heads_key").value) == pair
     assert components(site)["map"][0]["chosen"] == list(pair)

@@ -16,7 +16,7 @@ from pretrained.history import History
 from serving.heads import HeadId
 from tests.helpers.apptest import code, messages, open_page, plain_tables
 from tests.helpers.charts import drawn_charts
-from tests.helpers.drawn_tensors import unpacked
+from tests.helpers.drawn_tensors import unpack_drawing
 from ui.export import tables
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
@@ -27,30 +27,30 @@ SHORT = {"heads_text": "A cat sat", "heads_part": TITLE}
 
 
 def kept(name: str) -> History:
-    found = stored.history(name)
-    assert found is not None
-    return found
+    result = stored.history(name)
+    assert result is not None
+    return result
 
 
 def drawings(site: AppTest) -> dict[str, Any]:
     """The mosaic of the part (header, values of all heads), its arrangement, and the large map."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for element in site.get("bidi_component"):
         proto = element.proto
         if proto.WhichOneof("data") != "bytes":
             arrangement = json.loads(proto.json)
             if arrangement["mosaic"] == MOSAIC:
-                found["arrangement"] = arrangement
+                results["arrangement"] = arrangement
             continue
-        header, body = unpacked(proto.bytes)
+        header, body = unpack_drawing(proto.bytes)
         if header.get("name") == MOSAIC:
             codes = np.frombuffer(zlib.decompress(body), np.uint8).astype(np.float32)
             largest = np.array(header["largest"], np.float32)[:, None]
-            found["mosaic"] = header, largest * (codes.reshape(len(largest), -1) / 255) ** 2
+            results["mosaic"] = header, largest * (codes.reshape(len(largest), -1) / 255) ** 2
         elif "step" in header.get("title", ""):
             values = np.frombuffer(body, "<f4")
-            found["map"] = header, values.reshape(header["rows"], header["columns"])
-    return found
+            results["map"] = header, values.reshape(header["rows"], header["columns"])
+    return results
 
 
 def seen(weights: np.ndarray, *, causal: bool) -> np.ndarray:
@@ -71,7 +71,7 @@ def test_the_part_opens_at_the_end_of_gpt_2_s_training(site: AppTest):
     np.testing.assert_allclose(values, seen(gpt2.probes[0].weights(-1), causal=True), atol=1e-6)
     # what else is saved from the page names its own model and sentence
     (main,) = [
-        unpacked(e.proto.bytes)[0]
+        unpack_drawing(e.proto.bytes)[0]
         for e in site.get("bidi_component")
         if e.proto.WhichOneof("data") == "bytes" and b'"heads_mosaic"' in e.proto.bytes
     ]
@@ -109,7 +109,7 @@ def test_every_control(site: AppTest):
     np.testing.assert_allclose(
         table["L3H5 previous token"], bert.probes[2].scores[:, 0, 3, 5], atol=6e-5
     )
-    np.testing.assert_allclose(table["L3H5 induction"], bert.said_twice[:, 0, 3, 5], atol=6e-5)
+    np.testing.assert_allclose(table["L3H5 induction"], bert.repeated_scores[:, 0, 3, 5], atol=6e-5)
     assert "loss after 40" not in table
 
 
@@ -130,7 +130,7 @@ def test_the_lines_are_the_scores(site: AppTest):
     site.button_group("heads_history_beside").set_value(BEST_HEADS).run()
     rows = drawn_charts(site)[0].rows
     best = rows[rows["score"] == "Induction"]["value"]
-    np.testing.assert_allclose(best, gpt2.said_twice[:, 0].reshape(len(gpt2.steps), -1).max(1))
+    np.testing.assert_allclose(best, gpt2.repeated_scores[:, 0].reshape(len(gpt2.steps), -1).max(1))
 
 
 def test_without_the_files_the_part_is_not_offered(site: AppTest, monkeypatch, tmp_path):
@@ -155,36 +155,38 @@ def test_a_damaged_file_is_a_message(site: AppTest, monkeypatch, tmp_path):
 def made_up(**scores: dict[tuple[int, int, int], float]) -> History:
     """GPT-2's history with these scores of a head (step's number, layer, head), all others 0."""
     real = kept("gpt2-novels")
-    of_text, said_twice = np.zeros_like(real.probes[0].scores), np.zeros_like(real.said_twice)
+    of_text, said_twice = np.zeros_like(real.probes[0].scores), np.zeros_like(real.repeated_scores)
     of_text[:, 1] = np.nan
     for name, values in scores.items():
         array = said_twice[:, 0] if name == "induction" else of_text[:, 0]
         for place, value in values.items():
             array[place] = value
-    return replace(real, probes=(replace(real.probes[0], scores=of_text),), said_twice=said_twice)
+    return replace(
+        real, probes=(replace(real.probes[0], scores=of_text),), repeated_scores=said_twice
+    )
 
 
 def test_the_words_follow_the_numbers():
-    found = made_up(previous={(1, 2, 3): 0.35, (1, 4, 0): 0.31, (3, 5, 1): 0.9})
-    said = history_numbers.notice(found, 0)
-    first, most = (f"{found.steps[number]:,}" for number in (1, 3))
-    assert f"**L2H3** at step {first} (35%)" in said
-    assert f"**L5H1** at step {most} (90%)" in said
+    result = made_up(previous={(1, 2, 3): 0.35, (1, 4, 0): 0.31, (3, 5, 1): 0.9})
+    message = history_numbers.notice(result, 0)
+    first, most = (f"{result.steps[number]:,}" for number in (1, 3))
+    assert f"**L2H3** at step {first} (35%)" in message
+    assert f"**L5H1** at step {most} (90%)" in message
     weak = history_numbers.notice(made_up(induction={(2, 1, 7): 0.3}), 0)
-    assert f"**L1H7** at step {found.steps[2]:,} (30%)" in weak
+    assert f"**L1H7** at step {result.steps[2]:,} (30%)" in weak
 
 
 def test_the_words_on_learning_from_the_context():
     real = kept("gpt2-novels")
     few = np.full(len(real.steps), 5, np.float32)
     many = np.where(np.arange(len(few)) < 2, np.nan, np.float32(4.5)).astype(np.float32)
-    for after_200, said in (
+    for after_200, message in (
         (many, f"begins at step {real.steps[2]:,}"),
         (few, "doesn't begin"),
         (few * np.nan, "hasn't reached"),
     ):
         losses = dict(real.losses) | {"after_40": few, "after_200": after_200}
-        assert said in history_numbers.notice(replace(real, losses=losses), 0)
+        assert message in history_numbers.notice(replace(real, losses=losses), 0)
     assert "isn't split" in history_numbers.notice(kept("bert-novels"), 0)
 
 

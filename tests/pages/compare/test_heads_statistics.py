@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from attention_core.analysis.repeated_words import REPEATED_TOKENS, words_said_twice
+from attention_core.analysis.repeated_words import REPEATED_TOKENS, repeated_words
 from pages.compare.heads import noise, statistics
 from serving import runs
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 
 TEXT = "The keeper said: the lamp, the lamp!"
 
@@ -24,68 +24,83 @@ def test_the_table_is_the_tensor(name: str, layer: int, head: int):
     run = runs.run(name, TEXT)
     assert len(statistics.table(run)) == run.weights.shape[0] * run.weights.shape[1]
     w = run.weights[layer, head].astype(float)
-    found = by_name(run, layer, head)
+    result = by_name(run, layer, head)
     first = 1 if run.causal else 0  # the first query of a decoder sees itself alone
     n = len(w)
     distance = [sum(w[i, j] * abs(i - j) for j in range(n)) for i in range(first, n)]
-    assert found["distance"] == pytest.approx(np.mean(distance), abs=1e-5)
-    assert found["first"] == pytest.approx(w[first:, 0].mean(), abs=1e-5)
-    assert found["previous"] == pytest.approx(np.mean([w[i, i - 1] for i in range(1, n)]), abs=1e-5)
+    assert result["distance"] == pytest.approx(np.mean(distance), abs=1e-5)
+    assert result["first"] == pytest.approx(w[first:, 0].mean(), abs=1e-5)
+    assert result["previous"] == pytest.approx(
+        np.mean([w[i, i - 1] for i in range(1, n)]), abs=1e-5
+    )
     bits = [-sum(x * np.log2(x) for x in row if x > 0) for row in w[first:]]
-    assert found["entropy"] == pytest.approx(np.mean(bits), abs=1e-5)
-    assert np.isnan(found["next"]) == run.causal
-    assert np.isnan(found["special"]) == run.causal
-    assert not np.isnan(found["same"])
+    assert result["entropy"] == pytest.approx(np.mean(bits), abs=1e-5)
+    assert np.isnan(result["next"]) == run.causal
+    assert np.isnan(result["special"]) == run.causal
+    assert not np.isnan(result["same"])
 
 
 def test_a_decoder_has_induction_heads_and_they_are_measured_once():
-    scores = statistics.repeated(DECODER)
+    scores = statistics.repeated_statistics(DECODER)
     assert scores["induction"].shape == (30, 9)
     # in-context copying comes with heads that look up what followed: a few strong, most not
     assert scores["induction"].max() > 0.5
     assert np.median(scores["induction"]) < 0.1
-    assert statistics.repeated(ENCODER)["duplicate"].shape == (6, 12)
-    again = statistics.repeated(DECODER)
+    assert statistics.repeated_statistics(ENCODER)["duplicate"].shape == (6, 12)
+    again = statistics.repeated_statistics(DECODER)
     assert np.shares_memory(again["induction"], scores["induction"])  # measured once
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_the_sequence_is_of_ordinary_words_said_twice(name: str):
-    model = bundled(name)
+def test_repeated_words_are_ordinary(name: str):
+    model = bundled_model(name)
     size = min(model.tokenizer.vocab_size, model.core.config.vocab_size)
-    twice = words_said_twice(size, model.tokenizer.decode, 500)
+    twice = repeated_words(size, model.tokenizer.decode, 500)
     assert twice is not None
     first, second = twice.view(2, REPEATED_TOKENS)
     assert torch.equal(first, second)
     assert len(set(first.tolist())) == REPEATED_TOKENS
     assert all(model.tokenizer.decode([i]).strip().isalpha() for i in first.tolist())
-    shorter = words_said_twice(size, model.tokenizer.decode, 15)
+    shorter = repeated_words(size, model.tokenizer.decode, 15)
     assert shorter is not None
     assert len(shorter) == 14
-    assert words_said_twice(size, model.tokenizer.decode, 3) is None
-    before, after = statistics._around(model)
+    assert repeated_words(size, model.tokenizer.decode, 3) is None
+    before, after = statistics._special_ids(model)
     around = [101], [102]
     assert (before, after) == (around if name == ENCODER else ([], []))
 
 
 def test_noise_of_an_encoder():
     tokens = runs.run(ENCODER, TEXT).tokens
-    named = {kind: [tokens.pieces[i] for i in noise.keys(tokens, kind)] for kind in noise.KINDS}
-    assert named == {
+    entries = {
+        kind: [tokens.pieces[i] for i in noise.positions_of_kind(tokens, kind)]
+        for kind in noise.KINDS
+    }
+    assert entries == {
         noise.FIRST: ["[CLS]"],
         noise.CLS: ["[CLS]"],
         noise.SEP: ["[SEP]"],
         noise.PUNCTUATION: [":", ",", "!"],
     }
-    assert noise.hidden(tokens, [noise.CLS, noise.FIRST, noise.SEP]) == (0, len(tokens) - 1)
-    assert noise.hidden(tokens, []) == ()
+    assert noise.positions_of_kinds(tokens, [noise.CLS, noise.FIRST, noise.SEP]) == (
+        0,
+        len(tokens) - 1,
+    )
+    assert noise.positions_of_kinds(tokens, []) == ()
 
 
 def test_noise_of_a_decoder():
     tokens = runs.run(DECODER, "[CLS] 5€ + naïve … don't 🙂 _").tokens
-    shown = [tokens.text[slice(*tokens.spans[i])] for i in noise.keys(tokens, noise.PUNCTUATION)]
-    assert noise.keys(tokens, noise.FIRST) == (0,)
-    assert noise.keys(tokens, noise.CLS) == noise.keys(tokens, noise.SEP) == ()
+    shown = [
+        tokens.text[slice(*tokens.spans[i])]
+        for i in noise.positions_of_kind(tokens, noise.PUNCTUATION)
+    ]
+    assert noise.positions_of_kind(tokens, noise.FIRST) == (0,)
+    assert (
+        noise.positions_of_kind(tokens, noise.CLS)
+        == noise.positions_of_kind(tokens, noise.SEP)
+        == ()
+    )
     assert "CLS" not in "".join(shown)
     assert " +" in shown
     assert " …" in shown

@@ -14,8 +14,8 @@ from pretrained.tokenization.alignment import aligned, aligned_words
 from pretrained.tokenization.tokens import Tokens
 from serving import models, runs
 from tests.helpers.apptest import SIDE, maps, messages, open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled, weights
-from ui.text.number_text import percent
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model, weights
+from ui.text.formatting import percent
 from ui.widgets import controls
 
 
@@ -23,12 +23,12 @@ def opened(site: AppTest, **query: str) -> None:
     """The page with an encoder that adds tokens and a decoder that cuts words in another way."""
     names = {"a_model": ENCODER, "a_layer": "3", "a_head": "1"}
     names |= {"b_model": DECODER, "b_layer": "3", "b_head": "1"}
-    named = {f"side_by_side_{name}": value for name, value in names.items()}
-    open_whole_page(site, SIDE, **(named | query))
+    by_name = {f"side_by_side_{name}": value for name, value in names.items()}
+    open_whole_page(site, SIDE, **(by_name | query))
 
 
 def tokens(name: str, text: str) -> Tokens:
-    return bundled(name).tokenizer.encode(text)
+    return bundled_model(name).tokenizer.encode(text)
 
 
 def matched(text: str) -> list[tuple[list[int], list[int]]]:
@@ -61,13 +61,13 @@ def matched(text: str) -> list[tuple[list[int], list[int]]]:
 
 
 def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
-    found = np.zeros((len(groups), len(groups)))
+    result = np.zeros((len(groups), len(groups)))
     for row, queries in enumerate(groups):
         for column, keys in enumerate(groups):
             for query in queries:
                 for key in keys:
-                    found[row, column] += weights[query, key] / len(queries)
-    return found
+                    result[row, column] += weights[query, key] / len(queries)
+    return result
 
 
 def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
@@ -86,9 +86,9 @@ def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
     assert (left["about"]["name"], left["about"]["sentence"]) == (ENCODER, text)
     # the labels stand between marks that keep right-to-left text in its place
     sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
-    said = re.search("“(.+)” gives (.+) of its attention to “(.+)”", sentence)
-    assert said is not None
-    query_label, weight, key_label = said.groups()
+    message = re.search("“(.+)” gives (.+) of its attention to “(.+)”", sentence)
+    assert message is not None
+    query_label, weight, key_label = message.groups()
     cell = left["labels"].index(query_label), left["labels"].index(key_label)
     assert weight == percent(first[cell])
     # the same numbers as tables
@@ -115,14 +115,14 @@ def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
 def test_one_model_that_fails_leaves_the_other_picture(
     site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
-    original = models.loaded
+    original = models.by_key
 
     def loaded(where: tuple[str, str]) -> pretrained.Pretrained:
         if where[0] == ENCODER:
             raise OSError("![x](http://example.invalid/x.png) is damaged")
         return original(where)
 
-    monkeypatch.setattr(models, "loaded", loaded)
+    monkeypatch.setattr(models, "by_key", loaded)
     opened(site, side_by_side_text="A sentence that no other test runs")
     ((header, _),) = maps(site)
     assert header["about"]["name"] == DECODER
@@ -168,12 +168,12 @@ def test_left_minus_right_over_shared_units(site: AppTest):
     assert header["diverging"]
     assert header["largest"] == pytest.approx(float(np.nanmax(np.abs(values))))
     assert header["lowest"] == -header["largest"]
-    said = " ".join(element.value for element in site.text)
+    message = " ".join(element.value for element in site.text)
     special = weights(ENCODER, TEXT, 2, 5)[:, [0, -1]]
     alone = sum(special[unit[0]].sum(1).mean() for unit in units) / len(units)
-    assert f"gives them {percent(alone)} " in said
+    assert f"gives them {percent(alone)} " in message
     beyond = left[ahead].sum() / len(units)
-    assert f"a row gives {percent(beyond)} of its weight" in said
+    assert f"a row gives {percent(beyond)} of its weight" in message
     # the same numbers as a table
     table = site.dataframe[0].value
     assert len(table) == (~ahead).sum()
@@ -210,7 +210,7 @@ def test_words_are_merged_and_rows_still_sum_to_one(site: AppTest):
     assert maps(site)[1][0]["labels"] == maps(site)[2][0]["labels"] != words
 
 
-def test_a_head_beside_itself_differs_nowhere(site: AppTest):
+def test_head_equals_itself(site: AppTest):
     opened(site, side_by_side_b_model=ENCODER)
     (left, _), (_, _), (header, values) = maps(site)
     assert values.shape[0] == len(left["labels"])  # [CLS] and [SEP] are partners here
@@ -246,7 +246,7 @@ def test_another_sentence_on_the_right(site: AppTest):
     assert len(maps(site)) == 2
 
 
-def test_the_core_beside_the_reference_model(site: AppTest):
+def test_core_matches_reference_model(site: AppTest):
     text = "Five boats, one lamp"
     opened(
         site,
@@ -257,7 +257,7 @@ def test_the_core_beside_the_reference_model(site: AppTest):
     )
     assert not site.exception
     (chart,) = site.get("vega_lite_chart")  # one model and text, shown once
-    model = bundled(ENCODER)
+    model = bundled_model(ENCODER)
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(text).ids])
         theirs = model.reference(ids, output_attentions=True, output_hidden_states=True)
@@ -282,7 +282,7 @@ def test_tokens_that_both_texts_cut_alike_are_partners_one_by_one():
         assert pair.is_one_cell
         assert pair.left == pair.right == tuple((token,) for token in cell)
         assert pair.labels == tuple(left.tokens.labels[token] for token in cell)
-        assert same_pair.on_the_right((left, right), cell) == cell
+        assert same_pair.right_cell((left, right), cell) == cell
 
 
 @pytest.mark.parametrize("view", comparison.VIEWS)
@@ -296,13 +296,13 @@ def test_both_sides_weigh_the_same_pair(view: str):
     assert pair is not None
     assert (pair.left, pair.right) == ((query.a, key.a), (query.b, key.b))
     assert not pair.is_one_cell
-    found = same_pair.unit_weights(right, query.b, key.b)
-    strongest = same_pair.strongest_head(found)
-    assert found[strongest.layer, strongest.head] == found.max()
+    result = same_pair.unit_weights(right, query.b, key.b)
+    strongest = same_pair.strongest_head(result)
+    assert result[strongest.layer, strongest.head] == result.max()
     for run, (queries, keys) in zip(both, (pair.left, pair.right), strict=True):
         merged = merge_tokens(run.tensors.weights, [queries], [keys])[..., 0, 0]
-        found = same_pair.unit_weights(run, queries, keys)
-        np.testing.assert_allclose(found, merged, rtol=1e-5)
+        result = same_pair.unit_weights(run, queries, keys)
+        np.testing.assert_allclose(result, merged, rtol=1e-5)
 
 
 def test_words_cut_at_other_places_are_compared_as_a_whole():

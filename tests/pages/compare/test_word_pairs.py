@@ -12,8 +12,8 @@ from pages.compare.word_pairs import downloads, questions
 from pages.compare.word_pairs import search as word_pairs
 from serving import runs
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
-from ui.text.number_text import percent
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
+from ui.text.formatting import percent
 from ui.widgets import controls
 
 PAGE = "pages/compare/word_pairs/page.py"
@@ -22,7 +22,7 @@ PAGE = "pages/compare/word_pairs/page.py"
 @cache
 def weights(name: str, text: str) -> tuple[np.ndarray, pretrained.Tokens]:
     """(layers, heads, T, S) without any of the site's code."""
-    model = bundled(name)
+    model = bundled_model(name)
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         records = model.core(torch.tensor([tokens.ids]), record=True).records
@@ -38,9 +38,9 @@ def holding(tokens: pretrained.Tokens, text: str) -> list[int]:
 
 def search(name: str, text: str, *words: str) -> word_pairs.Search:
     run = runs.run(name, text)
-    found = word_pairs.units(run.tokens)
-    labels = [unit.label for unit in found]
-    return word_pairs.search(run, found, *(labels.index(word) for word in words))
+    result = word_pairs.units(run.tokens)
+    labels = [unit.label for unit in result]
+    return word_pairs.search(run, result, *(labels.index(word) for word in words))
 
 
 def opened(site: AppTest, **query: str) -> None:
@@ -84,12 +84,12 @@ def test_the_numbers_are_those_of_the_tensors(site: AppTest):
         layer, head = int(row["layer"]), int(row["head"])
         assert row["weight on A"] == pytest.approx(on_a[layer, head], abs=1e-5)
         assert row["weight on B"] == pytest.approx(on_b[layer, head], abs=1e-5)
-    found = metrics(site)
-    assert found["Largest weight on A"] == percent(on_a.max())
+    result = metrics(site)
+    assert result["Largest weight on A"] == percent(on_a.max())
     difference = on_a - on_b
     margin = word_pairs.MARGIN
     counts = (difference >= margin).sum(), (difference <= -margin).sum()
-    assert found["Heads preferring A, B"] == "{}, {}".format(*counts)
+    assert result["Heads preferring A, B"] == "{}, {}".format(*counts)
 
 
 def test_the_key_s_tokens_are_summed():
@@ -140,9 +140,9 @@ def test_the_yardstick_is_the_same_search_for_every_other_pair(name: str):
         for j, key in enumerate(places)
         if i != j and (i, j) != (5, 3) and (name == ENCODER or j < i)
     ]
-    assert len(result.others) == (41 if name == ENCODER else 20)
-    np.testing.assert_allclose(sorted(result.others), sorted(largest), atol=1e-5)
-    assert result.beaten == sum(value < result.weights.max() for value in largest)
+    assert len(result.other_pairs) == (41 if name == ENCODER else 20)
+    np.testing.assert_allclose(sorted(result.other_pairs), sorted(largest), atol=1e-5)
+    assert result.n_smaller == sum(value < result.weights.max() for value in largest)
 
 
 def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
@@ -161,7 +161,7 @@ def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
     assert (first["layer"], first["head"]) == (27, 8)
 
 
-def test_a_second_word_that_comes_later_is_said(site: AppTest):
+def test_note_for_later_second_word(site: AppTest):
     link = {"query": "regulate", "a": "government", "b": "speech"}
     opened(site, text=controls.GOVERNMENT, model=DECODER, **link)
     assert messages(site)

@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from attention_core import Sampling, generate
 from pages.generate.generate import live
-from pages.generate.generate.job import Job, submit
+from pages.generate.generate.job import GenerationJob, submit
 from pretrained import Pretrained
-from serving import models, race, rounded
+from serving import models, race, reduced_precision
 from serving.interruptions import Heartbeat
 from serving.jobs import JobQueue
 from serving.limits import MAX_PROMPT_TOKENS, MAX_SEED, OverLimit
@@ -50,23 +50,23 @@ class Held:
 
     def __init__(self, queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
         self.running, self.release = threading.Event(), threading.Event()
-        ordinary = Job.work
+        ordinary = GenerationJob.work
 
-        def generate_when_released(job: Job) -> None:
+        def generate_when_released(job: GenerationJob) -> None:
             if job is self.job:
                 self.running.set()
                 assert self.release.wait(DEADLINE)
             ordinary(job)
 
-        monkeypatch.setattr(Job, "work", generate_when_released)
-        self.job: Job | None = None
-        original_init = Job.__init__
+        monkeypatch.setattr(GenerationJob, "work", generate_when_released)
+        self.job: GenerationJob | None = None
+        original_init = GenerationJob.__init__
 
-        def remember_first(job: Job, asked: RaceRequest) -> None:
+        def remember_first(job: GenerationJob, asked: RaceRequest) -> None:
             original_init(job, asked)
             self.job = self.job or job
 
-        monkeypatch.setattr(Job, "__init__", remember_first)
+        monkeypatch.setattr(GenerationJob, "__init__", remember_first)
         submit(queue, request(1))
         assert self.running.wait(DEADLINE)
 
@@ -89,7 +89,7 @@ def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
 def test_weights_in_int8_are_those_of_the_rounded_model(queue: JobQueue):
     asked = request(6, weights="int8")
     job = finish(submit(queue, asked))
-    core = rounded.int8(DECODER)
+    core = reduced_precision.load_int8(DECODER)
     ids = models.get(DECODER).tokenizer.encode(asked.prompt).ids
     expected = generate(core, ids, max_new_tokens=6, cache=core.new_cache(1, len(ids) + 5))
     assert job.state == "done"
@@ -100,12 +100,14 @@ def test_weights_in_int8_are_those_of_the_rounded_model(queue: JobQueue):
 def test_in_16_bits_steps_are_recorded_and_the_draws_are_the_same(
     queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(rounded, "has_gpu", lambda: True)  # without one, the same steps unrecorded
+    monkeypatch.setattr(
+        reduced_precision, "has_gpu", lambda: True
+    )  # without one, the same steps unrecorded
     asked = request(9, weights="bfloat16", temperature=1.1, seed=5)
     asked = dataclasses.replace(asked, model=FIRST_GPT2)
     job = finish(submit(queue, asked))
     assert (job.state, job.error) == ("done", "")
-    core, model = rounded.bfloat16(FIRST_GPT2), models.get(FIRST_GPT2)
+    core, model = reduced_precision.load_bfloat16(FIRST_GPT2), models.get(FIRST_GPT2)
     assert {parameter.dtype for parameter in core.parameters()} == {torch.bfloat16}
     ids = model.tokenizer.encode(asked.prompt).ids
     sampling = Sampling(1.1, seed=5)
@@ -118,7 +120,7 @@ def test_in_16_bits_steps_are_recorded_and_the_draws_are_the_same(
 
 
 def test_16_bits_without_a_gpu_are_refused(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rounded, "has_gpu", lambda: False)
+    monkeypatch.setattr(reduced_precision, "has_gpu", lambda: False)
     job = finish(submit(queue, request(2, weights="bfloat16")))
     assert job.state == "failed"
     assert "bfloat16 need a GPU" in job.error
@@ -137,7 +139,7 @@ def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest
 
 
 def test_runs_are_compared_as_far_as_both_have_come():
-    job = Job(request())
+    job = GenerationJob(request())
     assert (job.same_tokens, job.speed_up) == (None, None)
 
     def step(token_id: int) -> StepTime:
@@ -153,11 +155,11 @@ def test_runs_are_compared_as_far_as_both_have_come():
     assert (job.same_tokens, job.speed_up) == (False, 1.0)
 
 
-def test_a_difference_that_is_no_number_stays_visible():
-    job = Job(request())
+def test_nan_difference_is_shown():
+    job = GenerationJob(request())
     for other in (1.0, math.nan, 2.0):
         step = StepTime("decode", 1, 0.0, 0.1, 1, 1, 1, 1)
-        job._keep(RaceStep(step, step, other, CacheSize(8, 8)))
+        job._store(RaceStep(step, step, other, CacheSize(8, 8)))
     assert job.largest_difference is not None
     assert math.isnan(job.largest_difference)
 
@@ -177,9 +179,9 @@ def test_a_job_stopped_while_its_model_loads_is_over_at_once(
     job = submit(queue, request())
     assert loading.wait(DEADLINE)
     job.stop()
-    assert (job.state, job.live) == ("stopped", False)
+    assert (job.state, job.is_live) == ("stopped", False)
     after = submit(queue, request(1))
-    assert queue.ahead(after) == 0  # nobody waits for a visitor who has left
+    assert queue.n_ahead(after) == 0  # nobody waits for a visitor who has left
     loaded.set()
     assert finish(job).state == "stopped"
     assert job.cached.steps == []
@@ -191,14 +193,14 @@ def test_a_full_queue_keeps_the_visitor_s_earlier_job(
 ):
     held = Held(queue, monkeypatch)
     first, second, third = (submit(queue, request(1)) for _ in range(3))
-    assert [queue.ahead(job) for job in (first, second, third)] == [1, 2, 3]
+    assert [queue.n_ahead(job) for job in (first, second, third)] == [1, 2, 3]
     assert held.job is not None
     with pytest.raises(OverLimit, match="3 runs"):
-        submit(queue, request(1), instead_of=held.job)
-    assert held.job.live
-    instead = submit(queue, request(1), instead_of=first)  # its own place becomes free
+        submit(queue, request(1), replaces=held.job)
+    assert held.job.is_live
+    instead = submit(queue, request(1), replaces=first)  # its own place becomes free
     assert first.state == "stopped"
-    assert [queue.ahead(job) for job in (second, third, instead)] == [1, 2, 3]
+    assert [queue.n_ahead(job) for job in (second, third, instead)] == [1, 2, 3]
     held.release.set()
     assert finish(instead).state == "done"
 
@@ -213,7 +215,7 @@ def test_sampling_draws_the_same_tokens_in_both_runs(queue: JobQueue):
 def test_a_long_pass_stops_at_its_next_layer(queue: JobQueue):
     layers, inside = [], threading.Event()
 
-    class Watched(Job):
+    class Watched(GenerationJob):
         def check_stop(self, layer: int = 0) -> None:
             layers.append(layer)
             if layer == 3:  # of a pass over the prompt
@@ -229,7 +231,7 @@ def test_a_long_pass_stops_at_its_next_layer(queue: JobQueue):
     assert len(layers) - before <= 1  # the layer at whose start it heard of it
 
 
-def test_a_job_nobody_watches_ends(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+def test_unwatched_job_ends(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("serving.jobs.UNWATCHED_SECONDS", 0.0)
     assert finish(submit(queue, request(200))).state == "stopped"
 
@@ -257,7 +259,7 @@ def test_a_prompt_over_the_limit_and_an_empty_one(queue: JobQueue):
         assert message in job.error
 
 
-def run_job(site: AppTest) -> Job:
+def run_job(site: AppTest) -> GenerationJob:
     site.button("generate_start").click().run()
     assert not site.exception
     job = site.session_state[live._JOB]
@@ -275,7 +277,7 @@ def raced(site: AppTest) -> dict[str, Any]:
     return race
 
 
-def assert_races(site: AppTest, job: Job) -> None:
+def assert_races(site: AppTest, job: GenerationJob) -> None:
     """The lanes are the job's own steps, and the texts end with the last of them."""
     race = raced(site)
     assert race["over"]
@@ -316,15 +318,15 @@ def test_the_page_shows_what_the_job_measured(site: AppTest):
     assert list(steps["kind"][:4]) == ["prefill", "decode", "decode", "decode"]
 
 
-def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
+def test_int8_cost_next_to_run(site: AppTest):
     open_page(site, PAGE, generate_model=DECODER)
     site.button_group("generate_weights").set_value("int8").run()
     site.slider("generate_tokens").set_value(2).run()
     assert run_job(site).request.weights == "int8"
-    price = rounded.price(DECODER, "int8")
-    [said] = [e.value for e in site.markdown if e.value.startswith("**The cost of int8**")]
-    assert f"**{price.n_equal} of {price.n_tokens}**" in said
-    assert f"**{price.largest_difference:.2g}**" in said
+    price = reduced_precision.precision_cost(DECODER, "int8")
+    [message] = [e.value for e in site.markdown if e.value.startswith("**The cost of int8**")]
+    assert f"**{price.n_equal} of {price.n_tokens}**" in message
+    assert f"**{price.largest_difference:.2g}**" in message
     [table] = [table for table in plain_tables(site) if "perplexity" in table]
     assert [*table["weights"]] == ["float32", "int8"]
     perplexities = [price.perplexity, price.perplexity_rounded]
@@ -334,11 +336,11 @@ def test_the_price_of_int8_stands_beside_its_run(site: AppTest):
 
 
 def test_16_bits_are_offered_where_there_is_a_gpu(site: AppTest, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rounded, "has_gpu", lambda: False)
+    monkeypatch.setattr(reduced_precision, "has_gpu", lambda: False)
     open_page(site, PAGE, generate_model=FIRST_GPT2, generate_weights="bfloat16")
     assert site.toast  # the link asks for what is not offered
     assert site.button_group("generate_weights").value == "float32"
-    monkeypatch.setattr(rounded, "has_gpu", lambda: True)
+    monkeypatch.setattr(reduced_precision, "has_gpu", lambda: True)
     site.run()
     site.button_group("generate_weights").set_value("bfloat16").run()
     assert not site.exception

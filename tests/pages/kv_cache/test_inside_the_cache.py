@@ -8,12 +8,12 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from attention_core import generate
-from pages.kv_cache.inside_the_cache import crop, downloads, full, numbers, run
+from pages.kv_cache.inside_the_cache import crop, downloads, numbers, overflow_runs, run
 from serving import models
 from serving.limits import MAX_INSIDE_PROMPT, MAX_INSIDE_TOKENS, TEXTS_BYTES, OverLimit
 from tests.helpers.apptest import code, maps, messages, open_whole_page, plain_tables
-from tests.helpers.bundled_models import FIRST_GPT2, bundled
-from tests.helpers.snippets import executed
+from tests.helpers.bundled_models import FIRST_GPT2, bundled_model
+from tests.helpers.snippets import run_snippet
 
 PAGE = "pages/kv_cache/inside_the_cache/page.py"
 PROMPT = "Two cats sat. Two"
@@ -36,7 +36,7 @@ TOKEN_BYTES = 6 * 8 * 32 * 2 * 4  # of one row in all layers
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], list[int], np.ndarray, np.ndarray, torch.Tensor]:
     """Prompt, new ids, keys and values (S, D) of the head, logits (S, V): from one pass."""
-    model = bundled(FIRST_GPT2)
+    model = bundled_model(FIRST_GPT2)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     new = generate(model.core, prompt, max_new_tokens=N_NEW)
     with torch.inference_mode():
@@ -76,7 +76,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
     assert list(uncached["recomputed"]) == [0, *range(len(prompt), len(prompt) + N_NEW - 1)]
     assert list(uncached["same token"]) == ["yes"] * N_NEW
     assert uncached["logit difference"].max() < 1e-3
-    n_other = len(bundled(FIRST_GPT2).tokenizer.encode(OTHER).ids)
+    n_other = len(bundled_model(FIRST_GPT2).tokenizer.encode(OTHER).ids)
     assert list(cropped["old rows"]) == [0, n_rows - KEPT, n_rows - KEPT - n_other]
     # from here on the text does not fit
     assert f"{ROOM} of at most {ROOM} tokens" in code(site)[1]
@@ -84,7 +84,7 @@ def test_a_link_restores_the_buffers_and_their_numbers(site: AppTest, expected):
 
     after_crop, continued, ring = (drawn for _, drawn in shown[2:])
     np.testing.assert_allclose(after_crop, keys, atol=1e-4)  # nothing is erased
-    model = bundled(FIRST_GPT2)
+    model = bundled_model(FIRST_GPT2)
     other = [*prompt[:KEPT], *model.tokenizer.encode(OTHER).ids]
     with torch.inference_mode():
         fresh = model.core(torch.tensor([other]), record=True).records[LAYER].k[0, HEAD].numpy()
@@ -104,24 +104,27 @@ def test_what_each_way_costs_and_how_far_it_is_off(expected):
     prompt, new, _, _, logits = expected
     made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
     assert [step.token_id for step in made.steps] == new
-    found = full.full(made, ROOM)
-    text, model = prompt + new[:-1], bundled(FIRST_GPT2)
-    past = full.summary(made, found).set_index("way")
-    for step, taken in enumerate(found.ways[full.AGAIN]):
+    result = overflow_runs.run_full_cache(made, ROOM)
+    text, model = prompt + new[:-1], bundled_model(FIRST_GPT2)
+    past = overflow_runs.summary(made, result).set_index("way")
+    for step, taken in enumerate(result.strategies[overflow_runs.RESTART]):
         end = len(prompt) + step
-        first = 0 if end <= ROOM else end - taken.n_held
+        first = 0 if end <= ROOM else end - taken.n_visible
         with torch.inference_mode():
             output = model.core(torch.tensor([text[first:end]]), last_only=True).logits
         assert output is not None
         largest = float((output[0, -1] - logits[end - 1]).abs().max())
         assert taken.drift.largest == pytest.approx(largest, abs=1e-2)
-    assert all(t.nbytes == ROOM * TOKEN_BYTES for way in found.ways.values() for t in way)
-    assert past.loc[full.WHOLE, "allocated, bytes"] == f"{len(text) * TOKEN_BYTES:,}"
+    assert all(t.nbytes == ROOM * TOKEN_BYTES for way in result.strategies.values() for t in way)
+    assert past.loc[overflow_runs.WHOLE, "allocated, bytes"] == f"{len(text) * TOKEN_BYTES:,}"
     # losing the first token moves the logits far, keeping it does not
-    lost, kept = (found.ways[way][-1].drift.largest for way in (full.RING, full.FIRST))
+    lost, kept = (
+        result.strategies[way][-1].drift.largest
+        for way in (overflow_runs.RING, overflow_runs.FIRST)
+    )
     assert lost > kept > 0
     with pytest.raises(ValueError, match="a cache of 40 rows"):
-        full.full(made, 40)
+        overflow_runs.run_full_cache(made, 40)
 
 
 def test_downloads_and_snippet(expected, capsys: pytest.CaptureFixture[str]):
@@ -134,7 +137,7 @@ def test_downloads_and_snippet(expected, capsys: pytest.CaptureFixture[str]):
     assert [*stored["prompt_ids"], *stored["new_ids"]] == prompt + new
     table = downloads.every_step(made)
     assert len(table) == N_NEW
-    names, _ = executed(downloads.snippet(made, STEP), capsys)
+    names, _ = run_snippet(downloads.snippet(made, STEP), capsys)
     assert np.array_equal(names["keys"].numpy(), made.keys)
 
 
@@ -158,7 +161,7 @@ def test_texts_that_cannot_be_run_and_hostile_ones(site: AppTest):
         assert site.text_input(f"{prefix}_{key}").value == text
 
 
-def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_stopped_run_stays_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     run.run.clear()
     asked = []
 
@@ -166,7 +169,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
         asked.append(settings)
         raise ValueError("ran")
 
-    monkeypatch.setattr(run, "_make", make)
+    monkeypatch.setattr(run, "_generate", make)
     settings = run.CacheSettings(FIRST_GPT2, PROMPT, 4)
     site.session_state["inside_the_cache_run_stopped"] = settings
     open_whole_page(site, PAGE, inside_the_cache_prompt=PROMPT, inside_the_cache_tokens="4")
@@ -178,7 +181,7 @@ def test_stopped_stays_stopped_until_asked_again(site: AppTest, monkeypatch: pyt
 
 def test_a_stopped_filling_leaves_the_rest_and_starts_again(site: AppTest):
     settings = run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW)
-    full.full.clear()
+    overflow_runs.run_full_cache.clear()
     site.session_state["inside_the_cache_fill_stopped"] = (settings, ROOM)
     open_whole_page(site, PAGE, **LINK)
     assert not site.exception
@@ -223,9 +226,9 @@ def test_a_model_with_a_short_context(
     _, drawn = maps(site)[0]
     assert drawn.shape == (9, 4)  # the ninth is run, the tenth only chosen
     made = run.run(run.CacheSettings("tiny-gpt2", "The cat sat", 16))
-    assert "7 new tokens" in made.ended
+    assert "7 new tokens" in made.end_reason
     assert numbers.formula_bytes(made, made.n_rows) == made.steps[0].nbytes == 2 * 9 * 12 * 2 * 4
-    assert crop.cropped(made, 7, "a b").n_after == 9
+    assert crop.crop_result(made, 7, "a b").n_after == 9
 
 
 def test_runs_are_counted_kept_and_read_only():
@@ -234,10 +237,10 @@ def test_runs_are_counted_kept_and_read_only():
     assert made.nbytes == made.keys.nbytes + made.values.nbytes + N_NEW * 8192 * 4
     with pytest.raises(ValueError, match="read-only"):
         made.keys[0, 0, 0, 0] = 1
-    full_cache = full.full(made, ROOM)
-    assert full.full.is_cached(made, ROOM)
+    full_cache = overflow_runs.run_full_cache(made, ROOM)
+    assert overflow_runs.run_full_cache.is_cached(made, ROOM)
     row = TOKEN_BYTES // 2
-    assert full._bytes(full_cache) == len(made.run_ids) * row
+    assert overflow_runs._bytes(full_cache) == len(made.run_ids) * row
     assert (MAX_INSIDE_PROMPT + MAX_INSIDE_TOKENS) * row < TEXTS_BYTES  # of the longest text
 
 
@@ -247,7 +250,7 @@ def test_a_text_that_the_model_ends_early_leaves_rows_unwritten(
     prompt = "Two cats sat.  Two"  # a run of its own: what is kept knows no other end of text
     tokenizer = models.get(FIRST_GPT2).tokenizer
     ids = tokenizer.encode(prompt).ids
-    ends = generate(bundled(FIRST_GPT2).core, ids, max_new_tokens=1)
+    ends = generate(bundled_model(FIRST_GPT2).core, ids, max_new_tokens=1)
     monkeypatch.setattr(tokenizer, "end_ids", frozenset(ends))
     open_whole_page(site, PAGE, inside_the_cache_prompt=prompt, inside_the_cache_tokens="9")
     assert not site.exception

@@ -16,10 +16,10 @@ from pages.kv_cache.timing import (
     stored,
 )
 from pages.kv_cache.timing.job import TimingJob
-from pages.kv_cache.timing.measured import TimingRun, TimingSeries
+from pages.kv_cache.timing.timing_run import TimingRun, TimingSeries
 from serving import jobs
 from serving.limits import MAX_TIMED_RUNS
-from serving.timing.subjects import (
+from serving.timing.timed_contenders import (
     CORE_CACHED,
     CORE_UNCACHED,
     FIRST,
@@ -28,7 +28,7 @@ from serving.timing.subjects import (
 )
 from tests.helpers.apptest import messages, open_whole_page
 from tests.helpers.jobs import finish
-from tests.helpers.snippets import executed
+from tests.helpers.snippets import run_snippet
 
 VIEW = "pages/kv_cache/timing/page.py"
 PROMPT = "The next day is bright"
@@ -72,7 +72,7 @@ def run_of(cached: list[list[float]], uncached: list[list[float]]) -> TimingRun:
         ((0.9, 1.2), "(0.90 to 1.20 times)"),
     ],
 )
-def test_whether_it_pays_is_said_from_the_measurement(factor: tuple[float, float], said: str):
+def test_verdict_follows_measurement(factor: tuple[float, float], said: str):
     cached = [[0.01 + 1e-4 * i for i in range(16)]] * 2
     uncached = [[f * value for value in cached[0]] for f in factor]
     (sentence,) = findings.sentences(run_of(cached, uncached))
@@ -120,7 +120,7 @@ def test_the_charts():
     ]
     for logarithmic in (False, True):
         charts.per_token(points, lines, logarithmic).to_dict()
-    charts.cumulated(total).to_dict()
+    charts.cumulative(total).to_dict()
 
 
 def run_job(site: AppTest) -> TimingJob:
@@ -168,16 +168,16 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     listed = next(t.value for t in site.dataframe if "run" in t.value)
     assert listed["run"].tolist() == ["#2", "#1"]
 
-    run = second.run_so_far()
+    run = second.partial_run()
     assert run is not None
-    table = run.file(downloads.MAX_PROMPT)
+    table = run.export_table(downloads.MAX_PROMPT)
     assert len(table) == 2 * 2 * 16
     assert set(table["prompt"]) == {"A linked text"}
     mine = table[(table["contender"] == CORE_CACHED) & (table["repeat"] == 1)]
     assert mine["milliseconds"].tolist() == pytest.approx(
         [1e3 * s.seconds for s in second.recorder.steps[CORE_CACHED][1]]
     )
-    names, _ = executed(downloads.snippet(run), capsys)
+    names, _ = run_snippet(downloads.snippet(run), capsys)
     for name, key in ((CORE_CACHED, "cached"), (CORE_UNCACHED, "uncached")):
         made = [[step.token_id for step in repeat] for repeat in names["steps"][key]]
         assert made == run.series[name].token_ids.tolist()
@@ -248,12 +248,12 @@ def test_bad_input_is_a_message_and_stays(site: AppTest):
 def test_a_hidden_tab_may_ask_once_a_minute(monkeypatch: pytest.MonkeyPatch):
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
     monkeypatch.setattr(jobs, "time", clock)
-    job = jobs.Work()
+    job = jobs.BackgroundJob()
     clock.now += jobs.UNWATCHED_SECONDS + 1
-    assert job.abandoned  # of a visitor who left: the tab was there a moment ago
+    assert job.is_abandoned  # of a visitor who left: the tab was there a moment ago
     clock.now = 1000.0 + jobs.HIDDEN_AFTER_SECONDS + 1
-    job.watch()
+    job.keep_alive()
     clock.now += 60 + jobs.UNWATCHED_SECONDS
-    assert not job.abandoned
+    assert not job.is_abandoned
     clock.now += jobs.HIDDEN_UNWATCHED_SECONDS
-    assert job.abandoned
+    assert job.is_abandoned

@@ -9,28 +9,28 @@ import pytest
 import torch
 
 from attention_core import Step, generate
-from attention_core.costs.step_times import Turn
+from attention_core.costs.step_times import ContenderStep
 from attention_core.speed.decoder import Decoder
 from pages.kv_cache.timing import (
     findings,
-    measured,
+    timing_run,
 )
 from pages.kv_cache.timing.job import TimingJob
-from pages.kv_cache.timing.measured import Recorder
-from serving import compute, rounded
+from pages.kv_cache.timing.timing_run import Recorder
+from serving import compute, reduced_precision
 from serving.jobs import JobQueue
 from serving.limits import OverLimit
 from serving.step_times import StepTime
-from serving.timing import subjects
+from serving.timing import timed_contenders
 from serving.timing.measurement import LogitComparison
-from serving.timing.subjects import (
+from serving.timing.timed_contenders import (
     CORE_CACHED,
     CORE_GRAPHS,
     CORE_INT8,
     CORE_UNCACHED,
-    THEIRS_CACHED,
+    FULL_PRECISION,
     TINY,
-    UNROUNDED,
+    TRANSFORMERS_CACHED,
     TimingRequest,
 )
 from tests.helpers.bundled_models import DECODER
@@ -53,11 +53,11 @@ def step(token_id: int, logits: list[float]) -> Step:
 
 
 def test_every_way_makes_the_core_s_own_tokens():
-    job = measured_job(TimingRequest(TINY, PROMPT, 16, 2, UNROUNDED))
-    model = subjects.load(TINY)
+    job = measured_job(TimingRequest(TINY, PROMPT, 16, 2, FULL_PRECISION))
+    model = timed_contenders.load(TINY)
     ids = model.tokenizer.encode(PROMPT).ids
     expected = generate(model.core, ids, max_new_tokens=16)  # type: ignore[arg-type]
-    run = job.run_so_far()
+    run = job.partial_run()
     assert run is not None
     assert not run.stopped
     for name, series in run.series.items():
@@ -76,50 +76,50 @@ def test_every_way_makes_the_core_s_own_tokens():
     assert (job.progress, job.remaining_seconds) == (1.0, pytest.approx(0.0))
     # weights of a step: per layer 12 C^2, and the vocabulary; float32
     assert run.weight_bytes(CORE_CACHED) == 4 * (2 * 12 * 64**2 + 50257 * 64)
-    assert run.weight_bytes(CORE_UNCACHED) == run.weight_bytes(THEIRS_CACHED)
+    assert run.weight_bytes(CORE_UNCACHED) == run.weight_bytes(TRANSFORMERS_CACHED)
 
 
-def test_rounded_weights_are_timed_and_not_compared():
+def test_int8_is_timed_but_not_compared():
     job = measured_job(TimingRequest(TINY, PROMPT, 16, 1, (CORE_CACHED, CORE_INT8)))
-    model, core = subjects.load(TINY), subjects._untrained_int8(TINY)
+    model, core = timed_contenders.load(TINY), timed_contenders._untrained_int8(TINY)
     ids = model.tokenizer.encode(PROMPT).ids
     cache = core.new_cache(1, len(ids) + 15)
     expected = generate(core, ids, max_new_tokens=16, cache=cache)  # type: ignore[arg-type]
-    run = job.run_so_far()
+    run = job.partial_run()
     assert run is not None
     assert run.series[CORE_INT8].token_ids.tolist() == [expected]
     assert (run.parted, run.largest_difference) == ({}, None)
     assert "Same tokens" not in findings.headline(run)
     assert 4 * run.weight_bytes(CORE_INT8) == run.weight_bytes(CORE_CACHED)
-    [said] = [line for line in findings.sentences(run) if "int8" in line]
-    assert f"{run.ratio(CORE_CACHED, CORE_INT8, 16).median:.2f} ×" in said
+    [message] = [line for line in findings.sentences(run) if "int8" in line]
+    assert f"{run.ratio(CORE_CACHED, CORE_INT8, 16).median:.2f} ×" in message
 
 
 def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypatch):
-    monkeypatch.setattr(rounded, "has_gpu", lambda: False)
-    assert CORE_GRAPHS not in subjects.ways()
+    monkeypatch.setattr(reduced_precision, "has_gpu", lambda: False)
+    assert CORE_GRAPHS not in timed_contenders.available_contenders()
     job = TimingJob(TimingRequest(TINY, PROMPT, 16, 1, (CORE_GRAPHS,)))
     JobQueue().put(job)
     assert finish(job).state == "failed"
     assert "needs a GPU" in job.error
     # without one, the same steps one by one
-    monkeypatch.setattr(rounded, "has_gpu", lambda: True)
-    assert CORE_GRAPHS in subjects.ways()
+    monkeypatch.setattr(reduced_precision, "has_gpu", lambda: True)
+    assert CORE_GRAPHS in timed_contenders.available_contenders()
     job = measured_job(TimingRequest(TINY, PROMPT, 16, 2, (CORE_CACHED, CORE_GRAPHS)))
-    model = subjects.load(TINY)
+    model = timed_contenders.load(TINY)
     core = copy.deepcopy(model.core).to(torch.bfloat16)
     ids = model.tokenizer.encode(PROMPT).ids
     expected = Decoder(core, len(ids) + 15).generate(ids, max_new_tokens=16)
-    run = job.run_so_far()
+    run = job.partial_run()
     assert run is not None
     assert run.series[CORE_GRAPHS].token_ids.tolist() == [expected, expected]
     assert (run.parted, run.largest_difference) == ({}, None)
     assert 2 * run.weight_bytes(CORE_GRAPHS) == run.weight_bytes(CORE_CACHED)
-    [said] = [line for line in findings.sentences(run) if "bfloat16" in line]
+    [message] = [line for line in findings.sentences(run) if "bfloat16" in line]
     ratio = run.ratio(CORE_CACHED, CORE_GRAPHS, 16)
     agree = not ratio.low < 1 < ratio.high  # two repeats of so short a text need not
     shown = f"{ratio.median:.2f} ×" if agree else f"{ratio.low:.2f}–{ratio.high:.2f} ×"
-    assert f"is {shown} as fast" in said
+    assert f"is {shown} as fast" in message
 
 
 def test_logits_are_compared_until_tokens_part():
@@ -128,17 +128,17 @@ def test_logits_are_compared_until_tokens_part():
               ((7, [0.0, 1.0]), (7, [9.0, 9.0]))]  # fmt: skip
     for one, other in rounds:
         for name, made in zip(reversed(BOTH), (other, one), strict=True):
-            comparison.add(Turn(0, name, step(*made)))
+            comparison.add(ContenderStep(0, name, step(*made)))
     assert comparison.parted == {CORE_UNCACHED: 1}
     assert comparison.largest_difference == 2.0  # of the step that parted them, none after it
     bad = LogitComparison(BOTH)
     for value in (math.nan, 1.0):
         for name in BOTH:
-            bad.add(Turn(0, name, step(1, [value, 0.0])))
+            bad.add(ContenderStep(0, name, step(1, [value, 0.0])))
     assert math.isnan(bad.largest_difference or 0.0)
 
 
-def test_of_a_stopped_run_whole_repeats_are_kept_or_the_begun_first():
+def test_stopped_run_keeps_complete_repeats():
     recorder = Recorder(BOTH, 3)
 
     def add(repeat: int, name: str, count: int) -> None:
@@ -147,11 +147,11 @@ def test_of_a_stopped_run_whole_repeats_are_kept_or_the_begun_first():
 
     add(0, CORE_CACHED, 9)
     add(0, CORE_UNCACHED, 8)
-    assert measured.block(recorder, 20) == (1, 8)
+    assert timing_run.complete_block(recorder, 20) == (1, 8)
     add(0, CORE_CACHED, 11)
     add(0, CORE_UNCACHED, 12)
     add(1, CORE_CACHED, 5)
-    assert measured.block(recorder, 20) == (1, 20)
+    assert timing_run.complete_block(recorder, 20) == (1, 20)
 
 
 def test_stop_ends_a_long_pass_at_its_next_layer():
@@ -160,7 +160,7 @@ def test_stop_ends_a_long_pass_at_its_next_layer():
     class Counted(TimingJob):
         def check_stop(self, layer: int = 0) -> None:
             calls.append(layer)
-            if self.doing != "loading the model" and layer == 3:
+            if self.phase != "loading the model" and layer == 3:
                 inside.set()
             super().check_stop(layer)
 
@@ -170,10 +170,10 @@ def test_stop_ends_a_long_pass_at_its_next_layer():
     watch_until(inside, job)
     job.stop()
     after = len(calls)
-    assert not job.live
+    assert not job.is_live
     assert finish(job).state == "stopped"
     assert len(calls) - after <= 1  # the layer at whose start it heard of it
-    assert job.run_so_far() is None
+    assert job.partial_run() is None
 
 
 def test_a_page_s_pass_goes_in_between_two_steps():
@@ -181,15 +181,15 @@ def test_a_page_s_pass_goes_in_between_two_steps():
     JobQueue().put(job)
     while job.recorder.n_steps < 20 and not job.finished.is_set():
         job.finished.wait(0.002)
-        job.watch()
+        job.keep_alive()
     before = job.recorder.n_steps
     with compute.slot():
         waited = job.recorder.n_steps - before
-        assert job.live
+        assert job.is_live
     job.stop()
     finish(job)
     assert waited <= 2  # the one that was running, and the one that had asked already
-    run = job.run_so_far()
+    run = job.partial_run()
     assert run is not None
     assert run.stopped
     assert run.repeats == 1
@@ -206,7 +206,7 @@ def test_a_page_s_pass_goes_in_between_two_steps():
         ({"prompt": "a" * 5_001}, "1 over the limit"),
     ],
 )
-def test_what_cannot_be_asked(changed: dict[str, object], name: str):
+def test_rejects_invalid_requests(changed: dict[str, object], name: str):
     settings = {"model": TINY, "prompt": PROMPT, "n_new": 16, "repeats": 1, "contenders": BOTH}
     with pytest.raises(ValueError, match=name):
         TimingJob(TimingRequest(**settings | changed))  # type: ignore[arg-type]
@@ -219,11 +219,11 @@ def test_what_would_take_too_long_is_refused_after_the_warm_up(monkeypatch: pyte
     assert finish(job).state == "failed"
     assert "minutes" in job.error
     assert job.recorder.n_steps == 0
-    model = subjects.load(TINY)
+    model = timed_contenders.load(TINY)
     with pytest.raises(OverLimit, match="limit of 512"):
-        subjects.prompt_ids(model, "a " * 600, 16)
+        timed_contenders.prompt_ids(model, "a " * 600, 16)
     config = dataclasses.replace(model.core.config, context_length=20)
     monkeypatch.setattr(model.core, "config", config)
-    assert len(subjects.prompt_ids(model, PROMPT, 16)) == 5
+    assert len(timed_contenders.prompt_ids(model, PROMPT, 16)) == 5
     with pytest.raises(OverLimit, match="21 positions.* 20"):
-        subjects.prompt_ids(model, PROMPT, 17)
+        timed_contenders.prompt_ids(model, PROMPT, 17)

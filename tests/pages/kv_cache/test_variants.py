@@ -9,11 +9,11 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.kv_cache.variants import looks, timing
+from pages.kv_cache.variants import key_readers, timing
 from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
-from pages.kv_cache.variants.timing import TimeJob
+from pages.kv_cache.variants.timing import VariantTimingJob
 from tests.helpers.apptest import messages, number_of, open_whole_page, place, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 from tests.helpers.charts import drawn_charts
 from tests.helpers.jobs import finish
 from ui.widgets import controls
@@ -24,7 +24,7 @@ TEXT = "The next day is bright"
 
 @pytest.fixture(autouse=True)
 def _nothing_kept() -> None:
-    timing.measured.clear()
+    timing.measure_times.clear()
 
 
 def table_with(site: AppTest, column: str) -> Any:
@@ -93,21 +93,21 @@ def test_the_page_opens_on_a_group_and_a_form_that_the_heads_cannot_have_gives_w
 
 
 def test_cached_keys_are_those_of_the_models():
-    ladder = looks.run_ladder(TEXT, 12)
-    model = looks.family(12)["GQA 4"]
+    ladder = key_readers.run_ladder(TEXT, 12)
+    model = key_readers.family(12)["GQA 4"]
     record = model(torch.tensor([list(TEXT.encode())]), record=True).records[0]
     for group, part in enumerate(ladder.forms["GQA 4"].parts):
         assert part.read_by == (3 * group, 3 * group + 1, 3 * group + 2)
         torch.testing.assert_close(torch.from_numpy(part.values), record.k[0, group])
     assert ladder.mean_difference < 1e-5
-    assert looks.run_latent_forms(TEXT, 12).difference < 1e-5
+    assert key_readers.run_latent_forms(TEXT, 12).difference < 1e-5
 
 
 @pytest.mark.parametrize(("model", "heads"), [(ENCODER, 2), (DECODER, 1)])
 def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int):
     open_whole_page(site, VIEW, variants_text=TEXT, variants_model=model)
     assert not site.exception
-    own = bundled(model)
+    own = bundled_model(model)
     ids = torch.tensor([own.tokenizer.encode(TEXT).ids])
     with torch.inference_mode():
         a = own.core(ids, record=True)
@@ -120,11 +120,11 @@ def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int
     assert table.loc[heads, "mean difference"] == pytest.approx(float(relative.mean()), rel=1e-4)
     cosine = 1 - torch.cosine_similarity(x, y, dim=-1).mean()
     assert table.loc[heads, "mean 1 − cosine"] == pytest.approx(float(cosine), rel=1e-4)
-    moved = [
+    change = [
         (p.weights - q.weights).abs().sum(-1).mean() / 2
         for p, q in zip(a.records, b.records, strict=True)
     ]
-    mean = float(torch.stack(moved).mean())
+    mean = float(torch.stack(change).mean())
     assert table.loc[heads, "attention moved"] == pytest.approx(mean, rel=1e-4)
     if a.logits is not None and b.logits is not None:
         p, q = (out.logits[0, -1].double().log_softmax(-1) for out in (a, b))
@@ -135,7 +135,7 @@ def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int
 
 def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
     open_whole_page(site, VIEW, variants_text=TEXT, variants_layer="7", variants_group="2")
-    own = bundled(DECODER)
+    own = bundled_model(DECODER)
     ids = torch.tensor([own.tokenizer.encode(TEXT).ids])
     with torch.inference_mode():
         record = own.core(ids, record=True).records[7]
@@ -155,21 +155,21 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     monkeypatch.setattr(timing, "REPEATS", 3)
     open_whole_page(site, VIEW, variants_text=TEXT, variants_heads="8", variants_context="256")
     assert said(site, "The times haven't been measured yet")
-    counted = frame(site, "operations, MHA = 1").set_index("form")
+    counts = frame(site, "operations, MHA = 1").set_index("form")
     # one step of 2 layers, width 576, 8 heads of 72 behind 256 tokens; 1536 wide inside, 256 bytes
     rest = 2 * (576 * 576 + 257 * 2 * 576 + 3 * 576 * 1536) + 576 * 256
     mha, mqa = (rest + 2 * 576 * (576 + 2 * 72 * heads) for heads in (8, 1))
-    assert counted.loc["MQA", "operations, MHA = 1"] == pytest.approx(mqa / mha)
-    assert counted.loc["MHA", "million ops"] == pytest.approx(2 * mha / 1e6)
+    assert counts.loc["MQA", "operations, MHA = 1"] == pytest.approx(mqa / mha)
+    assert counts.loc["MHA", "million ops"] == pytest.approx(2 * mha / 1e6)
     site.button("variants_measure").click().run()
-    job: TimeJob = site.session_state["variants_job"]
+    job: VariantTimingJob = site.session_state["variants_job"]
     while_it_runs = place(site, table_with(site, "operations, MHA = 1"))
     assert finish(job).state == "done", job.error
     site.run()
     assert not site.exception
     # what is drawn when a job is over replaces what was drawn meanwhile, and stands nowhere else
     assert place(site, table_with(site, "ms per step")) == while_it_runs
-    times = timing.kept(job.setting, job.round)
+    times = timing.cached_times(job.setting, job.round)
     assert times is not None
     table = frame(site, "ms per step").set_index("form")
     assert list(table.index) == ["MHA", "GQA 4", "GQA 2", "MQA", "MLA absorbed", "MLA expanded"]
@@ -192,15 +192,15 @@ def test_the_sentence_names_every_form_that_is_clearly_faster():
     ones = dict.fromkeys(spread, 1)
     asked = timing.setting(TEXT, 8, 256)
     times = timing.VariantTimes(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
-    assert "GQA 2 takes 0.80 of MHA's time" in timing.said(times)
+    assert "GQA 2 takes 0.80 of MHA's time" in timing.summary(times)
     times.seconds["GQA 2"] = times.seconds["MHA"]
-    assert "MQA has the smallest median with 0.50 of MHA's time" in timing.said(times)
-    assert "No form is clearly faster" in timing.said(times)
+    assert "MQA has the smallest median with 0.50 of MHA's time" in timing.summary(times)
+    assert "No form is clearly faster" in timing.summary(times)
 
 
 def test_a_stopped_measurement_ends_and_keeps_nothing():
-    job = TimeJob(timing.setting(TEXT, 8, 4096), 0)
+    job = VariantTimingJob(timing.setting(TEXT, 8, 4096), 0)
     job.stop()
     job.run()
     assert job.state == "stopped"
-    assert timing.kept(job.setting, 0) is None
+    assert timing.cached_times(job.setting, 0) is None

@@ -16,7 +16,7 @@ from pages.kv_cache.what_is_recomputed import charts, counts, downloads, picture
 from serving.limits import OverLimit
 from tests.helpers import drawn_tensors
 from tests.helpers.apptest import messages, open_whole_page, plain_tables
-from tests.helpers.bundled_models import ENCODER, FIRST_GPT2, bundled
+from tests.helpers.bundled_models import ENCODER, FIRST_GPT2, bundled_model
 
 PAGE = "pages/kv_cache/what_is_recomputed/page.py"
 PROMPT = "Two cats sat."
@@ -36,7 +36,7 @@ NAMES = ["queries", "keys", "values", "scores", "weights", "context"]
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], int, Any, Any]:
     """All ids, how many are the prompt's, and the outputs of the last step and the one before."""
-    model = bundled(FIRST_GPT2)
+    model = bundled_model(FIRST_GPT2)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     ids = prompt + generate(model.core, prompt, max_new_tokens=N_NEW)
     with torch.inference_mode():
@@ -56,11 +56,11 @@ def head_of(output: Any) -> dict[str, np.ndarray]:
 
 def panels(site: AppTest, which: int) -> list[tuple[dict[str, Any], np.ndarray]]:
     """Each panel of a picture and the part of its values that is there."""
-    found = []
+    results = []
     for tensor in drawn_tensors.pictures(site)[which]:
         n_rows, n_columns = tensor.panel["there"] or tensor.panel["shape"]
-        found.append((tensor.panel, tensor.values[:n_rows, :n_columns]))
-    return found
+        results.append((tensor.panel, tensor.values[:n_rows, :n_columns]))
+    return results
 
 
 def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
@@ -77,9 +77,11 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
         assert panel["box"] == [n - 1, n - 1 if square else 6]
         shown = matrix if square else matrix[:, window]
         np.testing.assert_allclose(values, shown, atol=1e-4, rtol=1e-5)
-        moved = float(np.abs(matrix[: n - 1, : old[name].shape[1]] - old[name]).max())
-        said = panel["note"].split("Largest difference: ")[1].split(". ")[0].rstrip(".")
-        assert (0.0 if said == "exactly 0" else float(said)) == pytest.approx(moved, abs=2e-5)
+        change = float(np.abs(matrix[: n - 1, : old[name].shape[1]] - old[name]).max())
+        message = panel["note"].split("Largest difference: ")[1].split(". ")[0].rstrip(".")
+        assert (0.0 if message == "exactly 0" else float(message)) == pytest.approx(
+            change, abs=2e-5
+        )
     logits = now.logits[0]
     ((panel, values),) = panels(site, 1)
     top = logits[-1].topk(8).indices
@@ -102,7 +104,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
 def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     _, n_prompt, _, _ = expected
     open_whole_page(site, PAGE, **LINK)
-    config, n = bundled(FIRST_GPT2).core.config, n_prompt + STEP - 1
+    config, n = bundled_model(FIRST_GPT2).core.config, n_prompt + STEP - 1
     total = next(d for d in plain_tables(site) if "repeated" in d).iloc[-1]
     assert 2 * total["multiplications"] == forward_flops(config, n, n, n_logits=n)
     assert 2 * total["with the cache"] == forward_flops(config, 1, n)
@@ -118,10 +120,10 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
     assert not reads["query read later"].any()
     assert list(reads["key read later"]) == list(reads["value read later"]) == later
     spoiled = next(d for d in plain_tables(site) if "overwritten rows" in d)
-    said = list(spoiled["last context row"])
-    assert said[:2] == ["unchanged in every bit"] * 2
-    assert all(text.startswith("off by") for text in (said[2], said[4]))
-    assert said[3] == said[5] == "also not a number"
+    message = list(spoiled["last context row"])
+    assert message[:2] == ["unchanged in every bit"] * 2
+    assert all(text.startswith("off by") for text in (message[2], message[4]))
+    assert message[3] == message[5] == "also not a number"
 
     # the first step has nothing to compare with
     site.slider("what_is_recomputed_step").set_value(1).run()
@@ -133,8 +135,8 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
     ids, _, _, _ = expected
     made = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
     assert made.ids == tuple(ids)
-    found = counts.contrast(made)
-    encoder, text = bundled(ENCODER), bundled(FIRST_GPT2).tokenizer.decode(ids[:-1])
+    result = counts.contrast(made)
+    encoder, text = bundled_model(ENCODER), bundled_model(FIRST_GPT2).tokenizer.decode(ids[:-1])
     whole = list(encoder.tokenizer.encode(text).ids)
     shorter = whole[:-2] + whole[-1:]
     with torch.inference_mode():
@@ -143,17 +145,17 @@ def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
         )
     rows, layer = len(whole) - 2, 2
     old, new = (torch.cat((r[layer].k, r[layer].v))[:, :, :rows] for r in (short, long))
-    moved, most = (new - old).abs().max(), old.abs().max()
-    assert found.encoder[layer] == pytest.approx(float(moved / most), rel=1e-4)
-    assert found.encoder[1:].min() > 1e-3
-    assert found.decoder.max() < 1e-5
-    deeper = dataclasses.replace(found, decoder=found.decoder[:2])  # than the decoder
+    change, most = (new - old).abs().max(), old.abs().max()
+    assert result.encoder[layer] == pytest.approx(float(change / most), rel=1e-4)
+    assert result.encoder[1:].min() > 1e-3
+    assert result.decoder.max() < 1e-5
+    deeper = dataclasses.replace(result, decoder=result.decoder[:2])  # than the decoder
     chart = charts.contrast_chart(counts.contrast_table(made, deeper)).to_dict()
-    assert chart["encoding"]["x"]["scale"]["domain"] == [-0.5, len(found.encoder) - 0.5]
+    assert chart["encoding"]["x"]["scale"]["domain"] == [-0.5, len(result.encoder) - 0.5]
     nothing = dataclasses.replace(made, ids=(198, 198, 198))  # line breaks
-    found = counts.contrast(nothing)
-    assert found.n_old == len(found.encoder) == 0
-    assert set(counts.contrast_table(nothing, found)["model"]) == {made.title}
+    result = counts.contrast(nothing)
+    assert result.n_old == len(result.encoder) == 0
+    assert set(counts.contrast_table(nothing, result)["model"]) == {made.title}
 
 
 def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.MonkeyPatch):
@@ -170,7 +172,7 @@ def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.Mon
     assert list(rows["matrix"]) == [*NAMES, "sum"]
     names: dict[str, Any] = {}
     with monkeypatch.context() as patch:  # the same weights, loaded before
-        patch.setattr(pretrained, "load", lambda name, device: bundled(name))
+        patch.setattr(pretrained, "load", lambda name, device: bundled_model(name))
         exec(downloads.snippet(look), names)
     np.testing.assert_allclose(names["new"]["queries"], stored["queries"], atol=1e-4)
 

@@ -24,12 +24,12 @@ KEY = "against_pytorch_"
 
 def panels(site: AppTest) -> dict[str, tuple[dict[str, Any], np.ndarray]]:
     """Every panel on the page by its name and axes, as the browser receives it."""
-    found = {}
+    results = {}
     for tensor in (tensor for picture in pictures(site) for tensor in picture):
         assert tensor.cells is not None
         assert tensor.groups is None
-        found[f"{tensor.panel['name']} {tensor.panel['axes'][0]}"] = (tensor.panel, tensor.values)
-    return found
+        results[f"{tensor.panel['name']} {tensor.panel['axes'][0]}"] = (tensor.panel, tensor.values)
+    return results
 
 
 def peers(
@@ -153,12 +153,12 @@ def test_times_are_measured_on_the_button_only(site: AppTest):
 
 
 def test_the_chart_and_the_table_are_one_measurement():
-    found = lesson.series(lesson.request(192, 16), lambda _: None).value
-    values = show.specification(charts.times_chart, found.medians, ink="#000000", paper="#ffffff")[
+    result = lesson.series(lesson.request(192, 16), lambda _: None).value
+    values = show.specification(charts.times_chart, result.medians, ink="#000000", paper="#ffffff")[
         "data"
     ]["values"]
     assert len(values) == 11 * 5
-    rows = found.rows
+    rows = result.rows
     assert len(rows) == 11 * 5 * lesson.REPEATS
     for value in values:
         own = rows[(rows["way"] == value["way"]) & (rows["heads"] == value["heads"])]
@@ -166,7 +166,7 @@ def test_the_chart_and_the_table_are_one_measurement():
         assert value["median"] == pytest.approx(milliseconds.median())
         assert value["low"] == pytest.approx(milliseconds.min())
         assert value["high"] == pytest.approx(milliseconds.max())
-        shown = found.table.set_index("heads")[f"{value['way']}, ms"][value["heads"]]
+        shown = result.table.set_index("heads")[f"{value['way']}, ms"][value["heads"]]
         assert shown.startswith(f"{value['median']:.2f} (")
 
 

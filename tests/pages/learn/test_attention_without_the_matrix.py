@@ -10,9 +10,9 @@ import torch
 from streamlit.testing.v1 import AppTest
 from torch.nn.functional import scaled_dot_product_attention
 
-from pages.learn.attention_without_the_matrix import sections, walked
+from pages.learn.attention_without_the_matrix import sections, tile_walk
 from tests.helpers.apptest import maps, number_of, open_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 from tests.helpers.charts import drawn_charts
 from ui.widgets import controls
 
@@ -30,15 +30,15 @@ def says(site: AppTest) -> str:
 
 
 def table_of(site: AppTest, column: str) -> pd.DataFrame:
-    (found,) = [table for table in plain_tables(site) if column in table]
-    return found
+    (results,) = [table for table in plain_tables(site) if column in table]
+    return results
 
 
 class ReferenceHead:
     """A head of a bundled model on a text, without the site's code."""
 
     def __init__(self, name: str, layer: int, head: int, text: str = controls.ANIMAL) -> None:
-        model = bundled(name)
+        model = bundled_model(name)
         ids = torch.tensor([list(model.tokenizer.encode(text).ids)])
         with torch.inference_mode():
             record = model.core(ids, record=True).layers[layer].attention
@@ -71,8 +71,8 @@ def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int)
     for number in (1, 2, len(places)):
         site.slider(f"{PREFIX}_step").set_value(number).run()
         row, column = places[number - 1]
-        queries, seen = slice(row, row + 4), slice(0, column + 8)
-        scores = real.scores[queries, seen]
+        queries, visible = slice(row, row + 4), slice(0, column + 8)
+        scores = real.scores[queries, visible]
         m = scores.amax(-1)
         terms = torch.exp(scores - m[:, None])
         shown = table_of(site, "factor")
@@ -81,14 +81,14 @@ def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int)
                 after = float(cell.rpartition("→ ")[2].replace("−", "-"))
                 assert after == pytest.approx(float(value), abs=6e-4)
         (header, output), *_ = maps(site)
-        np.testing.assert_allclose(output, terms @ real.v[seen], atol=1e-4)
+        np.testing.assert_allclose(output, terms @ real.v[visible], atol=1e-4)
         cells = drawn_charts(site)[0].layers[1]
         in_tile = terms[:, column:]
         np.testing.assert_allclose(cells["term"], in_tile[scores[:, column:].isfinite()], atol=1e-5)
         assert f"queries {row} to {min(row + 4, size) - 1} and keys {column} to" in says(site)
 
 
-@pytest.mark.parametrize("order", [walked.ORDERS[0], walked.ORDERS[-1]])
+@pytest.mark.parametrize("order", [tile_walk.ORDERS[0], tile_walk.ORDERS[-1]])
 def test_any_order_gives_the_output_of_torch(site: AppTest, order: str):
     real = ReferenceHead(DECODER, 5, 2)
     view = settings(layer=5, head=2, order=order, queries=8, keys=2)
@@ -103,9 +103,9 @@ def test_any_order_gives_the_output_of_torch(site: AppTest, order: str):
     most = re.search(r"at most (.+)\.$", says(site), re.MULTILINE).group(1)
     assert number_of(most) < 1e-5
     states = drawn_charts(site)[0].layers[0]["state"].value_counts()
-    assert states[walked.NOW] == 1
-    assert states[walked.USED] == last - 1
-    assert states[walked.SKIPPED] == 12 - last
+    assert states[tile_walk.NOW] == 1
+    assert states[tile_walk.USED] == last - 1
+    assert states[tile_walk.SKIPPED] == 12 - last
     assert f"{12 - last} of 12" in says(site)
 
 
@@ -139,7 +139,7 @@ def test_bytes_moved(site: AppTest):
     n_bytes = 2
     view = settings(tokens=4096, many_queries=32, many_keys=256, numbers="16-bit numbers")
     open_page(site, VIEW, **view)
-    size, head_size = 4096, bundled(DECODER).core.config.d_head
+    size, head_size = 4096, bundled_model(DECODER).core.config.d_head
     whole = n_bytes * (4 * size**2 + 4 * size * head_size)
     keys = sum(math.ceil((start + 32) / 256) * 256 for start in range(0, size, 32))
     tiled = n_bytes * (2 * size * head_size + 2 * keys * head_size + 2 * size)
@@ -148,8 +148,8 @@ def test_bytes_moved(site: AppTest):
     assert shown.to_dict() == {"whole matrix": whole, "tiles": tiled}
     assert f"{whole / tiled:,.1f}" in says(site)
     pieces = table_of(site, "numbers")
-    counted = pieces.groupby("how")["numbers"].sum() * n_bytes
-    assert counted.to_dict() == {"whole matrix": whole, "tiles": tiled}
+    counts = pieces.groupby("how")["numbers"].sum() * n_bytes
+    assert counts.to_dict() == {"whole matrix": whole, "tiles": tiled}
 
 
 @pytest.mark.parametrize(("name", "layer", "head"), CASES)

@@ -9,14 +9,22 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.learn.block import bend, orders, originals, parameters, prediction, sections, stream
+from pages.learn.block import (
+    activation,
+    original_layers,
+    parameters,
+    permutation,
+    prediction,
+    sections,
+    stream,
+)
 from serving import runs
 from serving.cache import size_of
 from tests.helpers.apptest import code, open_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 from tests.helpers.charts import drawn_charts
 from tests.helpers.drawn_tensors import pictures
-from ui.text.number_text import percent, written
+from ui.text.formatting import format_number, percent
 
 VIEW = "pages/learn/block/page.py"
 TEXT = "Nine grey geese fly over the frozen lake"
@@ -37,7 +45,7 @@ def chart(site: AppTest) -> pd.DataFrame:
 
 
 def run_of(name: str, text: str):
-    model = bundled(name)
+    model = bundled_model(name)
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     with torch.inference_mode():
         return model, model.core(ids, record=True)
@@ -80,8 +88,8 @@ def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
 def test_layers_of_2017_at_their_extremes(site: AppTest):
     open_page(site, VIEW)
     for kind, n_steps, heads, hidden in (
-        (originals.ENCODER_2017, 10, originals.HEADS_2017[-1], 4096),
-        (originals.DECODER_2017, 15, originals.HEADS_2017[0], 512),
+        (original_layers.ENCODER_2017, 10, original_layers.HEADS_2017[-1], 4096),
+        (original_layers.DECODER_2017, 15, original_layers.HEADS_2017[0], 512),
     ):
         site.selectbox("block_layer_of").set_value(kind)
         site.select_slider("block_heads").set_value(heads)
@@ -92,12 +100,12 @@ def test_layers_of_2017_at_their_extremes(site: AppTest):
             assert not site.exception
             assert len(code(site)) == 1
     # the step that only the longer layer has becomes the last of the shorter one
-    site.selectbox("block_layer_of").set_value(originals.ENCODER_2017).run()
+    site.selectbox("block_layer_of").set_value(original_layers.ENCODER_2017).run()
     assert site.select_slider("block_step").value == 9
 
 
 def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
-    open_page(site, VIEW, block_layer_of=originals.DECODER_2017, block_text=TEXT)
+    open_page(site, VIEW, block_layer_of=original_layers.DECODER_2017, block_text=TEXT)
     assert plain_tables(site)[0]["shape"][0].startswith("4 tokens")
     site.select_slider("block_step").set_value(6).run()
     (_, queries), (memory, _), (_, heads) = panels(site)
@@ -111,8 +119,8 @@ def test_parts_seen_in_another_order(site: AppTest):
     section = {"block_section": sections.ORDER, "block_text": TEXT}
     open_page(site, VIEW, **section)
     for choice, how in zip(
-        (originals.ENCODER_2017, originals.DECODER_2017, DECODER, ENCODER),
-        (*orders.ORDERS, "reversed"),
+        (original_layers.ENCODER_2017, original_layers.DECODER_2017, DECODER, ENCODER),
+        (*permutation.ORDERS, "reversed"),
         strict=True,
     ):
         site.selectbox("block_layer_of").set_value(choice)
@@ -128,7 +136,7 @@ def test_parts_seen_in_another_order(site: AppTest):
     np.testing.assert_allclose(first, second, atol=1e-5)
 
 
-def test_the_order_is_the_one_that_was_asked_for(site: AppTest):
+def test_requested_permutation(site: AppTest):
     open_page(site, VIEW, block_section=sections.ORDER, block_order="rotated", block_text="a b c d")
     assert "b c d a" in site.text[0].value.replace("\u2068", "").replace("\u2069", "")
     site.selectbox("block_order").set_value("shuffled").run()
@@ -149,7 +157,7 @@ def test_parameters_are_those_of_the_models(site: AppTest):
         assert sum(numbers[:-1]) == numbers[-1]
         assert list(chart(site)["value"]) == numbers[:-1]
         if choice in (DECODER, ENCODER):
-            core = bundled(choice).core
+            core = bundled_model(choice).core
             assert numbers[-1] == sum(p.numel() for p in core.parameters())
 
 
@@ -196,26 +204,28 @@ def test_the_next_token(site: AppTest):
     rows = chart(site)
     np.testing.assert_allclose(rows["value"], top.values, rtol=1e-4)
     assert rows["label"][0] == "Paris"
-    found = prediction.next_token(DECODER, prediction.PARIS)
-    assert found.difference < 1e-3
-    assert written(found.difference, ".1e") in site.text[0].value
+    result = prediction.next_token(DECODER, prediction.PARIS)
+    assert result.difference < 1e-3
+    assert format_number(result.difference, ".1e") in site.text[0].value
     gflop = [float(number) for number in frame(site)["GFLOP"]]
     assert gflop == sorted(gflop, reverse=True)
     # a multiply and an add for each weight and row, the tied output matrix too; scores add little
-    n_parameters = sum(p.numel() for p in bundled(DECODER).core.parameters())
+    n_parameters = sum(p.numel() for p in bundled_model(DECODER).core.parameters())
     assert gflop[0] == pytest.approx(5 * 2 * n_parameters / 1e9, rel=0.01)
 
 
-def test_what_is_kept_is_bounded():
-    runs.forward.clear()
+def test_cache_is_bounded():
+    runs.run_forward.clear()
     done = stream.run(ENCODER, TEXT)
     assert stream.run(ENCODER, TEXT).run is done.run
-    assert runs.forward.nbytes == size_of(done.run.tensors) >= done.run.tensors.states.numel() * 4
+    assert (
+        runs.run_forward.nbytes == size_of(done.run.tensors) >= done.run.tensors.states.numel() * 4
+    )
 
 
 @pytest.mark.parametrize(
     ("layer_of", "step", "function"),
-    [(DECODER, 7, "SiLU"), (ENCODER, 6, "GELU"), (originals.ENCODER_2017, 6, "ReLU")],
+    [(DECODER, 7, "SiLU"), (ENCODER, 6, "GELU"), (original_layers.ENCODER_2017, 6, "ReLU")],
 )
 def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
     site: AppTest, layer_of: str, step: int, function: str
@@ -224,7 +234,7 @@ def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
         site, VIEW, block_layer_of=layer_of, block_layer="3", block_text=TEXT, block_step=str(step)
     )
     rows = chart(site)
-    line, points = (rows[rows["series"] == name] for name in (bend.CURVE, bend.NUMBERS))
+    line, points = (rows[rows["series"] == name] for name in (activation.CURVE, activation.NUMBERS))
     torch_s_own = {"SiLU": torch.nn.SiLU(), "GELU": torch.nn.GELU(), "ReLU": torch.nn.ReLU()}
     for part in (line, points):
         before = torch.tensor(part["before"].to_numpy())
@@ -234,14 +244,14 @@ def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
             atol=1e-5,
             rtol=1e-5,
         )
-    said = site.text[-1].value
-    assert len(points) == bend.MOST_SHOWN
+    message = site.text[-1].value
+    assert len(points) == activation.MAX_SHOWN
     assert line["before"].min() <= points["before"].min() < 0 < points["before"].max()
-    if layer_of != originals.ENCODER_2017:
-        mlp = bundled(layer_of).core.blocks[3].mlp
+    if layer_of != original_layers.ENCODER_2017:
+        mlp = bundled_model(layer_of).core.blocks[3].mlp
         before = made_by(mlp.gate if mlp.gate is not None else mlp.up, layer_of, TEXT)[0, -1]
-        assert f"{len(before):,} numbers" in said
-        assert f"{int((before < 0).sum()):,} are below zero" in said
+        assert f"{len(before):,} numbers" in message
+        assert f"{int((before < 0).sum()):,} are below zero" in message
         drawn = torch.tensor(points["before"].to_numpy(), dtype=before.dtype)
         nearest = (before[None] - drawn[:, None]).abs().amin(dim=1)
         torch.testing.assert_close(nearest, torch.zeros(len(drawn)), atol=1e-4, rtol=0)

@@ -14,7 +14,7 @@ from serving import runs
 from serving.limits import MAX_CHEAPER_TOKENS, MAX_CONTINUATIONS, MAX_CONTINUED_TOKENS, OverLimit
 from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
 from tests.helpers.browser import plain
-from tests.helpers.bundled_models import ENCODER, FIRST_GPT2, bundled
+from tests.helpers.bundled_models import ENCODER, FIRST_GPT2, bundled_model
 from tests.helpers.charts import drawn_charts
 
 VIEW = "pages/learn/cheaper_models/page.py"
@@ -22,7 +22,7 @@ TEXT = "Nine bells rang over the harbour, and nine"
 
 
 def ids_of(text: str = TEXT) -> torch.Tensor:
-    return torch.tensor([bundled(FIRST_GPT2).tokenizer.encode(text).ids])
+    return torch.tensor([bundled_model(FIRST_GPT2).tokenizer.encode(text).ids])
 
 
 def open_part(site: AppTest, name: str, text: str = TEXT, **query: str) -> None:
@@ -51,7 +51,7 @@ def test_the_map_and_the_numbers_of_the_experts(site: AppTest, way: str):
         cheaper_models_kept=str(k),
         cheaper_models_sorted=way,
     )
-    core = bundled(FIRST_GPT2).core
+    core = bundled_model(FIRST_GPT2).core
     with torch.inference_mode():
         record = core(ids_of(), record=True).layers[layer]
         hidden, down = record.mlp_hidden[0], core.blocks[layer].mlp.down.matrix
@@ -69,7 +69,7 @@ def test_the_map_and_the_numbers_of_the_experts(site: AppTest, way: str):
         after = core.resume(record.attention_sum + output, layer + 1)[0, -1] @ core.unembedding
         before = core(ids_of()).logits[0, -1]
     (header, values) = maps(site)[0]
-    assert header["rowLabels"] == list(bundled(FIRST_GPT2).tokenizer.encode(TEXT).labels)
+    assert header["rowLabels"] == list(bundled_model(FIRST_GPT2).tokenizer.encode(TEXT).labels)
     expected = torch.where(lengths >= least, lengths, torch.nan)
     np.testing.assert_allclose(values, expected.numpy(), rtol=1e-4, atol=1e-5)
     costs, tokens = plain_tables(site)[:2]
@@ -98,7 +98,7 @@ def test_the_ranks_of_later_tokens(site: AppTest):
     open_part(site, drafts.NAME)
     ids = ids_of()[0]
     with torch.inference_mode():
-        logits = bundled(FIRST_GPT2).core(ids[None]).logits[0]
+        logits = bundled_model(FIRST_GPT2).core(ids[None]).logits[0]
     chart = drawn_charts(site)[0].rows
     table = plain_tables(site)[0]
     for row, (ahead, which) in enumerate(drafts.AHEAD.items()):
@@ -119,7 +119,7 @@ def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
         cheaper_models_draft_layers=str(n_layers),
         cheaper_models_acceptance="0.5",
     )
-    model, ids = bundled(FIRST_GPT2), ids_of()[0]
+    model, ids = bundled_model(FIRST_GPT2), ids_of()[0]
     with torch.inference_mode():
         text = ids
         for _ in range(n_drafted):
@@ -158,7 +158,7 @@ def test_the_continuations_are_those_of_each_seed_alone(site: AppTest):
         cheaper_models_rule="a word of your own",
         cheaper_models_word="absent and hostile <b>(a+)+$</b>",
     )
-    model = bundled(FIRST_GPT2)
+    model = bundled_model(FIRST_GPT2)
     table = plain_tables(site)[0]
     for number in range(n):
         steps = list(
@@ -189,7 +189,7 @@ def test_the_push_is_the_gradient_of_autograd(site: AppTest):
     assert set(marks) == {0, 1}  # or this test would show nothing
     advantages = (marks - marks.mean()) / marks.std()
     np.testing.assert_allclose(table["advantage"], advantages, atol=0.006)
-    model = bundled(FIRST_GPT2)
+    model = bundled_model(FIRST_GPT2)
     run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS)
     sampled = rewards.sample(rewards.RewardSettings(FIRST_GPT2, TEXT, 6, 0))[1]
     with torch.inference_mode():
@@ -206,7 +206,7 @@ def test_the_push_is_the_gradient_of_autograd(site: AppTest):
     assert f"{p:.3f}" in said(site, f"“{sampled.pieces[2]}”")
 
 
-def test_another_rule_samples_nothing_anew(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_rule_change_does_not_resample(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     open_part(site, rewards.NAME)
     before = plain_tables(site)[0]["continuation"].tolist()
     monkeypatch.setattr("attention_core.stream_batch", None)
@@ -232,7 +232,7 @@ def test_teacher_and_student(site: AppTest):
         cheaper_models_student_layers=str(n_layers),
         cheaper_models_temperature=str(temperature),
     )
-    core, ids = bundled(FIRST_GPT2).core, ids_of()[0]
+    core, ids = bundled_model(FIRST_GPT2).core, ids_of()[0]
     with torch.inference_mode():
         states = core(ids[None], record=True).hidden_states
         lens = {depth: core.final_norm(states[depth][0]) @ core.unembedding for depth in (4, 6)}
@@ -277,7 +277,7 @@ def test_the_curve_does_not_depend_on_how_many_depths_share_a_product(
     run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS, "this lesson")
     with torch.inference_mode():
         lens = [run.state(depth)[0].cpu() for depth in range(6, 0, -1)]
-        core = bundled(FIRST_GPT2).core
+        core = bundled_model(FIRST_GPT2).core
         logs = [(core.final_norm(state) @ core.unembedding).log_softmax(-1) for state in lens]
         expected = [
             float(kl_div(of, logs[0], log_target=True, reduction="none").sum(-1)[:-1].mean())
@@ -322,5 +322,5 @@ def test_the_token_that_comes_again_is_named():
     def of(*ids: int) -> rewards.Continuation:
         return rewards.Continuation(ids, tuple(f"t{n}" for n in ids), "", "", -1.0)
 
-    assert "t8" in rewards.twice(of(8, 5, 8, 5))
-    assert rewards.twice(of(8, 5)) == "–"
+    assert "t8" in rewards.first_repeat(of(8, 5, 8, 5))
+    assert rewards.first_repeat(of(8, 5)) == "–"

@@ -9,10 +9,10 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.learn.ladder import stages
-from pages.learn.ladder.experiment.ladder import climb
+from pages.learn.ladder.experiment.ladder import run_rung
 from tests.helpers.apptest import code, messages, number_of, open_whole_page
-from tests.helpers.bundled_models import ENCODER, bundled
-from tests.helpers.drawn_tensors import described, panels
+from tests.helpers.bundled_models import ENCODER, bundled_model
+from tests.helpers.drawn_tensors import headers_by_title, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 VIEW = "pages/learn/ladder/page.py"
@@ -27,8 +27,8 @@ def choose(site: AppTest, rung: str, kind: str = "six tokens") -> None:
 
 
 def check(site: AppTest) -> str:
-    said = [element.value for element in site.markdown if "largest difference" in element.value]
-    return str(re.findall(r"\*\*(.+?)\*\*", said[0])[-1])
+    message = [element.value for element in site.markdown if "largest difference" in element.value]
+    return str(re.findall(r"\*\*(.+?)\*\*", message[0])[-1])
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_page_shows_the_lectures_numbers(
     shown = panels(site)
     for name in names:
         np.testing.assert_allclose(shown[name], NUMBERS[block][name], **FOUR_DECIMALS)
-    assert described(site)["x"]["rows"] == list(
+    assert headers_by_title(site)["x"]["rows"] == list(
         NUMBERS[block].get("tokens", stages.example("journey").labels)
     )
 
@@ -119,7 +119,7 @@ def test_a_score_by_hand(site: AppTest):
     assert cell != pytest.approx(back, abs=1e-3)
     # the matrix between the two tokens, from the matrices shown
     np.testing.assert_allclose(shown["M"], shown["W_query"] @ shown["W_key"].T, atol=1e-6)
-    assert described(site)["scores"]["mark"] == [[5, 2]]
+    assert headers_by_title(site)["scores"]["mark"] == [[5, 2]]
     largest = float(np.abs(shown["M"] - shown["M"].T).max())
     assert f"**{largest:.4f}**" in text
 
@@ -129,19 +129,19 @@ def test_a_query_is_a_search(site: AppTest, rung: str):
     open_whole_page(site, VIEW)
     choose(site, rung)
     site.select_slider("ladder_i").set_value(2).run()
-    shown, found = panels(site), site.dataframe[0].value
+    shown, result = panels(site), site.dataframe[0].value
     # one head, or head 0
     weights, scores, values = (
         shown[name].reshape(-1, *shown[name].shape[-2:])[0] for name in ("weights", "scores", "v")
     )
-    assert sorted(found["position"]) == list(range(6 if rung == "simplified" else 3))
-    assert (found["weight"].diff().dropna() <= 0).all()
-    assert (found["score"].diff().dropna() <= 0).all()  # a key that is hidden does not answer
-    np.testing.assert_array_equal(found["weight"], weights[2][found["position"]])
-    np.testing.assert_array_equal(found["score"], scores[2][found["position"]])
-    handed = np.array([[float(v) for v in cell.split()] for cell in found["value"]])
-    np.testing.assert_allclose(handed, values[found["position"]], atol=5e-4)
-    assert list(found["key"]) == [stages.example("journey").labels[j] for j in found["position"]]
+    assert sorted(result["position"]) == list(range(6 if rung == "simplified" else 3))
+    assert (result["weight"].diff().dropna() <= 0).all()
+    assert (result["score"].diff().dropna() <= 0).all()  # a key that is hidden does not answer
+    np.testing.assert_array_equal(result["weight"], weights[2][result["position"]])
+    np.testing.assert_array_equal(result["score"], scores[2][result["position"]])
+    handed = np.array([[float(v) for v in cell.split()] for cell in result["value"]])
+    np.testing.assert_allclose(handed, values[result["position"]], atol=5e-4)
+    assert list(result["key"]) == [stages.example("journey").labels[j] for j in result["position"]]
 
 
 def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
@@ -186,14 +186,14 @@ def test_positions_that_are_gone_become_the_last(site: AppTest):
     site.slider("ladder_heads").set_value(4)
     site.run()
     site.select_slider("ladder_head").set_value(3).run()
-    assert described(site)["scores"]["mark"] == [[3, 8, 3]]
+    assert headers_by_title(site)["scores"]["mark"] == [[3, 8, 3]]
     site.slider("ladder_heads").set_value(1).run()
     choose(site, "wrapper", "my matrix")
-    assert described(site)["scores"]["mark"] == [[0, 3, 3]]
+    assert headers_by_title(site)["scores"]["mark"] == [[0, 3, 3]]
     choose(site, "v1", "my matrix")
     site.text_area("ladder_matrix").set_value("1 2").run()
     assert not site.exception
-    assert described(site)["scores"]["mark"] == [[0, 0]]
+    assert headers_by_title(site)["scores"]["mark"] == [[0, 0]]
 
 
 def test_heads_that_do_not_divide_the_width(site: AppTest):
@@ -210,14 +210,14 @@ def test_rows_of_a_real_sentence(site: AppTest):
     text = "Two kettles sing"
     open_whole_page(site, VIEW, ladder_input="my sentence", ladder_text=text, ladder_rung="v2")
     assert not site.exception
-    model = bundled(ENCODER)
+    model = bundled_model(ENCODER)
     ids = torch.tensor(model.tokenizer.encode(text).ids)
     table = model.core.embedding
     assert table is not None
     rows = table[ids].detach()
     shown = panels(site)
     np.testing.assert_array_equal(shown["x"], rows[:, :8].numpy())
-    assert "384" in described(site)["x"]["note"]
+    assert "384" in headers_by_title(site)["x"]["note"]
     # all columns are used, not the drawn ones
     torch.manual_seed(789)
     w_query = torch.nn.Linear(384, 2, bias=False).weight.detach()
@@ -227,8 +227,8 @@ def test_rows_of_a_real_sentence(site: AppTest):
 
 @pytest.mark.parametrize(("sign", "said"), [(1, "exp overflowed"), (-1, "every exp became 0")])
 def test_why_a_naive_softmax_is_no_number(sign: int, said: str):
-    rung = climb("simplified", torch.ones(3, 4))
+    rung = run_rung("simplified", torch.ones(3, 4))
     signed = replace(rung, record=replace(rung.record, scores=sign * rung.record.scores))
-    _, sentence = stages.three_ways(signed, 0, 1, 500.0, list("abc"))
+    _, sentence = stages.compare_softmaxes(signed, 0, 1, 500.0, list("abc"))
     assert said in sentence
     assert "3 of 3 naive weights are nan" in sentence

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pages.learn.ladder.matrix import apply, parse, written
+from pages.learn.ladder.matrix import apply, format_matrix, parse
 from serving.limits import MAX_MATRIX_COLUMNS, MAX_MATRIX_ROWS
 
 
@@ -19,9 +19,9 @@ def test_ways_to_write_the_same_numbers(text: str):
 
 def test_text_and_table_are_the_same_float32():
     values = np.random.default_rng(0).uniform(-100, 100, (12, 8)).astype("f4")
-    text = written(pd.DataFrame(values))
+    text = format_matrix(pd.DataFrame(values))
     np.testing.assert_array_equal(parse(text), values)
-    assert written(pd.DataFrame(parse(text))) == text
+    assert format_matrix(pd.DataFrame(parse(text))) == text
     assert len(text) < 1_500  # what the text box and the address take
 
 
@@ -39,7 +39,7 @@ def test_text_and_table_are_the_same_float32():
         (";".join("1" * (MAX_MATRIX_ROWS + 1)), f"{MAX_MATRIX_ROWS + 1} rows"),
     ],
 )
-def test_what_is_no_matrix_is_refused(text: str, message: str):
+def test_rejects_invalid_matrices(text: str, message: str):
     with pytest.raises(ValueError, match=message):
         parse(text)
 
@@ -51,6 +51,6 @@ def test_edits_of_the_table_become_text():
         "deleted_rows": [1],
         "added_rows": [{"0": 8}, {}],
     }
-    text = written(apply(frame, changes))
+    text = format_matrix(apply(frame, changes))
     assert text == "1 -7.25; ? 6; 8 ?; ? ?"
-    assert written(apply(frame, {"edited_rows": {}, "deleted_rows": [0, 1, 2]})) == ""
+    assert format_matrix(apply(frame, {"edited_rows": {}, "deleted_rows": [0, 1, 2]})) == ""

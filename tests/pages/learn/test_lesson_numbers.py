@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attention_core import KVCache, LatentConfig, Transformer, TransformerConfig
-from pages.learn.block.originals import ENCODER_2017
+from pages.learn.block.original_layers import ENCODER_2017
 from pages.learn.block.steps import layer_2017
 from serving.race import cache_size
 from tests.helpers.lectures import LECTURE_NUMBERS

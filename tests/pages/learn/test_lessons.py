@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.learn.attention_without_the_matrix import walked
+from pages.learn.attention_without_the_matrix import tile_walk
 from pages.learn.block import sections
 from pages.learn.cheaper_models import rewards
-from pages.learn.position import orders
+from pages.learn.position import permutation
 from pages.learn.scaling import real_head
 from pages.learn.tokens import tokenizers
 from pages.learn.why_attention import influence
@@ -49,13 +49,14 @@ WITHOUT_A_MODEL = {"against_pytorch", "two_networks", "watch_heads_form", "why_a
 EXAMPLE_FIRST = {"ladder", "masking", "shapes", "block"}
 LINKS = {
     "attention_without_the_matrix": f"model={ENCODER}&layer=4&head=7&queries=2&keys=8&step=3"
-    f"&order={walked.BY_COLUMNS}&tokens=512&many_queries=16&many_keys=256&numbers=16-bit numbers"
+    f"&order={tile_walk.BY_COLUMNS}&tokens=512&many_queries=16&many_keys=256&numbers=16-bit numbers"
     "&query=2",
     "cheaper_models": f"part={rewards.NAME}&continuations=3&seed=5",
     "ladder": "rung=splits&input=my matrix&matrix=1 2; 3 4; 5 6&d_out=8&heads=4&head=2&i=2&j=0"
     "&causal=false&seed=7&times=500",
     "masking": "input=six tokens&tokens=3&fill=-5&what=the masked weights&p=0.3&seed=77",
-    "position": f"text=man bites dog&model={DECODER}&order={orders.SHUFFLED}&given={orders.WITH}"
+    "position": f"text=man bites "
+    f"dog&model={DECODER}&order={permutation.SHUFFLED}&given={permutation.WITH}"
     "&width=128&row=31&apart=20&count=128&layer=7&head=6&query=2&key=0&place=2000&distance=64"
     "&factor=16&scaling=Llama 3",
     "scaling": "logits=1 2&temperature=0.25&d_k=1024&seed=99&layer=5"

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from pages.learn.masking import charts, numbers
 from tests.helpers.apptest import number_of, open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
-from tests.helpers.drawn_tensors import described, panels
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
+from tests.helpers.drawn_tensors import headers_by_title, panels
 from tests.helpers.lectures import LECTURE_NUMBERS
 from ui.charts import show
 
@@ -47,7 +47,7 @@ def test_the_article_s_masks_and_dropout(site: AppTest):
     assert number_of(site.metric[1].value) == pytest.approx(float(ahead.sum()), abs=5e-4)
     # two softmaxes of the same scores in another order: float32 rounding
     assert 0 <= number_of(site.metric[0].value) < 1e-6
-    assert described(site)["weights"]["rows"] == LABELS
+    assert headers_by_title(site)["weights"]["rows"] == LABELS
     # zeroing breaks the sums, and dividing repairs them
     table = site.dataframe[0].value
     np.testing.assert_array_equal(
@@ -69,14 +69,14 @@ def test_the_article_s_masks_and_dropout(site: AppTest):
 
 def test_the_triangle_grows_token_by_token(site: AppTest):
     open_whole_page(site, VIEW, masking_tokens="1")
-    seen = []
+    visible = []
     for count in range(1, 10):
         scores = panels(site)["scores with the mask"]
         assert scores.shape == (count, count)
         assert (np.isneginf(scores) == ~triangle(count)).all()
-        seen.append(scores)
+        visible.append(scores)
         site.button("masking_next").click().run()
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in zip(visible, visible[1:], strict=False):
         np.testing.assert_array_equal(after[:-1, :-1], before)
     # after the last token, from the first again
     assert site.select_slider("masking_tokens").value == 1
@@ -149,7 +149,7 @@ def test_scores_of_a_real_head(site: AppTest):
     )
     assert not site.exception
     assert not site.toast
-    model = bundled(DECODER)
+    model = bundled_model(DECODER)
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         record = model.core(torch.tensor([tokens.ids]), record=True).records[29]
@@ -161,11 +161,11 @@ def test_scores_of_a_real_head(site: AppTest):
     n = len(tokens.ids)
     filled = np.where(triangle(n), record.scores[0, 8].numpy(), 0)
     np.testing.assert_allclose(shown["scores with this value"], filled, rtol=1e-5, atol=1e-5)
-    assert described(site)["weights"]["rows"] == list(tokens.labels)
+    assert headers_by_title(site)["weights"]["rows"] == list(tokens.labels)
     assert number_of(site.metric[0].value) < 1e-6
     site.selectbox("masking_model").set_value(ENCODER).run()
     assert not site.exception
-    assert described(site)["weights"]["rows"][0] == "[CLS]"
+    assert headers_by_title(site)["weights"]["rows"][0] == "[CLS]"
 
 
 def test_fewer_tokens_than_the_slider_had(site: AppTest):

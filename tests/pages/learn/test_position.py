@@ -11,9 +11,9 @@ from torch.nn.functional import cosine_similarity, layer_norm, scaled_dot_produc
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-from pages.learn.position import orders, sections, turned
+from pages.learn.position import permutation, rotation, sections
 from tests.helpers.apptest import messages, open_page, open_whole_page, plain_tables, python_numbers
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 from tests.helpers.charts import DrawnChart, drawn_charts
 from tests.helpers.drawn_tensors import drawings, panels, pictures
 
@@ -33,13 +33,13 @@ def numbers(text: str) -> list[float]:
 
 def chart(site: AppTest, *columns: str) -> DrawnChart:
     """The chart whose rows have these columns."""
-    (found,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
-    return found
+    (results,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
+    return results
 
 
 def minilm_outputs(ids: list[int], places: list[int] | None) -> torch.Tensor:
     """The output of the first layer's attention by torch's own functions, (T, C)."""
-    core = bundled(ENCODER).core
+    core = bundled_model(ENCODER).core
     attention, tokens = core.blocks[0].attention, torch.tensor(ids)
     with torch.inference_mode():
         x = core.embedding[tokens] + core.segments[0]
@@ -52,11 +52,11 @@ def minilm_outputs(ids: list[int], places: list[int] | None) -> torch.Tensor:
         return merged @ attention.out.matrix + attention.out.bias
 
 
-@pytest.mark.parametrize("given", [orders.WITHOUT, orders.WITH])
+@pytest.mark.parametrize("given", [permutation.WITHOUT, permutation.WITH])
 def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
     open_page(site, VIEW, position_text="dog bites man", position_given=given)
-    ids = list(bundled(ENCODER).tokenizer.encode("dog bites man").ids)
-    places = [0, 1, 2, 3, 4] if given == orders.WITH else None
+    ids = list(bundled_model(ENCODER).tokenizer.encode("dog bites man").ids)
+    places = [0, 1, 2, 3, 4] if given == permutation.WITH else None
     shown, other = panels(site), [ids[0], ids[3], ids[2], ids[1], ids[4]]
     first, second = minilm_outputs(ids, places), minilm_outputs(other, places)
     close = {"atol": 1e-5, "rtol": 0}
@@ -71,7 +71,7 @@ def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
     change = float((first[[0, 3, 2, 1, 4]] - second).abs().max())
     _, without, with_positions, largest = numbers(said(site, "Each column shows"))
     assert without < 1e-5
-    if given == orders.WITH:
+    if given == permutation.WITH:
         assert with_positions == pytest.approx(change, rel=0.05)
         assert largest == pytest.approx(float(first.abs().max()), rel=0.05)
     else:
@@ -81,7 +81,7 @@ def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
 @pytest.mark.parametrize("model", [ENCODER, DECODER])
 def test_every_order_holds_every_token(site: AppTest, model: str):
     open_page(site, VIEW, position_text=TEXT, position_model=model)
-    for how in orders.ORDERS:
+    for how in permutation.ORDERS:
         site.radio("position_order").set_value(how).run()
         assert not site.exception
         ((first, second),) = pictures(site)
@@ -95,7 +95,7 @@ def test_every_order_holds_every_token(site: AppTest, model: str):
 def test_a_long_text_has_a_window(site: AppTest):
     text = " ".join(f"word{n}" for n in range(9))
     open_page(site, VIEW, position_text=text, position_first="3")
-    tokens = bundled(ENCODER).tokenizer.encode(text)
+    tokens = bundled_model(ENCODER).tokenizer.encode(text)
     ((first, _),) = pictures(site)
     assert first.panel["columns"] == list(tokens.labels[3:15])
 
@@ -145,7 +145,7 @@ def test_a_learned_table(site: AppTest, model: str, count: int):
     open_page(
         site, VIEW, position_part=sections.LEARNED, position_count=str(count), position_model=model
     )
-    table = bundled(ENCODER).core.positions
+    table = bundled_model(ENCODER).core.positions
     rows = table[:count]
     expected = cosine_similarity(rows[:, None], rows[None], dim=-1)
     ((header, values),) = heatmaps(site)
@@ -169,7 +169,7 @@ def test_a_learned_table(site: AppTest, model: str, count: int):
 
 def smollm2_scores(layer: int, head: int) -> torch.Tensor:
     """The scaled scores of a head on the text, as the model computes them: (T, T)."""
-    model = bundled(DECODER)
+    model = bundled_model(DECODER)
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
         record = model.core(ids, record=True).records[layer]
@@ -189,12 +189,12 @@ def test_a_score_depends_on_the_distance_only(
         position_head=str(head),
         position_query=str(query),
         position_key=str(key),
-        position_place=str(key if key in turned.PLACES else 0),
+        position_place=str(key if key in rotation.N_POSITIONS else 0),
         position_distance=str(query - key),
     )
     assert not site.exception
     expected = float(smollm2_scores(layer, head)[query, key])
-    seen = []
+    visible = []
     for place in (0, 20, 4000):
         site.select_slider("position_place").set_value(place).run()
         text = said(site, "The score is")
@@ -206,8 +206,8 @@ def test_a_score_depends_on_the_distance_only(
         assert pairs["adds to the score"].sum() == pytest.approx(score, abs=2e-3)
         between = pairs["rotation of the query"] - pairs["rotation of the key"]
         np.testing.assert_allclose(between, pairs["angle between them"], rtol=1e-3, atol=0.02)
-        seen.append(pairs["rotation of the key"].iloc[0])
-    assert seen == [0, 20, 4000]
+        visible.append(pairs["rotation of the key"].iloc[0])
+    assert visible == [0, 20, 4000]
     scores = chart(site, "key at", "score").rows
     assert set(scores["key at"]) == {"position 0", "position 4000"}
     by_start = scores.pivot(index="distance", columns="key at", values="score")

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 from pages.learn.scaling import charts, real_head, softmax
 from pages.learn.scaling import variances as measured
 from tests.helpers.apptest import maps, messages, number_of, open_whole_page
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 from tests.helpers.lectures import LECTURE_NUMBERS
 from ui.charts.style import decades
 
@@ -19,7 +19,7 @@ VIEW = "pages/learn/scaling/page.py"
 
 def qk(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, torch.Tensor]:
     """A head's queries and keys without any of the site's code."""
-    model = bundled(name)
+    model = bundled_model(name)
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(text).ids])
         record = model.core(ids, record=True).records[layer]
@@ -38,9 +38,9 @@ def tables(site: AppTest) -> list:
 def test_the_article_s_numbers(example: dict, typed: str):
     logits = softmax.parse(typed)
     assert logits == example["logits"]
-    found = softmax.softmaxes(logits, 4.0)
-    np.testing.assert_allclose(found.plain, example["softmax"], atol=5e-6)
-    np.testing.assert_allclose(found.by_sum, example["softmax_of_logits_over_sum"], atol=5e-6)
+    result = softmax.softmaxes(logits, 4.0)
+    np.testing.assert_allclose(result.plain, example["softmax"], atol=5e-6)
+    np.testing.assert_allclose(result.by_sum, example["softmax_of_logits_over_sum"], atol=5e-6)
 
 
 def test_the_first_section_shows_the_softmaxes(site: AppTest):
@@ -60,7 +60,7 @@ def test_the_first_section_shows_the_softmaxes(site: AppTest):
     ("typed", "named"),
     [("", "2 to 16"), ("7", "1"), ("1 " * 17, "17"), ("1 nan", "nan"), ("1 -1e30", "-1e30")],
 )
-def test_scores_that_are_none(typed: str, named: str):
+def test_rejects_non_numeric_scores(typed: str, named: str):
     with pytest.raises(ValueError, match=named):
         softmax.parse(typed)
 
@@ -160,8 +160,8 @@ def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int
     entropies = torch.distributions.Categorical(logits=scores * scale).entropy()
     np.testing.assert_allclose(rows["changed: entropy"], entropies, atol=1e-3)
     np.testing.assert_allclose(rows["changed: largest"], changed.max(-1), atol=6e-5)
-    counted = rows[rows["keys"] > 1]
-    assert len(rows) - len(counted) == int(causal)
+    counts = rows[rows["keys"] > 1]
+    assert len(rows) - len(counts) == int(causal)
 
 
 @pytest.mark.parametrize("values", [[1.0], [0.3, 2e-13], [1e-300], [1e300, 1.0], [0.999, 1.001]])
@@ -176,7 +176,7 @@ def test_an_axis_of_decades_holds_its_values(values: list[float]):
 @pytest.mark.parametrize(("d_k", "best"), [(64, "nothing"), (1024, "√d_k")])
 def test_which_divisor_lets_most_gradient_through(d_k: int, best: str):
     """Without a divisor the median row of a small head is not saturated yet."""
-    assert f"**{best}**" in measured.most_reaches(0, d_k)
+    assert f"**{best}**" in measured.gradient_sentence(0, d_k)
 
 
 def test_numbers_that_add_up_to_zero_but_for_rounding_are_divided_by_nothing():

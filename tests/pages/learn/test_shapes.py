@@ -19,8 +19,8 @@ from tests.helpers.apptest import (
     plain_tables,
 )
 from tests.helpers.arithmetic import result
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
-from tests.helpers.drawn_tensors import Drawn, drawings, drawn
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
+from tests.helpers.drawn_tensors import DrawnPanel, drawings, drawn_panels
 from tests.helpers.lectures import LECTURE_NUMBERS
 
 VIEW = "pages/learn/shapes/page.py"
@@ -30,10 +30,10 @@ T, D_IN, D_OUT, H = 3, 6, 6, 2
 D = D_OUT // H
 
 
-def open_step(site: AppTest, number: int, **query: str) -> dict[str, Drawn]:
+def open_step(site: AppTest, number: int, **query: str) -> dict[str, DrawnPanel]:
     open_page(site, VIEW, shapes_step=str(number), **query)
     assert not site.exception
-    return drawn(site)
+    return drawn_panels(site)
 
 
 def the_example() -> tuple[MultiHeadAttention, torch.Tensor]:
@@ -48,54 +48,56 @@ def the_example() -> tuple[MultiHeadAttention, torch.Tensor]:
 def expected() -> dict[str, torch.Tensor]:
     """All tensors of the example, in plain torch, by the names on the page."""
     attention, x = the_example()
-    found = {"step 1: input": x, "step 2: columns": torch.arange(6).view(2, 3)}
+    results = {"step 1: input": x, "step 2: columns": torch.arange(6).view(2, 3)}
     projections = {
         "queries": attention.W_query,
         "keys": attention.W_key,
         "values": attention.W_value,
     }
     for name, linear in projections.items():
-        found[f"step 3: W_{'query' if name == 'queries' else name[:-1]}"] = linear.weight.T
+        results[f"step 3: W_{'query' if name == 'queries' else name[:-1]}"] = linear.weight.T
         flat = functional.linear(x, linear.weight)
-        found[f"step 4: {name}"] = flat
-        found[f"step 5: {name}"] = flat.reshape(1, T, H, D)
-        found[f"step 6: {name}"] = torch.stack(flat.split(D, dim=-1), dim=1)
-    found["step 3: W_out"] = attention.out_proj.weight.T
-    q, k, v = (found[f"step 6: {name}"] for name in projections)
+        results[f"step 4: {name}"] = flat
+        results[f"step 5: {name}"] = flat.reshape(1, T, H, D)
+        results[f"step 6: {name}"] = torch.stack(flat.split(D, dim=-1), dim=1)
+    results["step 3: W_out"] = attention.out_proj.weight.T
+    q, k, v = (results[f"step 6: {name}"] for name in projections)
     scores = torch.einsum("bhid,bhjd->bhij", q, k)
     future = torch.ones(T, T).triu(1).bool()
-    found["step 7: scores"] = scores
-    found["step 8: masked"] = scores.masked_fill(future, -torch.inf)
-    found["step 8: scaled"] = found["step 8: masked"] / D**0.5
-    found["step 8: weights"] = found["step 8: scaled"].softmax(-1)
-    found["step 9: context"] = found["step 8: weights"] @ v
-    found["step 10: context"] = found["step 9: context"].permute(0, 2, 1, 3)
-    merged = torch.cat(list(found["step 9: context"].unbind(1)), dim=-1)
-    found["step 11: merged"] = merged
-    found["step 11: output"] = functional.linear(
+    results["step 7: scores"] = scores
+    results["step 8: masked"] = scores.masked_fill(future, -torch.inf)
+    results["step 8: scaled"] = results["step 8: masked"] / D**0.5
+    results["step 8: weights"] = results["step 8: scaled"].softmax(-1)
+    results["step 9: context"] = results["step 8: weights"] @ v
+    results["step 10: context"] = results["step 9: context"].permute(0, 2, 1, 3)
+    merged = torch.cat(list(results["step 9: context"].unbind(1)), dim=-1)
+    results["step 11: merged"] = merged
+    results["step 11: output"] = functional.linear(
         merged, attention.out_proj.weight, attention.out_proj.bias
     )
-    return found
+    return results
 
 
 def test_each_step_shows_its_tensors_and_those_they_are_made_from(site: AppTest):
     wanted = expected()
-    seen = set()
+    visible = set()
     open_page(site, VIEW)
     for number in range(1, 12):
         site.slider("shapes_step").set_value(number).run()
         assert not site.exception
-        for name, panel in drawn(site).items():
+        for name, panel in drawn_panels(site).items():
             if not name.startswith("step "):
                 continue  # the two views of step 6
-            seen.add(name)
+            visible.add(name)
             # float32, computed in another order
             np.testing.assert_allclose(panel.values, wanted[name], atol=1e-6, rtol=1e-5)
-        assert {name for name in wanted if name.startswith(f"step {number}:")} <= set(drawn(site))
-    assert seen == set(wanted)
+        assert {name for name in wanted if name.startswith(f"step {number}:")} <= set(
+            drawn_panels(site)
+        )
+    assert visible == set(wanted)
     attention, x = the_example()
     np.testing.assert_allclose(
-        drawn(site)["step 11: output"].values, attention(x), atol=1e-6, rtol=1e-5
+        drawn_panels(site)["step 11: output"].values, attention(x), atol=1e-6, rtol=1e-5
     )
 
 
@@ -106,24 +108,24 @@ def test_the_numbers_sent_make_every_computed_number(site: AppTest):
         "masked": "masked", "scaled": "scaled", "weights": "softmax", "context": "product",
         "output": "product",
     }  # fmt: skip
-    seen = {}
+    visible = {}
     open_page(site, VIEW)
     for number in (4, 7, 8, 9, 11):
         site.slider("shapes_step").set_value(number).run()
-        panels = drawn(site)
+        panels = drawn_panels(site)
         identities = {panel.panel["identity"]: panel for panel in panels.values()}
         for name, panel in panels.items():
             if not name.startswith(f"step {number}: ") or panel.operands is None:
                 continue
             made = panel.panel["made"]
             assert set(made["sources"]) <= set(identities)
-            kind = seen[name.partition(": ")[2]] = made["kind"]
+            kind = visible[name.partition(": ")[2]] = made["kind"]
             assert made["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
             added = None if panel.added is None else torch.tensor(panel.added)
             values = torch.tensor(panel.values)
             of_terms = result(kind, torch.tensor(panel.operands), added, values)
             torch.testing.assert_close(values, of_terms, atol=1e-6, rtol=1e-5)
-    assert seen == wanted
+    assert visible == wanted
 
 
 def test_a_computed_number_names_what_it_read(site: AppTest):
@@ -131,7 +133,7 @@ def test_a_computed_number_names_what_it_read(site: AppTest):
     open_page(site, VIEW)
     for number in (4, 7, 8, 9, 11):
         site.slider("shapes_step").set_value(number).run()
-        panels = drawn(site)
+        panels = drawn_panels(site)
         identities = {panel.panel["identity"]: panel for panel in panels.values()}
         for name, panel in panels.items():
             if not name.startswith(f"step {number}: ") or panel.panel["made"] is None:
@@ -151,12 +153,12 @@ def test_the_numbers_of_the_last_token_drawn_are_said(site: AppTest):
     row, names = scores.values[0, 0, -1], scores.panel["columns"][0]
     assert f"{row.max():.2f}, for “{names[row.argmax()]}”" in said()
     site.slider("shapes_step").set_value(8).run()
-    row = drawn(site)["step 8: weights"].values[0, 0, -1]
-    given = re.findall(r"(\d+)% (?:of its attention )?to “([^”]+)”", said())
-    assert given[0][1] == names[row.argmax()]
-    assert given == [(f"{row[names.index(name)]:.0%}"[:-1], name) for _, name in given]
+    row = drawn_panels(site)["step 8: weights"].values[0, 0, -1]
+    inputs = re.findall(r"(\d+)% (?:of its attention )?to “([^”]+)”", said())
+    assert inputs[0][1] == names[row.argmax()]
+    assert inputs == [(f"{row[names.index(name)]:.0%}"[:-1], name) for _, name in inputs]
     site.slider("shapes_step").set_value(9).run()
-    assert f"{drawn(site)['step 9: context'].values[0, 0, -1, 0]:.2f}" in said()
+    assert f"{drawn_panels(site)['step 9: context'].values[0, 0, -1, 0]:.2f}" in said()
 
 
 def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest):
@@ -190,7 +192,7 @@ def test_a_number_keeps_its_identity_from_step_to_step(site: AppTest):
             assert header["link"] == "shapes"
             palettes.add(tuple(header["palette"]))
         assert palettes == {(T, D_OUT + 1)}
-        for name, panel in drawn(site).items():
+        for name, panel in drawn_panels(site).items():
             if panel.cells is None or not name.startswith("step "):
                 continue
             what = name.partition(": ")[2].replace("merged", "context")
@@ -218,7 +220,7 @@ def test_rows_of_heads_are_named_and_column_numbers_are_whole(site: AppTest):
     assert panels["step 5: keys"].panel["rows"] == ["head 0", "head 1"]
     assert panels["step 5: keys"].panel["blocks"] == [["The", "cat", "sleeps"]]
     site.slider("shapes_step").set_value(2).run()
-    assert drawn(site)["step 2: columns"].values.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert drawn_panels(site)["step 2: columns"].values.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert b'"decimals": 0' in site.get("bidi_component")[0].proto.bytes
 
 
@@ -252,7 +254,7 @@ def test_dropout_acts_with_its_own_seed(site: AppTest):
     np.testing.assert_array_equal(panels["step 8: after dropout"].values, dropped)
     assert 0 < int((dropped == 0).sum()) < dropped.numel()
     site.number_input("shapes_draw").set_value(8).run()
-    other = drawn(site)
+    other = drawn_panels(site)
     np.testing.assert_array_equal(other["step 8: weights"].values, weights)
     assert not np.array_equal(other["step 8: after dropout"].values, dropped)
 
@@ -296,14 +298,14 @@ def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
     open_page(site, VIEW, shapes_step="6")
     site.slider("shapes_heads").set_value(4).run()
     assert not site.exception
-    (said,) = messages(site)
+    (message,) = messages(site)
     for numbers in ("(6)", "(4)", "1, 2, 3 or 6", "4, 8, 12 or 16"):
-        assert numbers in said
+        assert numbers in message
     assert site.slider("shapes_d_out").value == 6
-    assert drawn(site) == {}
+    assert drawn_panels(site) == {}
     site.slider("shapes_d_out").set_value(8).run()
     assert messages(site) == []
-    assert drawn(site)["step 6: queries"].values.shape == (1, 4, 3, 2)
+    assert drawn_panels(site)["step 6: queries"].values.shape == (1, 4, 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -316,7 +318,7 @@ def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
         ({"shapes_of": DECODER, "shapes_words": ""}, ()),
     ],
 )
-def test_bad_input_is_said_and_stays(
+def test_invalid_input_shows_message(
     site: AppTest, query: dict[str, str], numbers: tuple[str, ...]
 ):
     open_page(site, VIEW, **query)
@@ -361,7 +363,7 @@ def test_controls_at_their_ends(site: AppTest):
             ends.slider("shapes_step").set_value(number).run()
             assert not ends.exception
             assert messages(ends) == []
-            tensor = drawn(ends)[f"step {number}: {name}"].values
+            tensor = drawn_panels(ends)[f"step {number}: {name}"].values
             assert tensor.shape == (shape if ends is other else (1,) * tensor.ndim)
 
 
@@ -372,7 +374,7 @@ def test_a_real_layer_is_its_record(
     site: AppTest, name: str, layer: int, first: int, kv_heads: list[int]
 ):
     query = {"shapes_of": name, "shapes_layer": str(layer), "shapes_head": str(first)}
-    model = bundled(name)
+    model = bundled_model(name)
     tokens = model.tokenizer.encode(WORDS)
     with torch.inference_mode():
         record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
@@ -398,7 +400,7 @@ def test_a_real_layer_is_its_record(
     for number, (tensor, values) in wanted.items():
         site.slider("shapes_step").set_value(number).run()
         assert not site.exception
-        panel = drawn(site)[f"step {number}: {tensor}"]
+        panel = drawn_panels(site)[f"step {number}: {tensor}"]
         np.testing.assert_array_equal(panel.values, values)
     _, n_tokens, width = record.output.shape
     assert re.findall(r"\d+", panel.panel["shapeText"]) == [

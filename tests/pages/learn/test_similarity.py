@@ -11,9 +11,9 @@ from torch.testing import assert_close
 
 from pages.learn.similarity import dims, sections, words
 from tests.helpers.apptest import maps, messages, open_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 from tests.helpers.charts import drawn_charts
-from ui.text.number_text import percent
+from ui.text.formatting import percent
 from ui.widgets import controls
 
 VIEW = "pages/learn/similarity/page.py"
@@ -29,21 +29,21 @@ def plain(text: str) -> str:
 
 
 def table_of(site: AppTest, column: str) -> pd.DataFrame:
-    (found,) = [table for table in plain_tables(site) if column in table]
-    return found
+    (results,) = [table for table in plain_tables(site) if column in table]
+    return results
 
 
 class ReferenceLayer:
     """A layer of a bundled model on a text, and one of its heads, without the site's code."""
 
     def __init__(self, name: str, text: str, layer: int, head: int) -> None:
-        model = bundled(name)
+        model = bundled_model(name)
         self.ids = list(model.tokenizer.encode(text).ids)
         with torch.inference_mode():
-            found = model.core(torch.tensor([self.ids]), record=True).layers[layer]
-        record = found.attention
+            result = model.core(torch.tensor([self.ids]), record=True).layers[layer]
+        record = result.attention
         kv_head = head // (record.q.shape[1] // record.k.shape[1])
-        self.x, self.q = found.attention_reads[0], record.q[0, head]
+        self.x, self.q = result.attention_reads[0], record.q[0, head]
         self.k, self.v = record.k[0, kv_head], record.v[0, kv_head]
         self.layer_q = record.q[0]
         self.layer_k = record.k[0].repeat_interleave(len(self.layer_q) // len(record.k[0]), 0)
@@ -58,7 +58,7 @@ class ReferenceLayer:
 
 
 def token_vectors(name: str) -> torch.Tensor:
-    core = bundled(name).core
+    core = bundled_model(name).core
     return core.token_vectors(torch.arange(core.config.vocab_size))
 
 
@@ -70,7 +70,7 @@ def opened(site: AppTest, part: str, name: str, layer: int, head: int) -> None:
 @pytest.mark.parametrize(("name", "word"), [(DECODER, 11), (ENCODER, 13)])
 def test_the_fan_and_both_lists(site: AppTest, name: str, word: int):
     open_page(site, VIEW, similarity_model=name, similarity_word=str(word))
-    table, model = token_vectors(name), bundled(name)
+    table, model = token_vectors(name), bundled_model(name)
     ids = model.tokenizer.encode(controls.ANIMAL).ids
     x = table[ids[word]]
     dots, cosines = table @ x, torch.cosine_similarity(table, x[None], dim=-1)
@@ -118,8 +118,8 @@ def test_the_lists_differ_because_long_vectors_win(site: AppTest):
 @pytest.mark.parametrize(("name", "layer", "head"), [(DECODER, 13, 8), (ENCODER, 3, 1)])
 def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     word = 8
-    named = {"model": name, "layer": str(layer), "head": str(head), "word": str(word)}
-    open_page(site, VIEW, **{f"similarity_{key}": value for key, value in named.items()})
+    by_name = {"model": name, "layer": str(layer), "head": str(head), "word": str(word)}
+    open_page(site, VIEW, **{f"similarity_{key}": value for key, value in by_name.items()})
     real = ReferenceLayer(name, controls.ANIMAL, layer, head)
     (_, plain_weights), (_, weights), (header, rows) = maps(site)
     expected = real.weights(real.x @ real.x.T)
@@ -155,7 +155,7 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
         for b in range(a)
     ]
     assert f"{sum(apart) / len(apart):.0%}" in with_matrices[2]
-    config = bundled(name).core.config
+    config = bundled_model(name).core.config
     assert f"{3 * config.d_model * config.d_head:,}" in with_matrices[3]
     assert without[4].startswith(f"{config.d_model} ")
     assert with_matrices[4].startswith(f"{config.d_head} ")

@@ -9,30 +9,30 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.learn.tokens import cuts, embeddings, tokenizers
+from pages.learn.tokens import embeddings, splits, tokenizers
 from pretrained.tokenization import gpt2
 from serving.limits import MAX_TOKENIZER_CHARACTERS
 from tests.helpers.apptest import messages, number_of, open_whole_page
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
-from tests.helpers.drawn_tensors import drawn
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
+from tests.helpers.drawn_tensors import drawn_panels
 
 VIEW = "pages/learn/tokens/page.py"
 
 
 def rows(site: AppTest) -> dict[str, dict[str, Any]]:
     """Every row of chips by its title."""
-    found = {}
+    results = {}
     for element in site.get("bidi_component"):
         data = element.proto.bytes
         if data[:1] == b"{":
             row = json.loads(data)
-            found[row["title"]] = row
-    return found
+            results[row["title"]] = row
+    return results
 
 
 def panels(site: AppTest) -> dict[str, np.ndarray]:
     """The vectors of the embedding, by name."""
-    return {name: tensor.values.ravel() for name, tensor in drawn(site).items()}
+    return {name: tensor.values.ravel() for name, tensor in drawn_panels(site).items()}
 
 
 def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
@@ -65,7 +65,7 @@ def test_presets_fill_the_box_and_the_tables(site: AppTest):
 
 def check_tables(site: AppTest, text: str) -> None:
     assert not site.exception
-    own = [gpt2.gpt2(), *(bundled(n).tokenizer for n in (DECODER, ENCODER))]
+    own = [gpt2.gpt2(), *(bundled_model(n).tokenizer for n in (DECODER, ENCODER))]
     for frame, tokenizer in zip(site.dataframe, own, strict=False):
         tokens = tokenizer.encode(text)
         assert frame.value["id"].tolist() == list(tokens.ids)
@@ -93,7 +93,7 @@ def test_no_text_no_token(site: AppTest):
 def test_long_texts_are_refused(site: AppTest):
     text = "word " * MAX_TOKENIZER_CHARACTERS
     with pytest.raises(ValueError, match=f"limit of {MAX_TOKENIZER_CHARACTERS}"):
-        tokenizers.read(text)
+        tokenizers.tokenize(text)
     open_whole_page(site, VIEW, tokens_text=text)
     assert not site.exception
     assert len(site.get("bidi_component")) > 3
@@ -105,10 +105,10 @@ def test_long_texts_are_refused(site: AppTest):
 @pytest.mark.parametrize("method", tokenizers.METHODS)
 @pytest.mark.parametrize("text", ["unbelievably Zürich 2024", tokenizers.PRESETS["Emoji"]])
 def test_every_word_ends_at_the_tokenizer_s_tokens(method: str, text: str):
-    reading = tokenizers.read(text).by_method[method]
+    reading = tokenizers.tokenize(text).by_method[method]
     ids = []
-    for word in cuts.words(reading):
-        cut = cuts.cut(reading, word)
+    for word in splits.words(reading):
+        cut = splits.split_word(reading, word)
         assert cut.same
         ids += cut.ids
         assert len(cut.table) in (len(cut.steps), len(cut.steps) - 1)
@@ -130,8 +130,10 @@ def test_stepping_through_sunny(site: AppTest):
     site.select_slider("tokens_step").set_value(5)
     site.select_slider("tokens_word").set_value(3).run()
     assert not site.exception
-    reading = tokenizers.read(tokenizers.NEXT_DAY).by_method[tokenizers.GPT2]
-    assert site.select_slider("tokens_step").value == len(cuts.cut(reading, " is").steps) - 1
+    reading = tokenizers.tokenize(tokenizers.NEXT_DAY).by_method[tokenizers.GPT2]
+    assert (
+        site.select_slider("tokens_step").value == len(splits.split_word(reading, " is").steps) - 1
+    )
 
 
 def test_a_word_that_is_too_long_to_step_through(site: AppTest):
@@ -146,7 +148,7 @@ def test_a_word_that_is_too_long_to_step_through(site: AppTest):
 def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
     open_whole_page(site, VIEW, tokens_model=name, tokens_place="5")
     assert not site.exception
-    model = bundled(name)
+    model = bundled_model(name)
     ids = model.tokenizer.encode(tokenizers.NEXT_DAY).ids
     shown = panels(site)
     n = embeddings.COLUMNS

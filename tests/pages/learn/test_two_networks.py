@@ -12,10 +12,10 @@ from torch.nn.functional import layer_norm
 
 from benchmarks.browser import ROOT
 from pages.learn.two_networks import sections
-from pages.learn.two_networks.translated import judged
+from pages.learn.two_networks.translation import held_out_results
 from tests.helpers.apptest import maps, messages, open_page, plain_tables
 from tests.helpers.charts import drawn_charts
-from ui.text.number_text import percent
+from ui.text.formatting import percent
 
 VIEW = "pages/learn/two_networks/page.py"
 TEXT, ANSWER = "the 12th of july 1955", "1955-07-12"
@@ -147,7 +147,7 @@ def test_what_one_vector_says(site: AppTest, plain: Plain):
     assert shown == {"With all states": ANSWER, "With one vector": answer}
     (table,) = plain_tables(site)
     right = table.iloc[:, 1].tolist()
-    assert right == list(judged().n_right)
+    assert right == list(held_out_results().n_right)
     assert right[0] > 4 * max(1, right[1])
 
 
@@ -155,7 +155,7 @@ def test_what_one_vector_says(site: AppTest, plain: Plain):
     ("text", "problem"),
     [("3rd of may 1998 and a few words more", "36"), ("3. März 1998", "a to z")],
 )
-def test_what_cannot_be_read_is_said(site: AppTest, text: str, problem: str):
+def test_unreadable_text_message(site: AppTest, text: str, problem: str):
     open_page(site, VIEW, two_networks_text=text)
     assert not site.exception
     assert any(problem in message for message in messages(site))

@@ -56,9 +56,9 @@ def drawn_maps(site: AppTest) -> tuple[dict, np.ndarray]:
     codes = np.frombuffer(zlib.decompress(body), np.uint8)
     n, n_heads = len(header["labels"]), header["layers"] * header["heads"]
     weights = np.zeros((n_heads, n, n))
-    seen = np.tril(np.ones((n, n), bool)) if header["causal"] else np.ones((n, n), bool)
+    visible = np.tril(np.ones((n, n), bool)) if header["causal"] else np.ones((n, n), bool)
     for head, of_head in enumerate(codes.reshape(n_heads, -1)):
-        weights[head][seen] = header["largest"][head] * (of_head / header["levels"]) ** 2
+        weights[head][visible] = header["largest"][head] * (of_head / header["levels"]) ** 2
     return header, weights.reshape(header["layers"], header["heads"], n, n)
 
 
@@ -72,16 +72,16 @@ def trained(settings: TrainingSettings, n_steps: int) -> HeadTraining:
 
 
 def my_job(site: AppTest) -> FormingJob:
-    found = site.session_state["watch_heads_form_job"]
-    assert isinstance(found, FormingJob)
-    return found
+    result = site.session_state["watch_heads_form_job"]
+    assert isinstance(result, FormingJob)
+    return result
 
 
 def test_the_page_opens_on_a_run_in_which_heads_formed(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
     assert stored.FILE.stat().st_size < PROMISED_BYTES
-    recording = stored.stored().runs[stored.USUAL]
+    recording = stored.stored().runs[stored.DEFAULT]
     last, drop = recording.moments[-1], recording.drop
     assert last.step == MAX_FORMING_STEPS
     assert drop is not None
@@ -115,7 +115,7 @@ def test_every_switch_breaks_what_the_page_says(site: AppTest):
     assert table.loc["mask off", "loss when writing"] > 1
     assert table.loc["scale off", "loss, unseen"] > BLIND_GUESS / 2
     usual, dropout = (
-        table.loc[name, "loss dropped at step"] for name in (stored.USUAL, "dropout 0.5")
+        table.loc[name, "loss dropped at step"] for name in (stored.DEFAULT, "dropout 0.5")
     )
     assert int(dropout) > int(usual)
 
@@ -194,7 +194,7 @@ def test_a_paused_run_goes_on_as_if_nothing_had_been(monkeypatch: pytest.MonkeyP
     assert paused is not None
     assert paused.n_steps == 7
     second = FormingJob(number, settings)
-    queue.put(second, instead_of=first)
+    queue.put(second, replaces=first)
     finish(second)
     assert second.state == "done"
     assert paused.n_steps == STEPS
@@ -209,7 +209,7 @@ def test_pausing_in_the_page_frees_the_place(site: AppTest, monkeypatch: pytest.
     site.button("watch_heads_form_play").click().run()
     mine = my_job(site)
     site.button("watch_heads_form_pause").click().run()
-    assert not mine.live
+    assert not mine.is_live
     assert mine.finished.wait(60)
     assert site.button("watch_heads_form_pause").disabled
     # another visitor's run begins although the first is not over
@@ -225,7 +225,7 @@ def test_pausing_in_the_page_frees_the_place(site: AppTest, monkeypatch: pytest.
     finish(my_job(site))
 
 
-def test_two_visitors_one_after_the_other_and_nobody_waits_longer_than_a_step(
+def test_two_visitors_wait_at_most_one_step(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
@@ -233,15 +233,15 @@ def test_two_visitors_one_after_the_other_and_nobody_waits_longer_than_a_step(
     first, second = (FormingJob(job.new_number(), TrainingSettings(n_heads=1)) for _ in range(2))
     queue.put(first, owner="a")
     queue.put(second, owner="b")
-    assert queue.ahead(second) == 1
+    assert queue.n_ahead(second) == 1
     run = job.run(first.number, first.settings)
     for _ in range(3):  # a page that wants a pass gets its turn between two steps
         with compute.slot():
             before = run.n_steps
         assert run.n_steps - before < 5
-    assert first.live
+    assert first.is_live
     first.stop()
-    assert queue.ahead(second) == 0
+    assert queue.n_ahead(second) == 0
     assert first.finished.wait(60)
     second.stop()
     assert second.finished.wait(60)
@@ -269,11 +269,11 @@ def test_a_run_that_was_forgotten(site: AppTest):
     job.run.clear()
     site.run()
     assert not site.exception
-    assert messages(site) == [watch.FORGOTTEN]
+    assert messages(site) == [watch.FORGOTTEN_NOTE]
     assert drawn_maps(site)[0]["title"].startswith("Stored run")
 
 
-def test_a_full_queue_is_said_and_loses_nothing(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_full_queue_message(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(watch, "TRAININGS", JobQueue(max_waiting=0))
     open_page(site, VIEW)
     site.button("watch_heads_form_play").click().run()
@@ -290,21 +290,21 @@ def moments_of(settings: TrainingSettings, **changes: object) -> TrainingHistory
 
 def test_sentences_follow_the_numbers():
     usual = moments_of(TrainingSettings(n_heads=2), loss_trained=0.2, loss_unseen=0.3, right=0.91)
-    assert "step 50" in findings.dropped(usual)
-    assert "91%" in findings.learned(usual)
+    assert "step 50" in findings.drop_sentence(usual)
+    assert "91%" in findings.generalization_sentence(usual)
     trap = moments_of(
         TrainingSettings(n_heads=2, one_distance=True), loss_trained=0.0, loss_unseen=9.5
     )
-    assert "9.50" in findings.learned(trap)
+    assert "9.50" in findings.generalization_sentence(trap)
     open_eyed = moments_of(
         TrainingSettings(n_heads=2, mask=False),
         loss_trained=0.0,
         loss_unseen=0.0,
         loss_writing=4.25,
     )
-    assert "4.25" in findings.learned(open_eyed)
+    assert "4.25" in findings.generalization_sentence(open_eyed)
     waiting = moments_of(TrainingSettings(n_heads=2), loss_trained=3.3)
-    assert "at step" not in findings.dropped(waiting)
+    assert "at step" not in findings.drop_sentence(waiting)
 
 
 def test_stored_runs_are_written_and_read_again():

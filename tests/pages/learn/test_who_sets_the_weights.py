@@ -16,9 +16,9 @@ from pages.learn.who_sets_the_weights import run, sections
 from serving import models
 from serving.limits import OverLimit
 from tests.helpers.apptest import maps, messages, open_page, open_whole_page, plain_tables
-from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2, bundled_model
 from tests.helpers.charts import DrawnChart, drawn_charts
-from ui.text.number_text import percent
+from ui.text.formatting import percent
 
 VIEW = "pages/learn/who_sets_the_weights/page.py"
 TEXT = "Nine bells rang over the harbour"
@@ -50,7 +50,7 @@ def length(tensor: torch.Tensor) -> float:
 @pytest.fixture(scope="module")
 def expected() -> ExpectedTraining:
     """The steps as pure functions of the weights, which nothing changes in place."""
-    model = bundled(FIRST_GPT2)
+    model = bundled_model(FIRST_GPT2)
     tokens = model.tokenizer.encode(TEXT)
     ids = torch.tensor([tokens.ids])
     own = {name: parameter.detach() for name, parameter in model.core.named_parameters()}
@@ -67,9 +67,9 @@ def expected() -> ExpectedTraining:
         keys.append(output.records[LAYER].k.detach())
         if step < 2:
             gradients = torch.autograd.grad(each.mean(), list(leaves.values()))
-            named = dict(zip(leaves, gradients, strict=True))
-            first = first or {name: g for name, g in named.items() if f"blocks.{LAYER}." in name}
-            now = {name: tensor - RATE * named[name] for name, tensor in now.items()}
+            by_name = dict(zip(leaves, gradients, strict=True))
+            first = first or {name: g for name, g in by_name.items() if f"blocks.{LAYER}." in name}
+            now = {name: tensor - RATE * by_name[name] for name, tensor in now.items()}
 
     def share(*names: str) -> float:
         change, before = (
@@ -102,8 +102,8 @@ def open_it(site: AppTest, part: str, steps: int = 2) -> None:
 
 def chart(site: AppTest, *columns: str) -> DrawnChart:
     """The chart whose rows have these columns."""
-    (found,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
-    return found
+    (results,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
+    return results
 
 
 def said(site: AppTest, begin: str) -> str:
@@ -124,7 +124,9 @@ def test_losses_and_what_moved(site: AppTest, expected: ExpectedTraining):
     means = [float(losses.mean()) for losses in expected.losses]
     np.testing.assert_allclose(chart(site, "step", "loss").rows["loss"], means, atol=1e-4)
     table = parts_table(site)
-    assert table["numbers"].sum() == sum(p.numel() for p in bundled(FIRST_GPT2).core.parameters())
+    assert table["numbers"].sum() == sum(
+        p.numel() for p in bundled_model(FIRST_GPT2).core.parameters()
+    )
     drawn = chart(site, "moved", "kind").rows
     for layer in (0, LAST):
         row = drawn[(drawn["layer"] == layer) & (drawn["kind"] == "W_o")]
@@ -172,9 +174,9 @@ def test_the_chain_to_one_head(site: AppTest, expected: ExpectedTraining):
     n_tokens = len(expected.labels)
     rows = slice(HEAD * HEAD_SIZE, (HEAD + 1) * HEAD_SIZE)
     w_q = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][rows]
-    product, found = said_numbers(said(site, ":small[Check: the last two factors"))
+    product, result = said_numbers(said(site, ":small[Check: the last two factors"))
     assert product == pytest.approx(length(w_q), rel=2e-3)
-    assert found == pytest.approx(length(w_q), rel=2e-3)
+    assert result == pytest.approx(length(w_q), rel=2e-3)
     table = plain_tables(site)[1]
     assert table["length"].iloc[-1] == pytest.approx(length(w_q), rel=6e-3)
     shapes = list(table["shape"])
@@ -184,7 +186,7 @@ def test_the_chain_to_one_head(site: AppTest, expected: ExpectedTraining):
         f"({n_tokens}, 32)", "(256, 32)",
     ]  # fmt: skip
     # softmax minus the right token, divided by the number of guesses
-    model, ids = bundled(FIRST_GPT2), bundled(FIRST_GPT2).tokenizer.encode(TEXT).ids
+    model, ids = bundled_model(FIRST_GPT2), bundled_model(FIRST_GPT2).tokenizer.encode(TEXT).ids
     with torch.no_grad():
         chances = model.core(torch.tensor([ids])).logits[0, :-1].softmax(-1)
     chances[torch.arange(n_tokens - 1), torch.tensor(ids[1:])] -= 1
@@ -217,7 +219,7 @@ def test_all_positions_at_once(site: AppTest, expected: ExpectedTraining):
 def test_what_training_keeps(site: AppTest, expected: ExpectedTraining):
     open_it(site, sections.MEMORY)
     table = plain_tables(site)[1].set_index("")
-    core, n_tokens = bundled(FIRST_GPT2).core, len(expected.labels)
+    core, n_tokens = bundled_model(FIRST_GPT2).core, len(expected.labels)
     n_numbers = sum(parameter.numel() for parameter in core.parameters())
     assert table["training"]["gradients, one per weight"] == f"{4 * n_numbers / 1e6:,.0f} MB"
     assert (
@@ -234,16 +236,18 @@ def test_what_training_keeps(site: AppTest, expected: ExpectedTraining):
     assert largest == pytest.approx(float(before.abs().max()), rel=6e-3)
 
 
-def test_the_model_of_all_visitors_stays_as_it_is_and_no_copy_is_kept():
-    own = {name: tensor.clone() for name, tensor in bundled(FIRST_GPT2).core.state_dict().items()}
+def test_shared_model_is_unchanged_and_copy_freed():
+    own = {
+        name: tensor.clone() for name, tensor in bundled_model(FIRST_GPT2).core.state_dict().items()
+    }
     run.run(run.FineTuningSettings(FIRST_GPT2, "It never changes", 0.1, 2))
     core = models.get(FIRST_GPT2).core
     assert all(torch.equal(tensor.cpu(), own[name]) for name, tensor in core.state_dict().items())
     assert all(not p.requires_grad and p.grad is None for p in core.parameters())
-    assert run._copy.n_cached == 0
+    assert run._training_copy.n_cached == 0
 
 
-def test_one_run_at_a_time_and_who_waits_may_stop():
+def test_queued_run_can_be_stopped():
     class Left(Exception):
         pass
 
@@ -257,7 +261,7 @@ def test_one_run_at_a_time_and_who_waits_may_stop():
         run.run(run.FineTuningSettings(FIRST_GPT2, "Stopped in its middle", 0.001, 1), leave)
     assert run._one_at_a_time.acquire(blocking=False)
     run._one_at_a_time.release()
-    assert run._copy.n_cached == 0
+    assert run._training_copy.n_cached == 0
 
 
 def test_limits(monkeypatch: pytest.MonkeyPatch):
@@ -297,5 +301,5 @@ def test_a_gpt2(site: AppTest):
     assert not site.exception
     assert not messages(site)
     assert "biases" in set(parts_table(site)["kind"])
-    product, found = said_numbers(said(site, ":small[Check: the last two factors"))
-    assert product == pytest.approx(found, rel=1e-3)
+    product, result = said_numbers(said(site, ":small[Check: the last two factors"))
+    assert product == pytest.approx(result, rel=1e-3)

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 from torch import nn
 
 from attention_core import SelfAttentionV2
-from pages.learn.why_attention import influence, reading, timing
+from pages.learn.why_attention import influence, readout, timing
 from pages.learn.why_attention.experiment import word_vectors
 from serving import measure
 from tests.helpers.apptest import messages, open_whole_page
@@ -73,19 +73,19 @@ def test_growth_ends_where_the_whole_sentence_does():
     asked = influence.setting(
         words, notebook=False, width=8, state=16, hold=0.0, layer=influence.TRAINABLE, seed=0
     )
-    grown, found = influence.growth(asked), influence.reach(asked)
-    assert grown[influence.GRU].iloc[-1] == pytest.approx(found.gru_share[0], rel=1e-6)
-    assert grown[influence.ATTENTION].iloc[-1] == pytest.approx(found.attention_share[0], rel=1e-6)
+    grown, result = influence.growth(asked), influence.reach(asked)
+    assert grown[influence.GRU].iloc[-1] == pytest.approx(result.gru_share[0], rel=1e-6)
+    assert grown[influence.ATTENTION].iloc[-1] == pytest.approx(result.attention_share[0], rel=1e-6)
     assert grown[influence.GRU].iloc[0] == 1.0
 
 
 def test_the_state_reads_back_what_least_squares_finds():
-    found = reading.reading(4, 8, 0.0, 2)
+    result = readout.readout(4, 8, 0.0, 2)
     torch.manual_seed(2)
     gru = nn.GRU(4, 8, batch_first=True)
     generator = torch.Generator().manual_seed(2)
-    n = reading.READ_SEQUENCES
-    x = torch.randn(n, reading.READ_TOKENS, 4, generator=generator) / 2
+    n = readout.READOUT_SEQUENCES
+    x = torch.randn(n, readout.READOUT_TOKENS, 4, generator=generator) / 2
     with torch.no_grad():
         state = np.c_[gru(x)[1][0].double().numpy(), np.ones(n)]
     half = n // 2
@@ -94,8 +94,8 @@ def test_the_state_reads_back_what_least_squares_finds():
         reader = np.linalg.lstsq(state[:half], token[:half], rcond=None)[0]
         error = ((state[half:] @ reader - token[half:]) ** 2).mean()
         expected = 1 - error / token[half:].var(axis=0, ddof=1).mean()
-        assert found[place] == pytest.approx(expected, abs=1e-6)
-    assert 0 < reading.recovered(found, 4) <= 8
+        assert result[place] == pytest.approx(expected, abs=1e-6)
+    assert 0 < readout.recovered_dimensions(result, 4) <= 8
 
 
 def test_every_control_at_its_extremes(site: AppTest):
@@ -147,8 +147,8 @@ def test_times_are_measured_on_demand_only(site: AppTest):
 
 
 def test_the_medians_are_those_of_the_samples():
-    found = timing.times(measure.FIRST).value
-    for samples in found.seconds.values():
-        for length in found.lengths:
+    result = timing.times(measure.FIRST).value
+    for samples in result.seconds.values():
+        for length in result.lengths:
             assert 0 < samples[length].low <= samples[length].median <= samples[length].high
-            assert len(samples[length].values) == found.repeats
+            assert len(samples[length].values) == result.repeats

@@ -10,7 +10,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.learn.why_several_heads import labour, readings
+from pages.learn.why_several_heads import head_roles, two_heads
 from tests.helpers.apptest import (
     maps,
     messages,
@@ -19,9 +19,9 @@ from tests.helpers.apptest import (
     plain_tables,
     python_numbers,
 )
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 from tests.helpers.charts import drawn_charts
-from ui.text.number_text import percent
+from ui.text.formatting import percent
 from ui.widgets import controls
 
 VIEW = "pages/learn/why_several_heads/page.py"
@@ -34,13 +34,13 @@ HEADS = {DECODER: (11, 6, 1), ENCODER: (4, 2, 7)}  # layer, first head, second h
 def opened(site: AppTest, model: str, part: str, **query: str) -> AppTest:
     layer, first, second = HEADS[model]
     parameters = {"text": TEXT, "model": model, "layer": layer, "head": first, "other": second}
-    named = {f"why_several_heads_{name}": str(value) for name, value in parameters.items()}
-    return open_page(site, VIEW, **named | {"why_several_heads_part": part} | query)
+    by_name = {f"why_several_heads_{name}": str(value) for name, value in parameters.items()}
+    return open_page(site, VIEW, **by_name | {"why_several_heads_part": part} | query)
 
 
 def recorded(model: str, text: str = TEXT):
     """Ids and every layer's record, without any of the site's code."""
-    loaded = bundled(model)
+    loaded = bundled_model(model)
     ids = torch.tensor([loaded.tokenizer.encode(text).ids])
     with torch.inference_mode():
         return loaded, ids, loaded.core(ids, record=True)
@@ -72,7 +72,7 @@ def test_two_maps_and_their_average(site: AppTest, model: str):
         assert header["largest"] == pytest.approx(float(weights.max()), rel=1e-5)
         assert header["causal"] == (model == DECODER)
     titles = [header["title"] for header, _ in drawn]
-    assert titles == [f"L{layer}H{first}", f"L{layer}H{second}", readings.AVERAGE]
+    assert titles == [f"L{layer}H{first}", f"L{layer}H{second}", two_heads.AVERAGE]
     # the last word is read at first
     labels = drawn[0][0]["rowLabels"]
     (framed,) = drawn[0][0]["framedRows"]
@@ -94,9 +94,9 @@ def test_what_one_head_misses(site: AppTest, model: str):
     lengths = both.norm(dim=-1)
     expected = ((both - average).norm(dim=-1) / lengths).numpy()
     small, every = plain_tables(site)[:2]
-    np.testing.assert_allclose(every[f"error of {readings.AVERAGE}"], expected, atol=6e-5)
+    np.testing.assert_allclose(every[f"error of {two_heads.AVERAGE}"], expected, atol=6e-5)
     np.testing.assert_allclose(every["distance of both rows"], (a - b).abs().sum(-1) / 2, atol=6e-5)
-    best = every[f"error of {readings.BEST}"]
+    best = every[f"error of {two_heads.BEST}"]
     assert (best <= expected + 6e-5).all()
     whole = float((both - average).norm() / both.norm())
     here, in_all = zip(*percents(small), strict=True)
@@ -119,7 +119,7 @@ def test_the_sentence_names_where_both_heads_look(site: AppTest):
 @pytest.mark.parametrize(("model", "count"), [(DECODER, 6), (ENCODER, 1)])
 def test_what_heads_cost(site: AppTest, model: str, count: int):
     opened(site, model, COST, why_several_heads_count=str(count))
-    layer, loaded = HEADS[model][0], bundled(model)
+    layer, loaded = HEADS[model][0], bundled_model(model)
     width, n = loaded.core.config.d_model, len(loaded.tokenizer.encode(TEXT).ids)
     prices = plain_tables(site)[2]
     of_count = prices.iloc[:, -1].tolist()
@@ -160,12 +160,12 @@ def test_the_division_of_labour(site: AppTest, model: str):
     np.testing.assert_allclose(shares.loc["the previous token"], previous, atol=1e-5)
     np.testing.assert_allclose(shares.loc["the first token"], rows[..., 0].mean(-1), atol=1e-5)
     assert ("the next token" in shares.index) == (not causal)
-    said = next(text.value for text in site.text if "differ most" in text.value)
-    assert f"H{int(previous.argmax())} ({float(previous.max()):.0%}" in said
+    message = next(text.value for text in site.text if "differ most" in text.value)
+    assert f"H{int(previous.argmax())} ({float(previous.max()):.0%}" in message
     pairs = {pair: expected[pair[0]][pair[1]] for pair in itertools.combinations(range(n_heads), 2)}
     far = max(pairs, key=lambda pair: pairs[pair])
-    assert f"H{far[0]} and H{far[1]} differ most ({pairs[far]:.2f})" in said
-    assert f"{np.mean(list(pairs.values())):.2f}" in said
+    assert f"H{far[0]} and H{far[1]} differ most ({pairs[far]:.2f})" in message
+    assert f"{np.mean(list(pairs.values())):.2f}" in message
 
 
 def test_the_layer_that_is_compared_first_has_the_most_different_heads(site: AppTest):
@@ -195,8 +195,8 @@ def test_a_layer_that_is_left_with_one_head(site: AppTest):
         return float(1 - torch.cosine_similarity(hidden, output.hidden[0], dim=-1).mean())
 
     for name, sets in (
-        (labour.ALONE, [[h for h in range(n_heads) if h != kept] for kept in range(n_heads)]),
-        (labour.OFF, [[head] for head in range(n_heads)]),
+        (head_roles.ALONE, [[h for h in range(n_heads) if h != kept] for kept in range(n_heads)]),
+        (head_roles.OFF, [[head] for head in range(n_heads)]),
     ):
         shown = rows[rows["heads"] == name].set_index("head")["lost"]
         for head in (0, 5, n_heads - 1):
@@ -209,16 +209,20 @@ def test_a_layer_that_is_left_with_one_head(site: AppTest):
 @pytest.mark.parametrize("model", HEADS)
 def test_the_split_in_code(site: AppTest, model: str):
     opened(site, model, CODE)
-    config, layer = bundled(model).core.config, HEADS[model][0]
-    n, heads, size = len(bundled(model).tokenizer.encode(TEXT).ids), config.n_heads, config.d_head
+    config, layer = bundled_model(model).core.config, HEADS[model][0]
+    n, heads, size = (
+        len(bundled_model(model).tokenizer.encode(TEXT).ids),
+        config.n_heads,
+        config.d_head,
+    )
     table = plain_tables(site)[2]
     assert table["shape"].tolist() == [
         f"({n}, {config.d_model}) → ({n}, {heads * size})",
         f"({n}, {heads}, {size})",
         f"({heads}, {n}, {size})",
     ]
-    said = next(text.value for text in site.text if "largest difference" in text.value)
-    assert float(python_numbers(said.rstrip(".")).rsplit(" ", 1)[1]) < 1e-5
+    message = next(text.value for text in site.text if "largest difference" in text.value)
+    assert float(python_numbers(message.rstrip(".")).rsplit(" ", 1)[1]) < 1e-5
     queries = [element.proto.query_string for element in site.get("page_link")]
     assert any(f"shapes_of={model}" in q and f"shapes_layer={layer}" in q for q in queries)
 
@@ -234,7 +238,7 @@ def test_one_head_twice_misses_nothing(site: AppTest):
     )
     assert not site.exception
     assert percents(plain_tables(site)[0]) == [[0, 0], [0, 0]]
-    assert set(drawn_charts(site)[0].rows["map"]) == {f"L{layer}H{first}", readings.AVERAGE}
+    assert set(drawn_charts(site)[0].rows["map"]) == {f"L{layer}H{first}", two_heads.AVERAGE}
 
 
 def test_a_visit_with_the_second_head_gets_another_one(site: AppTest):

@@ -11,8 +11,8 @@ import pretrained
 from serving import models
 from serving.one_pass import one_pass
 from tests.helpers.apptest import HOME, messages, open_page
-from tests.helpers.bundled_models import DECODER, ENCODER, bundled
-from tests.helpers.packed_arrays import Arrays, unpacked
+from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
+from tests.helpers.packed_arrays import Arrays, unpack
 from ui.canvas import one_pass as canvas
 from ui.canvas.one_pass.stored import MARY
 
@@ -22,7 +22,7 @@ ONE_PASS = "pages/start/one_pass/page.py"
 
 
 def picture(site: AppTest) -> tuple[dict[str, Any], Arrays]:
-    return unpacked(site.get("bidi_component")[0].proto.bytes)
+    return unpack(site.get("bidi_component")[0].proto.bytes)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def no_model_loads(monkeypatch: pytest.MonkeyPatch):
         raise AssertionError(f"{name} is loaded")
 
     monkeypatch.setattr(pretrained, "load_by_name", refused)
-    with models.loaded.disabled(), one_pass.disabled():
+    with models.by_key.disabled(), one_pass.disabled():
         yield
 
 
@@ -65,7 +65,7 @@ def test_one_pass_says_that_its_model_cannot_be_loaded(
         raise ValueError(f"the weights of {name} are damaged")
 
     monkeypatch.setattr(pretrained, "load_by_name", broken)
-    with models.loaded.disabled(), one_pass.disabled():
+    with models.by_key.disabled(), one_pass.disabled():
         open_page(site, ONE_PASS)
     assert not site.exception
     assert any("damaged" in message for message in messages(site))
@@ -75,7 +75,7 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
     happened: list[str] = []
-    model, draw = bundled(DECODER), canvas.one_pass
+    model, draw = bundled_model(DECODER), canvas.one_pass
 
     def loads(name: str) -> pretrained.Pretrained:
         happened.append(f"{name} is loaded")
@@ -88,7 +88,7 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     monkeypatch.setattr(pretrained, "load_by_name", loads)
     monkeypatch.setattr(canvas, "one_pass", draws)
     one_pass.clear()
-    models.loaded.clear()
+    models.by_key.clear()
     open_page(site, ONE_PASS)
     assert not site.exception
     # the model is loaded for the visitor's own picture; the stored one comes only once

@@ -11,35 +11,35 @@ import numpy as np
 import pytest
 
 from pages.start.one_pass import downloads, offline
-from pages.start.one_pass.offline import Walk
+from pages.start.one_pass.offline import OfflineTour
 from pages.start.one_pass.story import STEPS
 from serving import models
-from serving.one_pass import one_pass, open_head, open_layer
+from serving.one_pass import head_detail, layer_detail, one_pass
 from tests.helpers.bundled_models import DECODER, ENCODER, FIRST_GPT2
 from tests.helpers.html_elements import Elements
-from tests.helpers.packed_arrays import Arrays, unpacked
-from tests.helpers.snippets import executed
+from tests.helpers.packed_arrays import Arrays, unpack
+from tests.helpers.snippets import run_snippet
 from ui.widgets.head_choice import HeadChoice
 
 HOSTILE = "</script><script>alert(1)</script></title><img src=x onerror=alert(1)><!--"
 TEXT = "Nine grey geese fly"
 
 
-def walk(name: str = DECODER, text: str = TEXT, **changes: Any) -> Walk:
-    (entry,) = [entry for entry in models.ready() if entry.spec.name == name]
+def walk(name: str = DECODER, text: str = TEXT, **changes: Any) -> OfflineTour:
+    (entry,) = [entry for entry in models.available() if entry.spec.name == name]
     choice = HeadChoice(entry, 2, 1)
     facts = {"model": entry.spec.title, "sentence": text}
-    given = Walk(one_pass(name, text), (), None, choice, frozenset({(2, 1)}), facts)
-    return replace(given, **changes)
+    inputs = OfflineTour(one_pass(name, text), (), None, choice, frozenset({(2, 1)}), facts)
+    return replace(inputs, **changes)
 
 
 def layers(file: bytes) -> dict[int, tuple[dict[str, Any], Arrays]]:
     """What the file holds of each layer, by its number."""
-    found = {}
+    results = {}
     for name, text in Elements(file.decode()).scripts().items():
         if name and name.startswith("layer-"):
-            found[int(name[6:])] = unpacked(zlib.decompress(base64.b64decode(text)))
-    return found
+            results[int(name[6:])] = unpack(zlib.decompress(base64.b64decode(text)))
+    return results
 
 
 def test_nothing_that_was_typed_is_more_than_text():
@@ -51,7 +51,7 @@ def test_nothing_that_was_typed_is_more_than_text():
     assert tags.count("script") == 1 + n_layers + 1  # the whole, the layers, the script
     assert any(HOSTILE in paragraph for paragraph in elements.texts_of("p"))
     scripts = elements.scripts()
-    header, _ = unpacked(base64.b64decode(scripts["whole"]))
+    header, _ = unpack(base64.b64decode(scripts["whole"]))
     assert header["about"]["sentence"] == HOSTILE
     assert "</" in "".join(header["labels"])
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
@@ -63,16 +63,16 @@ def test_nothing_that_was_typed_is_more_than_text():
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_the_file_holds_every_head_of_every_layer_exactly(name: str):
-    given = walk(name)
-    run, held = given.passed.run, layers(offline.page(given))
+    inputs = walk(name)
+    run, held = inputs.passed.run, layers(offline.page(inputs))
     n_layers, n_heads = run.q.shape[:2]
     assert sorted(held) == list(range(n_layers))
     for number, (header, arrays) in held.items():
         assert [int(head) for head in header["heads"]] == list(range(n_heads))
-        for name, strip in open_layer(run, number).strips.items():
+        for name, strip in layer_detail(run, number).strips.items():
             np.testing.assert_array_equal(arrays[f"strip {name}"], strip)
         for head in range(n_heads):
-            opened = open_head(run, number, head)
+            opened = head_detail(run, number, head)
             told = header["heads"][str(head)]
             for step in STEPS:
                 whose = f"shared {told['shared']}" if step in ("k", "v") else f"head {head}"
@@ -81,20 +81,20 @@ def test_the_file_holds_every_head_of_every_layer_exactly(name: str):
             assert {(said["layer"], said["head"]) for said in told["captions"]} == {(number, head)}
 
 
-def test_the_file_is_about_as_large_as_is_said():
+def test_stated_file_size():
     """Within 15%: how much deflate saves depends on the numbers."""
     for text in (TEXT, " ".join([TEXT] * 8)):
-        given = walk(FIRST_GPT2, text)
-        expected = offline.file_bytes(given.passed, offline.heads(given))
-        assert len(offline.page(given)) == pytest.approx(expected, rel=0.15)
+        inputs = walk(FIRST_GPT2, text)
+        expected = offline.file_bytes(inputs.passed, offline.heads(inputs))
+        assert len(offline.page(inputs)) == pytest.approx(expected, rel=0.15)
 
 
 def test_of_a_long_text_it_holds_one_head_a_layer_and_those_that_were_opened(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(offline, "MOST_BYTES", 1)
-    given = walk(FIRST_GPT2, visited=frozenset({(2, 1), (4, 0), (4, 7)}))
-    held = layers(offline.page(given))
+    monkeypatch.setattr(offline, "MAX_BYTES", 1)
+    inputs = walk(FIRST_GPT2, visited=frozenset({(2, 1), (4, 0), (4, 7)}))
+    held = layers(offline.page(inputs))
     heads = {
         number: [int(head) for head in header["heads"]] for number, (header, _) in held.items()
     }
@@ -103,7 +103,7 @@ def test_of_a_long_text_it_holds_one_head_a_layer_and_those_that_were_opened(
 
 def test_the_arrays_are_the_tensors_of_the_pass():
     passed = one_pass(DECODER, TEXT)
-    arrays = downloads.arrays(passed, open_head(passed.run, 2, 1))
+    arrays = downloads.arrays(passed, head_detail(passed.run, 2, 1))
     np.testing.assert_array_equal(arrays["weights"][2, 1], arrays["head_weights"])
     norms = np.linalg.norm(arrays["states"], axis=-1)
     np.testing.assert_allclose(norms, passed.state_norms, rtol=1e-5)
@@ -112,6 +112,6 @@ def test_the_arrays_are_the_tensors_of_the_pass():
 
 
 def test_the_code_runs_and_prints_the_weights(capsys: pytest.CaptureFixture[str]):
-    given = walk(text='Grey "geese" {fly}\'')
-    _, printed = executed(downloads.snippet(given.passed, (), given.choice), capsys)
-    assert str(open_head(given.passed.run, 2, 1).weights) in printed
+    inputs = walk(text='Grey "geese" {fly}\'')
+    _, printed = run_snippet(downloads.snippet(inputs.passed, (), inputs.choice), capsys)
+    assert str(head_detail(inputs.passed.run, 2, 1).weights) in printed

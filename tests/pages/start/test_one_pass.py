@@ -8,12 +8,12 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.start.one_pass import lessons, places
+from pages.start.one_pass import lessons, locations
 from serving import models
 from serving.one_pass import one_pass
 from tests.helpers.apptest import VIEWS, messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.packed_arrays import Arrays, unpacked
+from tests.helpers.packed_arrays import Arrays, unpack
 
 PAGE = "pages/start/one_pass/page.py"
 TEXT = "Nine grey geese fly"
@@ -22,7 +22,7 @@ LAYER, HEAD = 7, 4
 
 def drawn(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
     """Header and arrays of the picture, and of what is open in it, as the browser gets them."""
-    return [unpacked(element.proto.bytes) for element in pictures(site)]
+    return [unpack(element.proto.bytes) for element in pictures(site)]
 
 
 def pictures(site: AppTest) -> list[Any]:
@@ -82,7 +82,7 @@ def test_the_shares_that_the_browser_gets_sum_to_the_logits(site: AppTest, name:
         np.testing.assert_allclose(keys.sum(axis=1), heads, atol=1e-4)
 
 
-def test_a_head_nobody_chose_follows_the_text(site: AppTest):
+def test_default_head_follows_text(site: AppTest):
     open_page(site, PAGE, one_pass_text="The capital of France is Paris. The capital of Italy is")
     first = drawn(site)[0][0]["first"]
     assert site.select_slider("one_pass_layer").value == first["layer"]
@@ -105,7 +105,7 @@ def test_a_part_that_is_off_is_in_the_link_and_adds_nothing(site: AppTest):
 
 
 @pytest.mark.parametrize("off", ["L99H0", "<img src=x onerror=alert(1)>"])
-def test_a_part_that_the_model_does_not_have_is_said_and_stays_in_the_box(site: AppTest, off: str):
+def test_unknown_part_shows_message(site: AppTest, off: str):
     opened(site, DECODER, off=off)
     assert len(messages(site)) == 1
     assert site.text_input("one_pass_off").value == off
@@ -118,7 +118,7 @@ def test_the_picture_opens_at_the_place_of_the_link(site: AppTest):
     assert (place["matrix"], place["row"], place["column"], place["told"]) == ("scores", 2, 1, 5)
 
 
-def test_whoever_walks_on_is_not_sent_the_picture_again(site: AppTest):
+def test_navigation_does_not_resend_picture(site: AppTest):
     """Its data are the same, so that Streamlit sends a mark in their place."""
     opened(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
     whole, head = pictures(site)
@@ -137,7 +137,7 @@ def test_a_place_that_the_pass_does_not_have_is_left_out(site: AppTest):
     assert not site.exception
     assert drawn(site)[0][0]["place"] is None
     passed = one_pass(DECODER, TEXT)
-    here = [places.open_there(f"matrix {there} -1", passed, 4, 4) for there in (
+    here = [locations.open_location(f"matrix {there} -1", passed, 4, 4) for there in (
         "q 4 4 0 63 0", "scores 30 0 0 0 0", "scores 4 9 0 0 0", "weights 4 4 0 9 0",
         "q 4 4 0 0 99", "weights 5 4 0 0 0",
     )]  # fmt: skip

@@ -4,26 +4,26 @@ import numpy as np
 import pytest
 import torch
 
-from pages.start.one_pass.story import Told, captions
+from pages.start.one_pass.story import StoryContext, captions
 from serving import models
-from serving.flow import flow_of
-from serving.one_pass import one_pass, open_head, open_layer
+from serving.flow import compute_flow
+from serving.one_pass import head_detail, layer_detail, one_pass
 from tests.helpers.bundled_models import DECODER, FIRST_GPT2
-from ui.text.number_text import percent
+from ui.text.formatting import percent
 
 TEXT = "Nine grey geese fly"
 LAYER, HEAD, QUERY, KEY = 1, 2, 3, 1
 
 
-def told(model: str, *off: str) -> tuple[Told, dict[str, str]]:
+def told(model: str, *off: str) -> tuple[StoryContext, dict[str, str]]:
     """What is told, and the text of every caption by its title."""
     passed = one_pass(model, TEXT, off)
-    layer, head = open_layer(passed.run, LAYER), open_head(passed.run, LAYER, HEAD)
-    story = Told(models.spec(model), passed, layer, head, QUERY, KEY)
+    layer, head = layer_detail(passed.run, LAYER), head_detail(passed.run, LAYER, HEAD)
+    story = StoryContext(models.spec(model), passed, layer, head, QUERY, KEY)
     return story, {caption.title: caption.text for caption in captions(story)}
 
 
-def test_what_is_off_is_said():
+def test_story_mentions_disabled_parts():
     assert "divided by √64" in told(DECODER)[1]["Scale and mask"]
     story, texts = told(DECODER, f"F{LAYER}", f"L{LAYER}H{HEAD}", "mask", "scale")
     score = f"{story.head.scores[QUERY, KEY]:.3g}"
@@ -53,13 +53,13 @@ def test_a_learned_bias_is_part_of_the_sums(model: str, has_bias: bool):
 
 def test_the_pair_of_the_tour_is_lit_with_its_share():
     passed = one_pass(DECODER, TEXT)
-    flow = flow_of(passed.run)
+    flow = compute_flow(passed.run)
     into = flow.edges[(flow.edges[:, 1] == QUERY) & (flow.edges[:, 2] == KEY)]
     edge = into[into[:, 3].argmax()]
-    layer = open_layer(passed.run, int(edge[0]))
-    head = open_head(passed.run, int(edge[0]), int(edge[4]))
-    story = captions(Told(models.spec(DECODER), passed, layer, head, QUERY, KEY))
-    [lit] = [caption for caption in story if caption.lit]
+    layer = layer_detail(passed.run, int(edge[0]))
+    head = head_detail(passed.run, int(edge[0]), int(edge[4]))
+    story = captions(StoryContext(models.spec(DECODER), passed, layer, head, QUERY, KEY))
+    [lit] = [caption for caption in story if caption.is_highlighted]
     assert percent(float(edge[3])) in lit.text
     assert (lit.row, lit.column) == (QUERY, KEY)
-    assert all(not caption.lit or caption.level == "whole" for caption in story)
+    assert all(not caption.is_highlighted or caption.level == "whole" for caption in story)

@@ -7,12 +7,12 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.start.one_pass import endings, layers, training
+from pages.start.one_pass import endings, layers, learned_parts
 from serving import models
 from serving.one_pass import one_pass
 from tests.helpers.apptest import messages, open_page, plain_tables
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.packed_arrays import unpacked
+from tests.helpers.packed_arrays import unpack
 
 PAGE = "pages/start/one_pass/page.py"
 TEXT = "Nine grey geese fly"
@@ -33,7 +33,7 @@ def headers(site: AppTest) -> list[dict[str, Any]]:
     """What is drawn, without the component that keeps the answers."""
     drawn = site.get("bidi_component")
     pictures = [element for element in drawn if element.proto.WhichOneof("data") == "bytes"]
-    return [unpacked(element.proto.bytes)[0] for element in pictures]
+    return [unpack(element.proto.bytes)[0] for element in pictures]
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
@@ -56,8 +56,8 @@ def test_what_a_token_becomes_in_every_layer(site: AppTest, name: str):
     for last in logits:  # the last of them is what the model says behind this token
         likeliest, token_id = last[0, -1].softmax(dim=-1).max(dim=-1)
         assert table["probability"].iloc[-1] == pytest.approx(float(likeliest), abs=1e-4)
-        said = model.tokenizer.decode([int(token_id)])
-        assert table["predicted next token"].iloc[-1] == said.strip()
+        message = model.tokenizer.decode([int(token_id)])
+        assert table["predicted next token"].iloc[-1] == message.strip()
 
 
 def test_the_token_that_is_read_most_is_neither_special_nor_a_resting_place():
@@ -74,10 +74,10 @@ def test_every_learned_number_is_counted_once(site: AppTest, name: str):
     opened(site, name, part="What training changes")
     table = plain_tables(site)[0]
     column = "parameters, all layers"
-    counted = sum(int(number.replace(",", "")) for number in table[column] if number)
+    counts = sum(int(number.replace(",", "")) for number in table[column] if number)
     core = models.get(name).core
-    assert counted == sum(parameter.numel() for parameter in core.parameters())
-    assert training.learned(name).total == counted
+    assert counts == sum(parameter.numel() for parameter in core.parameters())
+    assert learned_parts.count_parameters(name).total == counts
     by_stop = dict(zip(table["step"], table[column], strict=True))
     feed_forward = core.blocks[0].mlp
     assert by_stop["the feed-forward network adds"] == (

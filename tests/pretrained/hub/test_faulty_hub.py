@@ -23,7 +23,7 @@ def test_a_hub_that_answers_garbage(fake_hub: FakeHub, hub_cache: Path, garbage:
     assert not list(hub_cache.rglob("*.safetensors"))
 
 
-def test_a_hub_that_hangs_is_left_by_whoever_cancels(fake_hub: FakeHub, hub_cache: Path) -> None:
+def test_cancel_download_from_hanging_hub(fake_hub: FakeHub, hub_cache: Path) -> None:
     fake_hub.silent = True
     download = hub.start_download("lab/tiny")
     assert fake_hub.half_sent.wait(60)
@@ -35,7 +35,7 @@ def test_a_hub_that_hangs_is_left_by_whoever_cancels(fake_hub: FakeHub, hub_cach
     assert sources.find("lab/tiny") is None
 
 
-def test_weights_that_are_none_are_no_model_and_are_fetched_again(
+def test_invalid_weights_are_downloaded_again(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes]
 ) -> None:
     right = gpt2_files["model.safetensors"]

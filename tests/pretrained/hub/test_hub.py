@@ -92,8 +92,8 @@ def test_what_was_looked_at_is_what_is_fetched(
     source = sources.find("lab/tiny")
     assert source is not None
     assert source.path == download.path
-    found = try_to_load_from_cache("lab/tiny", "model.safetensors", cache_dir=hub_cache)
-    assert found == str(source.path / "model.safetensors")
+    result = try_to_load_from_cache("lab/tiny", "model.safetensors", cache_dir=hub_cache)
+    assert result == str(source.path / "model.safetensors")
     assert [f.name for f in (hub_cache / "models--lab--tiny" / "refs").iterdir()] == ["main"]
 
 
@@ -281,7 +281,7 @@ def test_choose_takes_the_shards_and_nothing_else() -> None:
         fetch.choose({"config.json": 10**9, "model.safetensors": 1})
 
 
-def test_nobody_waits_for_a_hub_that_accepts_but_never_answers(
+def test_timeout_for_unresponsive_hub(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:

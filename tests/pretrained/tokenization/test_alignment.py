@@ -117,8 +117,8 @@ def test_words_by_hand(
     tokenizers: dict[str, Tokenizer], name: str, text: str, expected: list[str]
 ) -> None:
     tokens = tokenizers[name].encode(text)
-    found = [label for label in group_labels(tokens, words(tokens)) if label[0] != "["]
-    assert found == expected
+    results = [label for label in group_labels(tokens, words(tokens)) if label[0] != "["]
+    assert results == expected
 
 
 @pytest.mark.parametrize(

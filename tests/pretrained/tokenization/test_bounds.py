@@ -159,8 +159,8 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_refused(what: str, tmp_path: Path):
-    changes, says = REFUSED[what]
-    with pytest.raises(ValueError, match=says):
+    changes, caption = REFUSED[what]
+    with pytest.raises(ValueError, match=caption):
         bounds.read_tokenizer(written(tmp_path, **changes))
 
 

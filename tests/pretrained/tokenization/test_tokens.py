@@ -12,8 +12,8 @@ import pytest
 
 from pretrained.tokenization import gpt2 as gpt2_bpe
 from pretrained.tokenization.bpe import FastBpe
-from pretrained.tokenization.choose import for_folder
 from pretrained.tokenization.gpt2 import Gpt2Bpe
+from pretrained.tokenization.selection import tokenizer_for_folder
 from pretrained.tokenization.tokens import (
     Tokenizer,
     clean,
@@ -73,8 +73,8 @@ def test_a_character_belongs_to_the_tokens_that_hold_its_bytes(
     token_of = [n for n, index in enumerate(tokens.ids) for _ in byte_level.decode_bytes([index])]
     char_of = [n for n, char in enumerate(text) for _ in char.encode()]
     expected = {(n, c) for n, c in zip(token_of, char_of, strict=True)}
-    found = {(n, c) for n, (start, end) in enumerate(tokens.spans) for c in range(start, end)}
-    assert found == expected
+    results = {(n, c) for n, (start, end) in enumerate(tokens.spans) for c in range(start, end)}
+    assert results == expected
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -226,10 +226,10 @@ def gpt2_files(tmp_path: Path, bundled_weights: None) -> Path:
 
 def test_a_folder_with_gpt2s_vocabulary_goes_through_tiktoken(gpt2_files: Path) -> None:
     config = {"model_type": "gpt2", "vocab_size": 50257}
-    assert isinstance(for_folder(gpt2_files, config), Gpt2Bpe)
+    assert isinstance(tokenizer_for_folder(gpt2_files, config), Gpt2Bpe)
     # and as a tokenizer.json
     FastBpe.from_folder(gpt2_files, config)._tokenizer.save(str(gpt2_files / "tokenizer.json"))
-    assert isinstance(for_folder(gpt2_files, config), Gpt2Bpe)
+    assert isinstance(tokenizer_for_folder(gpt2_files, config), Gpt2Bpe)
 
 
 def test_the_tokenizers_library_agrees_with_tiktoken(gpt2_files: Path, gpt2: Gpt2Bpe) -> None:
@@ -244,14 +244,14 @@ def test_a_changed_vocabulary_does_not_pass_for_gpt2s(gpt2_files: Path) -> None:
     first, second = list(vocabulary)[1000:1002]
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
     (gpt2_files / "vocab.json").write_text(json.dumps(vocabulary))
-    assert isinstance(for_folder(gpt2_files, {"model_type": "gpt2"}), FastBpe)
+    assert isinstance(tokenizer_for_folder(gpt2_files, {"model_type": "gpt2"}), FastBpe)
 
 
 @pytest.mark.parametrize("model_type", ["gpt2", "llama", "bert"])
 def test_damaged_tokenizer_files(model_type: str, tmp_path: Path) -> None:
     (tmp_path / "tokenizer.json").write_text('{"model": 3}')
     with pytest.raises(ValueError, match="damaged"):
-        for_folder(tmp_path, {"model_type": model_type, "vocab_size": 77})
+        tokenizer_for_folder(tmp_path, {"model_type": model_type, "vocab_size": 77})
 
 
 def test_a_begin_token_that_the_file_adds_has_an_empty_span(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_begin_token_that_the_file_adds_has_an_empty_span(tmp_path: Path) -> N
     )
     fast.decoder = decoders.Fuse()
     fast.save(str(tmp_path / "tokenizer.json"))
-    tokenizer = for_folder(tmp_path, {"model_type": "llama", "eos_token_id": [2]})
+    tokenizer = tokenizer_for_folder(tmp_path, {"model_type": "llama", "eos_token_id": [2]})
     tokens = tokenizer.encode("a bé")
     assert tokens.ids[0] == 1
     assert tokens.special == (True, *(False,) * (len(tokens) - 1))

@@ -10,20 +10,20 @@ from torch.testing import assert_close
 from serving.backend import codec
 from serving.backend.codec import END, HEARTBEAT, ServerBusy, ServerUnavailable
 from serving.limits import MAX_EVENT_BYTES, MAX_TENSOR_BYTES, OverLimit
-from serving.race import Begun, CacheSize, Ended, RaceStep
+from serving.race import CacheSize, RaceEnded, RaceStarted, RaceStep
 from serving.recording import RecordedPass, RunTensors
 from serving.step_times import StepTime
-from serving.timing.measurement import Described, Doing, Timed, WarmedUp
+from serving.timing.measurement import ModelReady, PhaseStarted, TimedStep, WarmUpTimes
 
 STEP = StepTime("decode", 7, -1.25, 0.5, 1, 3, 2, 100)
 EVENTS = [
-    Begun("cpu, é \n"),
+    RaceStarted("cpu, é \n"),
     RaceStep(STEP, STEP, 0.125, CacheSize(24, 24)),
-    Ended(""),
-    Described("cpu", 3, 4, {"core, cached": (1, 2, 3)}),
-    WarmedUp("core, cached", 0.25, 0.5),
-    Doing("measuring"),
-    Timed(1, "core, cached", STEP, None, {"core, uncached": 2}),
+    RaceEnded(""),
+    ModelReady("cpu", 3, 4, {"core, cached": (1, 2, 3)}),
+    WarmUpTimes("core, cached", 0.25, 0.5),
+    PhaseStarted("measuring"),
+    TimedStep(1, "core, cached", STEP, None, {"core, uncached": 2}),
 ]
 
 
@@ -46,7 +46,7 @@ def test_events_come_out_as_they_went_in(size: int):
 @pytest.mark.parametrize("size", [1, 100_000])
 def test_tensors_keep_every_bit(size: int):
     sent = recording()
-    data = HEARTBEAT + codec.encode(sent) + codec.encode(Doing("")) + END
+    data = HEARTBEAT + codec.encode(sent) + codec.encode(PhaseStarted("")) + END
     _, received, _ = codec.decode(chunks(data, size))
     assert isinstance(received, RecordedPass)
     assert received.scale == sent.scale

@@ -17,14 +17,14 @@ from torch.testing import assert_close
 from serving import compute, models, race, recording
 from serving.backend import client, codec, router, service
 from serving.backend.codec import END, Event, ServerUnavailable
-from serving.jobs import Stopped, Work
+from serving.jobs import BackgroundJob, JobStopped
 from serving.limits import MAX_MAP_TOKENS, MAX_REQUEST_BYTES, STUCK_SECONDS, OverLimit
-from serving.race import Begun, Ended, RaceRequest, RaceStep
+from serving.race import RaceEnded, RaceRequest, RaceStarted, RaceStep
 from serving.timing import measurement
-from serving.timing.measurement import Doing, Timed
-from serving.timing.subjects import CORE_CACHED, CORE_UNCACHED, TINY, TimingRequest
+from serving.timing.measurement import PhaseStarted, TimedStep
+from serving.timing.timed_contenders import CORE_CACHED, CORE_UNCACHED, TINY, TimingRequest
 from tests.helpers.bundled_models import DECODER, ENCODER
-from tests.helpers.until import until
+from tests.helpers.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = "The animal didn't cross the street"
@@ -99,7 +99,7 @@ def ids_of(name: str) -> list[int]:
 def check_record(name: str = DECODER) -> None:
     """A recorded pass of the site is the one of this process."""
     model, ids = models.get(name), ids_of(name)
-    received, expected = router.record(model, ids), recording.record(model, ids)
+    received, expected = router.record_pass(model, ids), recording.record_pass(model, ids)
     assert received.scale == expected.scale
     assert_close(vars(received.tensors), vars(expected.tensors), rtol=0, atol=0)
 
@@ -144,10 +144,10 @@ def test_errors_are_the_same():
     with pytest.raises(ValueError, match="no-such-model"):
         list(router.race(RaceRequest("no-such-model", "a", 2), never))
     with pytest.raises(OverLimit):
-        router.record(models.get(DECODER), [5] * (MAX_MAP_TOKENS + 1))
+        router.record_pass(models.get(DECODER), [5] * (MAX_MAP_TOKENS + 1))
     for ids in ([10**6], [], ["5"]):
         with pytest.raises(ValueError, match="token_ids"):
-            router.record(models.get(DECODER), ids)
+            router.record_pass(models.get(DECODER), ids)
     assert router.outage_notice() == ""
 
 
@@ -168,7 +168,7 @@ def test_a_stuck_computation_ends_the_heartbeats(address: str, monkeypatch: pyte
 
     def stuck(*_: object) -> Iterator[Event]:
         over.wait(60)
-        yield Doing("too late")
+        yield PhaseStarted("too late")
 
     monkeypatch.setattr(service, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setattr(compute, "held_seconds", lambda: held[0])
@@ -191,7 +191,7 @@ def test_no_more_is_computed_than_a_client_reads(
         try:
             for number in range(1_000):
                 computed.append(number)
-                yield Doing("x" * 1_000_000)
+                yield PhaseStarted("x" * 1_000_000)
         finally:
             over.set()
 
@@ -204,14 +204,14 @@ def test_no_more_is_computed_than_a_client_reads(
         assert 0 < len(computed) < 100
         assert httpx2.post(f"{address}/race", json={}).status_code == 503
     assert over.wait(60)
-    until(lambda: one_slot._value == 1, seconds=60)
+    wait_until(lambda: one_slot._value == 1, seconds=60)
 
 
 def test_a_client_that_disconnects_stops_the_work(
     address: str, monkeypatch: pytest.MonkeyPatch, one_slot: threading.BoundedSemaphore
 ):
     def endless(_: object, check_stop: service.CheckStop) -> Iterator[Event]:
-        yield Doing("begun")
+        yield PhaseStarted("begun")
         while True:
             check_stop(0)
             threading.Event().wait(0.01)
@@ -219,7 +219,7 @@ def test_a_client_that_disconnects_stops_the_work(
     monkeypatch.setitem(service.HANDLERS, "race", endless)
     with httpx2.stream("POST", f"{address}/race", json={}) as answer:
         next(answer.iter_raw())
-    until(lambda: one_slot._value == 1, seconds=60)
+    wait_until(lambda: one_slot._value == 1, seconds=60)
 
 
 @pytest.mark.usefixtures("site")
@@ -230,17 +230,17 @@ def test_a_visitor_can_stop_while_the_server_computes(
         while True:
             check_stop(0)
             threading.Event().wait(0.01)
-        yield Doing("never")
+        yield PhaseStarted("never")
 
     monkeypatch.setattr(service, "HEARTBEAT_SECONDS", 0.05)
     monkeypatch.setitem(service.HANDLERS, "race", silent)
 
     def stop(_: int) -> None:
-        raise Stopped
+        raise JobStopped
 
-    with pytest.raises(Stopped):
+    with pytest.raises(JobStopped):
         list(router.race(REQUEST, stop))
-    until(lambda: one_slot._value == 1, seconds=60)
+    wait_until(lambda: one_slot._value == 1, seconds=60)
 
 
 # ---- what the site does when the server fails
@@ -251,7 +251,7 @@ def test_a_site_does_the_work_of_a_busy_server(one_slot: threading.BoundedSemaph
     assert one_slot.acquire(blocking=False)
     check_record()
     assert without_times(router.race(REQUEST, never)) == without_times(race.race(REQUEST, never))
-    assert any(isinstance(event, Timed) for event in router.measure(QUESTION, never))
+    assert any(isinstance(event, TimedStep) for event in router.measure(QUESTION, never))
     assert router.outage_notice() == ""
 
 
@@ -290,7 +290,7 @@ def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch):
         wait_for(f"http://127.0.0.1:{port}/healthz")
         monkeypatch.setenv(SERVE_URL, f"http://127.0.0.1:{port}")
         events = router.race(RaceRequest(DECODER, "The next day is bright", 200), never)
-        assert isinstance(next(events), Begun)
+        assert isinstance(next(events), RaceStarted)
         server.kill()
         with pytest.raises(ServerUnavailable):
             list(events)
@@ -298,13 +298,13 @@ def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch):
         server.kill()
         server.wait()
     assert router.outage_notice() != ""
-    assert isinstance(list(router.race(REQUEST, never))[-1], Ended)  # the visitor presses again
+    assert isinstance(list(router.race(REQUEST, never))[-1], RaceEnded)  # the visitor presses again
 
 
 @pytest.mark.parametrize("rest", [[], [b"<html>\n"], [codec.encode_error(OSError("no file"))]])
 def test_half_an_answer_ends_with_a_message(monkeypatch: pytest.MonkeyPatch, rest: list[bytes]):
-    answer_with(monkeypatch, codec.encode(Begun("cpu")), *rest)
-    job = Work()
+    answer_with(monkeypatch, codec.encode(RaceStarted("cpu")), *rest)
+    job = BackgroundJob()
     job.work = lambda: list(router.race(REQUEST, never))  # type: ignore[method-assign]
     job.run()
     assert (job.state, job.error) == ("failed", router.BROKE_OFF)
@@ -318,7 +318,11 @@ def test_a_measurement_is_the_same():
     assert [type(event) for event in received] == [type(event) for event in expected]
     assert received[0] == expected[0]
     steps, expected_steps = (
-        [(e.repeat, e.name, e.step.token_id, e.step.flops) for e in events if isinstance(e, Timed)]
+        [
+            (e.repeat, e.name, e.step.token_id, e.step.flops)
+            for e in events
+            if isinstance(e, TimedStep)
+        ]
         for events in (received, expected)
     )
     assert steps == expected_steps

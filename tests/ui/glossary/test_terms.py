@@ -21,10 +21,10 @@ page = "learn/block"
 def test_a_term_is_found_by_every_spelling():
     glossary = terms.read(ONE, ["learn/block"])
     (loss,) = glossary.terms
-    assert (glossary.named(" LOSSES "), glossary.named("Loss")) == (loss, loss)
-    assert glossary.named("los") is None
-    assert glossary.with_text("  How  BADLY ") == (loss,)
-    assert glossary.with_text("x") == ()
+    assert (glossary.find(" LOSSES "), glossary.find("Loss")) == (loss, loss)
+    assert glossary.find("los") is None
+    assert glossary.search("  How  BADLY ") == (loss,)
+    assert glossary.search("x") == ()
 
 
 MISTAKES: dict[str, Callable[[str], str]] = {

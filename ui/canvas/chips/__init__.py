@@ -21,32 +21,32 @@ _canvas = Canvas("chips")
 class Chip:
     """A token or a word. label: the text on its chip. detail: the text shown on hover.
 
-    quiet: drawn without a color, for tokens added by the tokenizer. chosen: drawn with a frame.
+    muted: drawn without a color, for tokens added by the tokenizer. selected: drawn with a frame.
     line_after: whether the next chip starts a new line.
     """
 
     label: str
     detail: str
-    quiet: bool = False
-    chosen: bool = False
+    muted: bool = False
+    selected: bool = False
     line_after: bool = False
 
 
 def chips(
-    items: Sequence[Chip], *, title: str, key: str, hint: str = "", a_box: str = "a token"
+    items: Sequence[Chip], *, title: str, key: str, hint: str = "", item_name: str = "a token"
 ) -> None:
     """Draw the chips in reading order, with line breaks where needed.
 
-    a_box: what each chip is. hint: the text below the chips while none is selected.
+    item_name: what each chip is. hint: the text below the chips while none is selected.
     Raises: ValueError if there are more than `MAX_CHIPS`.
     """
     if len(items) > MAX_CHIPS:
         raise ValueError(f"{len(items)} chips are too many to draw; the limit is {MAX_CHIPS}")
-    _canvas.draw(pack(items, title=title, hint=hint, a_box=a_box), key=key)
+    _canvas.draw(pack(items, title=title, hint=hint, item_name=item_name), key=key)
 
 
-def pack(items: Sequence[Chip], *, title: str, hint: str, a_box: str = "a token") -> bytes:
+def pack(items: Sequence[Chip], *, title: str, hint: str, item_name: str = "a token") -> bytes:
     """Encode the chips as JSON for the browser."""
-    rows = [[item.label, item.detail, item.quiet, item.chosen, item.line_after] for item in items]
-    says = f"Each box is {a_box}, in reading order. The colors only separate neighbors."
-    return json.dumps({"title": title, "says": says, "hint": hint, "chips": rows}).encode()
+    rows = [[item.label, item.detail, item.muted, item.selected, item.line_after] for item in items]
+    caption = f"Each box is {item_name}, in reading order. The colors only separate neighbors."
+    return json.dumps({"title": title, "says": caption, "hint": hint, "chips": rows}).encode()

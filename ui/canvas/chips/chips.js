@@ -10,7 +10,7 @@ const DASHES = [[], [6, 3], [], [3, 3]];
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  hasItsHeight(parentElement);
+  markHeightFinal(parentElement);
   /** @type {{ title: string, says: string, hint: string, chips: Chip[], about?: About }} */
   const { title, says, hint, chips, about } = JSON.parse(new TextDecoder().decode(data));
   const row = element(parentElement, ".row"),
@@ -81,5 +81,5 @@ export default function (component) {
       readout.textContent = text;
     },
   });
-  return inPlaceOfTheLast(parentElement, forget);
+  return replaceLast(parentElement, forget);
 }

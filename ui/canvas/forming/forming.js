@@ -140,7 +140,7 @@ export default function (component) {
   function draw() {
     if (!codes || scroll.clientWidth === 0) return;
     layout = measure();
-    const { context, ratio } = layOut(canvas, layout);
+    const { context, ratio } = sizeCanvas(canvas, layout);
     paint(context, ratio);
     // for programs that read the picture: what was painted, and the position of each head
     const heads = JSON.stringify(layout.at);
@@ -275,15 +275,15 @@ export default function (component) {
     },
   });
 
-  const stopWatching = onNewWidth(scroll, draw);
+  const stopWatching = onResize(scroll, draw);
   inflate(map.body).then((inflated) => {
     if (!alive) return;
     codes = inflated;
     draw();
-    hasItsHeight(parentElement);
+    markHeightFinal(parentElement);
   });
 
-  return inPlaceOfTheLast(parentElement, () => {
+  return replaceLast(parentElement, () => {
     alive = false;
     stopWatching();
     forget();

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ui.canvas.component import Canvas, sentence
+from ui.canvas.component import Canvas, axis_description
 from ui.canvas.component import pack as pack_arrays
 
 _NOTHING = "nothing to show here"
@@ -54,7 +54,7 @@ class DivergingScale:
 
 
 @dataclass(frozen=True)
-class Linked:
+class LinkedCells:
     """Alignment of several maps: hovering over a cell highlights its partners in the others.
 
     group: maps on a page with the same group are linked. rows, columns: the unit of each row and
@@ -76,7 +76,7 @@ class Map:
     causal: draw cells above the diagonal as masked, not as zero weights. row_labels: needed if the
     rows aren't the first tokens of the columns. value_name: "weight", "score" or "difference", for
     example. hidden_text: the text shown for NaN cells, which are crossed out; if it's set, the
-    legend reserves space for it, so nothing moves when cells are hidden. chosen: a (row, column)
+    legend reserves space for it, so nothing moves when cells are hidden. selected: a (row, column)
     that stays framed. captions: lines below the title of a saved picture, with information that the
     page shows around it. axes: names of a row and a column. row_height: height of the rows in
     pixels, so that each row has space for its label; None draws squares. framed_rows: adjacent rows
@@ -94,8 +94,8 @@ class Map:
     row_labels: Sequence[str] | None = None
     value_name: str = "weight"
     hidden_text: str = _NOTHING
-    link: Linked | None = None
-    chosen: tuple[int, int] | None = None
+    link: LinkedCells | None = None
+    selected: tuple[int, int] | None = None
     captions: Sequence[str] = ()
     axes: tuple[str, str] = ("query", "key")
     row_height: int | None = None
@@ -107,11 +107,13 @@ class Map:
         rows, columns = self.weights.shape
         if self.causal and self.row_height is not None:
             raise ValueError(f"a causal map needs square cells, got row_height={self.row_height}")
-        named: list[tuple[str, Sequence[Any] | None, int]] = [("row labels", self.row_labels, rows)]
+        by_name: list[tuple[str, Sequence[Any] | None, int]] = [
+            ("row labels", self.row_labels, rows)
+        ]
         if self.link is not None:
-            named += [("row units", self.link.rows, rows)]
-            named += [("column units", self.link.columns, columns)]
-        for kind, labels, size in named:
+            by_name += [("row units", self.link.rows, rows)]
+            by_name += [("column units", self.link.columns, columns)]
+        for kind, labels, size in by_name:
             if labels is not None and len(labels) != size:
                 raise ValueError(
                     f"{len(labels)} {kind} for a map of {rows} rows, {columns} columns"
@@ -121,13 +123,13 @@ class Map:
 def heatmap(picture: Map, *, key: str, on_cell: Callable[[], None] | None = None) -> None:
     """Draw a map.
 
-    on_cell: called on a click or Enter on a cell; `picked(key)` returns the cell.
+    on_cell: called on a click or Enter on a cell; `clicked_cell(key)` returns the cell.
     """
     callbacks = {} if on_cell is None else {"on_cell_change": on_cell}
     canvas.draw(pack(picture, picks=on_cell is not None), key=key, **callbacks)
 
 
-def picked(key: str) -> tuple[int, int] | None:
+def clicked_cell(key: str) -> tuple[int, int] | None:
     """The (row, column) last clicked in the heatmap `key`, or None.
 
     It comes from the browser and may be outside the current map, so check it against the shape.
@@ -149,7 +151,7 @@ def pack(picture: Map, *, picks: bool = False) -> bytes:
         "labels": list(picture.labels),
         "rowLabels": list(picture.labels if picture.row_labels is None else picture.row_labels),
         "title": picture.title,
-        "says": sentence(picture.axes),
+        "says": axis_description(picture.axes),
         "causal": picture.causal,
         "lowest": -scale.largest if isinstance(scale, DivergingScale) else scale.lowest,
         "largest": scale.largest,
@@ -162,7 +164,7 @@ def pack(picture: Map, *, picks: bool = False) -> bytes:
         "rowUnits": link and [int(unit) for unit in link.rows],
         "columnUnits": link and [int(unit) for unit in link.columns],
         "merges": link is not None and link.merges,
-        "chosen": picture.chosen,
+        "chosen": picture.selected,
         "picks": picks,
         "captions": list(picture.captions),
         "axes": [[axis, {"query": "queries"}.get(axis, f"{axis}s")] for axis in picture.axes],

@@ -8,7 +8,7 @@ const LINKED_CELL = "attention-lab-cell";
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement, setStateValue } = component;
-  hasItsHeight(parentElement);
+  markHeightFinal(parentElement);
   const find = (/** @type {string} */ selector) => element(parentElement, selector);
   const canvas = canvasElement(parentElement, ".scroll canvas"),
     scroll = find(".scroll");
@@ -84,7 +84,7 @@ export default function (component) {
     if (!cells) readout.textContent = "";
     else if (!cells.rows.length || !cells.columns.length) {
       readout.textContent = "The selected cell has no partner in this map.";
-    } else readout.textContent = cellsInWords(map, cells);
+    } else readout.textContent = describeCells(map, cells);
   }
 
   /** @param {Cells | null} cell */
@@ -224,9 +224,9 @@ export default function (component) {
   showMapTexts(parentElement, map);
   tell();
   arrange();
-  const stopWatching = onNewWidth(scroll, arrange);
+  const stopWatching = onResize(scroll, arrange);
 
-  return inPlaceOfTheLast(parentElement, () => {
+  return replaceLast(parentElement, () => {
     stopWatching();
     forget();
   });

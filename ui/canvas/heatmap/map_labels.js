@@ -23,18 +23,18 @@ function paintLabels(context, map, layout, ink, shown) {
   const wantedRows = shown?.rows ?? [],
     wantedColumns = shown?.columns ?? [];
   context.textAlign = "right";
-  for (const row of writtenLabels(map.rows, wantedRows, everyRow)) {
+  for (const row of visibleLabels(map.rows, wantedRows, everyRow)) {
     const { y, height } = boxOf(grid, row, 0);
     strength(row, wantedRows);
     context.fillText(shorten(context, map.rowLabels[row], side), side, y + height / 2);
   }
   context.textAlign = upright ? "center" : "left";
-  for (const column of writtenLabels(map.columns, wantedColumns, everyColumn)) {
+  for (const column of visibleLabels(map.columns, wantedColumns, everyColumn)) {
     const { x, width } = boxOf(grid, 0, column);
     strength(column, wantedColumns);
     const text = shorten(context, map.labels[column], upright ? width : above - AXIS);
     if (upright) context.fillText(text, x + width / 2, above - MAP_LABEL_PX / 2);
-    else upwards(context, text, x + width / 2, above);
+    else drawVerticalText(context, text, x + width / 2, above);
   }
   context.globalAlpha = 1;
 }
@@ -43,7 +43,7 @@ function paintLabels(context, map, layout, ink, shown) {
  * The labels to draw: every nth one, except that the wanted ones replace their neighbors.
  * @type {(count: number, wanted: number[], every: number) => number[]}
  */
-function writtenLabels(count, wanted, every) {
+function visibleLabels(count, wanted, every) {
   const yields = (/** @type {number} */ i) => wanted.some((other) => Math.abs(i - other) < every);
   return [...Array(count).keys()].filter(
     (i) => wanted.includes(i) || (i % every === 0 && !yields(i)),
@@ -51,7 +51,7 @@ function writtenLabels(count, wanted, every) {
 }
 
 /** @type {(context: Pen, text: string, x: number, y: number) => void} */
-function upwards(context, text, x, y) {
+function drawVerticalText(context, text, x, y) {
   context.save();
   context.translate(x, y);
   context.rotate(-Math.PI / 2);

@@ -1,7 +1,7 @@
 // @ts-check
 // Heads drawn as lines from queries to keys. All text reaches the page through textContent or fillText.
 
-const TALLEST_ROW = 16,
+const MAX_ROW_HEIGHT = 16,
   LOWEST_ROW = 12, // for long texts, so that more tokens fit on the screen
   ROWS_HEIGHT = 540,
   TOP = 24,
@@ -11,14 +11,14 @@ const TALLEST_ROW = 16,
   MAX_LABEL = 150,
   MAX_LABEL_SHARE = 0.27;
 const BLOCKS = 26; // width of the blocks next to the labels, which show a selected token's weights
-const FAINTEST = 1 / 255; // fainter lines would be invisible
+const MIN_OPACITY = 1 / 255; // fainter lines would be invisible
 const MAX_LINES = 1200; // drawn while no token is selected; more would be slow and a solid area
 const LISTED = 5;
 const MAX_PIXELS = 12e6; // of the canvas; long texts get a lower resolution
 
 // The shortest decimal number that identifies this float32.
 /** @param {number} value */
-function exact(value) {
+function formatExact(value) {
   for (let digits = 1; digits < 9; digits++) {
     const text = value.toPrecision(digits);
     if (Math.fround(Number(text)) === value) return minus(String(Number(text)));
@@ -40,7 +40,7 @@ function exact(value) {
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  hasItsHeight(parentElement);
+  markHeightFinal(parentElement);
   const find = (/** @type {string} */ selector) => element(parentElement, selector);
   const figure = find(".lines"),
     canvas = canvasElement(parentElement, ".scroll canvas");
@@ -81,7 +81,7 @@ export default function (component) {
   const other = (side) => (side === "query" ? "key" : "query");
   /** @type {(side: Side, index: number, partner: number) => [query: number, key: number]} */
   const pair = (side, index, partner) => (side === "query" ? [index, partner] : [partner, index]);
-  const ROW = Math.min(Math.max(Math.floor(ROWS_HEIGHT / map.keys), LOWEST_ROW), TALLEST_ROW);
+  const ROW = Math.min(Math.max(Math.floor(ROWS_HEIGHT / map.keys), LOWEST_ROW), MAX_ROW_HEIGHT);
   const height = TOP + map.keys * ROW + 4;
   /**
    * @param {Side} side
@@ -93,7 +93,7 @@ export default function (component) {
    * @param {number} index
    */
   const label = (side, index) => map.labels[index + sides[side].first];
-  const drawable = (/** @type {number} */ value) => value >= FAINTEST * map.largest; // false for NaN
+  const drawable = (/** @type {number} */ value) => value >= MIN_OPACITY * map.largest; // false for NaN
 
   // Positions count all tokens, even if the queries are only the last ones.
   /**
@@ -159,7 +159,7 @@ export default function (component) {
         }
       }
     }
-    if (found.length <= MAX_LINES) return { from: FAINTEST * map.largest, of: found.length };
+    if (found.length <= MAX_LINES) return { from: MIN_OPACITY * map.largest, of: found.length };
     return { from: Float32Array.from(found).sort()[found.length - MAX_LINES], of: found.length };
   }
 
@@ -351,7 +351,7 @@ export default function (component) {
       found.sort((a, b) => b.value - a.value);
       const listed = found
         .slice(0, LISTED)
-        .map(({ partner, value }) => `${named(there, partner)} ${exact(value)}`);
+        .map(({ partner, value }) => `${named(there, partner)} ${formatExact(value)}`);
       if (leftOut) listed.push(`${leftOut} hidden`);
       rows.push({ colour, text: `${name}: ${listed.join(", ") || "nothing"}` });
     }
@@ -372,7 +372,7 @@ export default function (component) {
       return say(`${title}: masked, because the key comes after the query`, []);
     const rows = shown().map(({ name, head, colour }) => {
       const value = at(head, query, key);
-      const text = Number.isNaN(value) ? "hidden" : `${map.value} ${exact(value)}`;
+      const text = Number.isNaN(value) ? "hidden" : `${map.value} ${formatExact(value)}`;
       return { colour, text: `${name}: ${text}` };
     });
     say(title, rows);
@@ -537,9 +537,9 @@ export default function (component) {
 
   legend();
   show();
-  const stopWatching = onNewWidth(scroll, draw);
+  const stopWatching = onResize(scroll, draw);
 
-  return inPlaceOfTheLast(parentElement, () => {
+  return replaceLast(parentElement, () => {
     stopWatching();
     forget();
   });

@@ -15,11 +15,11 @@ from typing import Any
 import streamlit as st
 
 from ui.canvas.component import Canvas
-from ui.canvas.mosaic.packing import Packed
+from ui.canvas.mosaic.packing import PackedMosaic
 
 ARRANGE_JS = Path(__file__).with_name("arrange.js").read_text(encoding="utf-8")
 
-_PARTS = ("tile_codes", "tile_places", "tile_images", "tile_paint", "tile_reading")
+_PARTS = ("tile_codes", "tile_layout", "tile_images", "tile_paint", "tile_readout")
 canvas = Canvas("mosaic", *_PARTS)
 _arrange = st.components.v2.component("attention_mosaic_arrange", js=ARRANGE_JS)
 
@@ -45,12 +45,12 @@ class Arrangement:
     hidden: Sequence[int] = ()
     large: bool = False
 
-    def of(self, mosaic: str) -> dict[str, Any]:
+    def to_dict(self, mosaic: str) -> dict[str, Any]:
         """The arrangement as data for the browser, for the mosaic with this key."""
         return {"mosaic": mosaic, **asdict(self)}
 
 
-def mosaic(packed: Packed, *, key: str, on_open: Callable[[int], None]) -> None:
+def mosaic(packed: PackedMosaic, *, key: str, on_open: Callable[[int], None]) -> None:
     """Draw all heads. on_open: called with the index of the head that the visitor opens."""
 
     def opened() -> None:
@@ -65,4 +65,4 @@ def mosaic(packed: Packed, *, key: str, on_open: Callable[[int], None]) -> None:
 
 def arrange(arrangement: Arrangement, *, key: str) -> None:
     """Change the arrangement of the mosaic with this key."""
-    _arrange(data=arrangement.of(key), key=f"{key}_arrangement", height=1)
+    _arrange(data=arrangement.to_dict(key), key=f"{key}_arrangement", height=1)

@@ -50,7 +50,7 @@ export default function (component) {
     const measured = mosaicLayout(map, view.arrangement, Math.max(scroll.clientWidth, 120));
     layout = measured.layout;
     scroll.style.height = `${measured.frameHeight + SCROLLBAR}px`;
-    const { context, ratio } = layOut(canvas, layout);
+    const { context, ratio } = sizeCanvas(canvas, layout);
     paintTiles(layout, context, ratio);
     if (focus && !layout.tiles.has(focus.head)) focus = null;
     drawFrames();
@@ -108,7 +108,7 @@ export default function (component) {
   function read(head, cell) {
     const isNewHead = head !== focus?.head;
     focus = { head, cell };
-    const { text, value, off } = readingOfTile(view, head, cell);
+    const { text, value, off } = describeTile(view, head, cell);
     // for programs that read the picture: the cell and its exact numbers
     Object.assign(readout.dataset, { head, cell: cell.join(" "), value, off });
     readout.textContent = text;
@@ -244,16 +244,16 @@ export default function (component) {
     strip.fillRect(x, 0, 1, bar.height);
   }
 
-  const stopWatching = onNewWidth(scroll, draw);
+  const stopWatching = onResize(scroll, draw);
   updateArrangement();
   inflate(map.body).then((codes) => {
     if (!isMounted) return;
     view.codes = codes;
     draw();
-    hasItsHeight(parentElement);
+    markHeightFinal(parentElement);
   });
 
-  return inPlaceOfTheLast(parentElement, () => {
+  return replaceLast(parentElement, () => {
     isMounted = false;
     stopWatching();
     forget();

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ui.canvas.codes import coded
+from ui.canvas.codes import encode
 from ui.canvas.component import pack as pack_arrays
-from ui.text.number_text import written
+from ui.text.formatting import format_number
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedMosaic:
     """The data for the browser and its accuracy.
 
     shape: (layers, H, T, S). error: the largest difference between a value and its decoded code, in
@@ -33,7 +33,7 @@ class Packed:
         if self.error <= 0:
             return "0"
         unit = 10.0 ** (math.floor(math.log10(self.error)) - 1)
-        return written(math.ceil(self.error / unit) * unit, ".2g")
+        return format_number(math.ceil(self.error / unit) * unit, ".2g")
 
 
 def pack(
@@ -44,14 +44,14 @@ def pack(
     title: str,
     causal: bool,
     value_name: str = "weight",
-) -> Packed:
+) -> PackedMosaic:
     """Pack the header length (4 bytes, little endian), a JSON header, and the deflated codes.
 
     Codes are bytes, ordered by head and row; for causal models, only visible cells are included.
     name: the key of the mosaic that draws them. title: the title above it.
     Raises: ValueError if the values aren't (layers, H, T, T) or if one is negative.
     """
-    codes = coded(values, causal=causal)
+    codes = encode(values, causal=causal)
     layers, heads, n_tokens, _ = values.shape
     header = {
         "name": name,
@@ -68,4 +68,4 @@ def pack(
         "digest": hashlib.blake2b(codes.deflated, digest_size=6).hexdigest(),
     }
     shape = (layers, heads, n_tokens, n_tokens)
-    return Packed(pack_arrays(header, codes.deflated), shape, codes.levels, codes.error)
+    return PackedMosaic(pack_arrays(header, codes.deflated), shape, codes.levels, codes.error)

@@ -17,7 +17,7 @@
  */
 
 // The smallest share that is drawn at each position of the slider.
-const LEAST_SHARES = [0.25, 0.16, 0.1, 0.06, 0.04, 0.025, 0.015],
+const MIN_SHARES = [0.25, 0.16, 0.1, 0.06, 0.04, 0.025, 0.015],
   FIRST_DETAIL = 3,
   FEW = 2; // the minimum number of curves into the selected word
 
@@ -73,11 +73,11 @@ function routeOf(map, edges, token, least) {
 function firstDetail({ first }, edges) {
   const into = edges.filter(({ query, key }) => query === first.token && key !== query),
     named = into.find(({ layer, key }) => layer === first.layer && key === first.column);
-  for (let detail = FIRST_DETAIL; detail < LEAST_SHARES.length; detail++) {
-    const drawn = into.filter(({ share }) => share >= LEAST_SHARES[detail]);
+  for (let detail = FIRST_DETAIL; detail < MIN_SHARES.length; detail++) {
+    const drawn = into.filter(({ share }) => share >= MIN_SHARES[detail]);
     if (drawn.length >= FEW && (!named || drawn.includes(named))) return detail;
   }
-  return LEAST_SHARES.length - 1;
+  return MIN_SHARES.length - 1;
 }
 
 /**

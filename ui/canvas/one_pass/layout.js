@@ -5,7 +5,7 @@
 /** @typedef {"whole" | "layer" | "head" | "matrix"} Level the zoom level */
 /**
  * What is open and selected. `token`: the selected word. `detail`: how much of the flow is drawn, as an
- * index into LEAST_SHARES. `why`: the index of the next word that is explained, or -1.
+ * index into MIN_SHARES. `why`: the index of the next word that is explained, or -1.
  * @typedef {{
  *   level: Level, layer: number, head: number, matrix: string,
  *   token: number, row: number, column: number, detail: number, why: number,
@@ -82,7 +82,7 @@ const STEPS = [
 ];
 
 /** @type {(map: PassData, tensor: string) => string} the formula of a matrix of an open head */
-function madeFrom({ off }, tensor) {
+function inputsOfTensor({ off }, tensor) {
   if (tensor === "scaled" && off.includes("scale")) return "scores, not divided by √d";
   return STEPS.find((step) => step.tensor === tensor)?.from ?? "";
 }

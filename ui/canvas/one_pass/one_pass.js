@@ -42,7 +42,7 @@ export default function (component) {
   let pointed = null;
   /** @type {{ of: string, edges: Edge[], route: Route } | null} */
   let flow = null;
-  const walk = walking(canvas, before?.items ?? new Map(), draw);
+  const walk = startWalk(canvas, before?.items ?? new Map(), draw);
 
   /** @returns {Place} */
   function firstPlace() {
@@ -64,14 +64,14 @@ export default function (component) {
 
   /** The word whose route is dark: the one under the pointer, or else the selected one. */
   function selectedNow() {
-    const writing = written.writing();
+    const writing = formatNumber.writing();
     if (writing && !writing.ends) return writing.rows - 1;
     return pointed?.kind === "word" && place.level === "whole" ? pointed.token : place.token;
   }
 
   /** The drawn curves and the route of the selected word, cached. */
   function flowNow() {
-    const least = LEAST_SHARES[place.detail],
+    const least = MIN_SHARES[place.detail],
       selected = selectedNow(),
       of = `${least} ${selected}`;
     if (flow?.of !== of) {
@@ -89,12 +89,12 @@ export default function (component) {
     frames: framesOf({ map, opened, place }),
     ...nextNow(),
     ...flowNow(),
-    writing: written.writing(),
+    writing: formatNumber.writing(),
   });
 
   /** The next-token probabilities to paint; while the model writes, those of its current pass. */
   function nextNow() {
-    const shares = written.writing()?.pass.shares;
+    const shares = formatNumber.writing()?.pass.shares;
     if (shares) return { probabilities: shares, ghosts: shares };
     return { probabilities: next.probabilities(), ghosts: next.ghosts() };
   }
@@ -131,7 +131,7 @@ export default function (component) {
 
   /** The data; while the model writes, with the next words of its current pass. */
   function mapNow() {
-    const writing = written.writing();
+    const writing = formatNumber.writing();
     return writing ? { ...map, next: writing.pass.next } : map;
   }
 
@@ -146,7 +146,7 @@ export default function (component) {
   /** The text of the readout. */
   function reading() {
     const { edges, selected } = flowNow();
-    return readingOf({ map: mapNow(), opened, place }, pointed, edges, selected);
+    return describe({ map: mapNow(), opened, place }, pointed, edges, selected);
   }
 
   /** Lay everything out for the current place, and animate it. */
@@ -299,7 +299,7 @@ export default function (component) {
   function tell() {
     tellSwitches();
     readout.textContent = reading();
-    const writing = written.writing();
+    const writing = formatNumber.writing();
     find(".title").textContent =
       writing && !writing.ends ? `The model reads “${map.labels[writing.rows - 1]}”` : map.title;
     const { level, layer, head, matrix } = place;
@@ -365,7 +365,7 @@ export default function (component) {
     else if (event.key === "Escape" && place.level !== "whole") outwards();
     else if (event.key === "Escape" && place.why >= 0) go({ why: -1 });
     else if (event.key in ARROWS) {
-      const to = arrowed(sceneNow(), event.key);
+      const to = moveByArrowKey(sceneNow(), event.key);
       if (to.place) go(to.place);
       if (to.pointed) pointTo(to.pointed);
     } else return;
@@ -398,7 +398,7 @@ export default function (component) {
 
   figure.dataset.told ??= String(map.place?.told ?? -1);
   figure.dataset.asked ??= placeNow();
-  const presented = presenter(
+  const presented = createPresenter(
     figure,
     listen,
     () => {
@@ -408,11 +408,11 @@ export default function (component) {
     },
     () => size && measure(),
   );
-  const written = player(figure, listen, map.play ?? null, still, onPlay, (what) => {
+  const formatNumber = createPlayer(figure, listen, map.play ?? null, still, onPlay, (what) => {
     if (map.away) openPage({ new: 6, ...map.away });
     else tellServer("written", what);
   });
-  const why = explainer(
+  const why = createExplainer(
     figure,
     listen,
     map,
@@ -420,7 +420,7 @@ export default function (component) {
       go({ level: "head", matrix: "weights", layer, head, row: tokens - 1, column: key }),
     (choice) => go({ why: choice }),
   );
-  const story = teller(parentElement, figure, listen, go, isTourOpen, () => {
+  const story = createTour(parentElement, figure, listen, go, isTourOpen, () => {
     place = { ...place, ...map.first, why: -1 };
     askForPlace();
   });
@@ -428,7 +428,7 @@ export default function (component) {
   listen(canvas, "pointerleave", (event) => event.pointerType === "mouse" && pointTo(null));
   listen(canvas, "click", onClick);
   listen(canvas, "keydown", onKey);
-  swiper(canvas, listen, () => place, turn);
+  createSwiper(canvas, listen, () => place, turn);
   listen(canvas, "transitionend", draw); // the theme changed
   listen(find(".out"), "click", outwards);
   listen(find(".explain"), "click", () => go({ why: 0 }));
@@ -447,7 +447,7 @@ export default function (component) {
     });
   }
   listen(window, "attention-lab-opened", receive);
-  const stopWatching = onNewWidth(holder, measure);
+  const stopWatching = onResize(holder, measure);
   offerTools(parentElement, listen, {
     keys:
       "Up and down select a word, and left and right select one of its curves. Enter zooms in, and " +
@@ -493,12 +493,12 @@ export default function (component) {
     goOnByKeyboard();
     tellOfAnotherText();
     retell();
-    hasItsHeight(parentElement);
+    markHeightFinal(parentElement);
   });
 
-  return inPlaceOfTheLast(parentElement, () => {
+  return replaceLast(parentElement, () => {
     walk.stop();
-    written.stop();
+    formatNumber.stop();
     clearTimeout(asking);
     stopWatching();
     presented.stop();

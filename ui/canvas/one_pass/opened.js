@@ -2,7 +2,7 @@
 // Passes an opened layer and head to the picture with this name, now or when it's drawn later.
 /** @param {StreamlitComponent} component */
 export default function (component) {
-  hasItsHeight(component.parentElement);
+  markHeightFinal(component.parentElement);
   const opened = unpackNumbers(component.data);
   window.attentionLabOpened ??= new Map();
   window.attentionLabOpened.set(opened.picture, opened);

@@ -1,7 +1,7 @@
 // @ts-check
 // Paints each item of the one-pass picture, on the page's canvas or to a file.
 
-const LEAST_DIGITS = 34, // the minimum width of a cell with a number
+const MIN_DIGITS = 34, // the minimum width of a cell with a number
   LIGHT = 0.04; // arcs of smaller weights aren't drawn
 // The quantity of each tensor, for those with their own color on all pages.
 /** @type {Record<string, string>} */
@@ -88,7 +88,7 @@ function paintTile(context, scene, { x, y, w, h, layer = 0, head = 0 }) {
   context.globalAlpha *= chosen ? 1 : 0.25;
   context.lineWidth = chosen ? 2.5 : 1;
   context.strokeRect(x, y, w, h);
-  if (w < LEAST_DIGITS) return;
+  if (w < MIN_DIGITS) return;
   context.globalAlpha = 1;
   context.font = chosen ? STRONG_LABEL : LABEL;
   context.textAlign = "right";
@@ -133,13 +133,13 @@ function paintNeurons(context, scene, { x, y, w, h }) {
   const { opened, size, dark } = scene;
   if (!opened) return;
   if (!size.phone) heading(context, scene, "strongest neurons", x + w / 2, size.first - 10, w + 30);
-  const { written, activations } = opened.numbers,
-    largest = extent(written.values),
+  const { formatNumber, activations } = opened.numbers,
+    largest = extent(formatNumber.values),
     [begin, long] = size.phone ? [y, h] : [x, w],
-    each = long / written.shape[1];
-  written.values.forEach((value, at) => {
-    const token = Math.floor(at / written.shape[1]),
-      number = at % written.shape[1],
+    each = long / formatNumber.shape[1];
+  formatNumber.values.forEach((value, at) => {
+    const token = Math.floor(at / formatNumber.shape[1]),
+      number = at % formatNumber.shape[1],
       sign = activations.values[at] < 0 ? -1 : 1;
     context.fillStyle = diverging((sign * Math.log1p(value)) / Math.log1p(largest), dark);
     const cell = box(
@@ -177,9 +177,9 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   const above = read && columns === rows ? 26 : 9;
   const title = `${text} (${rows}, ${columns})`;
   heading(context, scene, title, x + w / 2, y - above, w + 30, HUES[tensor]);
-  const from = madeFrom(scene.map, tensor);
+  const from = inputsOfTensor(scene.map, tensor);
   heading(context, scene, from, x + w / 2, y + h + 10, w + 16);
-  if (w / columns < LEAST_DIGITS || h / rows < 12) return;
+  if (w / columns < MIN_DIGITS || h / rows < 12) return;
   context.font = LABEL;
   context.textAlign = "center";
   numbers.values.forEach((value, at) => {
@@ -213,7 +213,7 @@ function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across)
         y + ((token + 0.5) * h) / tokens,
       );
     }
-    if (across && w / tokens >= LEAST_DIGITS) {
+    if (across && w / tokens >= MIN_DIGITS) {
       context.font = token === place.column ? STRONG_LABEL : LABEL;
       context.textAlign = "center";
       context.fillText(

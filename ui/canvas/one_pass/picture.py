@@ -9,11 +9,11 @@ import numpy as np
 
 from serving.cache import cached
 from serving.content_words import roles
-from serving.flow import flow_of, why_next
-from serving.one_pass import OnePass, SwitchedRun
-from ui.canvas.codes import Codes, coded
+from serving.flow import compute_flow, next_word_shares
+from serving.one_pass import AblatedRun, OnePass
+from ui.canvas.codes import Codes, encode
 from ui.canvas.one_pass.claim import claim, first_head, selected_token
-from ui.text.number_text import counted
+from ui.text.formatting import plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,19 +29,19 @@ class PassPicture:
     codes: bytes
 
 
-def picture(passed: OnePass) -> PassPicture:
+def picture(one_pass: OnePass) -> PassPicture:
     """The picture of a pass."""
-    run, next_token, weights = passed.run, passed.next_token, codes(passed)
-    flow, why = flow_of(run), why_next(passed)
+    run, next_token, weights = one_pass.run, one_pass.next_token, codes(one_pass)
+    flow, why = compute_flow(run), next_word_shares(one_pass)
     n_layers, n_heads = run.weights.shape[:2]
-    off = f" · without {', '.join(run.off)}" if isinstance(run, SwitchedRun) else ""
-    first: dict[str, int] = {"token": selected_token(passed)}
-    if (carried := first_head(passed, flow, why)) is not None:
+    off = f" · without {', '.join(run.off)}" if isinstance(run, AblatedRun) else ""
+    first: dict[str, int] = {"token": selected_token(one_pass)}
+    if (carried := first_head(one_pass, flow, why)) is not None:
         first |= {"layer": carried.layer, "head": carried.head}
         first |= {"row": carried.query, "column": carried.key}
     header = {
-        "title": claim(passed, flow, why),
-        "subtitle": f"{run.title} · {counted(len(run.tokens), 'token')}{off}",
+        "title": claim(one_pass, flow, why),
+        "subtitle": f"{run.title} · {plural(len(run.tokens), 'token')}{off}",
         "model": run.model,
         "labels": list(run.tokens.labels),
         "roles": list(roles(run.tokens)),
@@ -50,37 +50,41 @@ def picture(passed: OnePass) -> PassPicture:
         "headSize": run.q.shape[-1],
         "causal": run.causal,
         "decoder": next_token is not None,
-        "guesses": list(passed.guesses),
+        "guesses": list(one_pass.guesses),
         "next": None if next_token is None else list(next_token.tokens),
         "levels": weights.levels,
         "largest": list(weights.largest),
         "first": first,
     }
-    return PassPicture(header, _numbers(passed), weights.deflated)
+    return PassPicture(header, _numbers(one_pass), weights.deflated)
 
 
-@cached(key=lambda passed: passed.run.key)
-def codes(passed: OnePass) -> Codes:
+@cached(key=lambda one_pass: one_pass.run.key)
+def codes(one_pass: OnePass) -> Codes:
     """The weights of all heads, one byte each."""
-    return coded(passed.run.weights, causal=passed.run.causal)
+    return encode(one_pass.run.weights, causal=one_pass.run.causal)
 
 
-def _numbers(passed: OnePass) -> dict[str, np.ndarray]:
+def _numbers(one_pass: OnePass) -> dict[str, np.ndarray]:
     """The tensors that the picture shows, by the names that the browser uses."""
-    tensors, flow, why = passed.run.tensors, flow_of(passed.run), why_next(passed)
+    tensors, flow, why = (
+        one_pass.run.tensors,
+        compute_flow(one_pass.run),
+        next_word_shares(one_pass),
+    )
     numbers = {
         "flow_edges": flow.edges,
         "flow_residual": flow.residual,
         "flow_mlp": flow.mlp,
-        "leaving": passed.leaving,
-        "state_norms": passed.state_norms,
+        "leaving": one_pass.final_states,
+        "state_norms": one_pass.state_norms,
         "attention_norms": tensors.attention_norms.numpy(),
         "mlp_norms": tensors.mlp_norms.numpy(),
-        "guess_probabilities": passed.guess_probabilities,
+        "guess_probabilities": one_pass.guess_probabilities,
     }
-    if passed.next_token is not None:
-        numbers["next_logits"] = passed.next_token.logits
-        numbers["log_sums"] = passed.next_token.log_sums
+    if one_pass.next_token is not None:
+        numbers["next_logits"] = one_pass.next_token.logits
+        numbers["log_sums"] = one_pass.next_token.log_sums
     if why is not None:
         numbers |= {
             "why_heads": why.heads,

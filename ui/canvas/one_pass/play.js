@@ -1,7 +1,7 @@
 // @ts-check
 // Plays the passes of a model that continues the text, with or without a KV cache.
 
-const SLOWEST_PASS_MS = 1500, // passes are played in proportion to their measured times
+const MAX_PASS_MS = 1500, // passes are played in proportion to their measured times
   QUICKEST_PASS_MS = 240,
   FLIGHT_MS = 420; // the chosen token's flight back to the text
 
@@ -24,7 +24,7 @@ const SLOWEST_PASS_MS = 1500, // passes are played in proportion to their measur
 /** @typedef {{ of: string, pass: number, time: number, cached: boolean, runs: boolean }} PlayState */
 
 /** @type {(count: number) => string} */
-function many(count) {
+function plural(count) {
   const [size, name] = count < 1e9 ? [1e6, "million"] : [1e9, "billion"];
   return `${number(count / size, 3)} ${name}`;
 }
@@ -37,10 +37,10 @@ const lasting = (seconds) =>
 const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
 /** @type {(passes: PlayedPass[], pass: number, cached: boolean) => string} the cost of a pass in words */
-function accountOf(passes, pass, cached) {
+function timingSummary(passes, pass, cached) {
   const { rows, products, seconds } = passes[pass];
   const took = (/** @type {number} */ way) =>
-    `${counted(rows[way], "token")}, ${many(products[way])} multiplications, ${lasting(seconds[way])}`;
+    `${counted(rows[way], "token")}, ${plural(products[way])} multiplications, ${lasting(seconds[way])}`;
   const total = (/** @type {number} */ way) =>
     passes.slice(0, pass + 1).reduce(
       (sum, each) => ({
@@ -52,7 +52,7 @@ function accountOf(passes, pass, cached) {
   const [own, other] = cached ? [0, 1] : [1, 0],
     names = ["With the cache", "Without the cache"];
   const sums = [total(own), total(other)].map(
-    ({ products, seconds }) => `${many(products)} in ${lasting(seconds)}`,
+    ({ products, seconds }) => `${plural(products)} in ${lasting(seconds)}`,
   );
   return (
     `Step ${pass + 1} of ${passes.length}. ${names[own]}: ${took(own)}. ` +
@@ -67,7 +67,7 @@ function accountOf(passes, pass, cached) {
  *         still: boolean, changed: () => void, ask: (what: string) => void) =>
  *         { writing: () => Writing | null, stop: () => void }}
  */
-function player(figure, listen, played, still, changed, ask) {
+function createPlayer(figure, listen, played, still, changed, ask) {
   const bar = element(figure, ".play"),
     find = (/** @type {string} */ selector) => element(bar, selector),
     box = /** @type {HTMLInputElement} */ (find(".play-cached")),
@@ -101,7 +101,7 @@ function player(figure, listen, played, still, changed, ask) {
   /** @param {number} now */
   function step(now) {
     const { seconds } = passes[state.pass];
-    const measured = (SLOWEST_PASS_MS * seconds[state.cached ? 0 : 1]) / slowest;
+    const measured = (MAX_PASS_MS * seconds[state.cached ? 0 : 1]) / slowest;
     const long = state.time < 1 ? Math.max(measured, QUICKEST_PASS_MS) : FLIGHT_MS;
     const most = isLast() || state.time < 1 ? 1 : 2;
     state.time = Math.min(state.time + (last ? now - last : 0) / long, most);
@@ -138,7 +138,7 @@ function player(figure, listen, played, still, changed, ask) {
     find(".play-run").textContent = state.runs ? "Pause" : "Play";
     find(".play-before").toggleAttribute("disabled", state.pass === 0);
     find(".play-next").toggleAttribute("disabled", isLast() && state.time >= 1);
-    const said = accountOf(passes, state.pass, state.cached);
+    const said = timingSummary(passes, state.pass, state.cached);
     if (find(".play-says").textContent !== said) find(".play-says").textContent = said;
     bar.dataset.pass = `${state.pass + 1} ${state.time >= 1 ? "done" : "runs"}`;
   }

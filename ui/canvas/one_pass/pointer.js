@@ -82,7 +82,7 @@ const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowR
  * The new location after an arrow key: in the whole picture, another word or this word's next curve.
  * @type {(scene: Scene, key: string) => { place?: Partial<Place>, pointed?: Pointed }}
  */
-function arrowed({ map, place, opened, edges, pointed }, key) {
+function moveByArrowKey({ map, place, opened, edges, pointed }, key) {
   const [down, right] = ARROWS[key],
     { row, column, token } = place;
   if (place.level === "whole") {

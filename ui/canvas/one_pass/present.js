@@ -21,7 +21,7 @@ const STORY = 118, // height of the tour with a two-line caption, before it's me
  * @type {(figure: HTMLElement, listen: Listen, out: () => boolean, changed: () => void) =>
  *         { stage: () => Stage, stop: () => void }}
  */
-function presenter(figure, listen, out, changed) {
+function createPresenter(figure, listen, out, changed) {
   const button = element(figure, ".present"),
     holder = element(figure, ".scroll"),
     bar = element(figure, ".way"),

@@ -80,7 +80,7 @@ const VECTORS = {
 };
 
 /** @type {(view: View) => string} */
-function readingOfCell(view) {
+function describeCell(view) {
   const { map, opened, place } = view,
     { layer, head, matrix, row, column } = place;
   const open = opened?.layer === layer && opened.head === head;
@@ -101,18 +101,18 @@ function readingOfCell(view) {
 const quoted = (map, token) => `“${isolated(map.labels[token] ?? "")}”`;
 
 /** @type {(view: View, pointed: Pointed | null, edges: Edge[], selected: number) => string} the readout */
-function readingOf(view, pointed, edges, selected) {
-  if (inHead(view.place)) return readingOfCell(view);
-  if (pointed?.kind === "edge") return readingOfEdge(view.map, pointed.edge);
-  if (pointed?.kind === "dot") return readingOfDot(view.map, pointed);
-  if (pointed?.kind === "next") return readingOfNext(view.map, pointed);
-  if (pointed?.kind === "layer") return readingOfLayer(view.map, pointed.layer, selected);
-  if (view.place.level === "layer") return readingOfLayer(view.map, view.place.layer, selected);
-  return readingOfWord(view.map, edges, selected);
+function describe(view, pointed, edges, selected) {
+  if (inHead(view.place)) return describeCell(view);
+  if (pointed?.kind === "edge") return describeEdge(view.map, pointed.edge);
+  if (pointed?.kind === "dot") return describeDot(view.map, pointed);
+  if (pointed?.kind === "next") return describeNextWord(view.map, pointed);
+  if (pointed?.kind === "layer") return describeLayer(view.map, pointed.layer, selected);
+  if (view.place.level === "layer") return describeLayer(view.map, view.place.layer, selected);
+  return describeWord(view.map, edges, selected);
 }
 
 /** @type {(map: PassData, edge: Edge) => string} */
-function readingOfEdge(map, { layer, query, key, share, heads }) {
+function describeEdge(map, { layer, query, key, share, heads }) {
   const carriers = heads.map(([head, part]) => `L${layer}H${head} (${percent(part)})`);
   return (
     `Layer ${layer}: ${quoted(map, key)} → ${quoted(map, query)}, ${percent(share)} of the update.` +
@@ -121,19 +121,19 @@ function readingOfEdge(map, { layer, query, key, share, heads }) {
 }
 
 /** @type {(map: PassData, dot: { layer: number, token: number }) => string} */
-function readingOfDot(map, { layer, token }) {
+function describeDot(map, { layer, token }) {
   const share = map.numbers.flow_mlp.values[layer * map.labels.length + token];
   return `Layer ${layer}: ${percent(share)} of the update of ${quoted(map, token)} comes from the feed-forward network.`;
 }
 
 /** @type {(map: PassData, next: { choice: number, probability: number }) => string} */
-function readingOfNext(map, { choice, probability }) {
+function describeNextWord(map, { choice, probability }) {
   const word = `“${isolated(map.next?.[choice] ?? "")}”`;
   return `The model gives ${word} a probability of ${percent(probability)}. Click it to see why.`;
 }
 
 /** @type {(map: PassData, edges: Edge[], token: number) => string} */
-function readingOfWord(map, edges, token) {
+function describeWord(map, edges, token) {
   const from = strongestInto(edges, token, 3).map(
     ({ key, layer, share }) => `${quoted(map, key)} (${percent(share)} in layer ${layer})`,
   );
@@ -142,7 +142,7 @@ function readingOfWord(map, edges, token) {
 }
 
 /** @type {(map: PassData, layer: number, token: number) => string} */
-function readingOfLayer(map, layer, token) {
+function describeLayer(map, layer, token) {
   const at = layer * map.labels.length + token,
     { attention_norms, mlp_norms, state_norms, guess_probabilities } = map.numbers;
   const text =

@@ -22,7 +22,7 @@ STORED = {MARY: "mary", ROME: "rome", ANIMAL: "animal"}  # text -> file name
 _HEADER, _CODES = "header", "codes"
 
 
-def stored(name: str, text: str) -> PassPicture | None:
+def load_stored_picture(name: str, text: str) -> PassPicture | None:
     """The stored picture of this model and text, or None."""
     if name != STORED_MODEL or text not in STORED:
         return None

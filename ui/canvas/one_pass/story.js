@@ -16,7 +16,7 @@
  *         isThere: () => boolean,
  *         ask: () => void) => { retell: (captions: Caption[]) => boolean }}
  */
-function teller(root, kept, listen, go, isThere, ask) {
+function createTour(root, kept, listen, go, isThere, ask) {
   const story = element(root, ".story"),
     begin = element(root, ".begin"),
     find = (/** @type {string} */ selector) => element(story, selector);

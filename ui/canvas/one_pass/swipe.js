@@ -6,7 +6,7 @@
 /** @type {WeakMap<HTMLCanvasElement, Finger>} by canvas, so that it survives a new picture */
 const FINGERS = new WeakMap();
 
-const LEAST_SWIPE = 40, // CSS pixels
+const MIN_SWIPE = 40, // CSS pixels
   STEEPEST = 0.5; // maximum vertical distance relative to the horizontal one
 
 /**
@@ -15,7 +15,7 @@ const LEAST_SWIPE = 40, // CSS pixels
  * @type {(canvas: HTMLCanvasElement, listen: Listen, here: () => Place,
  *         turn: (from: Place, by: number) => void) => void}
  */
-function swiper(canvas, listen, here, turn) {
+function createSwiper(canvas, listen, here, turn) {
   const forget = () => FINGERS.delete(canvas);
   listen(canvas, "pointerdown", ({ pointerType, isPrimary, clientX: x, clientY: y }) => {
     if (pointerType === "touch" && isPrimary) FINGERS.set(canvas, { x, y, from: here() });
@@ -28,7 +28,7 @@ function swiper(canvas, listen, here, turn) {
     const { x, y, from } = begun,
       across = clientX - x;
     forget();
-    if (Math.abs(across) < LEAST_SWIPE) return;
+    if (Math.abs(across) < MIN_SWIPE) return;
     if (Math.abs(clientY - y) <= STEEPEST * Math.abs(across)) turn(from, across < 0 ? 1 : -1);
   });
 }

@@ -15,7 +15,7 @@ const WALK_MS = 320;
  */
 
 /** @type {(canvas: HTMLCanvasElement, first: Map<string, Item>, draw: () => void) => Walk} */
-function walking(canvas, first, draw) {
+function startWalk(canvas, first, draw) {
   let items = first,
     /** @type {Map<string, Item>} */ from = new Map(),
     /** @type {Map<string, Item>} */ goal = new Map(),
@@ -32,18 +32,18 @@ function walking(canvas, first, draw) {
   function step(now) {
     const share = Math.min((now - began) / WALK_MS, 1),
       eased = share * share * (3 - 2 * share);
-    const between = (/** @type {number} */ a, /** @type {number} */ b) => a + (b - a) * eased;
+    const interpolate = (/** @type {number} */ a, /** @type {number} */ b) => a + (b - a) * eased;
     items = new Map();
     for (const [name, start] of from) {
       const end = goal.get(name) ?? { ...start, alpha: 0 };
       if (share === 1 && !goal.has(name)) continue;
       items.set(name, {
         ...end,
-        x: between(start.x, end.x),
-        y: between(start.y, end.y),
-        w: between(start.w, end.w),
-        h: between(start.h, end.h),
-        alpha: between(start.alpha, end.alpha),
+        x: interpolate(start.x, end.x),
+        y: interpolate(start.y, end.y),
+        w: interpolate(start.w, end.w),
+        h: interpolate(start.h, end.h),
+        alpha: interpolate(start.alpha, end.alpha),
       });
     }
     frame = share < 1 ? requestAnimationFrame(step) : 0;

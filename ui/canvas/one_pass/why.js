@@ -13,7 +13,7 @@ const NAMED = { heads: 6, networks: 2 }; // listed separately; the others are su
  */
 
 /** @type {(map: PassData, choice: number, tensor: string) => Float32Array} a tensor's numbers for a next word */
-function ofChoice({ numbers }, choice, tensor) {
+function valuesOfChoice({ numbers }, choice, tensor) {
   const {
       shape: [, ...sizes],
       values,
@@ -32,13 +32,13 @@ const total = (/** @type {Iterable<number>} */ values) =>
  */
 function sharesOf(map, choice, other) {
   const shares = (/** @type {string} */ tensor) => {
-    const own = ofChoice(map, choice, tensor),
-      less = other < 0 ? null : ofChoice(map, other, tensor);
+    const own = valuesOfChoice(map, choice, tensor),
+      less = other < 0 ? null : valuesOfChoice(map, other, tensor);
     return less ? own.map((share, at) => share - less[at]) : own;
   };
   const tokens = map.labels.length,
-    top = ofChoice(map, choice, "why_top"),
-    keys = ofChoice(map, choice, "why_keys");
+    top = valuesOfChoice(map, choice, "why_top"),
+    keys = valuesOfChoice(map, choice, "why_keys");
   const heads = Array.from(shares("why_heads"), (share, at) => {
     const [layer, head] = [Math.floor(at / map.heads), at % map.heads],
       rank = top.indexOf(at);
@@ -95,7 +95,7 @@ function summed(all) {
  * @type {(figure: HTMLElement, listen: Listen, map: PassData, openHead: (share: Share) => void,
  *         choose: (choice: number) => void) => { show: (choice: number) => void }}
  */
-function explainer(figure, listen, map, openHead, choose) {
+function createExplainer(figure, listen, map, openHead, choose) {
   const panel = element(figure, ".why"),
     list = element(panel, ".shares"),
     word = /** @type {HTMLSelectElement} */ (element(panel, ".why-word")),

@@ -14,7 +14,7 @@ from ui.canvas.component import Canvas
 _canvas = Canvas("race")
 
 
-SAYS = (
+MESSAGES = (
     "Each row is a run, and time goes from left to right. Each box is a step; its height is the "
     "number of tokens the model processed. Hatched tokens had been processed before."
 )
@@ -79,4 +79,4 @@ def pack(
         for lane in lanes
     ]
     fields = {"run": run, "prompt": prompt, "steps": n_steps, "over": over, "verdict": verdict}
-    return json.dumps({**fields, "says": SAYS, "lanes": rows}).encode()
+    return json.dumps({**fields, "says": MESSAGES, "lanes": rows}).encode()

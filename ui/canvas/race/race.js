@@ -16,7 +16,7 @@ const LANE = 74,
   AXIS = 20,
   SIDE = 6;
 const COLOURS = [OKABE_ITO.blue, OKABE_ITO.vermillion]; // as in ui/charts/style.py
-const SHORTEST_AXIS = 200; // milliseconds
+const MIN_AXIS = 200; // milliseconds
 
 // The state of each replay: the run, and its time in milliseconds at a moment of the page's clock. New
 // data of the same run continues from there.
@@ -34,7 +34,7 @@ const seconds = (/** @type {number} */ milliseconds) => `${(milliseconds / 1000)
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  hasItsHeight(parentElement);
+  markHeightFinal(parentElement);
   const find = (/** @type {string} */ selector) => element(parentElement, selector);
   const figure = find(".race"),
     scroll = find(".scroll"),
@@ -56,7 +56,7 @@ export default function (component) {
   const longest = Math.max(...lanes.map((lane) => lane.end));
   // while the run continues, only the time up to the end of the slower lane is known
   const known = race.over ? longest : Math.min(...lanes.map((lane) => lane.end));
-  const axis = roundUp(Math.max(longest, SHORTEST_AXIS));
+  const axis = roundUp(Math.max(longest, MIN_AXIS));
   const most = Math.max(1, ...lanes.flatMap((lane) => lane.steps.map((step) => step.tokens)));
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   const height = lanes.length * LANE + AXIS;
@@ -182,7 +182,7 @@ export default function (component) {
     const { time } = /** @type {{ time: number }} */ (replay);
     const width = scroll.clientWidth;
     if (!width) return;
-    const { context } = layOut(canvas, { width, height });
+    const { context } = sizeCanvas(canvas, { width, height });
     paint(context, width, time);
     write(time);
     const atEnd = race.over && time >= known;
@@ -224,8 +224,8 @@ export default function (component) {
   const now = performance.now();
   if (now - replay.moment > 100) replay.moment = now; // it waited for data
   tick(now);
-  const stopWatching = onNewWidth(scroll, draw);
-  return inPlaceOfTheLast(parentElement, () => {
+  const stopWatching = onResize(scroll, draw);
+  return replaceLast(parentElement, () => {
     cancelAnimationFrame(frame);
     stopWatching();
     forget();

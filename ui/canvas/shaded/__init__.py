@@ -20,24 +20,24 @@ _canvas = Canvas("shaded")
 
 
 @dataclass(frozen=True)
-class Shaded:
+class ShadedToken:
     """One token with its label and number.
 
     value: its number, or None. detail: a text shown with the number. framed: "asks" for the query,
-    "chosen" for the token that was generated from it. later: the token is generated later, so its
-    space is left empty. line_after: whether the next token starts a new line.
+    "chosen" for the token that was generated from it. is_future: the token is generated later, so
+    its space is left empty. line_after: whether the next token starts a new line.
     """
 
     label: str
     value: float | None = None
     detail: str = ""
     framed: str = ""
-    later: bool = False
+    is_future: bool = False
     line_after: bool = False
 
 
-def shaded(
-    tokens: Sequence[Shaded],
+def shaded_tokens(
+    tokens: Sequence[ShadedToken],
     *,
     largest: float,
     square_root: bool,
@@ -56,18 +56,18 @@ def shaded(
 
 
 def pack(
-    tokens: Sequence[Shaded], *, largest: float, square_root: bool, title: str, hint: str
+    tokens: Sequence[ShadedToken], *, largest: float, square_root: bool, title: str, hint: str
 ) -> bytes:
     """Encode the tokens as JSON for the browser; float32 values stay exact."""
     if len(tokens) > MAX_TOKENS:
         raise ValueError(f"{len(tokens)} tokens are too many to draw; the limit is {MAX_TOKENS}")
     if not largest > 0:
         raise ValueError(f"the largest value must be positive, got {largest}")
-    rows = [[t.label, t.value, t.detail, t.framed, t.later, t.line_after] for t in tokens]
-    says = (
+    rows = [[t.label, t.value, t.detail, t.framed, t.is_future, t.line_after] for t in tokens]
+    caption = (
         "Each box is a token, in reading order. The brighter it is, the more attention the framed "
         "token gives to it."
     )
     scale = {"largest": largest, "squareRoot": square_root}
-    header = {"title": title, "says": says, "hint": hint, **scale}
+    header = {"title": title, "says": caption, "hint": hint, **scale}
     return json.dumps({**header, "tokens": rows}).encode()

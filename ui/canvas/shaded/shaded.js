@@ -6,7 +6,7 @@
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  hasItsHeight(parentElement);
+  markHeightFinal(parentElement);
   /**
    * @type {{
    *   title: string, says: string, hint: string, largest: number, squareRoot: boolean,
@@ -122,5 +122,5 @@ export default function (component) {
       readout.textContent = text;
     },
   });
-  return inPlaceOfTheLast(parentElement, forget);
+  return replaceLast(parentElement, forget);
 }

@@ -109,7 +109,7 @@ function rgb(text) {
 const bright = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b > 140;
 
 /** @type {(stops: Rgb[], share: number) => Rgb} */
-function between(stops, share) {
+function interpolate(stops, share) {
   const place = Math.min(Math.max(share, 0), 1) * (stops.length - 1);
   const low = Math.min(Math.floor(place), stops.length - 2);
   return mix(stops[low], stops[low + 1], place - low);
@@ -118,7 +118,7 @@ function between(stops, share) {
 // The color of a weight from 0 to 1, as three numbers.
 /** @type {(share: number) => Rgb} */
 function colourNumbers(share) {
-  return between(STOPS, share);
+  return interpolate(STOPS, share);
 }
 
 // The color of a weight from 0 to 1, as CSS.
@@ -130,7 +130,7 @@ function colour(share) {
 // The color of a signed number from -1 to 1. `dark`: for the dark theme.
 /** @type {(share: number, dark: boolean) => Rgb} */
 function divergingNumbers(share, dark) {
-  return between(dark ? DIVERGING_ON_DARK : DIVERGING_STOPS, (share + 1) / 2);
+  return interpolate(dark ? DIVERGING_ON_DARK : DIVERGING_STOPS, (share + 1) / 2);
 }
 
 /** @type {(share: number, dark?: boolean) => string} */

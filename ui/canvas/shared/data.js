@@ -30,14 +30,14 @@ async function inflate(deflated) {
 
 // All canvases format numbers the same way: with a real minus sign, and as decimals unless that would
 // need many zeros.
-const MOST_ZEROS = 1e-5,
+const MAX_ZEROS = 1e-5,
   MOST_DIGITS = 1e7;
 
 /** @type {(text: string) => string} */
 const minus = (text) => text.replace(/-/g, "−");
 
 /** @type {(text: string) => string} "7.6e-6" as "7.6 × 10⁻⁶" */
-function inPowers(text) {
+function formatPower(text) {
   const [digits, power] = text.split("e"),
     raised = [...power.replace("+", "")].map((sign) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(sign)] ?? "⁻");
   return minus(`${digits} × 10${raised.join("")}`);
@@ -50,21 +50,21 @@ function number(value, digits) {
   if (size === Infinity) return value > 0 ? "∞" : "−∞";
   const rounded = Number(value.toPrecision(digits));
   if (size === 0) return "0";
-  if (size < MOST_ZEROS || size >= MOST_DIGITS) return inPowers(rounded.toExponential());
+  if (size < MAX_ZEROS || size >= MOST_DIGITS) return formatPower(rounded.toExponential());
   const places = digits - 1 - Math.floor(Math.log10(Math.abs(rounded)));
   return minus(String(Number(rounded.toFixed(Math.min(Math.max(places, 0), 100)))));
 }
 
-const LEAST_SHARE = 1e-5,
+const MIN_SHARE = 1e-5,
   MOST_SHARE = 0.995;
 
 /**
- * A weight or probability with two significant digits, like `percent` in ui/text/number_text.py: "64%",
+ * A weight or probability with two significant digits, like `percent` in ui/text/formatting.py: "64%",
  * "0.36%". Nonzero values never look like 0%, and values below 1 never look like 100%.
  * @type {(value: number) => string}
  */
 function percent(value) {
-  if (value > 0 && value < LEAST_SHARE) return "less than 0.001%";
+  if (value > 0 && value < MIN_SHARE) return "less than 0.001%";
   if (value >= MOST_SHARE) return value < 1 ? "more than 99%" : `${Math.round(100 * value)}%`;
   return `${number(100 * value, 2)}%`;
 }

@@ -33,7 +33,7 @@ function pen(canvas) {
  * @type {(canvas: HTMLCanvasElement, size: { width: number, height: number }) =>
  *   { context: CanvasRenderingContext2D, ratio: number }} ratio: device pixels per CSS pixel
  */
-function layOut(canvas, { width, height }) {
+function sizeCanvas(canvas, { width, height }) {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -46,10 +46,10 @@ function layOut(canvas, { width, height }) {
 
 /**
  * Signal that the canvas will have its final height after the current task, so that the elements below
- * it can be shown (ui/frame/top_down.js).
+ * it can be shown (ui/frame/layout_shift.js).
  * @type {(root: HTMLElement | ShadowRoot) => void}
  */
-function hasItsHeight(root) {
+function markHeightFinal(root) {
   if (root instanceof ShadowRoot) root.host.toggleAttribute("data-drawn", true);
 }
 
@@ -85,7 +85,7 @@ const ENDS = new WeakMap();
  * keep their listeners and their data.
  * @type {(root: HTMLElement | ShadowRoot, end: () => void) => () => void}
  */
-function inPlaceOfTheLast(root, end) {
+function replaceLast(root, end) {
   ENDS.get(root)?.();
   ENDS.set(root, end);
   return end;
@@ -95,7 +95,7 @@ function inPlaceOfTheLast(root, end) {
  * Call `draw` whenever the element's width changes. Drawing changes the height, so that is ignored.
  * @type {(element: HTMLElement, draw: () => void) => () => void}
  */
-function onNewWidth(element, draw) {
+function onResize(element, draw) {
   let drawn = element.clientWidth;
   const observer = new ResizeObserver(() => {
     if (element.clientWidth === drawn) return;

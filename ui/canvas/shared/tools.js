@@ -1,7 +1,7 @@
 // @ts-check
 // The toolbar of a figure: download, full screen, table, and help.
 
-const MOST_ROWS = 2_000; // of a table on the page; the CSV file has all rows
+const MAX_ROWS = 2_000; // of a table on the page; the CSV file has all rows
 
 /**
  * Inputs of the toolbar. `picture`: the picture to save, null before it's drawn; its `says` is the help
@@ -102,9 +102,8 @@ function tableOf([heads = [], ...rows]) {
   const head = document.createElement("thead"),
     body = document.createElement("tbody");
   head.append(row(heads, "th"));
-  body.append(...rows.slice(0, MOST_ROWS).map((cells) => row(cells, "td")));
-  if (rows.length > MOST_ROWS)
-    body.append(row([`The CSV file has all ${rows.length} rows.`], "td"));
+  body.append(...rows.slice(0, MAX_ROWS).map((cells) => row(cells, "td")));
+  if (rows.length > MAX_ROWS) body.append(row([`The CSV file has all ${rows.length} rows.`], "td"));
   table.append(head, body);
   return table;
 }

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ui.canvas.component import Canvas, sentence
+from ui.canvas.component import Canvas, axis_description
 from ui.canvas.component import pack as pack_arrays
-from ui.text.number_text import sizes
+from ui.text.formatting import format_shape
 
 MAX_CELLS = 20_000  # of all panels of one picture together
 
@@ -33,10 +33,10 @@ Quantity = Literal[
 
 
 @dataclass(frozen=True)
-class Made:
+class Provenance:
     """How each number of a panel was computed from other panels.
 
-    kind, equation, sources: as in `attention_core.analysis.computed_from.Computation`; a source is
+    kind, equation, sources: as in `attention_core.analysis.provenance.Computation`; a source is
     the `identity` of a panel. sizes: the size of each letter in the equation. operands: the first n
     pairs, (*shape, n, 2). n_terms: the total number of pairs. added: the bias added at the end,
     with the panel's shape.
@@ -62,13 +62,13 @@ class Panel:
     cells: an identity for each cell, with the tensor's shape; -1 for none. Hovering over a cell
     highlights the same cell in all panels of the same `strand`. groups: a coarser identity (the
     index of the group's first cell) that only colors tensors whose cells are new numbers. identity:
-    the name that other panels use for this one in `made`. made: how its numbers were computed.
-    quantity: what they are, if it has its own color on all pages. mark: cells to frame, as index
-    tuples. positions: if the panel is a window of a larger tensor, the indices along each axis of
-    that tensor, which are shown instead of the window's own. whole: the shape of that tensor. note:
-    a sentence below the panel. filled: for a growing tensor, how many of its first rows and columns
-    have been computed; the others stay empty. box: how many of its first rows and columns are
-    hatched and framed; box_note: the text shown for cells in the box.
+    the name that other panels use for this one in `provenance`. provenance: how its numbers were
+    computed. quantity: what they are, if it has its own color on all pages. mark: cells to frame,
+    as index tuples. positions: if the panel is a window of a larger tensor, the indices along each
+    axis of that tensor, which are shown instead of the window's own. whole: the shape of that
+    tensor. note: a sentence below the panel. filled: for a growing tensor, how many of its first
+    rows and columns have been computed; the others stay empty. box: how many of its first rows and
+    columns are hatched and framed; box_note: the text shown for cells in the box.
 
     Raises: ValueError if the number of axes or a shape doesn't match, if there are more than 4
     dimensions, or if `filled` or `box` is larger than the tensor.
@@ -84,7 +84,7 @@ class Panel:
     groups: np.ndarray | None = None
     strand: str = ""
     identity: str = ""
-    made: Made | None = None
+    provenance: Provenance | None = None
     quantity: Quantity = ""
     mark: tuple[tuple[int, ...], ...] = ()
     positions: tuple[Sequence[int], ...] | None = None
@@ -106,9 +106,9 @@ class Panel:
                 raise ValueError(
                     f"{self.name} is {shape} but its identities are {identities.shape}"
                 )
-        if self.made is not None and self.made.operands.shape[:-2] != shape:
+        if self.provenance is not None and self.provenance.operands.shape[:-2] != shape:
             raise ValueError(
-                f"{self.name} is {shape} but its operands are {self.made.operands.shape}"
+                f"{self.name} is {shape} but its operands are {self.provenance.operands.shape}"
             )
         if self.positions is not None and tuple(map(len, self.positions)) != shape:
             raise ValueError(
@@ -118,12 +118,12 @@ class Panel:
             sizes = (1, *shape)[-2:]
             if part is not None and not all(map(lambda n, of: 0 <= n <= of, part, sizes)):
                 raise ValueError(f"{self.name} is {shape} and has no part of size {part}")
-        named = (
+        by_name = (
             (self.columns, shape[-1]),
             (self.rows, shape[-2:][0]),
             (self.blocks, shape[-3:][0]),
         )
-        for labels, size in named:
+        for labels, size in by_name:
             if labels is None:
                 continue
             nested = len(labels) > 0 and not isinstance(labels[0], str)
@@ -139,7 +139,7 @@ class Panel:
         whole = self.values.shape if self.whole is None else self.whole
         part = self.values.shape if self.filled is None else self.filled
         drawn_part = "" if whole == part else f"; drawn: {' × '.join(map(str, part))}"
-        return sizes(self.axes, whole) + drawn_part
+        return format_shape(self.axes, whole) + drawn_part
 
 
 def tensors(
@@ -184,12 +184,12 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
     """
     parts: list[np.ndarray] = []
     described = []
-    named: dict[str, list[str]] = {}  # explanation -> names of the panels it applies to
+    by_name: dict[str, list[str]] = {}  # explanation -> names of the panels it applies to
     for panel in panels:
-        named.setdefault(sentence(panel.axes), []).append(panel.name)
+        by_name.setdefault(axis_description(panel.axes), []).append(panel.name)
         parts.append(panel.values.astype("<f4"))
         parts += [ids for ids in (panel.cells, panel.groups) if ids is not None]
-        made = panel.made
+        made = panel.provenance
         if made is not None:
             parts += [made.operands] if made.added is None else [made.operands, made.added]
         described.append(
@@ -197,9 +197,9 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "name": panel.name,
                 "shape": panel.values.shape,
                 "axes": panel.axes,
-                "rows": _listed(panel.rows),
-                "columns": _listed(panel.columns),
-                "blocks": _listed(panel.blocks),
+                "rows": _as_list(panel.rows),
+                "columns": _as_list(panel.columns),
+                "blocks": _as_list(panel.blocks),
                 "cells": panel.cells is not None,
                 "groups": panel.groups is not None,
                 "strand": panel.strand,
@@ -224,12 +224,14 @@ def pack(panels: Sequence[Panel], **options: Any) -> bytes:
                 "shapeText": panel.shape_text,
             }
         )
-    alike = len(named) == 1
-    says = " ".join(text if alike else f"{', '.join(of)}: {text}" for text, of in named.items())
-    return pack_arrays({**options, "says": says, "panels": described}, *parts)
+    alike = len(by_name) == 1
+    caption = " ".join(
+        text if alike else f"{', '.join(of)}: {text}" for text, of in by_name.items()
+    )
+    return pack_arrays({**options, "says": caption, "panels": described}, *parts)
 
 
-def _listed(labels: Labels | None) -> list[Any] | None:
+def _as_list(labels: Labels | None) -> list[Any] | None:
     if labels is None:
         return None
     return [label if isinstance(label, str) else list(label) for label in labels]

@@ -9,7 +9,7 @@ const CELL_HEIGHT = 22,
   TITLE = 16,
   BLOCK_GAP = 10,
   FRAME = 5;
-const NUMBERED_ROOM = 1000; // blocks up to this width show their numbers, and scroll if needed
+const NUMBER_SPACE = 1000; // blocks up to this width show their numbers, and scroll if needed
 
 /**
  * @param {Panel} panel
@@ -24,7 +24,7 @@ function panelLayout(panel, context, room, decimals) {
   const width = (texts) => Math.max(0, ...texts.map((text) => context.measureText(text).width));
   const label = panel.rows ? Math.ceil(Math.min(width(panel.rows.flat()), MAX_LABEL)) + 6 : 0;
   const head = panel.columns ? TITLE : 0;
-  const numbers = Math.ceil(width([...panel.values].map((v) => written(v, decimals)))) + 8;
+  const numbers = Math.ceil(width([...panel.values].map((v) => formatNumber(v, decimals)))) + 8;
   const labelled = panel.columns ? Math.min(Math.ceil(width(panel.columns.flat())) + 6, 56) : 0;
   const wanted = Math.max(numbers, labelled, CELL_HEIGHT);
   const blocks = panel.outer.at(-1) ?? 1,
@@ -33,7 +33,7 @@ function panelLayout(panel, context, room, decimals) {
   const title = panel.outer.length ? TITLE : 0;
   const asBlock = (/** @type {number} */ cell) => label + columns * cell;
   // show numbers unless the block would be too wide; otherwise cells are small squares
-  const numbered = asBlock(wanted) + 2 * FRAME <= Math.max(room, NUMBERED_ROOM);
+  const numbered = asBlock(wanted) + 2 * FRAME <= Math.max(room, NUMBER_SPACE);
   const cellWidth = numbered
     ? wanted
     : Math.max(SMALL_CELL, Math.min(CELL_HEIGHT, (room - label - 2 * FRAME - 1) / columns));

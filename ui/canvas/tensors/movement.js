@@ -22,7 +22,7 @@ function fly(view, moving, panel, found) {
       to = inWindow(panel, [at]),
       tone = panelTone(view, panel, at, paper);
     const cell = document.createElement("span");
-    if (panel.layout.numbered) cell.textContent = written(panel.values[at], picture.decimals);
+    if (panel.layout.numbered) cell.textContent = formatNumber(panel.values[at], picture.decimals);
     Object.assign(cell.style, {
       left: `${to.left - left}px`,
       top: `${to.top - top}px`,

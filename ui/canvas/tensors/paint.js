@@ -32,11 +32,11 @@ function panelTone(view, panel, at, paper) {
   if (byIdentity(view, panel)) {
     const [rows, width] = view.picture.palette;
     const cell = panel.cells?.[at] ?? -1,
-      exact = cell >= 0;
-    const id = exact ? cell : (panel.groups?.[at] ?? -1);
+      formatExact = cell >= 0;
+    const id = formatExact ? cell : (panel.groups?.[at] ?? -1);
     if (id < 0) return mix(paper, [128, 128, 128], 0.25);
     const row = Math.floor(id / width),
-      place = exact && width > 1 ? (id % width) / (width - 1) : 0.5;
+      place = formatExact && width > 1 ? (id % width) / (width - 1) : 0.5;
     return identityColour(row, rows, place);
   }
   const value = panel.values[at];
@@ -63,7 +63,7 @@ function cellIsLit({ lit, focus }, panel, at) {
  */
 function cellIsRead(lit, panel, at) {
   if (!isThere(panel, at)) return false;
-  const index = unflat(panel.shape, at);
+  const index = unravelIndex(panel.shape, at);
   return lit.read.some(
     ({ identity, axes }) =>
       identity === panel.identity &&
@@ -90,7 +90,7 @@ function paintPanel(view, panel, context) {
       context.textAlign = "right";
       context.fillStyle = readable(tone);
       context.fillText(
-        written(panel.values[at], view.picture.decimals),
+        formatNumber(panel.values[at], view.picture.decimals),
         x + l.cellWidth - 5,
         y + l.cellHeight / 2,
       );
@@ -197,7 +197,7 @@ function panelLabels(panel, context, ink, block) {
     context.textAlign = "center";
     const every = Math.ceil(16 / l.cellWidth);
     for (let column = 0; column < panel.there[1]; column += every) {
-      const text = shortest(context, columnTexts[column], every * l.cellWidth - 2);
+      const text = fitText(context, columnTexts[column], every * l.cellWidth - 2);
       // leave space for the box's thick edge above the first row
       const middle = y + l.title + TITLE / 2 - (panel.box ? 2 : 0);
       context.fillText(text, x + l.label + (column + 0.5) * l.cellWidth, middle);
@@ -211,7 +211,7 @@ function panelLabels(panel, context, ink, block) {
  * @param {string} text
  * @param {number} room
  */
-function shortest(context, text, room) {
+function fitText(context, text, room) {
   const fits = context.measureText(text).width <= room;
   return shorten(context, fits || text.length < 2 ? text : text.replace(/^␣/, ""), room);
 }

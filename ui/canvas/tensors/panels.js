@@ -91,7 +91,7 @@ const flat = (shape, index) => index.reduce((at, i, axis) => at * shape[axis] + 
 
 // the first size isn't needed, because the first index is the remainder
 /** @type {(shape: number[], at: number) => number[]} */
-function unflat(shape, at) {
+function unravelIndex(shape, at) {
   const index = [];
   for (const size of shape.slice(1).reverse()) {
     index.unshift(at % size);
@@ -136,7 +136,7 @@ const labelsOf = (labels, first) =>
  * @param {number} value
  * @param {number} decimals
  */
-function written(value, decimals) {
+function formatNumber(value, decimals) {
   if (Number.isNaN(value)) return "nan";
   if (value === Infinity) return "∞";
   if (value === -Infinity) return "−∞";

@@ -2,8 +2,8 @@
 // Lines from the selected number to the numbers that it was computed from.
 
 /** @type {(panel: Panel, at: number) => Lit} */
-function litBy(panel, at) {
-  const index = unflat(panel.shape, at).map((i, axis) => real(panel, axis, i));
+function sourcesOfCell(panel, at) {
+  const index = unravelIndex(panel.shape, at).map((i, axis) => real(panel, axis, i));
   const read = panel.made ? cellsRead(panel.made, index) : [];
   return { cell: panel.cells ? panel.cells[at] : -1, strand: panel.strand, read };
 }
@@ -18,7 +18,7 @@ function cellsRead({ equation, sources, sizes }, index) {
   const known = {}; // the index for each letter of the output
   lettersOf(output).forEach((letters, axis) => {
     const shape = letters.map((letter) => sizes[letter]);
-    unflat(shape, index[axis]).forEach((i, nth) => (known[letters[nth]] = i));
+    unravelIndex(shape, index[axis]).forEach((i, nth) => (known[letters[nth]] = i));
   });
   // an input's other letters are summed over, so all of their indices are read
   /** @type {(letters: string[]) => number[]} */
@@ -85,19 +85,19 @@ function drawLines({ root, focus }, lines, read) {
   const from = inWindow(focus.panel, [focus.at]),
     { left, top } = root.getBoundingClientRect();
   /** @type {Map<string, { length: number, hue: string, ends: Record<string, number> }>} */
-  const shortest = new Map();
+  const fitText = new Map();
   for (const { what, box: to, hue } of read) {
     const [x1, x2] = gap(from.left, from.right, to.left, to.right),
       [y1, y2] = gap(from.top, from.bottom, to.top, to.bottom);
     const length = Math.hypot(x2 - x1, y2 - y1);
-    if (length >= (shortest.get(what)?.length ?? Infinity)) continue;
-    shortest.set(what, {
+    if (length >= (fitText.get(what)?.length ?? Infinity)) continue;
+    fitText.set(what, {
       length,
       hue,
       ends: { x1: x1 - left, y1: y1 - top, x2: x2 - left, y2: y2 - top },
     });
   }
-  for (const { ends, hue } of shortest.values()) {
+  for (const { ends, hue } of fitText.values()) {
     const line = document.createElementNS(SVG, "line");
     line.style.stroke = hue;
     for (const [name, place] of Object.entries(ends)) line.setAttribute(name, String(place));

@@ -9,7 +9,7 @@ const KEYS = "Use the arrow keys to move from cell to cell within a tensor.";
 /** @param {StreamlitComponent} component */
 export default function (component) {
   const { data, parentElement } = component;
-  hasItsHeight(parentElement);
+  markHeightFinal(parentElement);
   const root = element(parentElement, ".tensors"),
     holder = element(parentElement, ".panels");
   const readout = element(parentElement, ".readout"),
@@ -67,7 +67,7 @@ export default function (component) {
       return;
     }
     const { panel, at } = focus;
-    const index = unflat(panel.shape, at);
+    const index = unravelIndex(panel.shape, at);
     const named = index.map((i, axis) => {
       const last = panel.shape.length - 1;
       const texts = labelsOf(
@@ -80,7 +80,7 @@ export default function (component) {
     const value = panel.values[at];
     // the cell and its exact value, for programs that read the picture
     Object.assign(readout.dataset, { cell: index.join(" "), value });
-    const shown = Number.isFinite(value) ? number(value, 6) : written(value, 0);
+    const shown = Number.isFinite(value) ? number(value, 6) : formatNumber(value, 0);
     const boxed = isBoxed(panel, at) ? `, ${panel.boxNote}` : "";
     readout.textContent = `${panel.name}[${index.map((i, axis) => real(panel, axis, i)).join(", ")}] = ${shown} (${named.join(", ")})${boxed}`;
   }
@@ -88,7 +88,7 @@ export default function (component) {
   /** @type {(panel: Panel | null, at: number) => void} */
   function light(panel, at) {
     view.focus = panel === null ? null : { panel, at };
-    view.lit = panel === null ? null : litBy(panel, at);
+    view.lit = panel === null ? null : sourcesOfCell(panel, at);
     tell();
     picture.panels.forEach(draw);
     const read = readBoxes(view);
@@ -264,7 +264,7 @@ export default function (component) {
       ...picture.panels.flatMap((panel) =>
         Array.from(panel.values, (value, at) => [
           panel.name,
-          unflat(panel.shape, at).join(", "),
+          unravelIndex(panel.shape, at).join(", "),
           value,
         ]),
       ),
@@ -280,9 +280,9 @@ export default function (component) {
     still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (picture.scene) root.dataset.scene = picture.scene;
   if (picture.scene && before && before !== picture.scene && !still) move();
-  const stopWatching = onNewWidth(root, () => drawAll());
+  const stopWatching = onResize(root, () => drawAll());
 
-  return inPlaceOfTheLast(parentElement, () => {
+  return replaceLast(parentElement, () => {
     window.clearTimeout(sweep);
     stopWatching();
     forget();

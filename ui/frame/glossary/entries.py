@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from serving import parameters
+from serving import urls
 from ui.frame.glossary import terms
 
 ADDRESS = "/glossary.json"
@@ -28,12 +28,12 @@ def route(titles: Mapping[str, str]) -> Route:
                 "name": term.name,
                 "spellings": term.spellings,
                 "sentence": term.sentence,
-                "path": parameters.address(term.page),
+                "path": urls.page_path(term.page),
                 "title": titles[term.page],
             }
             for term in glossary.terms
         ]
-        whole = {"terms": entries, "passedOver": glossary.passed_over}
+        whole = {"terms": entries, "passedOver": glossary.excluded_phrases}
         return json.dumps(whole, ensure_ascii=False).encode()
 
     def answer(_: Request) -> Response:

@@ -9,7 +9,7 @@
   const PROSE = ".stMain :is([data-testid=stMarkdown], [data-testid=stText])";
   const NO_PROSE = "a, button, label, summary, code, kbd, h1, h2, h3, h4, .katex";
   const ENDS_A_WORD = "p, li, td, th, br, div";
-  // Matches while the page is loading; see top_down.js.
+  // Matches while the page is loading; see layout_shift.js.
   const BEING_MADE =
     ".stApp[data-test-script-state]:not([data-test-script-state=notRunning])," +
     ".stMain :is([data-waits], [data-testid=stSkeleton])";

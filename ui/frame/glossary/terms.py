@@ -32,25 +32,26 @@ class Term:
 class Glossary:
     """All terms in alphabetical order.
 
-    passed_over: phrases that contain a term's word in another sense. parts: the parts of the list.
+    excluded_phrases: phrases that contain a term's word in another sense. parts: the parts of the
+    list.
     """
 
     terms: tuple[Term, ...]
-    passed_over: tuple[str, ...]
+    excluded_phrases: tuple[str, ...]
     parts: tuple[str, ...]
 
-    def named(self, written: str) -> Term | None:
+    def find(self, spelling: str) -> Term | None:
         """The term with this spelling, or None."""
-        wanted = " ".join(written.lower().split())
-        return next((term for term in self.terms if wanted in term.spellings), None)
+        query = " ".join(spelling.lower().split())
+        return next((term for term in self.terms if query in term.spellings), None)
 
-    def with_text(self, text: str) -> tuple[Term, ...]:
+    def search(self, text: str) -> tuple[Term, ...]:
         """The terms with this text in a spelling or the definition; all terms for empty text."""
-        wanted = " ".join(text.lower().split())
+        query = " ".join(text.lower().split())
         return tuple(
             term
             for term in self.terms
-            if any(wanted in place for place in (*term.spellings, term.sentence.lower()))
+            if any(query in place for place in (*term.spellings, term.sentence.lower()))
         )
 
 

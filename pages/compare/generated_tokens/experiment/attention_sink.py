@@ -49,7 +49,7 @@ class Sink:
     received: Tensor
 
 
-def measure(model: Transformer, token_ids: Sequence[int]) -> Sink:
+def measure_sink(model: Transformer, token_ids: Sequence[int]) -> Sink:
     """Run a decoder on one text and compare its first token to the others.
 
     Raises: ValueError for a model that isn't causal or fewer than 2 tokens; NotFiniteError for
@@ -66,8 +66,8 @@ def measure(model: Transformer, token_ids: Sequence[int]) -> Sink:
         keys = torch.cat([token_norms(record.k) for record in output.records]).float().cpu()
         states = torch.cat(output.hidden_states).float().cpu()
         lengths = token_norms(states)
-        named = {"values": values, "keys": keys, "states": lengths}
-        for name, numbers in named.items():
+        by_name = {"values": values, "keys": keys, "states": lengths}
+        for name, numbers in by_name.items():
             require_finite(f"lengths of {name}", numbers[..., None])
         written = contributions(weights, values)
         squares = states[:, 0].square()
@@ -76,16 +76,16 @@ def measure(model: Transformer, token_ids: Sequence[int]) -> Sink:
             weight=weights[:, :, 1:, 0].mean(-1),
             share=ratio(written[..., 1:, 0], written[..., 1:, :].sum(-1)).mean(-1),
             uniform=uniform_weight(len(token_ids)),
-            value_ratio=first_to_median(values),
-            key_ratio=first_to_median(keys),
-            state_ratio=first_to_median(lengths),
+            value_ratio=first_over_median(values),
+            key_ratio=first_over_median(keys),
+            state_ratio=first_over_median(lengths),
             concentration=ratio(largest.values, squares.sum(-1)),
             coordinate=largest.indices,
-            received=received(weights),
+            received=received_weight(weights),
         )
 
 
-def first_to_median(values: Tensor) -> Tensor:
+def first_over_median(values: Tensor) -> Tensor:
     """The first entry over the median of the others: (..., T) -> (...).
 
     For an even number of others, the median is the mean of the middle two. If all entries are 0,
@@ -97,7 +97,7 @@ def first_to_median(values: Tensor) -> Tensor:
     return ratio(values[..., 0], values[..., 1:].quantile(0.5, dim=-1), of_zeros=1.0)
 
 
-def received(weights: Tensor) -> Tensor:
+def received_weight(weights: Tensor) -> Tensor:
     """The mean weight of each key from the queries after it: (..., T, T) -> (T - 1).
 
     A key's own query doesn't count, because token 0 sees only itself and gives itself all its
@@ -182,7 +182,7 @@ def run_variants(
 ) -> Iterator[SinkResult]:
     """Run the variants through the model, one each time the iterator advances.
 
-    Raises: ValueError as in `measure`, and for a model without an output matrix.
+    Raises: ValueError as in `measure_sink`, and for a model without an output matrix.
     """
     for variant in text_variants:
         _check(model, variant.token_ids)
@@ -201,7 +201,7 @@ def run_variants(
                 raise ValueError("the model has no output matrix, so it can't predict a next token")
             weights = torch.cat([record.weights for record in output.records]).float().cpu()
             best = output.logits[0, -1].float().softmax(-1).max(-1)
-        yield SinkResult(variant, received(weights), int(best.indices), float(best.values))
+        yield SinkResult(variant, received_weight(weights), int(best.indices), float(best.values))
 
 
 def _batch(model: Transformer, token_ids: Sequence[int]) -> Tensor:

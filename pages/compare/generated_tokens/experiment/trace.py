@@ -18,7 +18,7 @@ from torch import Tensor
 from attention_core.analysis.contributions import value_norms
 from attention_core.attend import AttentionRecord
 from attention_core.generation import Step, stream
-from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.pass_context import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 from attention_core.sampling import Sampling
 
@@ -81,11 +81,11 @@ def trace(
     max_bytes: int = MAX_BYTES,
     on_step: Callable[[int], None] | None = None,
     hooks: Hooks = NO_HOOKS,
-    paced: Callable[[Iterator[Step]], Iterator[Step]] = iter,
+    in_slots: Callable[[Iterator[Step]], Iterator[Step]] = iter,
 ) -> Trace:
     """Generate with a cache and record the attention of every step.
 
-    paced: wraps the iterator of steps, and can wait before each one. on_step: called after each
+    in_slots: wraps the iterator of steps, and can wait before each one. on_step: called after each
     step with the number of tokens chosen so far; it can cancel the run by raising an error. hooks:
     passed to every forward pass.
     Raises: ValueError as in `stream`, for `n_alternatives` outside 1 .. V, and, before anything
@@ -116,7 +116,7 @@ def trace(
         hooks=hooks,
         record=True,
     )
-    for step in paced(generated):
+    for step in in_slots(generated):
         end, first = step.n_keys, step.n_keys - step.n_new
         for layer, record in enumerate(step.records):
             weights[layer, :, first:end, :end] = record.weights[0].float().cpu()
@@ -146,7 +146,7 @@ def trace(
     )
 
 
-def averaged(weights: Tensor, layer: int | None, head: int | None) -> Tensor:
+def average_map(weights: Tensor, layer: int | None, head: int | None) -> Tensor:
     """The map of one head, or a mean: (L, H, T, S) -> (T, S).
 
     Without a head, it's the mean over the heads of the layer; without a layer, over all heads. Rows

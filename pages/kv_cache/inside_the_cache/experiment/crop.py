@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from attention_core.costs.formulas import forward_flops
-from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.pass_context import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
     Access,
@@ -21,15 +21,15 @@ from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
 
 
 @dataclass(frozen=True)
-class Continued:
+class CropContinuation:
     """A cache that was cropped and continued with different tokens.
 
     before, cropped, after: the whole buffers of keys and values, (L, H_kv, N, D), before the crop,
     after it, and after the new tokens. n_before, n_kept, n_after: the lengths at those times.
-    nbytes: allocated bytes, which never change. used: bytes that hold tokens at the three times.
-    access: cache access of the pass over the new tokens.
-    difference: largest logit difference over the new tokens from a fresh pass over the whole text
-    without a cache. next_id, fresh_id: most likely next token of each pass.
+    nbytes: allocated bytes, which never change. nbytes_used: bytes that hold tokens at the three
+    times. access: cache access of the pass over the new tokens. difference: largest logit
+    difference over the new tokens from a fresh pass over the whole text without a cache. next_id,
+    fresh_id: most likely next token of each pass.
     """
 
     before: tuple[Tensor, Tensor]
@@ -39,7 +39,7 @@ class Continued:
     n_kept: int
     n_after: int
     nbytes: int
-    used: tuple[int, int, int]
+    nbytes_used: tuple[int, int, int]
     access: Access
     difference: float
     next_id: int
@@ -56,7 +56,7 @@ def crop_and_continue(
     new_ids: Sequence[int],
     *,
     hooks: Hooks = NO_HOOKS,
-) -> Continued:
+) -> CropContinuation:
     """Crop a cache to `n_kept` tokens, run new tokens, and compare with a fresh run.
 
     token_ids: the stored tokens. rows: their keys and values, (L, H_kv, N, D), as returned by
@@ -89,7 +89,7 @@ def crop_and_continue(
     cached_logits, fresh_logits = (
         logits[0, -len(new_ids) :].float().cpu() for logits in (reused, fresh)
     )
-    return Continued(
+    return CropContinuation(
         before=before,
         cropped=cropped,
         after=cache.contents(),
@@ -97,7 +97,7 @@ def crop_and_continue(
         n_kept=n_kept,
         n_after=cache.length,
         nbytes=cache.nbytes,
-        used=(used[0], used[1], cache.nbytes_used),
+        nbytes_used=(used[0], used[1], cache.nbytes_used),
         access=cache.accesses[-1],
         difference=float((cached_logits - fresh_logits).abs().max()),
         next_id=int(cached_logits[-1].argmax()),

@@ -19,7 +19,7 @@ from torch import Tensor
 from attention_core.cache import KVCache, SlidingCache
 from attention_core.costs.formulas import forward_flops
 from attention_core.generation import stream
-from attention_core.model.forward_pass import NO_HOOKS, Hooks
+from attention_core.model.pass_context import NO_HOOKS, Hooks
 from attention_core.model.transformer import Transformer
 
 
@@ -60,7 +60,7 @@ class RecordingCache(SlidingCache):
     def __init__(self, *sizes: int, **options: Any) -> None:
         super().__init__(*sizes, **options)
         self.accesses: list[Access] = []
-        self._noted: list[Access] = []
+        self._pending_access: list[Access] = []
 
     @classmethod
     def for_model(
@@ -81,7 +81,7 @@ class RecordingCache(SlidingCache):
         end = start + k.shape[2]
         kept = min(k.shape[2], self.n_rows)
         row_bytes = (k[:, :, 0].numel() + v[:, :, 0].numel()) * keys.element_size()
-        self._noted[layer:] = [
+        self._pending_access[layer:] = [
             Access(
                 new=range(start, end),
                 written=range(end - kept, end),
@@ -94,9 +94,9 @@ class RecordingCache(SlidingCache):
         if layer == self.n_layers - 1:
             self.accesses.append(
                 replace(
-                    self._noted[-1],
-                    bytes_written=sum(access.bytes_written for access in self._noted),
-                    bytes_read=sum(access.bytes_read for access in self._noted),
+                    self._pending_access[-1],
+                    bytes_written=sum(access.bytes_written for access in self._pending_access),
+                    bytes_read=sum(access.bytes_read for access in self._pending_access),
                 )
             )
         return keys, values
@@ -146,7 +146,7 @@ class CacheStep(CachedStep):
     difference: float
 
 
-def observe(
+def record_steps(
     model: Transformer,
     token_ids: Sequence[int],
     cache: RecordingCache,

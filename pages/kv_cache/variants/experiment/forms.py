@@ -23,8 +23,8 @@ from attention_core.cache import KVCache
 from attention_core.model.block import Block, make_attention
 from attention_core.model.config import LatentConfig, TransformerConfig
 from attention_core.model.inputs import check_inputs
-from attention_core.model.reshape import with_weights
 from attention_core.model.transformer import Transformer
+from attention_core.model.variants import with_weights
 from attention_core.seeding import seeded
 from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
 
@@ -58,7 +58,7 @@ def divisors(number: int) -> tuple[int, ...]:
     return tuple(d for d in range(number, 0, -1) if number % d == 0)
 
 
-def readers(n_heads: int, n_kv_heads: int) -> tuple[tuple[int, ...], ...]:
+def kv_head_readers(n_heads: int, n_kv_heads: int) -> tuple[tuple[int, ...], ...]:
     """The query heads that read each key/value head: H / H_kv neighboring heads each.
 
     Raises: ValueError if the heads cannot be shared evenly.
@@ -105,7 +105,7 @@ def ladder(base: TransformerConfig) -> tuple[AttentionForm, ...]:
     return (*variants, AttentionForm(MLA, latent))
 
 
-def windowed(variant: AttentionForm, window: int) -> AttentionForm:
+def with_window(variant: AttentionForm, window: int) -> AttentionForm:
     """The same form with a window: only the last tokens are seen and cached."""
     return AttentionForm(f"{variant.name}, window {window}", replace(variant.config, window=window))
 
@@ -166,7 +166,7 @@ def group_distances(weights: Tensor, group_size: int) -> tuple[float, float | No
     return within, float(across.mean()) if len(across) else None
 
 
-def fill(model: Transformer, token_ids: Sequence[int], n_tokens: int) -> Tensor:
+def repeat_tokens(model: Transformer, token_ids: Sequence[int], n_tokens: int) -> Tensor:
     """Repeat the given tokens up to `n_tokens`: (1, n_tokens), on the model's device.
 
     Raises: ValueError if there are no tokens.
@@ -189,7 +189,7 @@ def filled_cache(model: Transformer, token_ids: Tensor) -> KVCache:
     cache = model.new_cache(*token_ids.shape)
     check_inputs(model.config, token_ids, cache)
     positions = torch.arange(token_ids.shape[1], device=token_ids.device)
-    x = model.embed(token_ids, positions).entering
+    x = model.embed(token_ids, positions).layer_input
     forward_pass = model.new_pass(x, positions, cache)
     *layers, last = model.blocks
     for layer in layers:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from attention_core.attention import MultiHeadAttention
-from attention_core.model.reshape import with_weights
 from attention_core.model.transformer import Transformer
+from attention_core.model.variants import with_weights
 
 
 def mean_pooled_kv_heads(

@@ -72,7 +72,7 @@ def drift(before: PoolingResult, after: PoolingResult, n_kv_heads: int) -> Hidde
             f"outcomes of one text must match in shape, got weights {tuple(before.weights.shape)} "
             f"and {tuple(after.weights.shape)}"
         )
-    moved = (after.weights - before.weights).abs().sum(-1).mean(-1) / 2  # (L, H, T, S) -> (L, H)
+    change = (after.weights - before.weights).abs().sum(-1).mean(-1) / 2  # (L, H, T, S) -> (L, H)
     kl, likeliest = None, None
     if before.logits is not None and after.logits is not None:
         kl = float(divergence(before.logits, after.logits))
@@ -81,7 +81,7 @@ def drift(before: PoolingResult, after: PoolingResult, n_kv_heads: int) -> Hidde
         n_kv_heads=n_kv_heads,
         cosine=cosine_distance(before.hidden, after.hidden),
         relative=relative_distance(before.hidden, after.hidden),
-        attention=moved,
+        attention=change,
         divergence=kl,
         likeliest=likeliest,
     )

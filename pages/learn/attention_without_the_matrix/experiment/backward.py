@@ -14,24 +14,26 @@ import torch
 from torch import Tensor
 
 from attention_core.attend import attention_scores, mask_scores
-from pages.learn.attention_without_the_matrix.experiment.tiles import Rows, tiles
+from pages.learn.attention_without_the_matrix.experiment.tiles import SoftmaxRows, tiles
 
 
 @dataclass(frozen=True)
 class Gradients:
     """Gradients of one head's queries (T, D), keys (S, D) and values (S, D).
 
-    n_weights: number of recomputed weights. n_at_once: the most that were in memory together.
+    n_weights: number of recomputed weights. n_live_weights: the most that were in memory together.
     """
 
     q: Tensor
     k: Tensor
     v: Tensor
     n_weights: int
-    n_at_once: int
+    n_live_weights: int
 
 
-def weights_again(q: Tensor, k: Tensor, rows: Rows, scale: float, mask: Tensor | None) -> Tensor:
+def recompute_weights(
+    q: Tensor, k: Tensor, rows: SoftmaxRows, scale: float, mask: Tensor | None
+) -> Tensor:
     """Recompute the weights (t, s) of queries (t, D) and keys (s, D) from m and l.
 
     A query that sees no key gets weights of 0.
@@ -48,7 +50,7 @@ def gradients(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    rows: Rows,
+    rows: SoftmaxRows,
     of_output: Tensor,
     tile: tuple[int, int],
     *,
@@ -72,7 +74,9 @@ def gradients(
         allowed = None if mask is None else mask[queries, keys]
         if allowed is not None and not allowed.any():
             continue
-        weights = weights_again(q[queries], k[keys], rows.of(queries), scale, allowed)  # [weights]
+        weights = recompute_weights(
+            q[queries], k[keys], rows.select(queries), scale, allowed
+        )  # [weights]
         of_weights = of_output[queries] @ v[keys].T  # [weight gradients]
         of_scores = weights * (of_weights - shared[queries]) * scale  # [score gradients]
         of_v[keys] += weights.T @ of_output[queries]  # [value gradients]

@@ -21,19 +21,19 @@ READ, WRITTEN = "read", "written"
 class Traffic:
     """Numbers (not bytes) that one head reads and writes.
 
-    moved: (step, tensor, READ or WRITTEN, count). n_kept: numbers kept for the backward pass in
-    addition to q, k, v and the output. n_operations: multiplications and additions in both
+    transfers: (step, tensor, READ or WRITTEN, count). n_saved: numbers kept for the backward pass
+    in addition to q, k, v and the output. n_operations: multiplications and additions in both
     products.
     """
 
-    moved: tuple[tuple[str, str, str, int], ...]
-    n_kept: int
+    transfers: tuple[tuple[str, str, str, int], ...]
+    n_saved: int
     n_operations: int
 
     @property
-    def n_moved(self) -> int:
+    def n_transferred(self) -> int:
         """The total count of numbers read or written."""
-        return sum(count for *_, count in self.moved)
+        return sum(count for *_, count in self.transfers)
 
 
 def whole_matrix(n_tokens: int, head_size: int) -> Traffic:
@@ -45,7 +45,7 @@ def whole_matrix(n_tokens: int, head_size: int) -> Traffic:
     require_int("n_tokens", n_tokens)
     require_int("head_size", head_size)
     vectors, matrix = n_tokens * head_size, n_tokens**2
-    moved = (
+    change = (
         ("scores = q·kᵀ", "q", READ, vectors),
         ("scores = q·kᵀ", "k", READ, vectors),
         ("scores = q·kᵀ", "scores", WRITTEN, matrix),
@@ -55,7 +55,7 @@ def whole_matrix(n_tokens: int, head_size: int) -> Traffic:
         ("weights·v", "v", READ, vectors),
         ("weights·v", "output", WRITTEN, vectors),
     )
-    return Traffic(moved, matrix, 4 * matrix * head_size)
+    return Traffic(change, matrix, 4 * matrix * head_size)
 
 
 def in_tiles(n_tokens: int, head_size: int, tile: tuple[int, int], *, causal: bool) -> Traffic:
@@ -72,19 +72,21 @@ def in_tiles(n_tokens: int, head_size: int, tile: tuple[int, int], *, causal: bo
     for start in range(0, n_tokens, tile[0]):
         stop = min(start + tile[0], n_tokens)
         # the last query of the tile sees `stop` keys, rounded up to whole tiles
-        seen = min(-(-stop // tile[1]) * tile[1], n_tokens) if causal else n_tokens  # [keys seen]
-        passing += seen  # [total keys]
-        n_cells += (stop - start) * seen
+        visible = (
+            min(-(-stop // tile[1]) * tile[1], n_tokens) if causal else n_tokens
+        )  # [keys seen]
+        passing += visible  # [total keys]
+        n_cells += (stop - start) * visible
     step, vectors = "one step, tile by tile", n_tokens * head_size
     # [transfers]
-    moved = (
+    change = (
         (step, "q", READ, vectors),
         (step, "k", READ, passing * head_size),
         (step, "v", READ, passing * head_size),
         (step, "output", WRITTEN, vectors),
         (step, "m and l", WRITTEN, 2 * n_tokens),
     )
-    return Traffic(moved, 2 * n_tokens, 4 * n_cells * head_size)
+    return Traffic(change, 2 * n_tokens, 4 * n_cells * head_size)
 
 
 def fast_numbers(head_size: int, tile: tuple[int, int]) -> int:

@@ -21,7 +21,7 @@ from attention_core.checks import require_int, require_positive
 
 
 @dataclass(frozen=True)
-class Rows:
+class SoftmaxRows:
     """Running values of each row of the matrix.
 
     m: (..., T), the largest score so far, initially minus infinity. l: (..., T), the sum of
@@ -37,13 +37,13 @@ class Rows:
         """Weighted mean of the values so far, o / l, (..., T, D); 0 without keys."""
         return self.o / self.l.masked_fill(self.l == 0, 1.0)[..., None]
 
-    def of(self, queries: slice) -> Rows:
+    def select(self, queries: slice) -> SoftmaxRows:
         """The rows of the given queries."""
-        return Rows(self.m[..., queries], self.l[..., queries], self.o[..., queries, :])
+        return SoftmaxRows(self.m[..., queries], self.l[..., queries], self.o[..., queries, :])
 
-    def replaced(self, queries: slice, new: Rows) -> Rows:
+    def replace_rows(self, queries: slice, new: SoftmaxRows) -> SoftmaxRows:
         """A copy with new rows for the given queries."""
-        copy = Rows(self.m.clone(), self.l.clone(), self.o.clone())
+        copy = SoftmaxRows(self.m.clone(), self.l.clone(), self.o.clone())
         copy.m[..., queries], copy.l[..., queries] = new.m, new.l
         copy.o[..., queries, :] = new.o
         return copy
@@ -61,18 +61,18 @@ class TileStep:
     queries: slice
     keys: slice
     scores: Tensor
-    before: Rows
+    before: SoftmaxRows
     factor: Tensor
-    rows: Rows
+    rows: SoftmaxRows
 
 
-def empty_rows(q: Tensor, v: Tensor) -> Rows:
+def empty_rows(q: Tensor, v: Tensor) -> SoftmaxRows:
     """Initial rows for queries (..., T, D)."""
     m = q.new_full(q.shape[:-1], -math.inf)
-    return Rows(m, torch.zeros_like(m), q.new_zeros(*q.shape[:-1], v.shape[-1]))
+    return SoftmaxRows(m, torch.zeros_like(m), q.new_zeros(*q.shape[:-1], v.shape[-1]))
 
 
-def add_tile(rows: Rows, scores: Tensor, v: Tensor) -> tuple[Rows, Tensor]:
+def add_tile(rows: SoftmaxRows, scores: Tensor, v: Tensor) -> tuple[SoftmaxRows, Tensor]:
     """Add a tile of scores (..., t, s) and its values (..., s, D) to the rows.
 
     A larger maximum shrinks all earlier terms by the same factor, exp(old m - new m), so the sums
@@ -87,7 +87,7 @@ def add_tile(rows: Rows, scores: Tensor, v: Tensor) -> tuple[Rows, Tensor]:
     # [new sum]
     l = rows.l * factor + terms.sum(dim=-1)  # noqa: E741
     o = rows.o * factor[..., None] + unfold_groups(fold_groups(terms, v) @ v, terms)  # [new output]
-    return Rows(m, l, o), factor
+    return SoftmaxRows(m, l, o), factor
 
 
 def tiles(n_queries: int, n_keys: int, tile: tuple[int, int]) -> list[tuple[slice, slice]]:
@@ -149,9 +149,9 @@ def steps(
         scores = unfold_groups(attention_scores(reads, k[..., keys, :]), part) * scale
         if may_look is not None:
             scores = mask_scores(scores, may_look)
-        before = rows.of(queries)
+        before = rows.select(queries)
         after, factor = add_tile(before, scores, v[..., keys, :])
-        rows = rows.replaced(queries, after)
+        rows = rows.replace_rows(queries, after)
         yield TileStep(queries, keys, scores, before, factor, rows)
 
 
@@ -164,7 +164,7 @@ def attend_in_tiles(
     mask: Tensor | None = None,
     scale: float | None = None,
     order: Sequence[int] | None = None,
-) -> Rows:
+) -> SoftmaxRows:
     """Run all tiles and return the final rows.
 
     `output` is the context of `attend`, (..., T, D). Arguments and errors: as in `steps`. Besides

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from attention_core.checks import require_int, require_positive
 from attention_core.costs.formulas import forward_flops
-from attention_core.costs.parameters import on_paper, parameters_by_part
+from attention_core.costs.parameters import on_meta_device, parameters_by_part
 from attention_core.model.config import TransformerConfig
 from attention_core.model.transformer import Transformer
 
@@ -73,5 +73,5 @@ def costs(config: TransformerConfig, n_layers: int, n_tokens: int) -> tuple[int,
     """
     require_int("n_layers", n_layers, most=config.n_layers)
     smaller = replace(config, n_layers=n_layers)
-    n_parameters = sum(parameters_by_part(on_paper(Transformer, smaller)).values())
+    n_parameters = sum(parameters_by_part(on_meta_device(Transformer, smaller)).values())
     return n_parameters, forward_flops(smaller, n_tokens, n_tokens) // 2

@@ -17,7 +17,7 @@ from torch import Tensor
 from attention_core.analysis.residual_stream import logit_lens
 from attention_core.cache import KVCache
 from attention_core.checks import require_int
-from attention_core.generation import check_room
+from attention_core.generation import check_capacity
 from attention_core.model.transformer import Transformer
 
 
@@ -50,26 +50,28 @@ def expected_tokens(acceptance: float, n_drafted: int) -> float:
 
 
 @dataclass(frozen=True)
-class Checked:
+class DraftCheck:
     """A draft of n tokens and the whole model's own predictions.
 
-    drafted: n ids. own: n + 1 ids, the whole model's most likely token after the text and after
-    each drafted token, all from one pass.
+    drafted: n ids. model_tokens: n + 1 ids, the whole model's most likely token after the text and
+    after each drafted token, all from one pass.
     """
 
     drafted: tuple[int, ...]
-    own: tuple[int, ...]
+    model_tokens: tuple[int, ...]
 
     @property
     def n_accepted(self) -> int:
         """The number of drafted tokens before the first that differs."""
-        agree = [drafted == own for drafted, own in zip(self.drafted, self.own, strict=False)]
+        agree = [
+            drafted == own for drafted, own in zip(self.drafted, self.model_tokens, strict=False)
+        ]
         return agree.index(False) if False in agree else len(agree)
 
     @property
-    def written(self) -> tuple[int, ...]:
+    def accepted(self) -> tuple[int, ...]:
         """The accepted tokens plus one of the whole model's own."""
-        return self.own[: self.n_accepted + 1]
+        return self.model_tokens[: self.n_accepted + 1]
 
 
 def early_logits(
@@ -83,14 +85,14 @@ def early_logits(
     require_int("n_layers", n_layers, least=0, most=model.config.n_layers)
     n_before = 0 if cache is None else cache.length
     places = torch.arange(n_before, n_before + len(ids), device=ids.device)
-    x = model.embed(ids[None], places).entering
+    x = model.embed(ids[None], places).layer_input
     forward_pass = model.new_pass(x, places, cache)
     for block in model.blocks[:n_layers]:
         x = block(x, forward_pass)
     return logit_lens(model, x[0, -1:])[0]
 
 
-def read_text(model: Transformer, ids: Tensor) -> KVCache:
+def cache_text(model: Transformer, ids: Tensor) -> KVCache:
     """Cache the keys and values of a text ids (T,), except for its last token.
 
     A draft and its checking pass both start from this cache, so the text is read only once.
@@ -114,18 +116,18 @@ def first_layers(model: Transformer, read: KVCache, n_layers: int, max_length: i
 
 def draft(
     model: Transformer, ids: Tensor, n_layers: int, n_drafted: int, read: KVCache | None = None
-) -> Checked:
+) -> DraftCheck:
     """Draft tokens after a text ids (T,) with the first layers, then check them.
 
-    read: the result of `read_text` for this text, which isn't changed; computed here if None.
+    read: the result of `cache_text` for this text, which isn't changed; computed here if None.
     Raises: ValueError for fewer than 1 drafted token, a number of layers that the model doesn't
     have, or more tokens than fit into its context.
     """
     require_int("n_drafted", n_drafted)
-    check_room(model.config, len(ids), n_drafted + 1)
+    check_capacity(model.config, len(ids), n_drafted + 1)
     text, n_all, room = ids, model.config.n_layers, len(ids) + n_drafted
     require_int("n_layers", n_layers, least=0, most=n_all)
-    read = read_text(model, ids) if read is None else read
+    read = cache_text(model, ids) if read is None else read
     cache = first_layers(model, read, n_layers, room) if n_layers else None
     for _ in range(n_drafted):
         n_seen = 0 if cache is None else cache.length
@@ -134,4 +136,4 @@ def draft(
     checking = first_layers(model, read, n_all, room)
     # one pass of the whole model over the last token of the text and the draft
     own = model(text[None, checking.length :], cache=checking).logits[0].argmax(dim=-1)
-    return Checked(tuple(text[len(ids) :].tolist()), tuple(own.tolist()))
+    return DraftCheck(tuple(text[len(ids) :].tolist()), tuple(own.tolist()))

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attention_core.analysis.residual_stream import last_row_alone
+from attention_core.analysis.residual_stream import last_row_logits
 from attention_core.checks import require_int
 from attention_core.costs.formulas import feed_forward_products
 from attention_core.model.block import LayerRecord
@@ -31,7 +31,7 @@ def units_by_token(hidden: Tensor) -> Tensor:
     return hidden.abs().argmax(dim=0).argsort(stable=True)
 
 
-def cut(units: Tensor, n_experts: int) -> tuple[Tensor, ...]:
+def split_units(units: Tensor, n_experts: int) -> tuple[Tensor, ...]:
     """Split the units (F,) into consecutive experts whose sizes differ by at most 1.
 
     Raises: ValueError for fewer than 1 expert or more experts than units.
@@ -48,7 +48,7 @@ def contributions(hidden: Tensor, down: Tensor, experts: tuple[Tensor, ...]) -> 
     return torch.stack([hidden[:, units] @ down[units] for units in experts], dim=1)
 
 
-def kept(added: Tensor, k: int) -> Tensor:
+def top_k_mask(added: Tensor, k: int) -> Tensor:
     """Mask of the k experts with the longest contributions: (T, E, C) -> (T, E).
 
     Raises: ValueError for k below 1 or above the number of experts.
@@ -59,7 +59,7 @@ def kept(added: Tensor, k: int) -> Tensor:
     return torch.zeros_like(lengths, dtype=torch.bool).scatter(1, largest, True)
 
 
-def output_of(added: Tensor, keep: Tensor, bias: Tensor | None = None) -> Tensor:
+def expert_output(added: Tensor, keep: Tensor, bias: Tensor | None = None) -> Tensor:
     """Output of the kept experts: (T, E, C) and (T, E) -> (T, C)."""
     total = (added * keep[..., None]).sum(dim=1)
     return total if bias is None else total + bias
@@ -76,7 +76,9 @@ def errors_by_count(added: Tensor, whole: Tensor, bias: Tensor | None = None) ->
 
     added: (T, E, C). whole: (T, C), the MLP's output including its bias.
     """
-    outputs = (output_of(added, kept(added, k), bias) for k in range(1, added.shape[1] + 1))
+    outputs = (
+        expert_output(added, top_k_mask(added, k), bias) for k in range(1, added.shape[1] + 1)
+    )
     return torch.stack([relative_error(output, whole).mean() for output in outputs])
 
 
@@ -92,7 +94,7 @@ def multiplications(config: TransformerConfig, n_experts: int, k: int) -> tuple[
     return whole, whole * k // n_experts, config.d_model * n_experts
 
 
-def logits_behind(model: Transformer, layer: int, record: LayerRecord, output: Tensor) -> Tensor:
+def logits_after(model: Transformer, layer: int, record: LayerRecord, output: Tensor) -> Tensor:
     """Next-token logits (V,) if the MLP of `layer` had returned `output` (T, C).
 
     record: that layer's record from a pass over the text. The later layers run again.
@@ -103,4 +105,4 @@ def logits_behind(model: Transformer, layer: int, record: LayerRecord, output: T
     changed = record.attention_sum + output
     places = torch.arange(changed.shape[1], device=changed.device)
     hidden, _ = model.run_layers(changed, model.new_pass(changed, places), first=layer + 1)
-    return last_row_alone(model, hidden[0])
+    return last_row_logits(model, hidden[0])

@@ -89,7 +89,7 @@ def lecture_seed(name: str, x: Tensor) -> int:
     return SEED_V2
 
 
-def climb(name: str, x: Tensor, settings: RungSettings = RungSettings()) -> Rung:  # noqa: B008
+def run_rung(name: str, x: Tensor, settings: RungSettings = RungSettings()) -> Rung:  # noqa: B008
     """Run one rung on x (T, d_in) and compare it with the rung below.
 
     Raises: ValueError for an unknown rung, an x that isn't (T, d_in), or invalid sizes.
@@ -111,7 +111,7 @@ def climb(name: str, x: Tensor, settings: RungSettings = RungSettings()) -> Rung
         return (_wrapper if name == WRAPPER else _splits)(x, settings, seed)
 
 
-def in_plain_loops(x: Tensor) -> Tensor:
+def loop_attention(x: Tensor) -> Tensor:
     """Simplified attention with Python floats: (T, d_in) -> (T, d_in)."""
     rows: list[list[float]] = x.tolist()
     contexts = []
@@ -288,10 +288,10 @@ def _without_batch(record: AttentionRecord) -> AttentionRecord:
 
 
 def _parameters(module: nn.Module) -> dict[str, Tensor]:
-    named = {name: parameter.detach() for name, parameter in module.named_parameters()}
+    by_name = {name: parameter.detach() for name, parameter in module.named_parameters()}
     return {
         name if name.startswith("out_proj") else name.removesuffix(".weight"): parameter
-        for name, parameter in named.items()
+        for name, parameter in by_name.items()
     }
 
 
@@ -300,4 +300,4 @@ def _largest(left: Tensor, right: Tensor) -> float:
 
 
 def _loop_difference(x: Tensor) -> float:
-    return _largest(simple_self_attention(x)[2], in_plain_loops(x))
+    return _largest(simple_self_attention(x)[2], loop_attention(x))

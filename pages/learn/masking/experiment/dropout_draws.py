@@ -19,11 +19,11 @@ from attention_core.lecture_inputs import DROPOUT_SHAPE, SEED_DROPOUT
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """One draw: `before`, `kept` (1 or 0) and `after` have the same shape."""
+class DropoutDraw:
+    """One draw: `before`, `keep_mask` (1 or 0) and `after` have the same shape."""
 
     before: Tensor
-    kept: Tensor
+    keep_mask: Tensor
     after: Tensor
 
     @property
@@ -32,7 +32,7 @@ class Dropped:
         return self.after.sum(dim=-1, keepdim=True)
 
 
-def drop(weights: Tensor, p: float, generator: torch.Generator) -> Dropped:
+def apply_dropout(weights: Tensor, p: float, generator: torch.Generator) -> DropoutDraw:
     """Keep every cell with probability 1 - p and scale kept cells by 1 / (1 - p).
 
     Raises: ValueError for p outside [0, 1).
@@ -40,18 +40,18 @@ def drop(weights: Tensor, p: float, generator: torch.Generator) -> Dropped:
     _check(p)
     kept = torch.empty_like(weights).bernoulli_(1.0 - p, generator=generator)
     after = weights * (kept / (1.0 - p))  # [after dropout]
-    return Dropped(weights, kept, after)
+    return DropoutDraw(weights, kept, after)
 
 
-def drop_seeded(weights: Tensor, p: float, seed: int) -> Dropped:
+def apply_seeded_dropout(weights: Tensor, p: float, seed: int) -> DropoutDraw:
     """Draw once from a seed."""
-    return drop(weights, p, torch.Generator().manual_seed(seed))
+    return apply_dropout(weights, p, torch.Generator().manual_seed(seed))
 
 
-def lecture_draw(p: float, seed: int = SEED_DROPOUT) -> Dropped:
+def lecture_draw(p: float, seed: int = SEED_DROPOUT) -> DropoutDraw:
     """The article's example: a random matrix in [0, 1), then dropout, from one seed."""
     generator = torch.Generator().manual_seed(seed)
-    return drop(torch.rand(DROPOUT_SHAPE, generator=generator), p, generator)
+    return apply_dropout(torch.rand(DROPOUT_SHAPE, generator=generator), p, generator)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from attention_core.attend import attention_weights, mask_scores
 
 
-def cut(weights: Tensor, mask: Tensor) -> Tensor:
+def zero_masked(weights: Tensor, mask: Tensor) -> Tensor:
     """Set forbidden weights to zero after the softmax, so rows sum to less than 1."""
     return weights * mask
 
@@ -21,19 +21,20 @@ def cut(weights: Tensor, mask: Tensor) -> Tensor:
 def renormalise(weights: Tensor) -> Tensor:
     """Divide every row (..., T, S) by its sum; a row of zeros becomes nan.
 
-    After `cut` this equals a softmax over the allowed keys, because the common denominator cancels.
+    After `zero_masked` this equals a softmax over the allowed keys, because the common denominator
+    cancels.
     Source: notebook and course on causal attention.
     """
     return weights / weights.sum(dim=-1, keepdim=True)  # [normalized]
 
 
-def leaked(weights: Tensor, mask: Tensor) -> Tensor:
+def leaked_weight(weights: Tensor, mask: Tensor) -> Tensor:
     """The weight that each query gives to forbidden keys: (..., T, S) -> (..., T)."""
     return weights.masked_fill(mask, 0.0).sum(dim=-1)
 
 
 @dataclass(frozen=True)
-class MaskWays:
+class MaskResults:
     """One head's scores masked in several ways; every tensor is (..., T, S).
 
     unmasked: softmax over all keys. zeroed: the same with the future set to zero. renormalised:
@@ -53,7 +54,9 @@ class MaskWays:
     difference: float
 
 
-def mask_ways(scores: Tensor, mask: Tensor, *, scale: float = 1.0, fill: float = 0.0) -> MaskWays:
+def compare_masks(
+    scores: Tensor, mask: Tensor, *, scale: float = 1.0, fill: float = 0.0
+) -> MaskResults:
     """Mask scores (..., T, S) in every way; `mask` is True where attention is allowed.
 
     As in `attend`, scores are masked first and then scaled. `fill` reproduces the article's
@@ -68,13 +71,13 @@ def mask_ways(scores: Tensor, mask: Tensor, *, scale: float = 1.0, fill: float =
     if not bool(mask.any(dim=-1).all()):
         raise ValueError("every query needs a key that it may see")
     unmasked = attention_weights(scores * scale)
-    zeroed = cut(unmasked, mask)
+    zeroed = zero_masked(unmasked, mask)
     renormalised = renormalise(zeroed)
     masked_scores = mask_scores(scores, mask)
     before = attention_weights(masked_scores * scale, mask)
     filled_scores = mask_scores(scores, mask, fill)
     filled = attention_weights(filled_scores * scale, mask)
-    return MaskWays(
+    return MaskResults(
         unmasked=unmasked,
         zeroed=zeroed,
         renormalised=renormalised,
@@ -82,6 +85,6 @@ def mask_ways(scores: Tensor, mask: Tensor, *, scale: float = 1.0, fill: float =
         before=before,
         filled_scores=filled_scores,
         filled=filled,
-        leaked=leaked(filled, mask),
+        leaked=leaked_weight(filled, mask),
         difference=float((renormalised - before).abs().max()),
     )

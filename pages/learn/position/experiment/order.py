@@ -10,30 +10,30 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from attention_core.analysis.token_order import Exchange, exchange
+from attention_core.analysis.permutation import EquivarianceCheck, check_equivariance
 from attention_core.model.transformer import Transformer
 
 
-def in_two_orders(
+def compare_orders(
     model: Transformer, token_ids: Tensor, order: Sequence[int], *, positions: bool
-) -> Exchange:
+) -> EquivarianceCheck:
     """Outputs (T, C) of the first layer's attention for tokens (T,), in both orders.
 
     There is no causal mask, because a mask would reveal the order. With `positions` the layer uses
     the model's own positions, learned or rotary.
-    `function_first` contains the outputs in the original order, rearranged into the new one;
-    `order_first` contains the outputs for the reordered tokens.
+    `output_permuted` contains the outputs in the original order, rearranged into the new one;
+    `input_permuted` contains the outputs for the reordered tokens.
     Raises: ValueError if `order` isn't a permutation.
     """
     block = model.block(0)
     places = torch.arange(len(token_ids), device=token_ids.device)
 
     def attention(ids: Tensor) -> Tensor:  # (B, T) -> (B, T, C)
-        x = model.embed(ids, places if positions else None).entering
+        x = model.embed(ids, places if positions else None).layer_input
         rotation = model.new_pass(x, places).rotation if positions else None  # [rotation]
         reads = block.attention_norm(x) if block.pre_norm else x
         output = block.attention(reads, positions=rotation)  # [output]
         assert isinstance(output, Tensor)
         return output
 
-    return exchange(attention, token_ids, order)
+    return check_equivariance(attention, token_ids, order)

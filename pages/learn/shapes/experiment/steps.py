@@ -20,8 +20,8 @@ from attention_core.heads import merge_heads
 from attention_core.ladder import MultiHeadAttention
 from attention_core.model.block import LayerRecord
 from attention_core.model.transformer import Transformer
-from pages.learn.shapes.experiment.assembled import Sizes, assemble
-from pages.learn.shapes.experiment.named import ShapeStep
+from pages.learn.shapes.experiment.assembly import Sizes, assemble
+from pages.learn.shapes.experiment.named_tensors import ShapeStep
 
 
 def random_embeddings(sentences: Sequence[Sequence[str]], d_in: int, seed: int) -> Tensor:
@@ -142,7 +142,7 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
         matrices=matrices,
         biases=[*biases, attention.out.bias],
         projected=(flat, unrolled, grouped),
-        turned=turned,
+        rotated=turned,
         rotation=rotation,
         scores=record.scores,  # 7
         weighing=weighing,

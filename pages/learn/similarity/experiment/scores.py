@@ -52,7 +52,7 @@ def head_matrices(model: Transformer, layer: int, head: int) -> HeadMatrices:
 
 
 @dataclass(frozen=True)
-class Ways:
+class ScoreVariants:
     """One head's attention computed in four ways; records have no batch and head dimensions.
 
     x: the input of attention, (T, C). projected: x times W_q, W_k and W_v (plus biases), before
@@ -68,7 +68,7 @@ class Ways:
     head: AttentionRecord
 
 
-def ways(model: Transformer, layer: LayerRecord, head: int) -> Ways:
+def score_variants(model: Transformer, layer: LayerRecord, head: int) -> ScoreVariants:
     """Compute the four ways for the first text of a recorded layer, with the model's mask.
 
     Raises: ValueError for a head that the layer doesn't have, and for latent attention.
@@ -89,7 +89,7 @@ def ways(model: Transformer, layer: LayerRecord, head: int) -> Ways:
     scaled = attend(x, x, x, mask=mask, scale=1.0 / math.sqrt(x.shape[-1]))
     same = attend(k, k, v, mask=mask, scale=record.scale)
     as_it_is = attend(q, k, v, mask=mask, scale=record.scale)  # [learned]
-    return Ways(x, (of_query, of_key, of_value), plain, scaled, same, as_it_is)
+    return ScoreVariants(x, (of_query, of_key, of_value), plain, scaled, same, as_it_is)
 
 
 def asymmetry(scores: Tensor) -> float:

@@ -15,7 +15,7 @@ from torch import Tensor
 from attention_core.attend import attention_scores
 from attention_core.model.config import TransformerConfig
 from attention_core.positions.rotary import rotary_angles, rotate
-from pages.learn.similarity.experiment.scores import HeadMatrices, Ways
+from pages.learn.similarity.experiment.scores import HeadMatrices, ScoreVariants
 from pages.learn.similarity.experiment.word_vectors import cosines_between
 
 GOAL = 0.5
@@ -26,33 +26,33 @@ STEP, MOST_STEPS = 0.002, 500  # a step's length, as a share of the start's leng
 class Lesson:
     """The result of training until the weight reached the goal, or the steps ran out.
 
-    before, after: the weight. moved: the trained tensor. share: the distance it moved, as a share
+    before, after: the weight. result: the trained tensor. share: the distance it moved, as a share
     of its own length (Frobenius norm).
     """
 
     before: float
     after: float
-    moved: Tensor
+    result: Tensor
     share: float
 
 
 def teach(log_weight: Callable[[Tensor], Tensor], start: Tensor) -> Lesson:
     """Move `start` until exp(log_weight(start)) is `GOAL`, or for `MOST_STEPS` steps."""
     with torch.enable_grad():
-        moved = start.detach().clone().requires_grad_()
-        current = log_weight(moved)
+        change = start.detach().clone().requires_grad_()
+        current = log_weight(change)
         before = float(current.detach().exp())
         for _ in range(MOST_STEPS):
             if float(current.detach().exp()) >= GOAL:
                 break
-            (gradient,) = torch.autograd.grad(current, moved)
+            (gradient,) = torch.autograd.grad(current, change)
             length = float(gradient.norm())
             if length == 0.0:
                 break
             step = gradient * (STEP * float(start.norm()) / length)
-            moved = (moved + step).detach().requires_grad_()
-            current = log_weight(moved)
-    end = moved.detach()
+            change = (change + step).detach().requires_grad_()
+            current = log_weight(change)
+    end = change.detach()
     share = float((end - start).norm() / start.norm())
     return Lesson(before, float(current.detach().exp()), end, share)
 
@@ -72,7 +72,7 @@ def teach_vectors(x: Tensor, query: int, key: int, *, causal: bool) -> Lesson:
 
 
 def teach_query_matrix(
-    config: TransformerConfig, ways: Ways, matrices: HeadMatrices, query: int, key: int
+    config: TransformerConfig, ways: ScoreVariants, matrices: HeadMatrices, query: int, key: int
 ) -> Lesson:
     """Move W_q (C, D) until the head gives the key `GOAL` in the query's row.
 

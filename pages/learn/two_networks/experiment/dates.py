@@ -65,7 +65,7 @@ def is_held_out(day: date) -> bool:
     return day.toordinal() % HELD_OUT == 0
 
 
-def write(day: date, form: str) -> str:
+def format_date(day: date, form: str) -> str:
     """Write a date in one of `FORMS`, in lower case."""
     teens = 11 <= day.day <= 13
     ending = "th" if teens else {1: "st", 2: "nd", 3: "rd"}.get(day.day % 10, "th")
@@ -75,7 +75,7 @@ def write(day: date, form: str) -> str:
     )
 
 
-def read(text: str) -> date | None:
+def parse_date(text: str) -> date | None:
     """The date that a text names in one of `FORMS`, from 1900 to 2099; None for any other text."""
     numbers = _year_month_day(text)
     if numbers is None:
@@ -84,7 +84,7 @@ def read(text: str) -> date | None:
         day = date(*numbers)
     except ValueError:  # no such day in this month
         return None
-    return day if text.lower() in {write(day, form) for form in FORMS} else None
+    return day if text.lower() in {format_date(day, form) for form in FORMS} else None
 
 
 def is_impossible_day(text: str) -> bool:
@@ -117,12 +117,12 @@ def pairs(count: int, seed: int, *, held_out: bool) -> list[tuple[str, str]]:
         raise ValueError(f"count must be at least 1, got {count}")
     draw = random.Random(seed)
     first, last = date(FIRST_YEAR, 1, 1).toordinal(), date(LAST_YEAR, 12, 31).toordinal()
-    drawn: list[tuple[str, str]] = []
-    while len(drawn) < count:
+    elements: list[tuple[str, str]] = []
+    while len(elements) < count:
         day = date.fromordinal(draw.randint(first, last))
         if is_held_out(day) == held_out:
-            drawn.append((write(day, draw.choice(FORMS)), day.isoformat()))
-    return drawn
+            elements.append((format_date(day, draw.choice(FORMS)), day.isoformat()))
+    return elements
 
 
 def batch(texts: list[str]) -> Tensor:

@@ -86,7 +86,7 @@ class Translator(nn.Module):
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(width), nn.LayerNorm(width)
         self.unembed = Projection(width, VOCABULARY)
 
-    def read(self, text: Tensor) -> tuple[Tensor, list[AttentionRecord]]:
+    def encode(self, text: Tensor) -> tuple[Tensor, list[AttentionRecord]]:
         """Encode a text (B, S) into one state per symbol (B, S, C).
 
         Also returns the self-attention of each encoder layer.
@@ -103,17 +103,17 @@ class Translator(nn.Module):
             records.append(record)
         return self.encoder_norm(x), records
 
-    def forward(self, text: Tensor, written: Tensor, *, one_vector: bool = False) -> Translation:
+    def forward(self, text: Tensor, prefix: Tensor, *, one_vector: bool = False) -> Translation:
         """Compute logits for the symbol after each written one: text (B, S), written (B, T).
 
         one_vector: the decoder gets only the mean of the encoder's states, so `cross` has a single
         key. The weights weren't trained for that.
         Raises: ValueError for a text with more than 32 symbols or an answer with more than 10.
         """
-        n_written = written.shape[1]
+        n_written = prefix.shape[1]
         if not 1 <= n_written <= ANSWER:
             raise ValueError(f"an answer must have 1 to {ANSWER} symbols, got {n_written}")
-        memory, encoder = self.read(text)
+        memory, encoder = self.encode(text)
         is_text = text != PAD
         mask = padding_mask(is_text)  # (B, 1, 1, S)
         if one_vector:
@@ -121,7 +121,7 @@ class Translator(nn.Module):
             memory = memory / is_text.sum(1)[:, None, None]  # [mean state]
             mask = mask.any(-1, keepdim=True)
         decoder, cross = [], []
-        y = self.symbols(written) + self.answer_positions.weight[:n_written]  # (B, T, C)
+        y = self.symbols(prefix) + self.answer_positions.weight[:n_written]  # (B, T, C)
         causal = causal_mask(n_written, n_written, device=text.device)
         for layer in self.decoder:
             y, (record, between) = layer(y, causal, memory, mask)

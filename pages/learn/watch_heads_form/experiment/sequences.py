@@ -38,7 +38,7 @@ class Repeats:
     starts: Tensor
 
     @property
-    def counted(self) -> Tensor:
+    def predictable(self) -> Tensor:
         """Which predictions can be known: (B, T - 1) of bool, by the predicting position.
 
         These are the positions of the repeat except its last, which a random token follows.

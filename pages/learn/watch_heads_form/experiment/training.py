@@ -121,7 +121,7 @@ class HeadTraining:
         if not self.model.design.causal:
             written, _ = self.model(unseen.ids, causal=True)
             loss_writing = float(repeat_losses(written, unseen).mean())
-        right = (logits[:, :-1].argmax(-1) == unseen.ids[:, 1:])[unseen.counted]
+        right = (logits[:, :-1].argmax(-1) == unseen.ids[:, 1:])[unseen.predictable]
         weights = torch.stack([record.weights for record in records])  # (L, B, H, T, T)
         logits, records = self.model(trained.ids)
         at_trained = torch.stack([record.weights for record in records])
@@ -149,7 +149,7 @@ def repeat_losses(logits: Tensor, repeats: Repeats) -> Tensor:
     losses = nn.functional.cross_entropy(
         logits[:, :-1].transpose(1, 2), repeats.ids[:, 1:], reduction="none"
     )
-    return losses[repeats.counted]
+    return losses[repeats.predictable]
 
 
 def induction_scores(weights: Tensor, repeats: Repeats) -> Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from attention_core.analysis.ablation import HeadChange, edit
+from attention_core.analysis.ablation import HeadChange, make_edit
 from attention_core.analysis.distances import cosine_distance, divergence
 from attention_core.analysis.head_statistics import (
     TextWeights,
@@ -23,14 +23,14 @@ from attention_core.analysis.head_statistics import (
     on_previous,
     on_same_token,
 )
-from attention_core.model.forward_pass import Hooks
+from attention_core.model.pass_context import Hooks
 from attention_core.model.transformer import Transformer
 
 FAR = 4  # a key is distant from this many tokens on
 _BATCH_TOKENS = 128  # tokens per batch of runs
 
 
-def on_far_words(text: TextWeights) -> Tensor:
+def far_word_weight(text: TextWeights) -> Tensor:
     """The mean weight on keys at least `FAR` tokens away: (...).
 
     Special tokens and position 0 aren't counted, because heads park unneeded attention there (Clark
@@ -38,23 +38,23 @@ def on_far_words(text: TextWeights) -> Tensor:
     keys, as in the other statistics.
     """
     apart = (text.positions[:, None] - text.positions).abs()
-    counted = (apart >= FAR) & ~text.special & (text.positions > 0)
-    return (text.weights * counted).sum(dim=-1)[..., text.choosing].mean(dim=-1)
+    counts = (apart >= FAR) & ~text.special & (text.positions > 0)
+    return (text.weights * counts).sum(dim=-1)[..., text.has_several_keys].mean(dim=-1)
 
 
-JOBS: dict[str, Callable[[TextWeights], Tensor]] = {
+ROLES: dict[str, Callable[[TextWeights], Tensor]] = {
     "the previous token": on_previous,
     "the next token": on_next,
     "itself": on_itself,
     "the first token": on_first,
     "the same word elsewhere": on_same_token,
-    "distant words": on_far_words,
+    "distant words": far_word_weight,
 }
 
 
-def jobs(text: TextWeights) -> dict[str, Tensor]:
+def head_roles(text: TextWeights) -> dict[str, Tensor]:
     """The share of each head's attention for every job possible with the text and mask: (...)."""
-    shares = {name: measure(text) for name, measure in JOBS.items()}  # [shares]
+    shares = {name: measure(text) for name, measure in ROLES.items()}  # [shares]
     return {name: share for name, share in shares.items() if not bool(share.isnan().any())}
 
 
@@ -66,7 +66,7 @@ def map_distances(text: TextWeights) -> Tensor:
     move to match the other: 0 for equal maps, 1 for maps without a common key. NaN if no query has
     a choice.
     """
-    rows = text.weights[..., text.choosing, :]
+    rows = text.weights[..., text.has_several_keys, :]
     # broadcast every head against every other: (..., 1, H, T', T) and (..., H, 1, T', T)
     differences = (rows.unsqueeze(-4) - rows.unsqueeze(-3)).abs()  # [differences]
     return differences.sum(dim=-1).mean(dim=-1) / 2
@@ -79,7 +79,7 @@ def mean_distance_of_pairs(distances: Tensor) -> Tensor:
     return distances[..., first, second].mean(dim=-1)
 
 
-def switched_off(layer: int, n_heads: int) -> list[list[HeadChange]]:
+def disabled_sets(layer: int, n_heads: int) -> list[list[HeadChange]]:
     """The 1 + 2 H sets of heads to switch off: all; all but head h; only head h."""
     heads = range(n_heads)
     # [other heads]
@@ -99,7 +99,7 @@ def losses(
     *,
     before_layer: Callable[[int], None] | None = None,
 ) -> Iterator[float]:
-    """Yield the loss for each set in `switched_off`, in order: 1 + 2 H numbers.
+    """Yield the loss for each set in `disabled_sets`, in order: 1 + 2 H numbers.
 
     entering: the text's states before the layer, (1, T, C), so that earlier layers don't have to
     run again. lost: compares the final states of the unchanged and the changed model, (T, C) each.
@@ -108,11 +108,11 @@ def losses(
     Raises: ValueError for a layer that the model doesn't have, or states of another width.
     """
     unchanged = model.resume(entering, layer)[0]
-    sets = switched_off(layer, model.config.n_heads)
+    sets = disabled_sets(layer, model.config.n_heads)
     batch = max(1, _BATCH_TOKENS // entering.shape[1])
     for first in range(0, len(sets), batch):
         rows = sets[first : first + batch]
-        hooks = Hooks(before_layer, edit_heads=edit(rows))
+        hooks = Hooks(before_layer, edit_heads=make_edit(rows))
         changed = model.resume(entering.expand(len(rows), -1, -1), layer, hooks=hooks)  # [resumed]
         for hidden in changed:
             yield float(lost(unchanged, hidden))

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 
-def written(v: Tensor, out_weight: Tensor, heads: Sequence[int]) -> Tensor:
+def written_vectors(v: Tensor, out_weight: Tensor, heads: Sequence[int]) -> Tensor:
     """Multiply the heads' values by their rows of W_O.
 
     Shapes: v (H_kv, S, D), out_weight (H*D, C), rows in the order of the heads -> (heads, S, C).
@@ -33,7 +33,7 @@ def written(v: Tensor, out_weight: Tensor, heads: Sequence[int]) -> Tensor:
     return torch.stack([v[head // group] @ by_head[head] for head in heads])
 
 
-def hand_on(weights: Tensor, values: Tensor) -> Tensor:
+def attend_with_maps(weights: Tensor, values: Tensor) -> Tensor:
     """The sum of the heads' outputs for each token: (N, T, S) and (N, S, C) -> (T, C)."""
     return (weights @ values).sum(dim=0)  # [handed on]
 
@@ -43,12 +43,12 @@ def average_map(weights: Tensor) -> Tensor:
     return weights.mean(dim=0)  # [average]
 
 
-def hand_on_with_one_map(one_map: Tensor, values: Tensor) -> Tensor:
+def attend_with_one_map(one_map: Tensor, values: Tensor) -> Tensor:
     """The output if all heads use the same map: (T, S), (N, S, C) -> (T, C)."""
     return one_map @ values.sum(dim=0)  # [handed on]
 
 
-def missed(two_heads: Tensor, one_head: Tensor) -> Tensor:
+def missed_share(two_heads: Tensor, one_head: Tensor) -> Tensor:
     """The length of the difference divided by the length of two heads' output: (T, C) -> (T).
 
     0 means no error; 1 is the error of an output of zeros. It's 0 if both outputs are zero.
@@ -58,8 +58,8 @@ def missed(two_heads: Tensor, one_head: Tensor) -> Tensor:
     return torch.where(difference > 0, difference / length, difference)
 
 
-def best_map(values: Tensor, wanted: Tensor, visible: Tensor, *, steps: int = 200) -> Tensor:
-    """The single map whose output is closest to `wanted`: (N, S, C), (T, C) -> (T, S).
+def best_map(values: Tensor, target: Tensor, visible: Tensor, *, steps: int = 200) -> Tensor:
+    """The single map whose output is closest to `target`: (N, S, C), (T, C) -> (T, S).
 
     Row i is the distribution p over the keys that query i sees (bool `visible`, (T, S)) with the
     smallest ||p (sum of the values) - wanted_i||. The problem is convex and is solved with `steps`
@@ -71,15 +71,15 @@ def best_map(values: Tensor, wanted: Tensor, visible: Tensor, *, steps: int = 20
         raise ValueError("every query must see at least one key")
     keys = values.double().sum(dim=0)  # (N, S, C) -> (S, C)
     products = keys @ keys.T  # (S, S)
-    targets = wanted.double() @ keys.T  # (T, S)
+    targets = target.double() @ keys.T  # (T, S)
     step = 1.0 / torch.linalg.matrix_norm(products, ord=2).clamp(min=1e-12)
     rows = visible.double() / visible.sum(dim=-1, keepdim=True)
     ahead, momentum = rows, 1.0
     for _ in range(steps):
-        moved = _to_distributions(ahead - step * (ahead @ products - targets), visible)
+        change = _to_distributions(ahead - step * (ahead @ products - targets), visible)
         following = (1.0 + (1.0 + 4.0 * momentum**2) ** 0.5) / 2.0
-        ahead = moved + (momentum - 1.0) / following * (moved - rows)
-        rows, momentum = moved, following
+        ahead = change + (momentum - 1.0) / following * (change - rows)
+        rows, momentum = change, following
     return rows
 
 

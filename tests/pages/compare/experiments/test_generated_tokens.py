@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from attention_core import AttentionRecord, Hooks, Sampling, Transformer, generate
 from attention_core.analysis.contributions import value_norms
-from pages.compare.generated_tokens.experiment.trace import averaged, trace
+from pages.compare.generated_tokens.experiment.trace import average_map, trace
 
 PROMPT = [3, 1, 4, 1, 5]
 N_NEW = 7
@@ -16,29 +16,29 @@ N_RUN = len(PROMPT) + N_NEW - 1
 
 
 def test_rows_of_the_steps_equal_one_pass_over_the_whole_text(decoder: Transformer):
-    found = trace(decoder, PROMPT, max_new_tokens=N_NEW)
-    ids = torch.tensor([found.ids[:-1]])
+    result = trace(decoder, PROMPT, max_new_tokens=N_NEW)
+    ids = torch.tensor([result.ids[:-1]])
     whole = decoder(ids, record=True)
     expected = torch.cat([record.weights for record in whole.records])
     config = decoder.config
-    assert found.weights.shape == (config.n_layers, config.n_heads, N_RUN, N_RUN)
-    assert_close(found.weights, expected, atol=1e-5, rtol=0)
-    assert_close(found.weights.sum(-1), torch.ones_like(found.weights[..., 0]))
+    assert result.weights.shape == (config.n_layers, config.n_heads, N_RUN, N_RUN)
+    assert_close(result.weights, expected, atol=1e-5, rtol=0)
+    assert_close(result.weights.sum(-1), torch.ones_like(result.weights[..., 0]))
     norms = [value_norms(r.v, decoder.out_weight(i)) for i, r in enumerate(whole.records)]
-    assert_close(found.value_norms, torch.cat(norms), atol=1e-4, rtol=1e-5)
+    assert_close(result.value_norms, torch.cat(norms), atol=1e-4, rtol=1e-5)
     for step in range(N_NEW):
         query = len(PROMPT) + step - 1
-        assert_close(found.row(step), expected[:, :, query, : query + 1], atol=1e-5, rtol=0)
+        assert_close(result.row(step), expected[:, :, query, : query + 1], atol=1e-5, rtol=0)
         logprobs = torch.log_softmax(whole.logits[0, query], -1)
-        assert found.logprobs[step] == pytest.approx(float(logprobs[found.new[step]]), abs=1e-4)
-        assert_close(found.alternative_logprobs[step], logprobs.topk(5).values, atol=1e-4, rtol=0)
+        assert result.logprobs[step] == pytest.approx(float(logprobs[result.new[step]]), abs=1e-4)
+        assert_close(result.alternative_logprobs[step], logprobs.topk(5).values, atol=1e-4, rtol=0)
 
 
 def test_greedy_takes_the_first_alternative_as_generate_does(decoder: Transformer):
-    found = trace(decoder, PROMPT, max_new_tokens=N_NEW)
-    assert found.alternative_ids.shape == (N_NEW, 5)
-    assert found.alternative_ids[:, 0].tolist() == list(found.new)
-    assert list(found.new) == generate(decoder, PROMPT, max_new_tokens=N_NEW)
+    result = trace(decoder, PROMPT, max_new_tokens=N_NEW)
+    assert result.alternative_ids.shape == (N_NEW, 5)
+    assert result.alternative_ids[:, 0].tolist() == list(result.new)
+    assert list(result.new) == generate(decoder, PROMPT, max_new_tokens=N_NEW)
 
 
 def test_sampling_is_reproducible(decoder: Transformer):
@@ -52,13 +52,13 @@ def test_sampling_is_reproducible(decoder: Transformer):
 def test_a_text_that_ends_early_keeps_only_its_steps(decoder: Transformer):
     free = trace(decoder, PROMPT, max_new_tokens=12)
     stop = free.new[3]
-    found = trace(decoder, PROMPT, max_new_tokens=12, stop_ids={stop})
+    result = trace(decoder, PROMPT, max_new_tokens=12, stop_ids={stop})
     n_steps = free.new.index(stop) + 1
-    assert found.new == free.new[:n_steps]
+    assert result.new == free.new[:n_steps]
     n_run = len(PROMPT) + n_steps - 1
-    assert found.weights.shape[-2:] == (n_run, n_run)
-    assert found.value_norms.shape[-1] == n_run
-    assert_close(found.weights, free.weights[:, :, :n_run, :n_run])
+    assert result.weights.shape[-2:] == (n_run, n_run)
+    assert result.value_norms.shape[-1] == n_run
+    assert_close(result.weights, free.weights[:, :, :n_run, :n_run])
 
 
 def test_no_more_than_two_passes_are_held_at_once(decoder: Transformer):
@@ -90,8 +90,8 @@ def test_limits_are_checked_before_anything_runs(decoder: Transformer):
 
 def test_means_over_heads_and_layers():
     weights = torch.rand(3, 4, 5, 6)
-    assert_close(averaged(weights, 1, 2), weights[1, 2])
-    assert_close(averaged(weights, 1, None), weights[1].sum(0) / 4)
-    assert_close(averaged(weights, None, None), weights.sum((0, 1)) / 12)
+    assert_close(average_map(weights, 1, 2), weights[1, 2])
+    assert_close(average_map(weights, 1, None), weights[1].sum(0) / 4)
+    assert_close(average_map(weights, None, None), weights.sum((0, 1)) / 12)
     with pytest.raises(ValueError, match="layer 3, head 0"):
-        averaged(weights, 3, 0)
+        average_map(weights, 3, 0)

@@ -8,8 +8,8 @@ from torch.testing import assert_close
 
 from attention_core import Transformer
 from pages.compare.generated_tokens.experiment.attention_sink import (
-    measure,
-    received,
+    measure_sink,
+    received_weight,
     run_variants,
     uniform_weight,
     variants,
@@ -21,25 +21,25 @@ OTHERS = [("six", 6), ("seven", 7)]
 
 
 def test_measures_equal_loops_over_the_records(decoder: Transformer):
-    found = measure(decoder, IDS)
+    result = measure_sink(decoder, IDS)
     output = decoder(torch.tensor([IDS]), record=True)
     config = decoder.config
     n = len(IDS)
-    assert found.weight.shape == (config.n_layers, config.n_heads)
-    assert found.key_ratio.shape == (config.n_layers, config.kv_heads)
-    assert found.state_ratio.shape == (config.n_layers + 1,)
+    assert result.weight.shape == (config.n_layers, config.n_heads)
+    assert result.key_ratio.shape == (config.n_layers, config.kv_heads)
+    assert result.state_ratio.shape == (config.n_layers + 1,)
     for layer, record in enumerate(output.records):
         by_head = decoder.out_weight(layer).view(config.n_heads, config.d_head, config.d_model)
         for head in range(config.n_heads):
             rows = record.weights[0, head]
-            assert float(found.weight[layer, head]) == pytest.approx(
+            assert float(result.weight[layer, head]) == pytest.approx(
                 sum(float(rows[i, 0]) for i in range(1, n)) / (n - 1), abs=1e-6
             )
             written = [
                 float((record.v[0, head // config.group_size, j] @ by_head[head]).norm())
                 for j in range(n)
             ]
-            assert float(found.value_ratio[layer, head]) == pytest.approx(
+            assert float(result.value_ratio[layer, head]) == pytest.approx(
                 written[0] / median(written[1:]), rel=1e-4
             )
             shares = [
@@ -48,22 +48,22 @@ def test_measures_equal_loops_over_the_records(decoder: Transformer):
                 / sum(float(rows[i, j]) * written[j] for j in range(n))
                 for i in range(1, n)
             ]
-            assert float(found.share[layer, head]) == pytest.approx(
+            assert float(result.share[layer, head]) == pytest.approx(
                 sum(shares) / len(shares), rel=1e-4
             )
         for head in range(config.kv_heads):
             lengths = [float(key.norm()) for key in record.k[0, head]]
-            assert float(found.key_ratio[layer, head]) == pytest.approx(
+            assert float(result.key_ratio[layer, head]) == pytest.approx(
                 lengths[0] / median(lengths[1:]), rel=1e-4
             )
     for place, state in enumerate(output.hidden_states):
         lengths = [float(token.norm()) for token in state[0]]
-        assert float(found.state_ratio[place]) == pytest.approx(
+        assert float(result.state_ratio[place]) == pytest.approx(
             lengths[0] / median(lengths[1:]), rel=1e-4
         )
         squares = state[0, 0].square()
-        assert int(found.coordinate[place]) == int(squares.argmax())
-        assert float(found.concentration[place]) == pytest.approx(
+        assert int(result.coordinate[place]) == int(squares.argmax())
+        assert float(result.concentration[place]) == pytest.approx(
             float(squares.max() / squares.sum()), rel=1e-5
         )
 
@@ -75,23 +75,23 @@ def test_received_leaves_out_a_key_s_own_query():
         / (6 * (4 - j))
         for j in range(4)
     ]
-    assert_close(received(weights), torch.tensor(by_hand))
-    assert_close(received(weights[0, 0]), received(weights[:1, :1]))
+    assert_close(received_weight(weights), torch.tensor(by_hand))
+    assert_close(received_weight(weights[0, 0]), received_weight(weights[:1, :1]))
 
 
 def test_even_weights_are_the_comparison():
     even = torch.ones(4, 4).tril() / torch.arange(1, 5)[:, None]
-    assert uniform_weight(4) == pytest.approx(float(received(even)[0]))
+    assert uniform_weight(4) == pytest.approx(float(received_weight(even)[0]))
     assert uniform_weight(2) == 0.5
 
 
 def test_variants_change_the_beginning_alone():
-    found = {variant.name: variant for variant in variants(IDS, OTHERS)}
-    assert found["original text"].token_ids == tuple(IDS)
-    assert found["first token replaced by seven"].token_ids == (7, *IDS[1:])
-    assert found["six added in front"].token_ids == (6, *IDS)
-    assert found["first token dropped"].token_ids == tuple(IDS[1:])
-    hidden = found["first token hidden from all queries"]
+    results = {variant.name: variant for variant in variants(IDS, OTHERS)}
+    assert results["original text"].token_ids == tuple(IDS)
+    assert results["first token replaced by seven"].token_ids == (7, *IDS[1:])
+    assert results["six added in front"].token_ids == (6, *IDS)
+    assert results["first token dropped"].token_ids == tuple(IDS[1:])
+    hidden = results["first token hidden from all queries"]
     assert (hidden.token_ids, hidden.hidden) == (tuple(IDS), True)
 
 
@@ -112,7 +112,7 @@ def test_hiding_the_first_token_is_dropping_it_only_with_relative_positions(name
     probabilities = output.logits[0, -1].softmax(-1)
     assert whole.next_id == int(probabilities.argmax())
     assert whole.next_probability == pytest.approx(float(probabilities.max()), rel=1e-4)
-    assert_close(whole.received, received(torch.cat([r.weights for r in output.records])))
+    assert_close(whole.received, received_weight(torch.cat([r.weights for r in output.records])))
     assert whole.received[whole.sink] >= whole.received[whole.second] >= 0
     assert whole.sink != whole.second
 
@@ -137,11 +137,11 @@ def test_a_sink_at_a_place_stays_there_whatever_token_stands_there():
         if not outcome.variant.hidden:
             assert outcome.sink == 0
             assert float(outcome.received[0]) > 0.9
-    assert measure(model, IDS).weight.min() > 0.9
+    assert measure_sink(model, IDS).weight.min() > 0.9
 
 
 def test_one_token_and_an_encoder_have_no_sink():
     with pytest.raises(ValueError, match="got 1"):
-        measure(build("gpt2"), [3])
+        measure_sink(build("gpt2"), [3])
     with pytest.raises(ValueError, match="causal"):
-        measure(build("bert"), IDS)
+        measure_sink(build("bert"), IDS)

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from pages.compare.side_by_side.experiment import (
     difference,
     merge_tokens,
-    renormalised,
+    renormalize,
     visible_groups,
 )
 
@@ -72,13 +72,13 @@ def test_what_groups_may_see():
     maps = weights(5, 5).tril()
     maps = maps / maps.sum(-1, keepdim=True)
     queries, keys = ((0, 1), (2,), (3, 4)), ((0,), (1, 2), (3,), (4,))
-    seen = visible_groups(queries, keys, causal=True)
-    assert torch.equal(merge_tokens(maps, queries, keys) > 0, seen)
+    visible = visible_groups(queries, keys, causal=True)
+    assert torch.equal(merge_tokens(maps, queries, keys) > 0, visible)
 
 
 def test_rows_over_the_kept_keys_sum_to_one():
     maps, kept = weights(3, 4), torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 0]]).bool()
-    shares = renormalised(maps, kept)
+    shares = renormalize(maps, kept)
     assert_close(shares[0], torch.cat([maps[0, :2] / maps[0, :2].sum(), torch.zeros(2)]))
     assert_close(shares[:2].sum(-1), torch.ones(2))
     assert shares[2].isnan().all()

@@ -10,9 +10,9 @@ from attention_core.masks import causal_mask
 from pages.compare.word_pairs.experiment import (
     other_pairs,
     preference,
-    rank_of_unit,
     strongest_head,
-    taken_from_units,
+    unit_rank,
+    unit_weights,
 )
 
 TOKENS = 7
@@ -33,7 +33,7 @@ def by_hand(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) 
 def test_mean_over_queries_sum_over_keys():
     w = weights()
     for query in UNITS:
-        taken = taken_from_units(w, query, UNITS)
+        taken = unit_weights(w, query, UNITS)
         assert taken.shape == (2, 3, len(UNITS))
         for layer, head in product(range(2), range(3)):
             expected = [by_hand(w[layer, head], query, unit) for unit in UNITS]
@@ -43,9 +43,9 @@ def test_mean_over_queries_sum_over_keys():
 
 def test_ranks():
     taken = torch.tensor([[0.1, 0.5, 0.4], [0.3, 0.3, 0.4]])
-    assert rank_of_unit(taken, 0).tolist() == [3, 2]
-    assert rank_of_unit(taken, 1).tolist() == [1, 2]
-    assert rank_of_unit(taken, 2).tolist() == [2, 1]
+    assert unit_rank(taken, 0).tolist() == [3, 2]
+    assert unit_rank(taken, 1).tolist() == [1, 2]
+    assert unit_rank(taken, 2).tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -65,15 +65,15 @@ def test_the_strongest_head_of_every_pair(causal: bool):
 def test_all_other_pairs(causal: bool):
     largest = torch.arange(16.0).view(4, 4)
     ordinary = torch.tensor([False, True, True, True])
-    found = other_pairs(largest, ordinary, (2, 1), causal=causal).tolist()
+    result = other_pairs(largest, ordinary, (2, 1), causal=causal).tolist()
     expected = [
         float(largest[i, j])
         for i in (1, 2, 3)
         for j in (1, 2, 3)
         if i != j and (i, j) != (2, 1) and not (causal and j > i)
     ]
-    assert found == expected
-    assert len(found) == (2 if causal else 5)
+    assert result == expected
+    assert len(result) == (2 if causal else 5)
 
 
 def test_preference_needs_a_margin():
@@ -84,6 +84,6 @@ def test_preference_needs_a_margin():
 @pytest.mark.parametrize("unit", [(), (-1,), (2, 7)])
 def test_words_that_are_not_in_the_text(unit: tuple[int, ...]):
     with pytest.raises(ValueError, match="text with 7"):
-        taken_from_units(weights(), unit, UNITS)
+        unit_weights(weights(), unit, UNITS)
     with pytest.raises(ValueError, match="text with 7"):
         strongest_head(weights()[0], [unit])

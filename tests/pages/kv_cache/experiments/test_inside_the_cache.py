@@ -8,21 +8,21 @@ from torch.testing import assert_close
 
 from attention_core import Hooks, Transformer, generate
 from attention_core.costs.formulas import cache_bytes, forward_flops
-from attention_core.model.reshape import windowed
+from attention_core.model.variants import with_window
 from pages.kv_cache.inside_the_cache.experiment.crop import crop_and_continue
 from pages.kv_cache.inside_the_cache.experiment.full_cache import (
+    capacity_error,
     drift,
-    keep_first,
-    refusal,
     ring_positions,
-    slide,
-    start_again,
+    run_ring,
+    run_with_restarts,
+    run_with_sink,
 )
 from pages.kv_cache.inside_the_cache.experiment.recording_cache import (
     RecordingCache,
     compare_with_one_pass,
     last_logits,
-    observe,
+    record_steps,
 )
 
 PROMPT = [3, 1, 4, 1, 5]
@@ -41,7 +41,7 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
     cache, plain = RecordingCache.for_model(decoder, n_rows), decoder.new_cache(1, n_rows)
     assert cache.nbytes == plain.nbytes
     before, snapshots, generated = cache.contents(), [], []
-    for index, step in enumerate(observe(decoder, PROMPT, cache, max_new_tokens=N_NEW)):
+    for index, step in enumerate(record_steps(decoder, PROMPT, cache, max_new_tokens=N_NEW)):
         after = cache.contents()
         length = len(PROMPT) + index
         assert changed(before[0], after[0]) == step.access.rows_written
@@ -82,7 +82,7 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
 
 def test_a_wrong_row_would_show_as_a_difference(decoder: Transformer):
     cache = RecordingCache.for_model(decoder, 12)
-    steps = observe(decoder, PROMPT, cache, max_new_tokens=3)
+    steps = record_steps(decoder, PROMPT, cache, max_new_tokens=3)
     first = next(steps)
     cache.buffers[1][0][:, :, 2] += 1
     compared = compare_with_one_pass(decoder, PROMPT, [first, *steps])
@@ -108,20 +108,20 @@ def test_crop_keeps_the_memory_and_reuses_the_rows(decoder: Transformer):
     cache = RecordingCache.for_model(decoder, 9)
     last_logits(decoder, TEXT[:9], cache=cache)
     rows, other = cache.contents(), [7, 7, 2]
-    found = crop_and_continue(decoder, TEXT[:9], rows, 4, other)
-    assert torch.equal(found.before[0], rows[0])
-    assert torch.equal(found.before[1], rows[1])
-    assert torch.equal(found.cropped[0], rows[0])  # nothing is erased
-    assert changed(found.cropped[0], found.after[0]) == found.access.rows_written == (4, 5, 6)
-    assert torch.equal(found.after[1][:, :, 7:], rows[1][:, :, 7:])  # left over
+    result = crop_and_continue(decoder, TEXT[:9], rows, 4, other)
+    assert torch.equal(result.before[0], rows[0])
+    assert torch.equal(result.before[1], rows[1])
+    assert torch.equal(result.cropped[0], rows[0])  # nothing is erased
+    assert changed(result.cropped[0], result.after[0]) == result.access.rows_written == (4, 5, 6)
+    assert torch.equal(result.after[1][:, :, 7:], rows[1][:, :, 7:])  # left over
     one = cache_bytes(decoder.config, 1, bytes_per_value=4)
-    assert (found.nbytes, found.used) == (9 * one, (9 * one, 4 * one, 7 * one))
-    assert (found.n_before, found.n_kept, found.n_after) == (9, 4, 7)
-    assert found.difference < 1e-4
-    assert found.next_id == found.fresh_id
+    assert (result.nbytes, result.nbytes_used) == (9 * one, (9 * one, 4 * one, 7 * one))
+    assert (result.n_before, result.n_kept, result.n_after) == (9, 4, 7)
+    assert result.difference < 1e-4
+    assert result.next_id == result.fresh_id
     fresh = decoder(torch.tensor([[*TEXT[:4], *other]])).logits[0, -1]
-    assert found.fresh_id == int(fresh.argmax())
-    assert found.flops < found.fresh_flops
+    assert result.fresh_id == int(fresh.argmax())
+    assert result.flops < result.fresh_flops
     longer = crop_and_continue(decoder, TEXT[:9], rows, 9, other)
     assert longer.after[0].shape[2] == longer.n_after == 12
     spoiled = (rows[0], rows[1] + 1)  # reused rows that were wrong would be seen
@@ -131,23 +131,23 @@ def test_crop_keeps_the_memory_and_reuses_the_rows(decoder: Transformer):
 
 
 def test_a_full_cache_says_so_and_starts_again_from_its_last_half(decoder: Transformer):
-    assert f"{ROOM} of at most {ROOM} tokens" in refusal(decoder, TEXT, ROOM)
-    passes = list(start_again(decoder, TEXT, len(PROMPT), ROOM))
+    assert f"{ROOM} of at most {ROOM} tokens" in capacity_error(decoder, TEXT, ROOM)
+    passes = list(run_with_restarts(decoder, TEXT, len(PROMPT), ROOM))
     # 5, 6, 7 tokens, then 3 kept and 1 new, and so on
-    assert [one.n_held for one in passes] == [5, 6, 7, 4, 5, 6, 7, 4, 5]
+    assert [one.n_visible for one in passes] == [5, 6, 7, 4, 5, 6, 7, 4, 5]
     assert [one.n_run for one in passes] == [5, 1, 1, 4, 1, 1, 1, 4, 1]
-    assert [one.again for one in passes] == [n == 4 for n in [5, 1, 1, 4, 1, 1, 1, 4, 1]]
+    assert [one.is_recomputed for one in passes] == [n == 4 for n in [5, 1, 1, 4, 1, 1, 1, 4, 1]]
     for one in passes:
-        seen = TEXT[one.position + 1 - one.n_held : one.position + 1]
-        assert_close(one.logits, last_logits(decoder, seen), atol=1e-5, rtol=0)
-        assert one.flops == forward_flops(decoder.config, one.n_run, one.n_held)
+        visible = TEXT[one.position + 1 - one.n_visible : one.position + 1]
+        assert_close(one.logits, last_logits(decoder, visible), atol=1e-5, rtol=0)
+        assert one.flops == forward_flops(decoder.config, one.n_run, one.n_visible)
     for room in (4, 13):  # less than the prompt, and as much as the whole text
         with pytest.raises(ValueError, match=f"cache of {room} rows"):
-            list(start_again(decoder, TEXT, len(PROMPT), room))
+            list(run_with_restarts(decoder, TEXT, len(PROMPT), room))
 
 
 def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
-    model = windowed(decoder, ROOM)
+    model = with_window(decoder, ROOM)
     assert model.config == replace(decoder.config, window=ROOM)
     own = dict(decoder.named_parameters())
     assert all(p.data_ptr() == own[name].data_ptr() for name, p in model.named_parameters())
@@ -155,7 +155,7 @@ def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
     assert cache.n_rows == ROOM
     before = cache.contents()
     rows = torch.full((*before[0].shape[:2], len(TEXT), before[0].shape[3]), float("nan"))
-    for one in slide(model, TEXT, len(PROMPT), cache):
+    for one in run_ring(model, TEXT, len(PROMPT), cache):
         after, length = cache.contents(), one.position + 1
         assert one.access is not None
         assert changed(before[0], after[0]) == one.access.rows_written
@@ -170,34 +170,34 @@ def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
                 assert torch.equal(after[0][:, :, row], rows[:, :, position])
         whole = last_logits(model, TEXT[:length])  # the same window as a mask, without a cache
         assert_close(one.logits, whole, atol=1e-5, rtol=0)
-        assert one.n_held == min(length, ROOM)
+        assert one.n_visible == min(length, ROOM)
         before = after
     assert ring_positions(0, 3) == (None, None, None)
     assert ring_positions(8, 3) == (6, 7, 5)
 
 
 def test_the_first_rows_kept_beside_a_window(decoder: Transformer):
-    passes = list(keep_first(decoder, TEXT, len(PROMPT), ROOM, 2))
-    assert [one.n_held for one in passes] == [5, 6, *[ROOM] * 7]
+    passes = list(run_with_sink(decoder, TEXT, len(PROMPT), ROOM, 2))
+    assert [one.n_visible for one in passes] == [5, 6, *[ROOM] * 7]
     full = [last_logits(decoder, TEXT[: one.position + 1]) for one in passes]
     for one, reference in zip(passes[:3], full, strict=False):  # everything still fits
         assert_close(one.logits, reference, atol=1e-5, rtol=0)
     assert drift(passes[-1].logits, full[-1]).largest > 1e-3
     # with no first row it is the window, whose prompt was wholly in sight
-    without = list(keep_first(decoder, TEXT, len(PROMPT), ROOM, 0))
-    model = windowed(decoder, ROOM)
+    without = list(run_with_sink(decoder, TEXT, len(PROMPT), ROOM, 0))
+    model = with_window(decoder, ROOM)
     cache = RecordingCache.for_model(model, len(TEXT))
-    for one, ring in zip(without, slide(model, TEXT, len(PROMPT), cache), strict=True):
+    for one, ring in zip(without, run_ring(model, TEXT, len(PROMPT), cache), strict=True):
         assert_close(one.logits, ring.logits, atol=1e-5, rtol=0)
     with pytest.raises(ValueError, match="got 7"):
-        list(keep_first(decoder, TEXT, len(PROMPT), ROOM, 7))
+        list(run_with_sink(decoder, TEXT, len(PROMPT), ROOM, 7))
 
 
 def test_drift():
     reference = torch.tensor([2.0, 0.0, 1.0])
     assert drift(reference, reference).largest == drift(reference, reference).divergence == 0
-    found = drift(torch.tensor([0.0, 0.5, 1.0]), reference)
+    result = drift(torch.tensor([0.0, 0.5, 1.0]), reference)
     p, q = reference.softmax(-1), torch.tensor([0.0, 0.5, 1.0]).softmax(-1)
-    assert found.largest == 2.0
-    assert found.divergence == pytest.approx(float((p * (p / q).log()).sum()), abs=1e-6)
-    assert (found.token_id, found.same) == (2, False)
+    assert result.largest == 2.0
+    assert result.divergence == pytest.approx(float((p * (p / q).log()).sum()), abs=1e-6)
+    assert (result.token_id, result.same_token) == (2, False)

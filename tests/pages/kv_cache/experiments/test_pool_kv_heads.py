@@ -8,7 +8,14 @@ from torch.testing import assert_close
 
 from attention_core import Transformer, kv_cache_bytes
 from pages.kv_cache.variants.experiment.pool_kv_heads import mean_pooled_kv_heads
-from tests.helpers.attention_variants import HEADS, LATENT, LENGTH, check_chunks, enlarged, tokens
+from tests.helpers.attention_variants import (
+    HEADS,
+    LATENT,
+    LENGTH,
+    check_chunks,
+    enlarged_model,
+    tokens,
+)
 from tests.helpers.tiny_models import TINY
 
 # learned positions without rotation, rotary ones, biases in both, and a model that is grouped
@@ -17,7 +24,7 @@ MODELS = {"gpt2": HEADS["gpt2, MHA"], "llama": HEADS["llama, MHA"], "bert": TINY
 
 @pytest.mark.parametrize("name", MODELS)
 def test_as_many_groups_as_heads_change_nothing(name: str):
-    model = enlarged(MODELS[name])
+    model = enlarged_model(MODELS[name])
     same = mean_pooled_kv_heads(model, model.config.n_heads)
     ids = tokens(model)
     assert torch.equal(same(ids).hidden, model(ids).hidden)
@@ -29,7 +36,7 @@ def test_as_many_groups_as_heads_change_nothing(name: str):
 @pytest.mark.parametrize("n_groups", [1, 2])
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
 def test_a_group_is_the_mean_of_its_heads(name: str, n_groups: int):
-    model = enlarged(MODELS[name])
+    model = enlarged_model(MODELS[name])
     pooled = mean_pooled_kv_heads(model, n_groups)
     assert pooled.config == replace(model.config, n_kv_heads=n_groups)
     ids = tokens(model)
@@ -57,7 +64,7 @@ def test_a_group_is_the_mean_of_its_heads(name: str, n_groups: int):
 
 def test_heads_that_are_equal_lose_nothing():
     """A grouped model written out with a key/value head for every query head, pooled back."""
-    grouped = enlarged(HEADS["llama, GQA of 2"])
+    grouped = enlarged_model(HEADS["llama, GQA of 2"])
     widths = (48, 16, 16)
     whole = Transformer(replace(grouped.config, n_kv_heads=6)).eval().requires_grad_(False)
     state = dict(grouped.state_dict())
@@ -73,7 +80,7 @@ def test_heads_that_are_equal_lose_nothing():
 
 
 def test_the_pooled_model_generates_and_caches_less():
-    model = enlarged(MODELS["llama"])
+    model = enlarged_model(MODELS["llama"])
     pooled = mean_pooled_kv_heads(model, 2)
     cache = pooled.new_cache(2, LENGTH + 4)
     assert cache.nbytes * 3 == model.new_cache(2, LENGTH + 4).nbytes
@@ -88,9 +95,9 @@ def test_the_pooled_model_generates_and_caches_less():
 @pytest.mark.parametrize("wrong", [0, 4, 12])
 def test_groups_that_do_not_divide_the_heads(wrong: int):
     with pytest.raises(ValueError, match=f"into {wrong}$"):
-        mean_pooled_kv_heads(enlarged(MODELS["gpt2"]), wrong)
+        mean_pooled_kv_heads(enlarged_model(MODELS["gpt2"]), wrong)
 
 
 def test_a_latent_model_has_no_heads_to_pool():
     with pytest.raises(ValueError, match="no key/value heads"):
-        mean_pooled_kv_heads(enlarged(LATENT["expanded"]), 2)
+        mean_pooled_kv_heads(enlarged_model(LATENT["expanded"]), 2)

@@ -7,22 +7,22 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import Transformer, cache_bytes
-from attention_core.model.reshape import in_form
+from attention_core.model.variants import with_latent_form
 from pages.kv_cache.variants.experiment.forms import (
     AttentionForm,
     build,
     divisors,
-    fill,
     filled_cache,
     group_distances,
+    kv_head_readers,
     ladder,
     latent_sizes,
     random_base,
-    readers,
-    windowed,
+    repeat_tokens,
+    with_window,
 )
 from pages.kv_cache.variants.experiment.pool_kv_heads import mean_of_groups, mean_pooled_kv_heads
-from tests.helpers.attention_variants import LENGTH, check_chunks, enlarged, fed, tokens
+from tests.helpers.attention_variants import LENGTH, check_chunks, enlarged_model, feed, tokens
 from tests.helpers.tiny_models import TINY
 
 BASE = replace(TINY["llama"], n_heads=6, n_kv_heads=None, head_size=8, attention_bias=False)
@@ -32,7 +32,7 @@ NAMES = ["MHA", "GQA 3", "GQA 2", "MQA", "MLA"]
 
 @pytest.fixture(scope="module")
 def base() -> Transformer:
-    return enlarged(BASE)
+    return enlarged_model(BASE)
 
 
 def made(base: Transformer, variant: AttentionForm) -> Transformer:
@@ -57,7 +57,7 @@ def test_the_ladder_goes_from_all_heads_to_one_to_a_latent():
     assert (whole.kv_rank, whole.rope_head_size) == (512, 64)
     assert [variant.numbers_per_token for variant in LADDER] == [96, 48, 32, 16, 36]
     assert divisors(12) == (12, 6, 4, 3, 2, 1)
-    assert readers(6, 2) == ((0, 1, 2), (3, 4, 5))
+    assert kv_head_readers(6, 2) == ((0, 1, 2), (3, 4, 5))
     # 2.25 groups, as the paper says of these proportions
     assert LADDER[-1].numbers_per_token / LADDER[3].numbers_per_token == 2.25
 
@@ -71,7 +71,7 @@ def test_bytes_and_decoding_of_every_form(base: Transformer, variant: AttentionF
     assert cache.nbytes_used == 2 * 2 * LENGTH * variant.numbers_per_token * 4
 
 
-@pytest.mark.parametrize("variant", [*LADDER, windowed(LADDER[0], 7)], ids=[*NAMES, "window"])
+@pytest.mark.parametrize("variant", [*LADDER, with_window(LADDER[0], 7)], ids=[*NAMES, "window"])
 def test_a_cache_filled_alone_is_that_of_a_whole_pass(base: Transformer, variant: AttentionForm):
     model = made(base, variant)
     whole, ids = model.new_cache(2, LENGTH), tokens(model)
@@ -83,14 +83,14 @@ def test_a_cache_filled_alone_is_that_of_a_whole_pass(base: Transformer, variant
 
 
 def test_a_cache_is_filled_alone_only_where_the_norm_comes_first():
-    model = enlarged(replace(BASE, norm_order="post"))
+    model = enlarged_model(replace(BASE, norm_order="post"))
     with pytest.raises(ValueError, match='must be "pre", got "post"'):
         filled_cache(model, tokens(model))
 
 
 def test_the_forms_share_every_weight_outside_the_keys_and_values(base: Transformer):
     own = dict(base.named_parameters())
-    for variant in (*LADDER, windowed(LADDER[0], 7)):
+    for variant in (*LADDER, with_window(LADDER[0], 7)):
         for name, weight in build(base, variant, seed=1).named_parameters():
             shared = ".attention." not in name or name.endswith("out.weight")
             shared |= variant.config.kv_heads == 6 and variant.config.latent is None
@@ -113,13 +113,13 @@ def test_keys_of_a_group_are_the_mean_in_the_first_layer(base: Transformer):
 
 def test_latent_attention_is_the_same_absorbed_from_the_cache_of_either_form(base: Transformer):
     expanded = made(base, LADDER[-1])
-    absorbed = in_form(expanded, absorbed=True)
+    absorbed = with_latent_form(expanded, absorbed=True)
     ids = tokens(base)
     cache = expanded.new_cache(2, LENGTH)
     expanded(ids[:, :-1], cache=cache)
     mixed = absorbed(ids[:, -1:], cache=cache).logits
     assert_close(mixed, expanded(ids).logits[:, -1:], atol=1e-5, rtol=1e-5)
-    again = fed(absorbed, ids, absorbed.new_cache(2, LENGTH), [9, LENGTH - 9])
+    again = feed(absorbed, ids, absorbed.new_cache(2, LENGTH), [9, LENGTH - 9])
     assert_close(again, expanded(ids).logits, atol=1e-5, rtol=1e-5)
 
 
@@ -131,7 +131,7 @@ def test_the_seed_decides_the_weights():
     latents = [build(one, LADDER[-1], seed=seed)(ids).hidden for seed in (1, 1, 2)]
     assert torch.equal(latents[0], latents[1])
     assert not torch.allclose(latents[0], latents[2])
-    assert fill(one, [4, 5, 6], 7).tolist() == [[4, 5, 6, 4, 5, 6, 4]]
+    assert repeat_tokens(one, [4, 5, 6], 7).tolist() == [[4, 5, 6, 4, 5, 6, 4]]
 
 
 def test_wrong_ladders_are_refused(base: Transformer):
@@ -140,7 +140,7 @@ def test_wrong_ladders_are_refused(base: Transformer):
     with pytest.raises(ValueError, match="got 6"):
         latent_sizes(6)
     with pytest.raises(ValueError, match="share 4"):
-        readers(6, 4)
+        kv_head_readers(6, 4)
     with pytest.raises(ValueError, match="MQA differs"):
         build(base, AttentionForm("MQA", replace(LADDER[3].config, d_ff=40)), seed=0)
 

@@ -18,13 +18,13 @@ from pages.kv_cache.what_is_recomputed.experiment import (
     VALUES,
     WEIGHTS,
     bytes_needed,
+    change_of_old_part,
     grow,
     last_context,
     old_rows_by_layer,
+    overwrite_rows,
     parts,
-    repeated,
     rows_read,
-    spoil,
 )
 from tests.helpers.tiny_models import TINY, build
 
@@ -42,13 +42,13 @@ def test_the_steps_are_those_of_a_generation(decoder: Transformer):
         whole = decoder(torch.tensor([IDS + new[:2]]), record=True)
     config, layer, head = decoder.config, 1, config_head(decoder)
     record, shared = whole.records[layer], config.n_heads // config.kv_heads
-    named = step.full.head(layer, head)
-    assert_close(named[QUERIES], record.q[0, head])
-    assert_close(named[KEYS], record.k[0, head // shared])
-    assert_close(named[VALUES], record.v[0, head // shared])
-    assert_close(named[SCORES], record.scores[0, head])
-    assert_close(named[WEIGHTS], record.weights[0, head])
-    assert_close(named[CONTEXT], record.context[0, head])
+    by_name = step.full.head(layer, head)
+    assert_close(by_name[QUERIES], record.q[0, head])
+    assert_close(by_name[KEYS], record.k[0, head // shared])
+    assert_close(by_name[VALUES], record.v[0, head // shared])
+    assert_close(by_name[SCORES], record.scores[0, head])
+    assert_close(by_name[WEIGHTS], record.weights[0, head])
+    assert_close(by_name[CONTEXT], record.context[0, head])
     assert_close(step.top_logits, whole.logits[0][:, step.top_ids])
     assert list(step.likeliest_ids) == list(whole.logits[0].argmax(-1))
     assert_close(step.likeliest, whole.logits[0].softmax(-1).amax(-1))
@@ -59,8 +59,8 @@ def test_the_steps_are_those_of_a_generation(decoder: Transformer):
         KEYS: (7, config.d_head),
         WEIGHTS: (1, 7),
     }
-    assert_close(cached[KEYS], named[KEYS], atol=1e-5, rtol=1e-5)
-    assert_close(cached[CONTEXT][0], named[CONTEXT][-1], atol=1e-5, rtol=1e-5)
+    assert_close(cached[KEYS], by_name[KEYS], atol=1e-5, rtol=1e-5)
+    assert_close(cached[CONTEXT][0], by_name[CONTEXT][-1], atol=1e-5, rtol=1e-5)
     assert_close(step.cached_logits, step.top_logits[-1], atol=1e-4, rtol=1e-4)
     assert 0 <= step.cache_difference < 1e-4 * step.largest_logit
 
@@ -72,24 +72,24 @@ def config_head(model: Transformer) -> int:
 
 def test_every_boxed_entry_was_there_a_step_ago(decoder: Transformer):
     first, second = grow(decoder, IDS, n_steps=2)
-    for name, before in first.full.named.items():
-        moved = repeated(before, second.full.named[name], name)
-        assert moved.shape == before.shape[:2]
-        assert float(moved.max()) < 1e-4 * max(1.0, float(before.abs().max()))
+    for name, before in first.full.parts.items():
+        change = change_of_old_part(before, second.full.parts[name], name)
+        assert change.shape == before.shape[:2]
+        assert float(change.max()) < 1e-4 * max(1.0, float(before.abs().max()))
         # and the comparison sees a single entry that did move
         spoiled = before.clone()
         spoiled[-1, -1, 2, 1] += 3.0
-        assert float(repeated(spoiled, second.full.named[name], name)[-1, -1]) > 2.9
+        assert float(change_of_old_part(spoiled, second.full.parts[name], name)[-1, -1]) > 2.9
 
 
 def test_old_rows_stay_in_a_decoder_and_move_in_an_encoder(decoder: Transformer):
-    moved, largest = old_rows_by_layer(decoder, IDS[:-1], IDS, 4)
-    assert moved.shape == largest.shape == (decoder.config.n_layers,)
-    assert float((moved / largest).max()) < 1e-5
+    change, largest = old_rows_by_layer(decoder, IDS[:-1], IDS, 4)
+    assert change.shape == largest.shape == (decoder.config.n_layers,)
+    assert float((change / largest).max()) < 1e-5
     encoder = build("bert")
-    moved, largest = old_rows_by_layer(encoder, IDS[:-1], IDS, 4)
-    assert float(moved[0]) < 1e-5  # layer 0 reads embeddings, which know no neighbours
-    assert float((moved / largest)[1:].min()) > 1e-2
+    change, largest = old_rows_by_layer(encoder, IDS[:-1], IDS, 4)
+    assert float(change[0]) < 1e-5  # layer 0 reads embeddings, which know no neighbours
+    assert float((change / largest)[1:].min()) > 1e-2
 
 
 def test_old_queries_are_not_read_and_old_keys_and_values_are(decoder: Transformer):
@@ -98,24 +98,24 @@ def test_old_queries_are_not_read_and_old_keys_and_values_are(decoder: Transform
     matrices = step.full.head(1, 0)
     q, k, v = matrices[QUERIES], matrices[KEYS], matrices[VALUES]
     assert_close(last_context(q, k, v, scale=scale), matrices[CONTEXT][-1])
-    found = rows_read(q, k, v, scale=scale)
-    assert found[QUERIES].tolist() == [False] * 5 + [True]
-    assert found[KEYS].tolist() == found[VALUES].tolist() == [True] * 6
+    result = rows_read(q, k, v, scale=scale)
+    assert result[QUERIES].tolist() == [False] * 5 + [True]
+    assert result[KEYS].tolist() == result[VALUES].tolist() == [True] * 6
     for fill in (0.0, torch.nan):
-        same = last_context(spoil(q, 5, fill), k, v, scale=scale)
+        same = last_context(overwrite_rows(q, 5, fill), k, v, scale=scale)
         assert torch.equal(same, last_context(q, k, v, scale=scale))
-    other = last_context(q, spoil(k, 5, 0.0), v, scale=scale)
+    other = last_context(q, overwrite_rows(k, 5, 0.0), v, scale=scale)
     assert float((other - matrices[CONTEXT][-1]).abs().max()) > 1e-3
-    assert last_context(q, k, spoil(v, 1, torch.nan), scale=scale).isnan().all()
+    assert last_context(q, k, overwrite_rows(v, 1, torch.nan), scale=scale).isnan().all()
 
 
 def test_with_a_window_older_keys_and_values_are_not_read(decoder: Transformer):
     matrices = next(grow(decoder, IDS, n_steps=1)).full.head(1, 0)
     q, k, v = matrices[QUERIES], matrices[KEYS], matrices[VALUES]
     n, scale = len(IDS), decoder.config.d_head**-0.5
-    found = rows_read(q, k, v, scale=scale, window=2)
-    assert found[QUERIES].tolist() == [False] * (n - 1) + [True]
-    assert found[KEYS].tolist() == found[VALUES].tolist() == [False] * (n - 2) + [True] * 2
+    result = rows_read(q, k, v, scale=scale, window=2)
+    assert result[QUERIES].tolist() == [False] * (n - 1) + [True]
+    assert result[KEYS].tolist() == result[VALUES].tolist() == [False] * (n - 2) + [True] * 2
     mask = causal_mask(n, n, window=2)
     whole = attend(q, k, v, mask=mask, scale=scale).context[-1]
     assert_close(last_context(q, k, v, scale=scale, window=2), whole)
@@ -125,29 +125,29 @@ def test_with_a_window_older_keys_and_values_are_not_read(decoder: Transformer):
 @pytest.mark.parametrize("name", ["gpt2", "llama", "llama-tied"])
 def test_products_add_up_to_the_operations_of_the_model(name: str):
     config = TINY[name]
-    found = parts(config, 7, 6, "model")
-    assert 2 * sum(part.products for part in found) == forward_flops(config, 7, 7, n_logits=7)
-    assert 2 * sum(part.cached_products for part in found) == forward_flops(config, 1, 7)
+    result = parts(config, 7, 6, "model")
+    assert 2 * sum(part.products for part in result) == forward_flops(config, 7, 7, n_logits=7)
+    assert 2 * sum(part.cached_products for part in result) == forward_flops(config, 1, 7)
     layer = {part.name: part for part in parts(config, 7, 6, "layer")}
     head = {part.name: part for part in parts(config, 7, 6)}
     assert layer[QUERIES].products == config.n_heads * head[QUERIES].products
     assert layer[KEYS].products == config.kv_heads * head[KEYS].products
     assert layer[SCORES].n_entries == config.n_heads * 49
-    for part in found:
+    for part in result:
         if part.name != LOGITS:
             assert part.products == config.n_layers * layer[part.name].products
 
 
 def test_entries_by_counting_them():
     config = TINY["gpt2"]
-    found = {part.name: part for part in parts(config, 7, 5)}
+    results = {part.name: part for part in parts(config, 7, 5)}
     scores = torch.ones(7, 7)
     boxed, hidden = scores[:5, :5].numel(), scores[:5, 5:].numel()
     for name in (SCORES, WEIGHTS):
-        assert (found[name].n_entries, found[name].n_repeated) == (49, boxed)
-        assert (found[name].n_hidden, found[name].n_new) == (hidden, scores[5:].numel())
-    assert (found[CONTEXT].n_repeated, found[CONTEXT].n_new) == (5 * 6, 2 * 6)
-    assert found[SCORES].products == 7 * 7 * 6  # D products an entry
+        assert (results[name].n_entries, results[name].n_repeated) == (49, boxed)
+        assert (results[name].n_hidden, results[name].n_new) == (hidden, scores[5:].numel())
+    assert (results[CONTEXT].n_repeated, results[CONTEXT].n_new) == (5 * 6, 2 * 6)
+    assert results[SCORES].products == 7 * 7 * 6  # D products an entry
     assert all(part.n_repeated == part.n_hidden == 0 for part in parts(config, 7, 0, "model"))
     assert all(part.products == part.cached_products for part in parts(config, 7, 0, "model"))
 

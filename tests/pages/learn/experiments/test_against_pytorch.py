@@ -11,7 +11,9 @@ BATCH, TOKENS, WIDTH, HEADS = 2, 7, 24, 4
 
 
 def case(*, causal: bool = True, qkv_bias: bool = True) -> tuple[MultiHeadAttention, torch.Tensor]:
-    ours = against_pytorch.make(WIDTH, HEADS, TOKENS, causal=causal, qkv_bias=qkv_bias, seed=5)
+    ours = against_pytorch.make_attention(
+        WIDTH, HEADS, TOKENS, causal=causal, qkv_bias=qkv_bias, seed=5
+    )
     return ours, against_pytorch.random_input(BATCH, TOKENS, WIDTH, seed=6)
 
 
@@ -29,7 +31,7 @@ def test_every_kind_computes_the_same(kind: str, causal: bool, qkv_bias: bool):
 
 def test_other_weights_are_seen_as_different():
     ours, x = case()
-    other = against_pytorch.make(WIDTH, HEADS, TOKENS, causal=True, qkv_bias=True, seed=7)
+    other = against_pytorch.make_attention(WIDTH, HEADS, TOKENS, causal=True, qkv_bias=True, seed=7)
     assert against_pytorch.largest_difference(ours(x), other(x)) > 0.01
 
 
@@ -57,20 +59,20 @@ def test_a_seed_is_repeatable_and_leaves_the_global_one_alone():
 @pytest.mark.parametrize(("n_heads", "width"), [(1, 10), (5, 10)])
 @pytest.mark.parametrize("kind", against_pytorch.KINDS)
 def test_counted_products_are_those_of_the_formula(kind: str, n_heads: int, width: int):
-    ours = against_pytorch.make(width, n_heads, 3, causal=True, qkv_bias=False, seed=0)
+    ours = against_pytorch.make_attention(width, n_heads, 3, causal=True, qkv_bias=False, seed=0)
     x = against_pytorch.random_input(2, 3, width, seed=0)
-    counted = against_pytorch.count_products(against_pytorch.variant(kind, ours), x)
-    assert counted.projections == against_pytorch.qkv_products(kind, n_heads) + 1  # the output
+    counts = against_pytorch.count_products(against_pytorch.variant(kind, ours), x)
+    assert counts.projections == against_pytorch.qkv_products(kind, n_heads) + 1  # the output
     kernel = kind in (against_pytorch.MODULE, against_pytorch.SDPA)
     batched = 2 * n_heads if kind == against_pytorch.WRAPPER else 2
-    assert (counted.batched, counted.kernels) == ((0, 1) if kernel else (batched, 0))
+    assert (counts.batched, counts.kernels) == ((0, 1) if kernel else (batched, 0))
 
 
 @pytest.mark.parametrize("tokens", [HEADS, WIDTH])
 def test_a_square_that_cannot_be_told_by_its_shape_is_not_claimed(tokens: int):
-    ours = against_pytorch.make(WIDTH, HEADS, WIDTH, causal=True, qkv_bias=False, seed=0)
+    ours = against_pytorch.make_attention(WIDTH, HEADS, WIDTH, causal=True, qkv_bias=False, seed=0)
     x = against_pytorch.random_input(1, tokens, WIDTH, seed=0)
-    assert against_pytorch.kept_for_backward(ours, x, n_heads=HEADS).square is None
+    assert against_pytorch.saved_for_backward(ours, x, n_heads=HEADS).square is None
 
 
 def test_series_heads_divide_every_width_of_the_series():

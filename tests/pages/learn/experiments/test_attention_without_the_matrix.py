@@ -40,9 +40,9 @@ def test_a_random_tiling_in_a_random_order_is_torchs_attention(seed: int):
     mask = choose.choice([None, causal_mask(T, S), causal_mask(T, S, window=3)])
     for dtype, tolerance in TOLERANCE.items():
         q, k, v = tensors(dtype, seed)
-        found = attend_in_tiles(q, k, v, tile, mask=mask, order=order).output
-        assert_close(found, of_torch(q, k, v, mask), atol=tolerance, rtol=0)
-        assert_close(found, attend(q, k, v, mask=mask).context, atol=tolerance, rtol=0)
+        result = attend_in_tiles(q, k, v, tile, mask=mask, order=order).output
+        assert_close(result, of_torch(q, k, v, mask), atol=tolerance, rtol=0)
+        assert_close(result, attend(q, k, v, mask=mask).context, atol=tolerance, rtol=0)
 
 
 def test_a_query_that_sees_no_key_gets_zeros_and_no_nan():
@@ -59,29 +59,29 @@ def test_a_query_that_sees_no_key_gets_zeros_and_no_nan():
 
 def test_large_scores_do_not_overflow():
     q, k, v = (of * 100 for of in tensors(torch.float32))
-    found = attend_in_tiles(q, k, v, (3, 4)).output
-    assert found.isfinite().all()
-    assert_close(found, of_torch(q, k, v, None), atol=1e-2, rtol=1e-5)
+    result = attend_in_tiles(q, k, v, (3, 4)).output
+    assert result.isfinite().all()
+    assert_close(result, of_torch(q, k, v, None), atol=1e-2, rtol=1e-5)
 
 
 def test_the_steps_leave_out_what_the_mask_forbids():
     q, k, v = (of[0, 0] for of in tensors(torch.float64))
     mask = causal_mask(T, T)
-    found = list(steps(q, k[:T], v[:T], (4, 3), mask=mask))
+    result = list(steps(q, k[:T], v[:T], (4, 3), mask=mask))
     expected = [
         (start, key) for start in (0, 4, 8) for key in (0, 3, 6, 9) if key <= min(start + 3, T - 1)
     ]
-    assert [(step.queries.start, step.keys.start) for step in found] == expected
-    assert len(tiles(T, T, (4, 3))) - len(found) == 3
-    for step in found:
+    assert [(step.queries.start, step.keys.start) for step in result] == expected
+    assert len(tiles(T, T, (4, 3))) - len(result) == 3
+    for step in result:
         assert step.scores.shape == (
             step.queries.stop - step.queries.start,
             step.keys.stop - step.keys.start,
         )
-        m = step.rows.of(step.queries).m
+        m = step.rows.select(step.queries).m
         assert_close(step.factor, torch.exp(step.before.m - m))
     # rows of tiles that come later are untouched
-    assert found[0].rows.m[4:].tolist() == [-math.inf] * (T - 4)
+    assert result[0].rows.m[4:].tolist() == [-math.inf] * (T - 4)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -95,22 +95,22 @@ def test_the_gradients_are_those_of_autograd(causal: bool, tile: tuple[int, int]
     )
     with torch.no_grad():
         rows = attend_in_tiles(q, k, v, (3, 5), mask=mask, scale=0.4)
-        found = backward.gradients(q, k, v, rows, of_output, tile, scale=0.4, mask=mask)
-    for one, other in zip((found.q, found.k, found.v), expected, strict=True):
+        result = backward.gradients(q, k, v, rows, of_output, tile, scale=0.4, mask=mask)
+    for one, other in zip((result.q, result.k, result.v), expected, strict=True):
         assert_close(one, other, atol=1e-12, rtol=0)
-    assert found.n_at_once == tile[0] * tile[1]
+    assert result.n_live_weights == tile[0] * tile[1]
     visited = sum(
         (a.stop - a.start) * (b.stop - b.start)
         for a, b in tiles(T, S, tile)
         if mask is None or mask[a, b].any()
     )
-    assert found.n_weights == visited
+    assert result.n_weights == visited
 
 
 def test_a_matrix_of_8192_tokens_has_268_million_bytes():
     whole = memory.whole_matrix(8192, 64)
-    assert whole.n_kept * 4 == 268_435_456
-    assert whole.n_moved == 4 * 8192**2 + 4 * 8192 * 64
+    assert whole.n_saved * 4 == 268_435_456
+    assert whole.n_transferred == 4 * 8192**2 + 4 * 8192 * 64
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -121,18 +121,18 @@ def test_the_numbers_that_tiles_move_are_those_of_the_steps(tile: tuple[int, int
     q, k, v = (of[0, 0, :size] for of in tensors(torch.float64))
     v = v[:, :D]
     mask = causal_mask(size, size) if causal else None
-    found = list(steps(q, k, v, tile, mask=mask))
-    keys = sum(step.keys.stop - step.keys.start for step in found)
-    counted = memory.in_tiles(size, D, tile, causal=causal)
-    assert counted.n_moved == 2 * size * D + 2 * keys * D + 2 * size
-    assert counted.n_operations == 4 * D * sum(step.scores.numel() for step in found)
-    assert counted.n_kept == 2 * size
+    result = list(steps(q, k, v, tile, mask=mask))
+    keys = sum(step.keys.stop - step.keys.start for step in result)
+    counts = memory.in_tiles(size, D, tile, causal=causal)
+    assert counts.n_transferred == 2 * size * D + 2 * keys * D + 2 * size
+    assert counts.n_operations == 4 * D * sum(step.scores.numel() for step in result)
+    assert counts.n_saved == 2 * size
 
 
 def test_the_fast_memory_holds_a_tile_of_everything():
     q, k, v = (of[0, 0] for of in tensors(torch.float64))
     step = next(steps(q, k, v[:, :D], (4, 3)))
-    tile_rows = step.rows.of(step.queries)
+    tile_rows = step.rows.select(step.queries)
     held = [q[step.queries], k[step.keys], v[step.keys, :D], step.scores]
     held += [tile_rows.m, tile_rows.l, tile_rows.o]
     assert memory.fast_numbers(D, (4, 3)) == sum(of.numel() for of in held)

@@ -38,24 +38,24 @@ def test_all_experts_add_up_to_the_output(decoder: Transformer, n_experts: int, 
     units = torch.arange(len(down.matrix))
     if sort:
         units = experts.units_by_token(hidden)
-    cut = experts.cut(units, n_experts)
+    cut = experts.split_units(units, n_experts)
     sizes = [len(part) for part in cut]
     assert max(sizes) - min(sizes) <= 1
     assert sorted(torch.cat(cut).tolist()) == list(range(len(down.matrix)))
     added = experts.contributions(hidden, down.matrix, cut)
     assert added.shape == (IDS.shape[1], n_experts, decoder.config.d_model)
-    every = experts.kept(added, n_experts)
+    every = experts.top_k_mask(added, n_experts)
     assert bool(every.all())
     assert_close(
-        experts.output_of(added, every, down.bias), record.mlp_output[0], atol=1e-5, rtol=1e-4
+        experts.expert_output(added, every, down.bias), record.mlp_output[0], atol=1e-5, rtol=1e-4
     )
 
 
-def test_the_longest_contributions_are_kept():
+def test_top_k_by_contribution_length():
     lengths = torch.tensor([[1.0, 5.0, 3.0], [4.0, 0.0, 2.0]])
     added = torch.stack([lengths, torch.zeros(2, 3)], dim=-1)
-    assert experts.kept(added, 2).tolist() == [[False, True, True], [True, False, True]]
-    output = experts.output_of(added, experts.kept(added, 1))
+    assert experts.top_k_mask(added, 2).tolist() == [[False, True, True], [True, False, True]]
+    output = experts.expert_output(added, experts.top_k_mask(added, 1))
     assert output.tolist() == [[5.0, 0.0], [4.0, 0.0]]
     whole = added.sum(dim=1)
     errors = experts.errors_by_count(added, whole)
@@ -66,17 +66,17 @@ def test_the_next_token_is_that_of_a_model_without_the_other_units(decoder: Tran
     """The same experts of every token: a model whose other rows are zero."""
     layer, n_experts, chosen = 0, 4, 2
     record, down = record_of(decoder, layer), mlp_of(decoder, layer).down
-    units = experts.cut(torch.arange(len(down.matrix)), n_experts)
+    units = experts.split_units(torch.arange(len(down.matrix)), n_experts)
     added = experts.contributions(record.mlp_hidden[0], down.matrix, units)
     keep = torch.zeros(added.shape[:2], dtype=torch.bool)
     keep[:, chosen] = True
-    output = experts.output_of(added, keep, down.bias)
+    output = experts.expert_output(added, keep, down.bias)
     without = copy.deepcopy(decoder)
     mlp_of(without, layer).down.matrix[
         torch.cat([part for number, part in enumerate(units) if number != chosen])
     ] = 0
     for changed, expected in ((output[None], without), (record.mlp_output, decoder)):
-        logits = experts.logits_behind(decoder, layer, record, changed)
+        logits = experts.logits_after(decoder, layer, record, changed)
         assert_close(logits, expected(IDS).logits[0, -1], atol=1e-4, rtol=1e-4)
 
 
@@ -106,7 +106,7 @@ def test_the_first_layers_predict_as_the_logit_lens_does(decoder: Transformer):
 @pytest.mark.parametrize("n_read", [0, 2])
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_a_cache_changes_nothing_of_a_draft(decoder: Transformer, n_layers: int, n_read: int):
-    read = drafts.read_text(decoder, IDS[0, : n_read + 1])  # but for the last of these
+    read = drafts.cache_text(decoder, IDS[0, : n_read + 1])  # but for the last of these
     cache = drafts.first_layers(decoder, read, n_layers, IDS.shape[1])
     for start, end in ((n_read, 3), (3, 4), (4, IDS.shape[1])):
         logits = drafts.early_logits(decoder, IDS[0, start:end], n_layers, cache)
@@ -123,15 +123,15 @@ def test_a_checked_draft_writes_what_the_whole_model_writes(decoder: Transformer
     for start in range(1, IDS.shape[1]):
         ids = IDS[0, start:]
         alone = generate(decoder, ids, max_new_tokens=n_drafted + 1)
-        read = drafts.read_text(decoder, ids)
+        read = drafts.cache_text(decoder, ids)
         for n_layers in range(n_all + 1):
             checked = drafts.draft(decoder, ids, n_layers, n_drafted)
             assert drafts.draft(decoder, ids, n_layers, n_drafted, read) == checked
             assert read.length == len(ids) - 1
             n_kept.append(checked.n_accepted)
             assert len(checked.drafted) == n_drafted
-            assert len(checked.written) == checked.n_accepted + 1
-            assert list(checked.written) == alone[: len(checked.written)]
+            assert len(checked.accepted) == checked.n_accepted + 1
+            assert list(checked.accepted) == alone[: len(checked.accepted)]
         assert checked.n_accepted == n_drafted  # all layers draft what they check
     assert min(n_kept) == 0
 
@@ -178,8 +178,8 @@ def test_the_gradients_are_those_of_autograd(temperature: float):
     leaf = student.clone().requires_grad_()
     bits = distillation.divergence_bits(teacher, leaf, temperature)
     (expected,) = torch.autograd.grad(bits.sum() * math.log(2), leaf)
-    found = distillation.soft_gradient(teacher, student, temperature)
-    assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    result = distillation.soft_gradient(teacher, student, temperature)
+    assert_close(result, expected, atol=1e-5, rtol=1e-4)
     right = torch.tensor([0, 7, 7, 29, 12])
     (expected,) = torch.autograd.grad(cross_entropy(leaf, right, reduction="sum"), leaf)
     assert_close(distillation.hard_gradient(right, student), expected, atol=1e-5, rtol=1e-4)

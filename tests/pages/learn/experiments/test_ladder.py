@@ -16,11 +16,11 @@ from pages.learn.ladder.experiment.ladder import (
     V1,
     WRAPPER,
     RungSettings,
-    climb,
-    in_plain_loops,
     lecture_seed,
+    loop_attention,
     products,
     projections,
+    run_rung,
     score_matrix,
 )
 
@@ -38,7 +38,7 @@ def x() -> torch.Tensor:
 @pytest.mark.parametrize("causal", [True, False])
 def test_every_rung_contains_the_one_below(x, name, causal):
     settings = RungSettings(d_out=D_OUT, n_heads=HEADS, dropout=0.3, causal=causal, seed=17, draw=4)
-    rung = climb(name, x, settings)
+    rung = run_rung(name, x, settings)
     # the same products in another layout: rounding of float32 sums of 7 terms, no more
     assert rung.difference < 1e-5
     assert rung.output.shape == {SIMPLIFIED: (T, D_IN), WRAPPER: (T, HEADS * D_OUT)}.get(
@@ -49,7 +49,7 @@ def test_every_rung_contains_the_one_below(x, name, causal):
 def test_the_check_can_fail(x):
     """The compared outputs are not the same objects: a mask between them would show."""
     masked, open_ = (
-        climb(SPLITS, x, RungSettings(d_out=6, n_heads=3, seed=1, causal=causal)).output
+        run_rung(SPLITS, x, RungSettings(d_out=6, n_heads=3, seed=1, causal=causal)).output
         for causal in (True, False)
     )
     assert float((masked - open_).abs().max()) > 1e-3
@@ -57,13 +57,13 @@ def test_the_check_can_fail(x):
 
 def test_plain_loops_are_the_definition(x):
     weights = torch.softmax(x.double() @ x.double().T, dim=-1)
-    assert_close(in_plain_loops(x), (weights @ x.double()).float(), atol=1e-6, rtol=0)
-    assert not torch.allclose(in_plain_loops(x), x, atol=1e-2)
+    assert_close(loop_attention(x), (weights @ x.double()).float(), atol=1e-6, rtol=0)
+    assert not torch.allclose(loop_attention(x), x, atol=1e-2)
 
 
 @pytest.mark.parametrize("name", RUNGS)
 def test_scores_are_products_and_one_matrix_between_two_tokens(x, name):
-    rung = climb(name, x, SETTINGS)
+    rung = run_rung(name, x, SETTINGS)
     for head in range(rung.n_heads):
         q, k = rung.head(rung.record.q, head), rung.head(rung.record.k, head)
         scores = rung.head(rung.record.scores, head)
@@ -76,20 +76,20 @@ def test_scores_are_products_and_one_matrix_between_two_tokens(x, name):
 
 
 def test_dropout_rung_is_torchs_own_dropout(x):
-    rung = climb(DROPOUT, x, SETTINGS)
+    rung = run_rung(DROPOUT, x, SETTINGS)
     with seeded(SETTINGS.draw):
         expected = torch.nn.functional.dropout(rung.record.attention, SETTINGS.dropout)
     assert torch.equal(rung.record.weights, expected)
     assert (rung.record.weights == 0).sum() > (rung.record.attention == 0).sum()
-    assert_close(rung.record.attention, climb(CAUSAL, x, SETTINGS).record.attention)
+    assert_close(rung.record.attention, run_rung(CAUSAL, x, SETTINGS).record.attention)
 
 
 def test_causal_rung_sees_no_future(x):
-    rung = climb(CAUSAL, x, SETTINGS)
+    rung = run_rung(CAUSAL, x, SETTINGS)
     assert torch.equal(rung.record.weights > 0, causal_mask(T, T))
     changed = x.clone()
     changed[-1] += 1
-    assert_close(climb(CAUSAL, changed, SETTINGS).output[:-1], rung.output[:-1])
+    assert_close(run_rung(CAUSAL, changed, SETTINGS).output[:-1], rung.output[:-1])
 
 
 def test_the_global_stream_goes_on_as_if_nothing_was_drawn(x):
@@ -97,7 +97,7 @@ def test_the_global_stream_goes_on_as_if_nothing_was_drawn(x):
     expected = torch.rand(3)
     torch.manual_seed(5)
     for name in RUNGS:
-        climb(name, x, SETTINGS)
+        run_rung(name, x, SETTINGS)
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -109,9 +109,9 @@ def test_lecture_seeds():
 
 def test_what_does_not_fit_is_refused(x):
     with pytest.raises(ValueError, match=r"\(0, 7\)"):
-        climb(V1, x[:0])
+        run_rung(V1, x[:0])
     with pytest.raises(ValueError, match=r"\(5\).*\(3\)"):
-        climb(SPLITS, x, RungSettings(d_out=5, n_heads=3))
+        run_rung(SPLITS, x, RungSettings(d_out=5, n_heads=3))
 
 
 # ---- scores to weights

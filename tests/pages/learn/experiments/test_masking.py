@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import attend, causal_mask
-from pages.learn.masking.experiment.mask_orders import mask_ways
+from pages.learn.masking.experiment.mask_orders import compare_masks
 
 T, D = 6, 4
 
@@ -16,7 +16,7 @@ T, D = 6, 4
 def test_before_is_what_attend_does(scale):
     q, k, v = torch.randn(3, T, D, generator=torch.Generator().manual_seed(2)).unbind()
     mask = causal_mask(T, T)
-    ways = mask_ways(q @ k.T, mask, scale=scale)
+    ways = compare_masks(q @ k.T, mask, scale=scale)
     assert_close(ways.before, attend(q, k, v, mask=mask, scale=scale).weights)
     assert_close(ways.unmasked, attend(q, k, v, scale=scale).weights)
     assert ways.difference == pytest.approx(
@@ -27,7 +27,7 @@ def test_before_is_what_attend_does(scale):
 
 def test_underflow_breaks_the_repair_but_not_the_mask():
     scores = torch.tensor([[0.0, 200.0], [0.0, 0.0]])
-    ways = mask_ways(scores, causal_mask(2, 2))
+    ways = compare_masks(scores, causal_mask(2, 2))
     assert ways.before[0].tolist() == [1.0, 0.0]
     assert ways.renormalised[0].isnan().all()
     assert math.isnan(ways.difference)

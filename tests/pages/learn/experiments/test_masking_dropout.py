@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from pages.learn.masking.experiment.dropout_draws import deviations, drop_seeded
+from pages.learn.masking.experiment.dropout_draws import apply_seeded_dropout, deviations
 
 
 @pytest.mark.parametrize("p", [0.0, 0.3, 0.9])
@@ -13,26 +13,26 @@ def test_the_same_cells_as_torch_drops(p):
     weights = torch.rand(4, 7, generator=torch.Generator().manual_seed(9))
     torch.manual_seed(seed)
     expected = torch.nn.functional.dropout(weights, p)
-    one = drop_seeded(weights, p, seed)
+    one = apply_seeded_dropout(weights, p, seed)
     assert torch.equal(one.after, expected)
-    assert_close(one.after, weights * one.kept / (1 - p))
+    assert_close(one.after, weights * one.keep_mask / (1 - p))
 
 
 def test_deviations_are_those_of_averages():
     weights, p, draws = torch.tensor([[0.7, 0.0, 0.3], [0.2, 0.8, 0.0]]), 0.4, (1, 3, 64)
-    found = deviations(weights, p, 5, draws)
+    result = deviations(weights, p, 5, draws)
     cells = weights[weights > 0]
     kept = torch.empty(64, 4, dtype=torch.uint8)
     kept.bernoulli_(1 - p, generator=torch.Generator().manual_seed(5))
     for place, n in enumerate(draws):
         away = ((cells * kept[:n].float() / (1 - p)).mean(0) - cells).abs()
-        assert float(found.largest[place]) == pytest.approx(float(away.max()), abs=1e-6)
-        assert float(found.mean[place]) == pytest.approx(float(away.mean()), abs=1e-6)
+        assert float(result.largest[place]) == pytest.approx(float(away.max()), abs=1e-6)
+        assert float(result.mean[place]) == pytest.approx(float(away.mean()), abs=1e-6)
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.0])
 def test_wrong_probabilities_are_refused(p):
     with pytest.raises(ValueError, match=f"got {p}"):
-        drop_seeded(torch.ones(2), p, 0)
+        apply_seeded_dropout(torch.ones(2), p, 0)
     with pytest.raises(ValueError, match=f"got {p}"):
         deviations(torch.ones(2), p, 0, (1,))

@@ -9,9 +9,14 @@ from torch.testing import assert_close
 
 from attention_core import Transformer
 from attention_core.positions.scaling import DynamicScaling, LinearScaling, RopeScaling, YarnScaling
-from pages.learn.position.experiment import longer
-from pages.learn.position.experiment.order import in_two_orders
-from pages.learn.position.experiment.turned import before_turning, pair_scores, scores, turned
+from pages.learn.position.experiment import context_extension
+from pages.learn.position.experiment.order import compare_orders
+from pages.learn.position.experiment.rotation import (
+    pair_scores,
+    rotate_pair,
+    scores,
+    unrotated_vectors,
+)
 from tests.helpers.tiny_models import TINY, build
 
 CLOSE = {"atol": 1e-5, "rtol": 0.0}
@@ -25,10 +30,10 @@ def ids(n: int, seed: int = 3) -> torch.Tensor:
 @pytest.mark.parametrize("name", TINY)
 def test_without_positions_the_outputs_are_reordered_alike(name: str):
     model, tokens = build(name), ids(5)
-    without = in_two_orders(model, tokens, ORDER, positions=False)
-    assert without.function_first.shape == (5, model.config.d_model)
-    assert_close(without.order_first, without.function_first, **CLOSE)
-    assert in_two_orders(model, tokens, ORDER, positions=True).difference > 0.01
+    without = compare_orders(model, tokens, ORDER, positions=False)
+    assert without.output_permuted.shape == (5, model.config.d_model)
+    assert_close(without.input_permuted, without.output_permuted, **CLOSE)
+    assert compare_orders(model, tokens, ORDER, positions=True).difference > 0.01
 
 
 @pytest.mark.parametrize(
@@ -36,7 +41,7 @@ def test_without_positions_the_outputs_are_reordered_alike(name: str):
 )
 def test_the_trained_length_is_that_before_the_scaling(scaling: RopeScaling | None, trained: int):
     config = replace(TINY["llama"], rope_scaling=scaling)  # its context is of 43 tokens
-    assert longer.trained_length(config) == trained
+    assert context_extension.trained_length(config) == trained
 
 
 @pytest.mark.parametrize("name", ["llama", "llama-tied"])
@@ -45,10 +50,10 @@ def test_turned_vectors_are_those_that_the_model_compares(name: str):
     config, n = model.config, 9
     layer = model(ids(n)[None], record=True).layers[1]
     for head in (0, config.n_heads - 1):
-        queries, keys = before_turning(layer, config, head)
+        queries, keys = unrotated_vectors(layer, config, head)
         for query, key in ((8, 3), (5, 5), (7, 0)):
             here = torch.tensor([key]), torch.tensor([query - key])
-            q, k = turned(queries[query], keys[key], *here, config.rope_theta)
+            q, k = rotate_pair(queries[query], keys[key], *here, config.rope_theta)
             assert_close(q[0], layer.attention.q[0, head, query], **CLOSE)
             kv_head = head // config.group_size
             assert_close(k[0], layer.attention.k[0, kv_head, key], **CLOSE)
@@ -63,7 +68,7 @@ def test_what_a_pair_adds_is_a_product_of_complex_numbers():
     generator = torch.Generator().manual_seed(4)
     q, k = torch.randn(2, 12, generator=generator)
     places, distances = torch.tensor([0, 3, 50, 700]), torch.tensor([4, 4, 4, 30])
-    parts = pair_scores(*turned(q, k, places, distances, 500.0))
+    parts = pair_scores(*rotate_pair(q, k, places, distances, 500.0))
     for row, distance in enumerate(distances.tolist()):
         for pair in range(6):
             first, second = (complex(float(x[pair]), float(x[pair + 6])) for x in (q, k))
@@ -82,7 +87,7 @@ def test_a_scaled_pair_is_the_end_of_a_text_of_its_own():
     scaled.load_state_dict(model.state_dict())
     for n in (6, 25):
         layer = scaled(ids(n)[None], record=True).layers[0]
-        queries, keys = before_turning(layer, scaled.config, 2)
+        queries, keys = unrotated_vectors(layer, scaled.config, 2)
         score = scores(
             queries[-1], keys[1], torch.tensor([1]), torch.tensor([n - 2]),
             scaled.config.rope_theta, scaling,
@@ -97,12 +102,12 @@ def test_what_slow_pairs_add(scaling: RopeScaling | None):
     generator = torch.Generator().manual_seed(5)
     q, k = torch.randn(2, 12, generator=generator)
     distances = torch.tensor([0, 10, 49, 120, 199])
-    found = longer.slow_scores(q, k, distances, 900.0, 50, scaling)
+    result = context_extension.slow_scores(q, k, distances, 900.0, 50, scaling)
     slow = [pair for pair in range(6) if 50 * 900.0 ** (-2 * pair / 12) / (2 * math.pi) < 1]
     assert slow == [2, 3, 4, 5]
     factor = 1.0 if scaling is None else scaling.cosine_factor**2
-    for distance, score in zip(distances.tolist(), found.tolist(), strict=True):
-        speeds = longer.frequencies(12, 900.0, distance + 1, scaling).tolist()
+    for distance, score in zip(distances.tolist(), result.tolist(), strict=True):
+        speeds = context_extension.frequencies(12, 900.0, distance + 1, scaling).tolist()
         expected = 0.0
         for pair in slow:
             first, second = (complex(float(x[pair]), float(x[pair + 6])) for x in (q, k))

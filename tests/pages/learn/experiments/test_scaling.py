@@ -66,13 +66,13 @@ def test_the_experiment_of_the_course():
     block = LECTURE_NUMBERS["003_scaling_variance"]
     names = dict(zip(DIVISORS, ("no_scale", "sqrt_d_k", "d_k", "d_k_squared"), strict=True))
     results = scaling_sweep([block["d_k"]], n_draws=1000, n_tokens=10, seed=0)
-    for name, (found,) in results.items():
+    for name, (result,) in results.items():
         printed, theory = block["printed"][names[name]], block["theory"][names[name]]
-        assert found.theory == pytest.approx(theory)
+        assert result.theory == pytest.approx(theory)
         # five standard errors: the draws are random, in the course as well (then of a difference),
         # and it printed four decimals
-        assert abs(found.variance - theory) < 5 * found.standard_error
-        assert abs(found.variance - printed) < 5 * math.sqrt(2) * found.standard_error + 5e-5
+        assert abs(result.variance - theory) < 5 * result.standard_error
+        assert abs(result.variance - printed) < 5 * math.sqrt(2) * result.standard_error + 5e-5
 
 
 def test_a_sweep_is_what_its_definition_says():
@@ -82,19 +82,19 @@ def test_a_sweep_is_what_its_definition_says():
     q = torch.randn(n_draws, n_tokens, 8, generator=generator)
     k = torch.randn(n_draws, n_tokens, 8, generator=generator)
     for name, divisor in (("nothing", 1.0), ("√d_k", 3**0.5), ("d_k", 3.0), ("d_k²", 9.0)):
-        found = results[name][1]
+        result = results[name][1]
         scores = q[..., :3] @ k[..., :3].mT / divisor
         variances = scores.flatten(1).var(dim=1)
         weights = torch.softmax(scores, dim=-1)
         norms = softmax_jacobian(weights).norm(dim=(-2, -1))
-        assert found.d_k == 3
-        assert found.divisor == pytest.approx(divisor)
-        assert found.variance == pytest.approx(float(variances.mean()), rel=1e-4)
-        assert found.spread == pytest.approx(float(variances.std()), rel=1e-4)
-        assert found.standard_error == pytest.approx(float(variances.std()) / n_draws**0.5)
-        assert found.largest == pytest.approx(float(weights.max(-1).values.mean()), rel=1e-4)
-        assert found.jacobian == pytest.approx(float(norms.mean()), rel=1e-4)
-        assert found.jacobian_median == pytest.approx(float(norms.median()), rel=1e-4)
+        assert result.d_k == 3
+        assert result.divisor == pytest.approx(divisor)
+        assert result.variance == pytest.approx(float(variances.mean()), rel=1e-4)
+        assert result.spread == pytest.approx(float(variances.std()), rel=1e-4)
+        assert result.standard_error == pytest.approx(float(variances.std()) / n_draws**0.5)
+        assert result.largest == pytest.approx(float(weights.max(-1).values.mean()), rel=1e-4)
+        assert result.jacobian == pytest.approx(float(norms.mean()), rel=1e-4)
+        assert result.jacobian_median == pytest.approx(float(norms.median()), rel=1e-4)
 
 
 def test_only_the_root_keeps_the_softmax_as_it_is():

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 from attention_core.ladder import MultiHeadAttention
 from attention_core.seeding import seeded
 from pages.learn.shapes.experiment.mistakes import view_without_contiguous_error
-from pages.learn.shapes.experiment.named import ShapeStep
+from pages.learn.shapes.experiment.named_tensors import ShapeStep
 from pages.learn.shapes.experiment.steps import layer_steps, multi_head_steps, random_embeddings
 from tests.helpers.lectures import LECTURE_NUMBERS
 from tests.helpers.tiny_models import TINY, build
@@ -21,9 +21,9 @@ THREE = ("queries", "keys", "values")
 def configurations(count: int) -> list[dict]:
     """Sizes that all differ from each other, with every head count from 1 to 16."""
     rng = random.Random(0)
-    found: list[dict] = []
-    while len(found) < count:
-        heads = 1 + len(found) % 16
+    results: list[dict] = []
+    while len(results) < count:
+        heads = 1 + len(results) % 16
         sizes = {
             "batch": rng.randint(1, 3),
             "tokens": rng.randint(1, 13),
@@ -35,16 +35,16 @@ def configurations(count: int) -> list[dict]:
             distinct.pop()
         if len(set(distinct)) == len(distinct):
             dropout = rng.choice([0.0, 0.3])
-            found.append(
+            results.append(
                 {
                     **sizes,
                     "heads": heads,
-                    "causal": bool(len(found) % 2),
+                    "causal": bool(len(results) % 2),
                     "bias": rng.random() < 0.5,
                     "dropout": dropout,
                 }
             )
-    return found
+    return results
 
 
 def build_attention(sizes: dict, seed: int) -> tuple[MultiHeadAttention, torch.Tensor]:
@@ -138,7 +138,7 @@ def check_each_step(
 
 def check_sources(steps: tuple[ShapeStep, ...]) -> None:
     for step in steps:
-        for number, name in step.made_from:
+        for number, name in step.sources:
             assert number < step.number
             assert steps[number - 1][name].name == name
         for one in step.tensors:
@@ -150,10 +150,10 @@ def check_cells(steps: tuple[ShapeStep, ...]) -> None:
     width = steps[0].width
     batch, tokens, _ = steps[0]["input"].shape
     first = {name: int(steps[3][name].cells.min()) for name in THREE}  # type: ignore[union-attr]
-    moved = [(step[name], steps[3][name], first[name]) for step in steps[3:6] for name in THREE]
+    change = [(step[name], steps[3][name], first[name]) for step in steps[3:6] for name in THREE]
     merged = steps[10]["merged"]
-    moved += [(steps[i].tensors[0], merged, first["queries"]) for i in (8, 9, 10)]
-    for one, flat, start in moved:
+    change += [(steps[i].tensors[0], merged, first["queries"]) for i in (8, 9, 10)]
+    for one, flat, start in change:
         assert one.cells is not None
         assert one.groups is not None
         assert one.cells.shape == one.groups.shape == one.tensor.shape

@@ -22,9 +22,9 @@ def test_dot_products_of_the_notebook():
 
 def test_angles_that_are_known():
     rows = torch.tensor([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [-1.0, 0.0], [0.0, 0.0]])
-    compared = products(torch.tensor([0.5, 0.0]), rows)
-    assert_close(compared.degrees, torch.tensor([0.0, 45.0, 90.0, 180.0, 90.0]))
-    assert_close(compared.cosines[4], torch.tensor(0.0))
+    dot_products = products(torch.tensor([0.5, 0.0]), rows)
+    assert_close(dot_products.degrees, torch.tensor([0.0, 45.0, 90.0, 180.0, 90.0]))
+    assert_close(dot_products.cosines[4], torch.tensor(0.0))
 
 
 @pytest.mark.parametrize("without", [0, 6])

@@ -12,12 +12,12 @@ from attention_core.lecture_inputs import JOURNEY
 from attention_core.positions.scaling import DynamicScaling, LinearScaling, RopeScaling
 from pages.learn.similarity.experiment import teaching
 from pages.learn.similarity.experiment.scores import (
-    Ways,
+    ScoreVariants,
     asymmetry,
     head_matrices,
     own_first,
     own_weight,
-    ways,
+    score_variants,
 )
 from pages.learn.similarity.experiment.teaching import (
     GOAL,
@@ -41,8 +41,8 @@ def ids(model: Transformer) -> torch.Tensor:
     return torch.randint(model.config.vocab_size, (1, N_TOKENS), generator=generator)
 
 
-def weighed(model: Transformer, layer: int = LAYER, head: int = HEAD) -> Ways:
-    return ways(model, model(ids(model), record=True).layers[layer], head)
+def weighed(model: Transformer, layer: int = LAYER, head: int = HEAD) -> ScoreVariants:
+    return score_variants(model, model(ids(model), record=True).layers[layer], head)
 
 
 def columns(model: Transformer, part: int, head: int) -> slice:
@@ -130,16 +130,16 @@ def test_vectors_move_until_the_weight_is_reached(causal: bool):
         return math.exp(scores[1]) / sum(math.exp(score) for score in scores)
 
     assert lesson.before == pytest.approx(weight(x), rel=1e-4)
-    assert lesson.after == pytest.approx(weight(lesson.moved), rel=1e-4)
+    assert lesson.after == pytest.approx(weight(lesson.result), rel=1e-4)
     assert lesson.before < GOAL <= lesson.after
-    assert lesson.share == pytest.approx(float((lesson.moved - x).norm() / x.norm()))
-    moved = [row for row in range(6) if not torch.allclose(lesson.moved[row], x[row], atol=1e-6)]
-    assert n_moved(x, lesson.moved) == len(moved)
-    assert {1, 4} <= set(moved)
+    assert lesson.share == pytest.approx(float((lesson.result - x).norm() / x.norm()))
+    changes = [row for row in range(6) if not torch.allclose(lesson.result[row], x[row], atol=1e-6)]
+    assert n_moved(x, lesson.result) == len(changes)
+    assert {1, 4} <= set(changes)
     if causal:
-        assert 5 not in moved  # it is not seen
-    change = (cosines_of(lesson.moved) - cosines_of(x)).abs().max()
-    assert largest_change_of_cosines(x, lesson.moved) == pytest.approx(float(change), abs=1e-6)
+        assert 5 not in changes  # it is not seen
+    change = (cosines_of(lesson.result) - cosines_of(x)).abs().max()
+    assert largest_change_of_cosines(x, lesson.result) == pytest.approx(float(change), abs=1e-6)
 
 
 def cosines_of(vectors: torch.Tensor) -> torch.Tensor:
@@ -163,7 +163,7 @@ def test_a_moved_query_matrix_does_in_the_model_what_was_promised(
     assert lesson.before < lesson.after
     # the keys of this BERT differ too little for any query to choose between them
     assert (lesson.after >= GOAL) == (name != "bert")
-    model.blocks[LAYER].attention.qkv.matrix[:, columns(model, 0, HEAD)] = lesson.moved
+    model.blocks[LAYER].attention.qkv.matrix[:, columns(model, 0, HEAD)] = lesson.result
     again = weighed(model)
     assert_close(again.x, shown.x, atol=0, rtol=0)
     assert float(again.head.weights[query, key]) == pytest.approx(lesson.after, abs=1e-5)

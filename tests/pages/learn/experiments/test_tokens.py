@@ -21,11 +21,11 @@ def test_the_parts_add_up_to_what_enters_layer_0(name: str):
             total = total + part
     assert_close(parts.total, total, atol=0, rtol=0)
     entering = model(ids, record=True).hidden_states[0]
-    assert_close(parts.entering, entering, atol=0, rtol=0)
+    assert_close(parts.layer_input, entering, atol=0, rtol=0)
     if model.embedding_norm is None:
-        assert_close(parts.entering, parts.total, atol=0, rtol=0)
+        assert_close(parts.layer_input, parts.total, atol=0, rtol=0)
     else:
-        assert not torch.allclose(parts.entering, parts.total)
+        assert not torch.allclose(parts.layer_input, parts.total)
     if parts.position is not None:
         later = model.embed(ids, torch.arange(1, 8))
         assert_close(later.position[:-1], parts.position[1:], atol=0, rtol=0)
@@ -39,7 +39,7 @@ def test_segments_can_be_given():
     first, second = (
         encoder.embed(ids, torch.arange(3), torch.full_like(ids, segment)) for segment in (0, 1)
     )
-    assert_close(first.entering, encoder.embed(ids, torch.arange(3)).entering)
+    assert_close(first.layer_input, encoder.embed(ids, torch.arange(3)).layer_input)
     assert_close(second.segment[0, 0], encoder.segments[1])
 
 
@@ -48,5 +48,5 @@ def test_the_input_is_put_together_again(name: str):
     model = build(name)
     ids = torch.randint(model.config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(1))
     check = check_input(model, ids)
-    assert_close(check.entered, model(ids, record=True).hidden_states[0], atol=0, rtol=0)
-    assert check.difference == float((check.again - check.entered).abs().max()) < 1e-5
+    assert_close(check.layer_input, model(ids, record=True).hidden_states[0], atol=0, rtol=0)
+    assert check.difference == float((check.resummed - check.layer_input).abs().max()) < 1e-5

@@ -14,10 +14,10 @@ from pages.learn.two_networks.experiment.dates import (
     batch,
     decode,
     encode,
+    format_date,
     is_held_out,
     pairs,
-    read,
-    write,
+    parse_date,
 )
 from pages.learn.two_networks.experiment.model import WEIGHTS, trained_translator
 from training.translator import accuracy, train
@@ -62,7 +62,7 @@ def test_training_with_the_same_seeds_gives_the_same_weights():
     ("day", "ordinal"), [(1, "1st"), (2, "2nd"), (3, "3rd"), (11, "11th"), (22, "22nd")]
 )
 def test_ordinals(day, ordinal):
-    assert write(date(1998, 5, day), FORMS[0]) == f"{ordinal} of may 1998"
+    assert format_date(date(1998, 5, day), FORMS[0]) == f"{ordinal} of may 1998"
 
 
 @pytest.mark.parametrize("text", ["", "x" * 33, "3 мая 1998"])
@@ -74,9 +74,9 @@ def test_texts_that_the_translator_cannot_read_are_refused(text):
 def test_a_date_is_read_in_every_form_and_nothing_else_is():
     day = date(1955, 7, 12)
     for form in FORMS:
-        assert read(write(day, form).upper()) == day
+        assert parse_date(format_date(day, form).upper()) == day
     for text in ("12 july", "31 june 1955", "12 july 1655", "12 july july 1955", "12  july 1955"):
-        assert read(text) is None
+        assert parse_date(text) is None
 
 
 def test_one_vector_has_one_key_and_ignores_padding():

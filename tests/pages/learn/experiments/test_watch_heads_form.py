@@ -53,7 +53,7 @@ def test_the_segment_comes_again_and_both_distance_and_place_vary():
 
 def test_what_counts_are_the_guesses_of_the_repeat():
     repeats = drawn(20, (3, 5))
-    for row, (n, begin, last) in zip(repeats.counted, repeat_ends(repeats), strict=True):
+    for row, (n, begin, last) in zip(repeats.predictable, repeat_ends(repeats), strict=True):
         assert row.nonzero().flatten().tolist() == list(range(begin, last))
         assert int(row.sum()) == n - 1
 
@@ -69,17 +69,17 @@ def test_the_probe_has_one_answer_and_an_unseen_distance():
 
 
 def test_no_step_of_training_reads_an_unseen_distance(monkeypatch: pytest.MonkeyPatch):
-    seen: list[Repeats] = []
+    visible: list[Repeats] = []
 
     def watched(logits: torch.Tensor, repeats: Repeats) -> torch.Tensor:
-        seen.append(repeats)
+        visible.append(repeats)
         return repeat_losses(logits, repeats)
 
     monkeypatch.setattr(training, "repeat_losses", watched)
     run = HeadTraining(Design(2), 3)
     for _ in range(12):
         run.step()
-    distances = torch.cat([repeats.distances for repeats in seen])
+    distances = torch.cat([repeats.distances for repeats in visible])
     assert len(distances) == 12 * training.BATCH
     assert not set(distances.tolist()) & set(UNSEEN_DISTANCES)
     assert len(set(distances.tolist())) > 8
@@ -127,7 +127,7 @@ def test_later_tokens_are_hidden_by_the_mask_alone(causal: bool):
 
 def test_scores_and_losses_are_those_of_a_loop_over_cells():
     run = HeadTraining(Design(2), 5)
-    found = run.measure()
+    result = run.measure()
     repeats = run._unseen
     with torch.no_grad():
         logits, records = run.model(repeats.ids)
@@ -143,21 +143,21 @@ def test_scores_and_losses_are_those_of_a_loop_over_cells():
                 cells = [float(weights[i, i - 1]) for i in range(1, LENGTH)]
                 previous.append(sum(cells) / len(cells))
             mean = sum(induction) / len(induction)
-            assert float(found.induction[layer, head]) == pytest.approx(mean, abs=1e-5)
+            assert float(result.induction[layer, head]) == pytest.approx(mean, abs=1e-5)
             mean = sum(previous) / len(previous)
-            assert float(found.previous[layer, head]) == pytest.approx(mean, abs=1e-5)
+            assert float(result.previous[layer, head]) == pytest.approx(mean, abs=1e-5)
     for b, (_, begin, last) in enumerate(repeat_ends(repeats)):
         for place in range(begin, last):
             token = int(repeats.ids[b, place + 1])
             losses.append(-float(log_probabilities[b, place, token]))
             right.append(int(logits[b, place].argmax()) == token)
-    assert found.loss_unseen == pytest.approx(sum(losses) / len(losses), abs=1e-4)
-    assert found.right == pytest.approx(sum(right) / len(right), abs=1e-6)
-    assert found.loss_writing == found.loss_unseen
-    assert found.next.isnan().all()
+    assert result.loss_unseen == pytest.approx(sum(losses) / len(losses), abs=1e-4)
+    assert result.right == pytest.approx(sum(right) / len(right), abs=1e-6)
+    assert result.loss_writing == result.loss_unseen
+    assert result.next.isnan().all()
     with torch.no_grad():
         _, records = run.model(probe().ids)
-    torch.testing.assert_close(found.maps[1], records[1].weights[0])
+    torch.testing.assert_close(result.maps[1], records[1].weights[0])
 
 
 def test_the_same_seed_gives_the_same_run_and_dropout_too():

@@ -47,7 +47,7 @@ def test_steps_are_those_of_sgd_on_the_transformers_model(family: str):
     for name, expected in stepped.state_dict().items():
         assert_close(training.model.state_dict()[name], expected, **TOLERANCE)
     after = reference(text, labels=text)
-    assert training.read().loss == pytest.approx(float(after.loss.detach()), abs=1e-5)
+    assert training.summarize().loss == pytest.approx(float(after.loss.detach()), abs=1e-5)
     # the model's own weights are what they were, bit for bit
     assert own.keys() == core.state_dict().keys()
     assert all(torch.equal(core.state_dict()[name], before) for name, before in own.items())
@@ -104,9 +104,9 @@ def test_the_chain_from_the_scores_to_one_head(family: str):
             of_scores = signal.score_gradients[number, head]
             of_queries = lesson.query_gradient(of_scores, keys, record.scale)
             x = layer.attention_reads[0].detach()
-            found = lesson.w_q_gradient(x, of_queries, rotation)
+            result = lesson.w_q_gradient(x, of_queries, rotation)
             expected = of_layer[:, head * config.d_head : (head + 1) * config.d_head]
-            assert_close(found, expected, atol=1e-5, rtol=1e-4)
+            assert_close(result, expected, atol=1e-5, rtol=1e-4)
             for length, gradient in ((signal.w_q, expected), (signal.queries, of_queries)):
                 assert_close(length[number, head], gradient.norm(), atol=1e-5, rtol=1e-4)
     # a row of the softmax gives and takes alike; the first token has nothing to choose
@@ -126,15 +126,15 @@ def test_the_signal_is_the_gradient_of_every_tensor_on_the_way():
     record = output.records[0]
     tensors = [output.logits, output.hidden, output.layers[0].output, record.output,
                record.context, record.weights, record.scaled_scores, record.q]  # fmt: skip
-    found = torch.autograd.grad(loss, tensors)
-    assert signal.logits == pytest.approx(float(found[0].norm()), rel=1e-4)
-    assert signal.hidden == pytest.approx(float(found[1].norm()), rel=1e-4)
-    assert float(signal.leaving[0]) == pytest.approx(float(found[2].norm()), rel=1e-4)
-    assert float(signal.attention[0]) == pytest.approx(float(found[3].norm()), rel=1e-4)
+    result = torch.autograd.grad(loss, tensors)
+    assert signal.logits == pytest.approx(float(result[0].norm()), rel=1e-4)
+    assert signal.hidden == pytest.approx(float(result[1].norm()), rel=1e-4)
+    assert float(signal.layer_outputs[0]) == pytest.approx(float(result[2].norm()), rel=1e-4)
+    assert float(signal.attention[0]) == pytest.approx(float(result[3].norm()), rel=1e-4)
     of_heads = (signal.context, signal.weights, signal.scores, signal.queries)
-    for lengths, gradient in zip(of_heads, found[4:], strict=True):
+    for lengths, gradient in zip(of_heads, result[4:], strict=True):
         assert_close(lengths[0], gradient[0].norm(dim=(1, 2)), atol=1e-5, rtol=1e-4)
-    assert_close(signal.score_gradients[0], found[6][0], **TOLERANCE)
+    assert_close(signal.score_gradients[0], result[6][0], **TOLERANCE)
 
 
 def test_what_autograd_keeps_grows_with_the_text():

@@ -46,8 +46,8 @@ def test_the_encoder_is_torch_s_own_with_another_gate():
     plain, held = encoder(3, 5, 4), encoder(3, 5, 4, hold=2.0)
     for name, parameter in expected.named_parameters():
         assert_close(plain.get_parameter(name), parameter.detach(), atol=0, rtol=0)
-    moved = held.bias_ih_l0 - plain.bias_ih_l0
-    assert_close(moved, torch.tensor([0.0] * 5 + [2.0] * 5 + [0.0] * 5))
+    change = held.bias_ih_l0 - plain.bias_ih_l0
+    assert_close(change, torch.tensor([0.0] * 5 + [2.0] * 5 + [0.0] * 5))
 
 
 def test_a_gate_held_wide_open_keeps_the_state():
@@ -99,10 +99,10 @@ def test_the_gru_forgets_its_first_token_and_attention_does_not():
 
 def test_no_more_is_read_back_than_the_state_holds():
     width, state = 4, 8
-    found = recoverable(encoder(width, state, 0, hold=2.0), 10, n_sequences=3000, seed=1)
-    assert found.shape == (10,)
-    assert found.max() <= 1.0
-    assert 0 < width * float(found.clamp(min=0).sum()) <= state
+    result = recoverable(encoder(width, state, 0, hold=2.0), 10, n_sequences=3000, seed=1)
+    assert result.shape == (10,)
+    assert result.max() <= 1.0
+    assert 0 < width * float(result.clamp(min=0).sum()) <= state
 
 
 def test_what_is_timed_computes_the_same():

@@ -9,7 +9,7 @@ import torch
 from torch.testing import assert_close
 
 from attention_core import Transformer
-from attention_core.analysis.ablation import logits_from
+from attention_core.analysis.ablation import logits_function
 from attention_core.analysis.head_statistics import TextWeights
 from pages.learn.why_several_heads.experiment import division, splitting
 from pages.learn.why_several_heads.experiment.head_size import (
@@ -18,12 +18,12 @@ from pages.learn.why_several_heads.experiment.head_size import (
     score_noise,
 )
 from pages.learn.why_several_heads.experiment.one_map import (
+    attend_with_maps,
+    attend_with_one_map,
     average_map,
     best_map,
-    hand_on,
-    hand_on_with_one_map,
-    missed,
-    written,
+    missed_share,
+    written_vectors,
 )
 from tests.helpers.tiny_models import TINY, build
 
@@ -47,11 +47,11 @@ def test_all_heads_together_hand_on_what_the_layer_adds(name: str):
     model = build(name)
     record = model(IDS[None], record=True).records[1]
     n_heads = record.weights.shape[1]
-    values = written(record.v[0], model.out_weight(1), range(n_heads))
+    values = written_vectors(record.v[0], model.out_weight(1), range(n_heads))
     assert values.shape == (n_heads, N_TOKENS, model.config.d_model)
     bias = model.blocks[1].attention.out.bias
     expected = record.output[0] - (0.0 if bias is None else bias)
-    assert_close(hand_on(record.weights[0], values), expected, atol=1e-5, rtol=1e-5)
+    assert_close(attend_with_maps(record.weights[0], values), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -63,7 +63,7 @@ def test_no_single_map_comes_nearer_than_the_best(causal: bool):
         visible = visible.tril()
         weights = weights * visible
         weights = weights / weights.sum(dim=-1, keepdim=True)
-    wanted = hand_on(weights, values)
+    wanted = attend_with_maps(weights, values)
     best = best_map(values, wanted, visible, steps=2000)
     assert best.shape == (n, n)
     assert_close(best.sum(dim=-1), torch.ones(n).double(), atol=1e-9, rtol=0)
@@ -73,12 +73,12 @@ def test_no_single_map_comes_nearer_than_the_best(causal: bool):
     # than those that have weight, for which it would all lower it alike
     keys = values.double().sum(dim=0)
     slopes = (best @ keys - wanted.double()) @ keys.T
-    for row, slope, seen in zip(best, slopes, visible, strict=True):
+    for row, slope, is_visible in zip(best, slopes, visible, strict=True):
         used = slope[row > 1e-6]
         assert_close(used, used.mean().expand_as(used), atol=1e-5, rtol=0)
-        assert float(slope[seen].min()) > float(used.mean()) - 1e-5
-    errors = missed(wanted.double(), hand_on_with_one_map(best, values.double()))
-    others = missed(wanted, hand_on_with_one_map(average_map(weights), values))
+        assert float(slope[is_visible].min()) > float(used.mean()) - 1e-5
+    errors = missed_share(wanted.double(), attend_with_one_map(best, values.double()))
+    others = missed_share(wanted, attend_with_one_map(average_map(weights), values))
     assert bool((errors <= others + 1e-6).all())
     assert bool((errors[int(causal) :] < others[int(causal) :] - 1e-4).any())
 
@@ -108,10 +108,10 @@ def test_heads_share_the_same_parameters(n_heads: int):
 
 def test_the_noise_is_what_its_definition_says():
     x, n_draws = random(3, 12) * torch.tensor([[1.0], [5.0], [0.1]]), 2
-    found = score_noise(x, [1, 3], n_draws=n_draws, seed=7)
+    result = score_noise(x, [1, 3], n_draws=n_draws, seed=7)
     generator = torch.Generator().manual_seed(7)
     matrices = [torch.randn(12, 12, generator=generator) for _ in range(n_draws)]
-    for noise, (n_heads, size) in zip(found, [(1, 12), (3, 4)], strict=True):
+    for noise, (n_heads, size) in zip(result, [(1, 12), (3, 4)], strict=True):
         assert (noise.n_heads, noise.head_size) == (n_heads, size)
         by_draw = []
         for matrix in matrices:
@@ -145,7 +145,7 @@ def test_each_job_is_done_by_the_head_that_is_made_for_it():
     same = torch.eye(n)
     same[4] = torch.eye(n)[2]  # the id 8 stands at 2 and at 4
     heads = torch.stack([before, torch.eye(n), first, far, same])
-    shares = division.jobs(made(heads, [9, 7, 8, 6, 8, 5, 4], causal=True))
+    shares = division.head_roles(made(heads, [9, 7, 8, 6, 8, 5, 4], causal=True))
     assert list(shares) == [
         "the previous token",
         "itself",
@@ -167,7 +167,7 @@ def test_each_job_is_done_by_the_head_that_is_made_for_it():
 def test_an_encoder_may_look_ahead_and_special_tokens_are_no_words():
     n = 6
     weights = torch.full((1, n, n), 1 / n)
-    shares = division.jobs(made(weights, [1, 2, 3, 4, 5, 6], causal=False, special=2))
+    shares = division.head_roles(made(weights, [1, 2, 3, 4, 5, 6], causal=False, special=2))
     assert float(shares["the next token"]) == pytest.approx(1 / n)
     assert "the same word elsewhere" not in shares
     # keys 4 and 5 for query 0, key 5 for query 1; keys 0 and 1 are special
@@ -189,10 +189,10 @@ def test_losses_are_those_of_a_model_with_zeros_in_its_output_matrix(name: str):
     heads = list(range(n_heads))
     sets = [heads, *([h for h in heads if h != kept] for kept in heads), *([h] for h in heads)]
     output = model(IDS[None], record=True)
-    lost = division.prediction_loss(logits_from(model)) if decoder else division.state_loss
-    found = list(division.losses(model, output.hidden_states[layer], layer, lost))
-    assert len(found) == len(sets) == 1 + 2 * n_heads
-    for value, switched in zip(found, sets, strict=True):
+    lost = division.prediction_loss(logits_function(model)) if decoder else division.state_loss
+    result = list(division.losses(model, output.hidden_states[layer], layer, lost))
+    assert len(result) == len(sets) == 1 + 2 * n_heads
+    for value, switched in zip(result, sets, strict=True):
         changed = off(model, layer, switched)(IDS[None])
         if decoder:
             before, after = (o.logits[0].double().log_softmax(-1) for o in (output, changed))
@@ -207,17 +207,17 @@ def test_losses_are_those_of_a_model_with_zeros_in_its_output_matrix(name: str):
 
 
 def test_losses_can_be_stopped_between_two_layers():
-    model, seen = build("gpt2"), []
+    model, visible = build("gpt2"), []
 
     def stop(layer: int) -> None:
-        seen.append(layer)
-        if len(seen) == 2:
+        visible.append(layer)
+        if len(visible) == 2:
             raise InterruptedError
 
     entering = model(IDS[None], record=True).hidden_states[1]
     with pytest.raises(InterruptedError):
         list(division.losses(model, entering, 1, division.state_loss, before_layer=stop))
-    assert seen == [1, 2]
+    assert visible == [1, 2]
 
 
 # ---- the split in code

@@ -1,0 +1,44 @@
+"""The non-linearity of a feed-forward network, against torch's own functions."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core.model.config import TransformerConfig
+from attention_core.model.layers import FeedForward
+from pages.learn.block.experiment import apply_activation
+
+FUNCTIONS = {
+    "gelu": torch.nn.GELU(),
+    "gelu_tanh": torch.nn.GELU(approximate="tanh"),
+    "relu": torch.nn.ReLU(),
+    "silu": torch.nn.SiLU(),
+}
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_the_second_matrix_reads_is_what_the_function_gives(name: str, gated: bool):
+    torch.manual_seed(5)
+    config = TransformerConfig(
+        vocab_size=7,
+        context_length=4,
+        d_model=6,
+        n_layers=1,
+        n_heads=2,
+        d_ff=11,
+        activation=name,
+        gated=gated,
+    )
+    mlp = FeedForward(config)
+    torch.nn.init.normal_(mlp.up.matrix)
+    x = torch.randn(6)
+    if mlp.gate is not None:
+        torch.nn.init.normal_(mlp.gate.matrix)
+    numbers = apply_activation(name, mlp, x)
+    first = mlp.up if mlp.gate is None else mlp.gate
+    assert_close(numbers.before, first(x))
+    assert_close(numbers.after, FUNCTIONS[name](numbers.before), atol=1e-5, rtol=1e-5)
+    assert numbers.before.shape == (11,)
+    times = torch.ones(11) if mlp.gate is None else mlp.up(x)
+    assert_close(numbers.after * times, mlp.hidden(x), atol=1e-5, rtol=1e-5)

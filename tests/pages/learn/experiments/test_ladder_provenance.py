@@ -1,0 +1,56 @@
+"""The rungs of the ladder: every number that was computed is what its terms make."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from attention_core.analysis.provenance import terms
+from pages.learn.ladder.experiment.ladder import RUNGS, Rung, RungSettings, run_rung
+from pages.learn.ladder.experiment.provenance import computations, identities, tensors
+from tests.helpers.arithmetic import result
+
+DROPOUT = 0.4
+
+
+def rung(name: str, *, causal: bool = True) -> Rung:
+    x = torch.randn(7, 5, generator=torch.Generator().manual_seed(2))
+    settings = RungSettings(d_out=6, n_heads=3, dropout=DROPOUT, causal=causal, seed=4)
+    if name == "wrapper":
+        settings = RungSettings(d_out=4, n_heads=3, causal=causal, seed=4)
+    return run_rung(name, x, settings)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("name", RUNGS)
+def test_the_terms_make_the_number(name: str, causal: bool):
+    climbed = rung(name, causal=causal)
+    shown = tensors(climbed)
+    computed = computations(climbed, DROPOUT)
+    assert list(computed) != []
+    for tensor, how in computed.items():
+        window = [range(size) for size in shown[tensor].shape]
+        match = terms(how, shown, window, max_terms=1000)
+        made = result(how.kind, match.operands, match.added, shown[tensor])
+        assert_close(shown[tensor], made, atol=1e-6, rtol=1e-5, msg=lambda m, t=tensor: f"{t}: {m}")
+
+
+@pytest.mark.parametrize("name", RUNGS)
+def test_every_tensor_is_given_moved_or_computed(name: str):
+    climbed = rung(name)
+    shown, computed, same = tensors(climbed), computations(climbed, DROPOUT), identities(climbed)
+    inputs = {"x", *(tensor for tensor in shown if tensor.startswith(("W_", "out_proj")))}
+    assert {*computed, *same, *inputs} == set(shown)
+
+
+@pytest.mark.parametrize("name", ["simplified", "wrapper"])
+def test_what_is_moved_is_the_same_number(name: str):
+    climbed = rung(name)
+    shown, same = tensors(climbed), identities(climbed)
+    values: dict[int, float] = {}
+    for tensor, cells in same.items():
+        assert cells.shape == shown[tensor].shape
+        for cell, value in zip(
+            cells.flatten().tolist(), shown[tensor].flatten().tolist(), strict=True
+        ):
+            assert values.setdefault(cell, value) == value
+    assert len(same) > 1

@@ -1,0 +1,39 @@
+"""Places in the picture of one pass, as an address writes them."""
+
+import pytest
+
+from pages.start.one_pass import locations
+
+
+def test_a_place_is_read_as_it_is_written():
+    text = "matrix scores 12 3 5 2 4 -1 5 2"
+    place = locations.parse_location(text)
+    assert place is not None
+    assert (place["level"], place["matrix"]) == ("matrix", "scores")
+    assert (place["row"], place["told"], place["detail"], place["why"]) == (5, -1, 5, 2)
+    assert locations.format_location(place) == text
+
+
+def test_a_story_goes_along_to_another_head():
+    assert (
+        locations.resolve_location("matrix scores 12 3 5 2 4 6", 7, 1)
+        == "matrix scores 7 1 5 2 4 6 3 -1"
+    )
+    for no_story in ("matrix scores 12 3 5 2 4 -1", "cellar", ""):
+        assert locations.resolve_location(no_story, 7, 1) == no_story
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "cellar q 0 0 0 0 0 0",
+        "head bones 0 0 0 0 0 0",
+        "matrix scores 12 3 5 2 4 -1 1",
+        "matrix scores 12 3 5 2 4 99999",
+        "matrix scores 12 3 5 2 4 -1 7 0",  # more than the slider has
+        "matrix scores 12 3 5 2 4 -1 3 99",
+    ],
+)
+def test_invalid_location_is_none(text: str):
+    assert locations.parse_location(text) is None

@@ -1,0 +1,97 @@
+"""The page "Glossary": its parts, its search, an entry that a link opens, and bad links."""
+
+import html
+import re
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.helpers.apptest import messages, open_page, open_whole_page
+from tests.helpers.glossary import GLOSSARY
+
+VIEW = "pages/teaching/glossary/page.py"
+PART = "glossary_part"
+
+
+def shown(site: AppTest) -> list[str]:
+    """The names on the page, in order."""
+    assert not site.exception
+    return [html.unescape(name) for name in re.findall("<h2>(.*?)</h2>", cards(site))]
+
+
+def cards(site: AppTest) -> str:
+    return "".join(e.proto.body for e in site.get("html") if "<ul" in e.proto.body)
+
+
+def opened(site: AppTest) -> list[str]:
+    return re.findall("<li class=opened><h2>(.*?)</h2>", cards(site))
+
+
+def of_part(part: str) -> list[str]:
+    return [term.name for term in GLOSSARY.terms if term.part == part]
+
+
+def test_the_first_part_is_shown_and_all_of_them_on_demand(site: AppTest):
+    open_page(site, VIEW)
+    assert shown(site) == of_part(GLOSSARY.parts[0])
+    assert re.search(
+        "<h2>Dot product</h2><p>Multiply two vectors .*?"
+        '<a href="similarity" data-inside [^>]*>Similarity</a>',
+        cards(site),
+    )
+    assert not opened(site)
+    assert not site.get("page_link")  # the glossary leads to no next page
+
+
+def test_everything_is_in_alphabetical_order(site: AppTest):
+    open_whole_page(site, VIEW)
+    assert shown(site) == [term.name for term in GLOSSARY.terms]
+
+
+@pytest.mark.usefixtures("bundled_weights")
+def test_one_pass_leads_past_the_glossary(site: AppTest):
+    open_page(site, "pages/start/one_pass/page.py")
+    assert site.get("page_link")[-1].proto.label == "Next: Tokens"
+
+
+def test_a_link_opens_the_part_of_its_entry_once(site: AppTest):
+    open_page(site, VIEW, term="value  VECTORS")
+    part = GLOSSARY.find("value").part
+    assert site.button_group(PART).value == part
+    assert sorted(shown(site), key=str.lower) == of_part(part)
+    assert opened(site) == shown(site)[:1] == ["Value"]
+    site.button_group(PART).set_value("Training").run()
+    assert shown(site) == of_part("Training")
+    site.query_params["term"] = "loss"
+    site.query_params.pop(PART, None)
+    site.run()
+    assert opened(site) == ["Loss"]
+
+
+def test_the_search_looks_into_names_and_sentences(site: AppTest):
+    open_page(site, VIEW, find="KEYS and values")
+    expected = [term.name for term in GLOSSARY.search("keys and values")]
+    assert "KV cache" in expected
+    assert shown(site) == expected
+    assert not site.get("button_group")
+    site.text_input("find").set_value("xyzzy").run()
+    assert shown(site) == []
+    assert any("No entry contains “xyzzy”" in message for message in messages(site))
+    assert site.text_input("find").value == "xyzzy"
+
+
+HOSTILE = "<img src=x onerror=alert(1)> ![i](http://example.invalid/x.png) ../../etc"
+
+
+@pytest.mark.parametrize("name", ["term", "find"])
+@pytest.mark.parametrize("value", [HOSTILE, "x" * 10_000, "\u202e\x00", "𝔘 שלום"])
+def test_no_match_message_is_plain_text(site: AppTest, name: str, value: str):
+    open_page(site, VIEW, **{name: value})
+    assert not site.exception
+    assert len(messages(site)) == 1
+    for element in (*site.markdown, *site.warning):
+        assert "<img" not in element.value.replace("\\<img", "")
+        assert "://" not in element.value
+        assert len(element.value) < 1_000
+    if name == "term":
+        assert shown(site) == of_part(GLOSSARY.parts[0])
