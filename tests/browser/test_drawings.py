@@ -170,7 +170,7 @@ def test_lines_are_read_and_switched_off_and_saved(page: Page, hosted: Site):
             name, value = text.split(": ")
             assert name == NAMES[head]
             if key == 1:
-                assert value == "left out"
+                assert value == "hidden"
             else:
                 assert np.float32(value.removeprefix("weight ")) == values[head, 2, key]
         page.keyboard.press("ArrowDown")
@@ -207,7 +207,9 @@ def test_lines_of_a_long_text_on_a_phone(page: Page, hosted: Site):
     expect(figure.locator(".words")).to_contain_text("the 1200 largest of")
     canvas.click(position=point(figure, "query", 2))
     canvas.hover(position=point(figure, "key", 5))
-    assert read(figure) == ["query 2 “<b>x</b>” → key 5 “😀”: masked, the query may not look ahead"]
+    assert read(figure) == [
+        "query 2 “<b>x</b>” → key 5 “😀”: masked, because the key comes after the query"
+    ]
     page.mouse.move(0, 0)
     canvas.focus()
     for key in ("ArrowDown", "End", "ArrowRight", "Home"):
@@ -330,7 +332,7 @@ def test_a_map_lies_below_its_title_in_a_png(drawings: Page, size: int):
     )
     root, png = svg_and_png(drawing)
     above, message = head_and_rest(drawing, root, f"Map of {size}")
-    assert message[-3:] == ["0", "1, in the middle 0.5", "weights"]
+    assert message[-3:] == ["0", "1 (middle: 0.5)", "weights"]
     if size == SIZES[0]:  # no label of a row or a column gives way to another
         assert message.count(written(map_of(size).labels[-1])) == 2
     head = 16 * above + 6  # the lines above the map are 16 pixels high each

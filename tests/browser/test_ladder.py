@@ -36,7 +36,7 @@ def test_climb_and_point_at_what_a_number_was_computed_from(page: Page, site: Si
 
 def test_the_table_writes_the_text_and_the_link_fills_the_table(page: Page, site: Site):
     open_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
-    text = page.get_by_role("textbox", name="My matrix, as text or in the table below")
+    text = page.get_by_role("textbox", name="My matrix (edit the text or the table)")
     expect(text).to_have_value("1 0 0; 0 2 0; 1 1 0; 0 0 -1")
     expect(panel(page, "x")).to_be_visible()
     table = page.get_by_test_id("stDataFrame").first

@@ -131,10 +131,10 @@ def test_into_a_cell_and_out_by_the_keyboard(page: Page, site: Site, passed: One
 def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePass):
     picture = open_picture(page, site)
     last = len(passed.run.tokens) - 1
-    text = point_at(picture, "“geese” takes ", "item", f"word {GEESE}", 0.5, 0.5)
+    text = point_at(picture, "“geese” gets ", "item", f"word {GEESE}", 0.5, 0.5)
     assert "“lake”" not in text
     page.mouse.move(0, 0)
-    read(picture, "^“lake” takes ")
+    read(picture, "^“lake” gets ")
     assert selected(picture) == last
 
     # a dot opens its layer, a curve its head at its pair
@@ -170,9 +170,9 @@ def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePas
 
 def test_a_clicked_word_stays_selected_until_another_one_is(page: Page, site: Site):
     picture = open_picture(page, site)
-    click_at(picture, "“geese” takes ", "item", f"word {GEESE}", 0.5, 0.5)
+    click_at(picture, "“geese” gets ", "item", f"word {GEESE}", 0.5, 0.5)
     page.mouse.move(0, 0)
-    read(picture, "^“geese” takes ")
+    read(picture, "^“geese” gets ")
     expect(page).to_have_url(re.compile(rf"one_pass_at=whole\+.*\+{GEESE}\+-1\+\d\+-1$"))
     # opened and back again
     click_at(picture, "Layer 4 at “geese”: ", "layer", 4)
@@ -202,7 +202,7 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
           .observe(canvas, { attributeFilter: ["data-walking"] })"""
     )
     page.get_by_role("radio", name="What training changes").click()
-    expect(page.get_by_text("numbers, and training changes")).to_be_visible()
+    expect(page.get_by_text("Training changes the")).to_be_visible()
     wait_until_settled(page)
     expect(picture).not_to_have_attribute("data-moved", "true")
     press(picture, "Enter")  # what moves it would have been seen
@@ -223,7 +223,7 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     expect_parameter(page, "one_pass_top_k", "1")
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+0\+-1(&|$)"))
     # of one token that is left the probability is 1
-    certain = r"“.*” comes next with a probability of 100%\."
+    certain = r"The model gives “.*” a probability of 100%\."
     point_at(picture, certain, "item", "bar 0", 0.5, 0.5)
     page.mouse.move(0, 0)
 
@@ -603,7 +603,7 @@ def test_a_model_continues_the_text_with_a_cache_and_without(page: Page, site: S
     n = len(prompt) + 6
     assert selected(picture) == n - 1
     expect(account).to_contain_text("With the cache: 1 token, ")
-    expect(account).to_contain_text(f"Without it: {n} tokens, ")
+    expect(account).to_contain_text(f"Without the cache: {n} tokens, ")
     press(figure.get_by_role("button", name="Previous step"), "Enter")
     expect(account).to_contain_text("Step 6 of 7. With the cache: 1 token")
     expect(figure.locator(".title")).to_have_text(f"The model reads “{label(picture, n - 2)}”")

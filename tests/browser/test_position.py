@@ -25,7 +25,7 @@ SCORE = re.compile(r"The score is −?[\d.]+ with")
 def score(page: Page, place: int) -> float:
     """The score that the page writes once the key stands at a place."""
     paragraph = page.get_by_text(SCORE)
-    expect(paragraph).to_contain_text(f"with the key at {place:,} ")
+    expect(paragraph).to_contain_text(f"with the key at position {place:,} ")
     return parse_number(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0])
 
 
@@ -34,15 +34,15 @@ def test_the_main_path(page: Page, site: Site):
     # “dog” is the second token, then the fourth; without positions it is the same vector
     here, there = (
         parse_number(read(page, name, 0, column).partition("= ")[2].split(" ")[0])
-        for name, column in (("in your order", 1), ("in the new order", 3))
+        for name, column in (("original order", 1), ("new order", 3))
     )
     assert here == pytest.approx(there, abs=1e-6)
-    table = heatmap(page, "the vectors of the positions")
+    table = heatmap(page, "position vectors")
     assert last_number(read_cell(table, 3, 0)) == pytest.approx(0.14112, abs=1e-5)  # sin 3
 
     press(page.get_by_role("radio", name="Rotary", exact=True), "Space")
     before = score(page, 20)
-    set_slider(page, "Place of the key", 0, 3)  # 20 -> 200
+    set_slider(page, "Position of the key", 0, 3)  # 20 -> 200
     expect_parameter(page, "position_place", "200")
     assert score(page, 200) == pytest.approx(before, abs=2e-3)
     set_slider(page, "Distance", 0, 3)  # 1 -> 4

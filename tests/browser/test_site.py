@@ -26,7 +26,7 @@ PROMPT = "The lighthouse keeper"
 
 def generated(page: Page) -> list[str]:
     """Both texts, once their replay is over."""
-    expect(page.locator("figure.race .readout")).to_contain_text("times.")
+    expect(page.locator("figure.race .readout")).to_contain_text("times as long")
     return page.locator("figure.race .text").all_inner_texts()
 
 

@@ -72,7 +72,7 @@ def find_the_visit(page: Page, title: str) -> None:
     if title == "Shapes":
         expect_parameter(page, "shapes_head", str(HEAD))
         # three heads are drawn, of nine
-        drawn = re.compile(f"Drawn: layer {LAYER}; tokens 0 to 5 of 11; heads 6 to 8 of 9")
+        drawn = re.compile(f"layer {LAYER}: tokens 0 to 5 of 11; heads 6 to 8 of 9")
         expect(page.get_by_text(drawn)).to_be_visible()
 
 
@@ -138,9 +138,12 @@ def test_a_choice_goes_along_though_a_busy_server_never_ran_it(own_page: Page, s
     wait_until_settled(page)
     page.evaluate(
         """() => {
-          const sockets = Object.getPrototypeOf(WebSocket.prototype);  // behind that of
-          `wait_until_settled` const { send } = sockets; window.lost = 0; sockets.send = () => {
-          window.lost += 1; }; window.sendAgain = () => { sockets.send = send; };
+          // the prototype behind the one that `wait_until_settled` counts on
+          const sockets = Object.getPrototypeOf(WebSocket.prototype);
+          const { send } = sockets;
+          window.lost = 0;
+          sockets.send = () => { window.lost += 1; };
+          window.sendAgain = () => { sockets.send = send; };
         }"""
     )
     set_slider(page, "Layer", 0, 1)

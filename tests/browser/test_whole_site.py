@@ -45,7 +45,7 @@ FIRST_PICTURE = """
   return tops.length ? Math.min(...tops) : null;
 }
 """
-WITHOUT_A_PICTURE = "/models"
+WITHOUT_A_PICTURE = ("/models", "/glossary")
 BY_ON_A_DESK, BY_ON_A_PHONE = 0.6 * PROJECTOR["height"], 0.6 * PHONE["height"]
 
 # How long a page may be when it opens, in windows: whoever scrolls further has lost the picture

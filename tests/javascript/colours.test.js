@@ -65,7 +65,7 @@ test("the colours of heads stand out from both backgrounds of the site", () => {
   }
 });
 
-test("what is formatNumber in a cell can be read on every colour", () => {
+test("what is written in a cell can be read on every colour", () => {
   const shares = Array.from({ length: 65 }, (_, i) => i / 64);
   const cells = shares.flatMap((share) => [
     colourNumbers(share),

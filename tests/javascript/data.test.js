@@ -59,8 +59,8 @@ test("a label is cut to its room, interpolate characters", () => {
   assert.equal(shorten(measure, "abc", 0), "a…"); // never nothing
 });
 
-test("a number has a real minus sign, and is a decimal unless it needs plural zeros", () => {
-  const formatNumber = [
+test("a number has a real minus sign, and is a decimal unless it needs many zeros", () => {
+  const cases = [
     [-0.001, 1, "−0.001"],
     [-0.00123456, 3, "−0.00123"],
     [0.00049999, 3, "0.0005"],
@@ -74,5 +74,5 @@ test("a number has a real minus sign, and is a decimal unless it needs plural ze
     [Number.NaN, 3, "nan"],
     [Number.NEGATIVE_INFINITY, 3, "−∞"],
   ];
-  for (const [value, digits, text] of formatNumber) assert.equal(number(value, digits), text);
+  for (const [value, digits, text] of cases) assert.equal(number(value, digits), text);
 });

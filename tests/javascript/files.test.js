@@ -11,7 +11,7 @@ test("a file's name is plain, short and never hidden", () => {
   assert.equal(fileName("x".repeat(500), "svg"), `${"x".repeat(80)}.svg`);
 });
 
-test("numbers of a CSV file are formatExact, whatever their size", () => {
+test("numbers of a CSV file are exact, whatever their size", () => {
   const values = new Float32Array([0.1, -2.5, 3e-39, 1e30]);
   const [head, ...lines] = csvOf([["a"], ...[...values].map((value) => [value])]).split("\r\n");
   assert.equal(head, "a");

@@ -19,7 +19,7 @@ test("text stays text, whatever it holds", () => {
   );
 });
 
-test("font, place and alignment are formatNumber down", () => {
+test("font, place and alignment are written down", () => {
   const context = drawing();
   context.font = "bold 13px sans-serif";
   context.textAlign = "right";

@@ -26,8 +26,8 @@ CORE, CACHE = (
 
 st.title("Inside the cache")
 st.markdown(
-    "A KV cache is a block of memory with one row per token. Each step **writes** the rows of its "
-    "new tokens and **reads** all rows so far."
+    "A KV cache is memory with one row per token. Each step **writes** its new rows and **reads** "
+    "all rows."
 )
 
 if not models.available("decoder"):

@@ -39,8 +39,7 @@ SOURCES = pd.DataFrame(
 
 st.title("Cheaper models")
 st.markdown(
-    "**DeepSeek**'s models are cheap because each token uses only a small part of the network. "
-    "This page shows that idea and three others."
+    "**DeepSeek**'s models are cheap because each token uses only a small part of the network."
 )
 if not models.available("decoder"):
     st.warning(models.NO_WEIGHTS, icon=":material/download:")

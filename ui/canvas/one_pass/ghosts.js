@@ -28,8 +28,8 @@ function sameWord(map, other, token) {
     word = plain(other.labels[token] ?? ""),
     role = other.roles[token];
   if (token === other.labels.length - 1) return last;
-  const formatExact = map.labels.indexOf(other.labels[token]);
-  if (formatExact >= 0) return formatExact;
+  const exact = map.labels.indexOf(other.labels[token]);
+  if (exact >= 0) return exact;
   const same = map.labels.findIndex((label) => plain(label) === word);
   if (same >= 0) return same;
   const alike = role === "other" ? -1 : map.roles.lastIndexOf(role);

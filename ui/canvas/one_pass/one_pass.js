@@ -64,7 +64,7 @@ export default function (component) {
 
   /** The word whose route is dark: the one under the pointer, or else the selected one. */
   function selectedNow() {
-    const writing = formatNumber.writing();
+    const writing = player.writing();
     if (writing && !writing.ends) return writing.rows - 1;
     return pointed?.kind === "word" && place.level === "whole" ? pointed.token : place.token;
   }
@@ -89,12 +89,12 @@ export default function (component) {
     frames: framesOf({ map, opened, place }),
     ...nextNow(),
     ...flowNow(),
-    writing: formatNumber.writing(),
+    writing: player.writing(),
   });
 
   /** The next-token probabilities to paint; while the model writes, those of its current pass. */
   function nextNow() {
-    const shares = formatNumber.writing()?.pass.shares;
+    const shares = player.writing()?.pass.shares;
     if (shares) return { probabilities: shares, ghosts: shares };
     return { probabilities: next.probabilities(), ghosts: next.ghosts() };
   }
@@ -131,7 +131,7 @@ export default function (component) {
 
   /** The data; while the model writes, with the next words of its current pass. */
   function mapNow() {
-    const writing = formatNumber.writing();
+    const writing = player.writing();
     return writing ? { ...map, next: writing.pass.next } : map;
   }
 
@@ -299,7 +299,7 @@ export default function (component) {
   function tell() {
     tellSwitches();
     readout.textContent = reading();
-    const writing = formatNumber.writing();
+    const writing = player.writing();
     find(".title").textContent =
       writing && !writing.ends ? `The model reads “${map.labels[writing.rows - 1]}”` : map.title;
     const { level, layer, head, matrix } = place;
@@ -408,7 +408,7 @@ export default function (component) {
     },
     () => size && measure(),
   );
-  const formatNumber = createPlayer(figure, listen, map.play ?? null, still, onPlay, (what) => {
+  const player = createPlayer(figure, listen, map.play ?? null, still, onPlay, (what) => {
     if (map.away) openPage({ new: 6, ...map.away });
     else tellServer("written", what);
   });
@@ -498,7 +498,7 @@ export default function (component) {
 
   return replaceLast(parentElement, () => {
     walk.stop();
-    formatNumber.stop();
+    player.stop();
     clearTimeout(asking);
     stopWatching();
     presented.stop();

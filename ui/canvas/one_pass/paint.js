@@ -133,13 +133,13 @@ function paintNeurons(context, scene, { x, y, w, h }) {
   const { opened, size, dark } = scene;
   if (!opened) return;
   if (!size.phone) heading(context, scene, "strongest neurons", x + w / 2, size.first - 10, w + 30);
-  const { formatNumber, activations } = opened.numbers,
-    largest = extent(formatNumber.values),
+  const { written, activations } = opened.numbers,
+    largest = extent(written.values),
     [begin, long] = size.phone ? [y, h] : [x, w],
-    each = long / formatNumber.shape[1];
-  formatNumber.values.forEach((value, at) => {
-    const token = Math.floor(at / formatNumber.shape[1]),
-      number = at % formatNumber.shape[1],
+    each = long / written.shape[1];
+  written.values.forEach((value, at) => {
+    const token = Math.floor(at / written.shape[1]),
+      number = at % written.shape[1],
       sign = activations.values[at] < 0 ? -1 : 1;
     context.fillStyle = diverging((sign * Math.log1p(value)) / Math.log1p(largest), dark);
     const cell = box(

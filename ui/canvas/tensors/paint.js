@@ -32,11 +32,11 @@ function panelTone(view, panel, at, paper) {
   if (byIdentity(view, panel)) {
     const [rows, width] = view.picture.palette;
     const cell = panel.cells?.[at] ?? -1,
-      formatExact = cell >= 0;
-    const id = formatExact ? cell : (panel.groups?.[at] ?? -1);
+      known = cell >= 0;
+    const id = known ? cell : (panel.groups?.[at] ?? -1);
     if (id < 0) return mix(paper, [128, 128, 128], 0.25);
     const row = Math.floor(id / width),
-      place = formatExact && width > 1 ? (id % width) / (width - 1) : 0.5;
+      place = known && width > 1 ? (id % width) / (width - 1) : 0.5;
     return identityColour(row, rows, place);
   }
   const value = panel.values[at];

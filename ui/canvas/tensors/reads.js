@@ -85,19 +85,19 @@ function drawLines({ root, focus }, lines, read) {
   const from = inWindow(focus.panel, [focus.at]),
     { left, top } = root.getBoundingClientRect();
   /** @type {Map<string, { length: number, hue: string, ends: Record<string, number> }>} */
-  const fitText = new Map();
+  const shortest = new Map();
   for (const { what, box: to, hue } of read) {
     const [x1, x2] = gap(from.left, from.right, to.left, to.right),
       [y1, y2] = gap(from.top, from.bottom, to.top, to.bottom);
     const length = Math.hypot(x2 - x1, y2 - y1);
-    if (length >= (fitText.get(what)?.length ?? Infinity)) continue;
-    fitText.set(what, {
+    if (length >= (shortest.get(what)?.length ?? Infinity)) continue;
+    shortest.set(what, {
       length,
       hue,
       ends: { x1: x1 - left, y1: y1 - top, x2: x2 - left, y2: y2 - top },
     });
   }
-  for (const { ends, hue } of fitText.values()) {
+  for (const { ends, hue } of shortest.values()) {
     const line = document.createElementNS(SVG, "line");
     line.style.stroke = hue;
     for (const [name, place] of Object.entries(ends)) line.setAttribute(name, String(place));

@@ -15,12 +15,12 @@ function termFinder(terms, passedOver) {
   for (const { name, spellings } of terms) {
     for (const spelling of spellings) names.set(spelling, name);
   }
-  const formatNumber = [...names.keys(), ...passedOver]
+  const spellings = [...names.keys(), ...passedOver]
     .sort((one, other) => other.length - one.length)
     .map((words) => words.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&").replace(/ /g, "\\s+"));
   const pattern = new RegExp(
     "\u2068[^\u2069]*\u2069|" +
-      `(?<![\\p{L}\\p{N}_]|\\p{L}-)(?:${formatNumber.join("|")})(?![\\p{L}\\p{N}_]|-\\p{L})`,
+      `(?<![\\p{L}\\p{N}_]|\\p{L}-)(?:${spellings.join("|")})(?![\\p{L}\\p{N}_]|-\\p{L})`,
     "giu",
   );
   return (text) => {
