@@ -1,4 +1,4 @@
-"""The terms of elements in windows of any tensor."""
+"""The terms that tensor elements are computed from, in any window."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from attention_core.analysis.provenance import Computation, Operands, terms
 from tests.helpers.arithmetic import result
 
 
-def drawn(*shape: int) -> torch.Tensor:
+def random_tensor(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(5))
 
 
@@ -22,9 +22,9 @@ def expect_terms_of(shown: torch.Tensor, how: Computation, **sources: torch.Tens
 
 
 @pytest.mark.parametrize("lead", ["", "h", "bh"])
-def test_attention_on_any_number_of_leading_axes(lead: str):
+def test_attention_with_any_number_of_leading_axes(lead: str):
     sizes = [2, 3][2 - len(lead) :]
-    q, k, v = drawn(*sizes, 4, 6), drawn(*sizes, 5, 6), drawn(*sizes, 5, 6)
+    q, k, v = random_tensor(*sizes, 4, 6), random_tensor(*sizes, 5, 6), random_tensor(*sizes, 5, 6)
     scores = q @ k.transpose(-1, -2)
     weights = (0.5 * scores).softmax(dim=-1)
     scored = Computation("product", f"{lead}qd,{lead}kd->{lead}qk", ("q", "k"))
@@ -36,31 +36,31 @@ def test_attention_on_any_number_of_leading_axes(lead: str):
 
 
 def test_query_heads_share_a_key_head():
-    q, k = drawn(6, 4, 5), drawn(2, 3, 5)
+    q, k = random_tensor(6, 4, 5), random_tensor(2, 3, 5)
     scores = q @ k.repeat_interleave(3, dim=0).transpose(-1, -2)
     how = Computation("product", "(hg)qd,hkd->(hg)qk", ("q", "k"))
     assert all_terms(how, scores.shape, q=q, k=k).sizes == {"h": 2, "g": 3, "q": 4, "k": 3, "d": 5}
     expect_terms_of(scores, how, q=q, k=k)
 
 
-def test_heads_lie_below_each_other_in_a_matrix():
-    x, matrix = drawn(4, 5), drawn(6, 5)
+def test_heads_are_stacked_in_a_matrix():
+    x, matrix = random_tensor(4, 5), random_tensor(6, 5)
     queries = (x @ matrix.T).view(4, 2, 3).transpose(0, 1)
     how = Computation("product", "tc,(hd)c->htd", ("x", "matrix"), sizes={"h": 2})
     expect_terms_of(queries, how, x=x, matrix=matrix)
 
 
-def test_two_axes_are_summed_over_in_their_order():
-    """Each output needs all columns of all heads, side by side in the matrix."""
-    context, matrix, bias = drawn(2, 4, 3), drawn(5, 6), drawn(5)
+def test_sums_over_two_axes_keep_their_order():
+    """Each output uses all columns of all heads, concatenated in the matrix."""
+    context, matrix, bias = random_tensor(2, 4, 3), random_tensor(5, 6), random_tensor(5)
     output = context.transpose(0, 1).flatten(1) @ matrix.T + bias
     how = Computation("product", "htd,c(hd)->tc", ("context", "matrix"), bias=bias)
     assert all_terms(how, output.shape, context=context, matrix=matrix).n_terms == 6
     expect_terms_of(output, how, context=context, matrix=matrix)
 
 
-def test_fewer_terms_are_the_first():
-    x, matrix = drawn(4, 7), drawn(7, 5)
+def test_limited_terms_are_the_first_ones():
+    x, matrix = random_tensor(4, 7), random_tensor(7, 5)
     how = Computation("product", "tc,cd->td", ("x", "matrix"))
     match = terms(how, {"x": x, "matrix": matrix}, [[2], [1, 4]], max_terms=3)
     assert match.n_terms == 7

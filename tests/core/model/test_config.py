@@ -1,4 +1,4 @@
-"""A configuration rejects every value that a model can't be built from."""
+"""A configuration rejects every value that no model can be built from."""
 
 import math
 from dataclasses import fields, replace
@@ -26,7 +26,7 @@ WRONG: list[tuple[str, object]] = [
 
 
 @pytest.mark.parametrize(("name", "wrong"), WRONG)
-def test_a_value_that_fits_no_model_is_named(name: str, wrong: Any):
+def test_rejects_invalid_values(name: str, wrong: Any):
     with pytest.raises(ValueError, match=f"{name}.*{wrong}".replace("[", r"\[")):
         replace(TINY["llama"], **{name: wrong})
 
@@ -43,16 +43,16 @@ def test_a_value_that_fits_no_model_is_named(name: str, wrong: Any):
         ("absorbed", 1),
     ],
 )
-def test_latent_sizes_that_fit_no_model_are_named(name: str, wrong: Any):
+def test_rejects_invalid_latent_sizes(name: str, wrong: Any):
     with pytest.raises(ValueError, match=f"{name}.*{wrong}"):
         replace(LATENT, **{name: wrong})
 
 
 @pytest.mark.parametrize("config", [*PRESETS.values(), *TINY.values()])
-def test_every_field_of_a_real_configuration_is_accepted_again(config: TransformerConfig):
+def test_valid_configurations_can_be_rebuilt_from_their_fields(config: TransformerConfig):
     values = {field.name: getattr(config, field.name) for field in fields(config)}
     assert TransformerConfig(**values) == config
 
 
-def test_no_segments_is_a_number_of_segments():
+def test_zero_segments_is_valid():
     assert Transformer(replace(TINY["gpt2"], n_segments=0)).segments is None

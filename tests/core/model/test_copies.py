@@ -1,4 +1,4 @@
-"""Pickled, saved or copied models compute the same with their own weights."""
+"""Pickled, saved, and copied models give the same results with their own weights."""
 
 import copy
 import pickle
@@ -39,7 +39,7 @@ def result(model: nn.Module, ids: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", [*CONFIGS, *INT8])
-def test_a_copy_computes_the_same_with_weights_of_its_own(name: str, way: str):
+def test_copy_gives_the_same_results_with_its_own_weights(name: str, way: str):
     model: Transformer = enlarged_model(CONFIGS[name.removesuffix(" in 8 bits")])
     if name in INT8:
         model = Int8Transformer(model)

@@ -35,9 +35,7 @@ def fail(*arguments: object) -> None:
 @pytest.mark.parametrize("window", [None, WINDOW])
 @pytest.mark.parametrize("where", ["before_layer", "edit_heads", "mlp", "final_norm"])
 @pytest.mark.parametrize("layer", [0, 1])
-def test_the_cache_stays_as_it_was(
-    where: str, layer: int, window: int | None, n_cached: int, n_new: int
-):
+def test_cache_is_unchanged(where: str, layer: int, window: int | None, n_cached: int, n_new: int):
     core = model(window)
     ids = torch.randint(89, (1, n_cached + n_new), generator=torch.Generator().manual_seed(3))
     cache, hooks, handle = core.new_cache(1, ids.shape[1]), Hooks(), None
