@@ -62,9 +62,11 @@ def test_disabled_feed_forward_network_equals_zero_weights(name: str):
 def test_decoder_without_mask_is_bidirectional(name: str):
     model = build(name)
     config = dataclasses.replace(model.config, causal=False)
-    free = Transformer(config).eval().requires_grad_(False)
-    free.load_state_dict(model.state_dict())
-    torch.testing.assert_close(final_hidden(model, DisabledParts(mask=False)), free(TOKENS).hidden)
+    bidirectional = Transformer(config).eval().requires_grad_(False)
+    bidirectional.load_state_dict(model.state_dict())
+    torch.testing.assert_close(
+        final_hidden(model, DisabledParts(mask=False)), bidirectional(TOKENS).hidden
+    )
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -82,8 +82,8 @@ def test_edit_of_any_step_changes_the_result_and_the_record(name: str, step: str
         assert_close(getattr(record, other), expected[other], **CLOSE)
     layer = model.blocks[EDITED_LAYER].attention
     bias = 0.0 if layer.out.bias is None else layer.out.bias
-    expected = merge_heads(record.context) @ layer.out_weight() + bias
-    assert_close(record.output, expected, **CLOSE)
+    output = merge_heads(record.context) @ layer.out_weight() + bias
+    assert_close(record.output, output, **CLOSE)
     assert not torch.allclose(edited.hidden, plain.hidden, **CLOSE)
     assert_close(edited.records[0].context, plain.records[0].context, **CLOSE)
 

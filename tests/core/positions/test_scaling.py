@@ -70,8 +70,8 @@ def test_frequencies_match_scalar_loops(n_tokens: int):
         ours = scaling.frequencies(
             plain_frequencies(HEAD_SIZE, THETA), THETA, torch.tensor([n_tokens])
         )
-        singly = torch.tensor([expected(pair) for pair in range(HEAD_SIZE // 2)])
-        assert_close(ours.flatten(), singly, atol=1e-7, rtol=1e-5)
+        expected_frequencies = torch.tensor([expected(pair) for pair in range(HEAD_SIZE // 2)])
+        assert_close(ours.flatten(), expected_frequencies, atol=1e-7, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["llama", "llama-tied"])
@@ -82,18 +82,18 @@ def test_linear_scaling_equals_scaled_positions(name: str):
     scaled.load_state_dict(model.state_dict())
     scaled.requires_grad_(False)
     tokens = torch.randint(89, (2, 15), generator=torch.Generator().manual_seed(2))
-    places = torch.arange(15).expand(2, -1)
-    apart = scaled(tokens, positions=2 * places).logits
-    assert_close(apart, model(tokens).logits, atol=1e-5, rtol=0.0)
+    position_ids = torch.arange(15).expand(2, -1)
+    doubled_logits = scaled(tokens, positions=2 * position_ids).logits
+    assert_close(doubled_logits, model(tokens).logits, atol=1e-5, rtol=0.0)
     assert float((scaled(tokens).logits - model(tokens).logits).abs().max()) > 0.1
 
 
 def test_yarn_scales_up_cosines_and_sines():
-    places, scaling = torch.arange(7), YarnScaling(8.0, TRAINED)
-    cos, sin = rotary_angles(places, HEAD_SIZE, THETA, torch.float32, scaling)
+    position_ids, scaling = torch.arange(7), YarnScaling(8.0, TRAINED)
+    cos, sin = rotary_angles(position_ids, HEAD_SIZE, THETA, torch.float32, scaling)
     lengths = (cos**2 + sin**2).sqrt()
     assert_close(lengths, torch.full_like(lengths, 0.1 * math.log(8) + 1))
-    plain_cos, plain_sin = rotary_angles(places, HEAD_SIZE, THETA, torch.float32)
+    plain_cos, plain_sin = rotary_angles(position_ids, HEAD_SIZE, THETA, torch.float32)
     assert_close(plain_cos**2 + plain_sin**2, torch.ones(7, HEAD_SIZE))
 
 
