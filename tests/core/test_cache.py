@@ -28,7 +28,7 @@ def run(model: Transformer, ids: torch.Tensor, cache: KVCache, sizes: list[int])
 @pytest.mark.parametrize(
     "sizes",
     [[LENGTH], [1] * LENGTH, [7, 1, 1, 9, 2, 3], [1, 22], [22, 1]],
-    ids=["at once", "one by one", "uneven", "one then many", "many then one"],
+    ids=["single chunk", "one by one", "uneven", "one then many", "many then one"],
 )
 def test_chunked_logits_equal_uncached_logits(decoder: Transformer, sizes: list[int], batch: int):
     ids = tokens(decoder, batch=batch)

@@ -52,7 +52,7 @@ def test_overflow_of_logits_only(last_only: bool):
 
 
 def test_decode_steps_are_not_checked():
-    """A check would synchronize with the device; sampling rejects these logits instead."""
+    """A check would synchronize with the device, so sampling rejects the logits instead."""
     model = build("llama")
     cache = model.new_cache(1, 9)
     model(IDS, cache=cache)
@@ -60,22 +60,22 @@ def test_decode_steps_are_not_checked():
     assert not model(IDS[:, :1], cache=cache).logits.isfinite().all()
 
 
-def resumed(model: Transformer) -> Tensor:
+def resume_overflow(model: Transformer) -> Tensor:
     model.blocks[1].mlp.down.matrix.fill_(3e38)
     return model.resume(torch.ones(1, 6, 24), 1)
 
 
-def lens(model: Transformer) -> Tensor:
+def logit_lens_overflow(model: Transformer) -> Tensor:
     model.unembedding.fill_(3e38)
     return logit_lens(model, torch.randn(2, 6, 24))
 
 
-def of_states(model: Transformer) -> Tensor:
+def logits_overflow(model: Transformer) -> Tensor:
     model.unembedding.fill_(3e38)
     return logits_function(model)(torch.full((6, 24), 2.0))
 
 
-@pytest.mark.parametrize("compute", [resumed, lens, of_states])
+@pytest.mark.parametrize("compute", [resume_overflow, logit_lens_overflow, logits_overflow])
 def test_other_entry_points_check_results(compute: Callable[[Transformer], Tensor]):
     with pytest.raises(NotFiniteError):
         compute(build("gpt2"))

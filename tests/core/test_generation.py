@@ -137,10 +137,10 @@ def test_generation_continues_an_existing_cache(decoder: Transformer):
 
 
 def test_stops_after_a_stop_token(decoder: Transformer):
-    free = generate(decoder, PROMPT, max_new_tokens=15)
-    stop = free[6]
+    unstopped = generate(decoder, PROMPT, max_new_tokens=15)
+    stop = unstopped[6]
     ids = generate(decoder, PROMPT, max_new_tokens=15, stop_ids={stop})
-    assert ids == free[: free.index(stop) + 1]
+    assert ids == unstopped[: unstopped.index(stop) + 1]
 
 
 def test_caller_is_not_left_in_inference_mode(decoder: Transformer):
@@ -149,10 +149,10 @@ def test_caller_is_not_left_in_inference_mode(decoder: Transformer):
 
 
 def test_rejects_invalid_arguments_before_the_first_pass(decoder: Transformer):
-    limit, room = decoder.config.context_length, decoder.new_cache(1, 8)
+    limit, short_cache = decoder.config.context_length, decoder.new_cache(1, 8)
     for numbers, options in {
         f"{limit + 1}": {"max_new_tokens": limit - len(PROMPT) + 2},
-        "9.*8": {"max_new_tokens": 5, "cache": room},
+        "9.*8": {"max_new_tokens": 5, "cache": short_cache},
         "3": {"max_new_tokens": 5, "cache": decoder.new_cache(3, 20)},
         "max_new_tokens.*0": {"max_new_tokens": 0},
         "max_new_tokens.*True": {"max_new_tokens": True},

@@ -56,7 +56,7 @@ def test_causal_without_mask_equals_v2(x: torch.Tensor):
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_weight_splits_with_the_wrapper_s_weights_equal_the_wrapper(x: torch.Tensor, causal: bool):
+def test_weight_splits_with_wrapper_weights_equal_the_wrapper(x: torch.Tensor, causal: bool):
     size = D_OUT // HEADS
     wrapper = MultiHeadAttentionWrapper(D_IN, size, T, 0.0, HEADS, qkv_bias=True, causal=causal)
     splits = MultiHeadAttention(D_IN, D_OUT, T, 0.0, HEADS, qkv_bias=True, causal=causal)

@@ -101,7 +101,7 @@ def article_heads(*, causal: bool) -> MultiHeadAttention:
 
 
 @pytest.mark.parametrize(("key", "causal"), [("output", False), ("output_causal", True)])
-def test_weight_splits_with_the_article_s_weights(key: str, causal: bool):
+def test_weight_splits_with_weights_from_the_article(key: str, causal: bool):
     block = "001_multi_head_fused_seed123"
     with torch.no_grad():
         output = article_heads(causal=causal)(tensor(block, "x")[None])[0]
@@ -223,14 +223,14 @@ def test_projection_counts_of_wrapper_and_weight_splits(n_heads: int):
     assert wrapper(x).shape == split(x).shape == (1, 7, 2 * n_heads)
 
 
-def test_heads_and_widths_of_the_lecture_s_models():
+def test_heads_and_widths_of_models_in_the_lecture():
     models = NUMBERS["000_weight_splits"]["models"]
     for name, preset in (("gpt2_small", "gpt2"), ("gpt2_xl", "gpt2-xl")):
         assert PRESETS[preset].n_heads == models[name]["heads"]
         assert PRESETS[preset].d_model == models[name]["width"]
 
 
-def test_two_heads_on_the_course_s_sentence():
+def test_two_heads_on_the_course_sentence():
     block = NUMBERS["003_sentences"]
     n_tokens, n_heads, d_out = block["tokens"], block["heads"], block["d_out"]
     assert len(block["two_heads"].split()) == n_tokens

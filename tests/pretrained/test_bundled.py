@@ -56,7 +56,7 @@ def test_greedy_tokens_of_three_implementations():
     assert text.startswith(" and sunny, with a gentle breeze")
 
 
-def test_the_pronoun_head_of_minilm():
+def test_pronoun_head_of_minilm():
     model = loaded(ENCODER)
     tokens = model.tokenizer.encode(SENTENCE)
     with torch.inference_mode():

@@ -76,9 +76,9 @@ def test_report_lists_every_unsupported_option():
     }
     report = compatibility.check_config_dict(config)
     assert not report.loads
-    all_obstacles = " ".join(report.obstacles)
+    text = " ".join(report.obstacles)
     for word in ("hidden_act='relu'", "rope_type='longrope'", "auto_map", "Quantized", "Mistral"):
-        assert word in all_obstacles
+        assert word in text
     assert len(report.obstacles) == 5
 
 
@@ -107,11 +107,11 @@ def test_rejects_huge_sizes_before_counting_parameters(option: str):
 
 
 BROKEN: dict[str, Callable[[dict[str, torch.Tensor]], object]] = {
-    "a tensor is missing": lambda state: state.pop("transformer.h.1.ln_2.bias"),
-    "a tensor too many": lambda state: state.update({"lm_head.bias": torch.ones(61)}),
-    "another shape": lambda state: state.update({"transformer.wpe.weight": torch.ones(17, 23)}),
-    "no weights": lambda state: state.update({"transformer.ln_f.bias": torch.ones(24).long()}),
-    "two names": lambda state: state.update({"ln_f.bias": torch.ones(24)}),
+    "missing tensor": lambda state: state.pop("transformer.h.1.ln_2.bias"),
+    "extra tensor": lambda state: state.update({"lm_head.bias": torch.ones(61)}),
+    "wrong shape": lambda state: state.update({"transformer.wpe.weight": torch.ones(17, 23)}),
+    "integer weights": lambda state: state.update({"transformer.ln_f.bias": torch.ones(24).long()}),
+    "duplicate tensor": lambda state: state.update({"ln_f.bias": torch.ones(24)}),
 }
 
 

@@ -19,10 +19,10 @@ COPY_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda value: pickle.loads(pickle.dumps(value)),
     "deepcopy": copy.deepcopy,
 }
-every_copy = pytest.mark.parametrize("kind", COPY_FUNCTIONS)
+every_kind = pytest.mark.parametrize("kind", COPY_FUNCTIONS)
 
 
-@every_copy
+@every_kind
 @pytest.mark.parametrize("name", [FIRST_GPT2, FIRST_BERT, ENCODER])
 @pytest.mark.usefixtures("bundled_weights")
 def test_copy_is_independent(name: str, kind: str) -> None:

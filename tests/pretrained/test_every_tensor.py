@@ -47,11 +47,11 @@ def save(family: str, folder: Path, tied: bool) -> Any:
 
 STORED: dict[str, Callable[[str], Callable[[State], object]]] = {
     "as saved": lambda family: lambda state: None,
-    "one table": lambda family: lambda state: state.pop(HEAD[family], None),
-    "two equal tables": lambda family: (
+    "one matrix": lambda family: lambda state: state.pop(HEAD[family], None),
+    "two equal matrices": lambda family: (
         lambda state: state.update({HEAD[family]: state[EMBEDDING[family]].clone()})
     ),
-    "two tables": lambda family: (
+    "two matrices": lambda family: (
         lambda state: state.update(
             {
                 HEAD[family]: state[EMBEDDING[family]]
@@ -59,12 +59,12 @@ STORED: dict[str, Callable[[str], Callable[[State], object]]] = {
             }
         )
     ),
-    "two tables, one row apart": lambda family: (
+    "two matrices, one row differs": lambda family: (
         lambda state: state.update(
             {HEAD[family]: state[EMBEDDING[family]].index_fill(0, torch.tensor([7]), 2.0)}
         )
     ),
-    "the head alone": lambda family: (
+    "only the head": lambda family: (
         lambda state: state.update({HEAD[family]: state.pop(EMBEDDING[family]).clone()})
     ),
 }
@@ -81,7 +81,7 @@ def test_output_head(family: str, tied: bool, stored: str, models: Path):
     tokens = torch.randint(14, (2, 9))
     expected, missing = their_logits(family, folder, tokens)
     # BERT's encoder needs the embedding, which transformers can tie to the head but we don't
-    if missing or (family == "bert" and stored == "the head alone"):
+    if missing or (family == "bert" and stored == "only the head"):
         with pytest.raises(ValueError, match="no weight"):
             our_logits(family, folder, tokens)
     else:
@@ -210,11 +210,11 @@ SPELLINGS = {
     "gpt2": ("transformer.h.1.ln_2.bias", "h.1.ln_2.bias"),
     "llama": ("model.layers.1.mlp.up_proj.weight", "layers.1.mlp.up_proj.weight"),
     "bert": ("bert.encoder.layer.1.output.dense.bias", "encoder.layer.1.output.dense.bias"),
-    "bert, names of 2018": (
+    "bert, 2018 names": (
         "bert.encoder.layer.1.output.LayerNorm.weight",
         "bert.encoder.layer.1.output.LayerNorm.gamma",
     ),
-    "bert, its head": (
+    "bert, head": (
         "cls.predictions.transform.LayerNorm.bias",
         "cls.predictions.transform.LayerNorm.beta",
     ),

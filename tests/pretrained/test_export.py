@@ -1,4 +1,4 @@
-"""Saved models give the same results in transformers and when loaded reloaded."""
+"""Saved models give the same results in transformers and when loaded again."""
 
 import json
 from dataclasses import replace
@@ -31,7 +31,7 @@ from tests.helpers.tiny_models import TINY
 LLAMA = TINY["llama"]
 CONFIGS: dict[str, TransformerConfig] = TINY | {
     "gpt2, untied": replace(TINY["gpt2"], output="separate"),
-    "gpt2, another epsilon": replace(TINY["gpt2"], norm_eps=0.1),
+    "gpt2, different epsilon": replace(TINY["gpt2"], norm_eps=0.1),
     "bert, tanh": replace(TINY["bert"], activation="gelu_tanh", n_segments=3, norm_eps=0.1),
     "bert, one segment": replace(TINY["bert"], n_segments=1),
     "llama, biases": replace(LLAMA, mlp_bias=True, norm_eps=0.1, rope_theta=500.0),

@@ -32,10 +32,10 @@ SCALINGS: dict[str, dict[str, Any]] = {
         "rope_type": "yarn", "factor": 3.0, **LENGTHS, "beta_fast": 2.0, "beta_slow": 0.05,
         "truncate": False,
     },
-    "yarn, its factor given": {
+    "yarn, explicit attention factor": {
         "rope_type": "yarn", "factor": 3.0, **LENGTHS, "attention_factor": 1.3,
     },
-    "yarn, as DeepSeek writes it": {
+    "yarn, DeepSeek settings": {
         "rope_type": "yarn", "factor": 3.0, **LENGTHS, "mscale": 1.5, "mscale_all_dim": 0.4,
     },
     "llama3": {
@@ -202,24 +202,24 @@ TABLE = {
 }  # fmt: skip
 WITHOUT = {k: v for k, v in LLAMA.items() if k != "rope_parameters"}
 # Configurations that contain a setting twice, and the name of the setting.
-TWICE: dict[str, tuple[dict[str, Any], str]] = {
-    "theta beside the table": ({"rope_theta": 3e4, "rope_parameters": TABLE}, "rope_theta"),
-    "trained length beside the table": (
+DUPLICATES: dict[str, tuple[dict[str, Any], str]] = {
+    "theta next to the table": ({"rope_theta": 3e4, "rope_parameters": TABLE}, "rope_theta"),
+    "trained length next to the table": (
         {"original_max_position_embeddings": 50, "rope_scaling": TABLE},
         "original_max_position_embeddings",
     ),
     "old and new spelling": ({"rope_parameters": TABLE | {"type": "llama3"}}, "type"),
 }
-TWICE |= {
+DUPLICATES |= {
     f"{name} in two tables": ({"rope_scaling": TABLE, "rope_parameters": TABLE}, name)
     for name in TABLE
 }
 
 
-@pytest.mark.parametrize("name", TWICE)
+@pytest.mark.parametrize("name", DUPLICATES)
 def test_duplicate_settings_must_agree(name: str):
     """Equal duplicates are accepted; with different values, the intent is unclear."""
-    settings, option = TWICE[name]
+    settings, option = DUPLICATES[name]
     config, theirs = transformer_config(WITHOUT | settings), LlamaConfig(**(WITHOUT | settings))
     assert config.rope_theta == theirs.rope_parameters["rope_theta"] == 3e4
     plain = plain_frequencies(config.d_head, 3e4)
@@ -235,7 +235,7 @@ def test_duplicate_settings_must_agree(name: str):
 
 
 LLAMA3 = SCALINGS["llama3"]
-HOSTILE = [
+INVALID = [
     ({"rope_type": "longrope", "factor": 2.0}, "'longrope'"),
     ({"rope_type": ["yarn"], "factor": 2.0}, "'yarn'"),
     ({"rope_type": "linear"}, "^factor.*None"),
@@ -255,7 +255,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("table", "message"), HOSTILE)
+@pytest.mark.parametrize(("table", "message"), INVALID)
 def test_rejects_invalid_scalings(table: dict[str, Any], message: str):
     old = {name: value for name, value in OLD.items() if name not in table}
     for fields in (old | {"rope_scaling": table}, LLAMA | {"rope_parameters": table}):

@@ -127,9 +127,8 @@ def test_killed_build_is_not_used(cache: Path, build: Builder, root: Path) -> No
         assert process.stdout.readline() == "half\n"
         process.kill()
     assert [file.read_bytes() for file in cache.rglob("big.bin")] == [b"half"]
-    folder = sealed_folder.sealed_folder(
-        "key", build
-    )  # doesn't wait for the lock of the killed process
+    # this doesn't wait for the lock of the killed process
+    folder = sealed_folder.sealed_folder("key", build)
     assert sealed_folder.is_sound(folder)
     assert sorted(file.name for file in cache.iterdir()) == ["key", "key.lock"]
 

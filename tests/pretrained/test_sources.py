@@ -20,7 +20,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def put(source: Path, target: Path) -> Path:
+def copy_model(source: Path, target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copytree(source, target))
 
@@ -28,7 +28,7 @@ def put(source: Path, target: Path) -> Path:
 def cache_entry(cache: Path, hub_id: str, source: Path) -> Path:
     """Create a model in the layout of the Hugging Face cache."""
     repository = cache / ("models--" + hub_id.replace("/", "--"))
-    snapshot = put(source, repository / "snapshots" / ("0" * 40))
+    snapshot = copy_model(source, repository / "snapshots" / ("0" * 40))
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("0" * 40)
     return snapshot
@@ -45,7 +45,7 @@ def test_rejects_hostile_names(name: str, models: Path) -> None:
 def test_rejects_links_out_of_the_models_folder(
     models: Path, tiny_gpt2: Path, tmp_path: Path
 ) -> None:
-    outside = put(tiny_gpt2, tmp_path / "outside")
+    outside = copy_model(tiny_gpt2, tmp_path / "outside")
     (models / "linked").symlink_to(outside)
     with pytest.raises(ValueError, match="is a link"):
         sources.find("linked")
@@ -59,9 +59,9 @@ def test_search_order_is_folder_then_hub_cache_then_package(
     assert sources.find(name) == sources.WeightsSource("bundled", minilm_folder)
     cached = cache_entry(hub_cache, hub_id, minilm_folder)
     assert sources.find(name) == sources.WeightsSource("hub cache", cached)
-    by_hub_id = put(minilm_folder, models / hub_id.replace("/", "--"))
+    by_hub_id = copy_model(minilm_folder, models / hub_id.replace("/", "--"))
     assert sources.find(name) == sources.WeightsSource("folder", by_hub_id)
-    by_name = put(minilm_folder, models / name)
+    by_name = copy_model(minilm_folder, models / name)
     assert sources.find(name) == sources.find(hub_id) == sources.WeightsSource("folder", by_name)
 
 
@@ -105,9 +105,6 @@ def test_loading_never_opens_a_socket(root: Path) -> None:
     assert run(code, root).splitlines()[-1] == "missing"
 
 
-# Catalog
-
-
 def test_specs_match_the_bundled_files(minilm_folder: Path, smollm2_folder: Path) -> None:
     for folder, name in ((minilm_folder, ENCODER), (smollm2_folder, DECODER)):
         spec = sources.find_spec(name)
@@ -119,14 +116,14 @@ def test_specs_match_the_bundled_files(minilm_folder: Path, smollm2_folder: Path
 
 
 def test_catalog_lists_only_usable_local_models(models: Path, tiny_gpt2: Path) -> None:
-    put(tiny_gpt2, models / "mine")
-    broken = put(tiny_gpt2, models / "broken")
+    copy_model(tiny_gpt2, models / "mine")
+    broken = copy_model(tiny_gpt2, models / "broken")
     (broken / "config.json").write_text("{")
-    strange = put(tiny_gpt2, models / "strange")
+    strange = copy_model(tiny_gpt2, models / "strange")
     (strange / "config.json").write_text('{"model_type": "t5"}')
-    numberless = put(tiny_gpt2, models / "numberless")
+    numberless = copy_model(tiny_gpt2, models / "numberless")
     (numberless / "config.json").write_text('{"model_type": "gpt2", "n_head": "many"}')
-    put(tiny_gpt2, models / "name with spaces")
+    copy_model(tiny_gpt2, models / "name with spaces")
     (models / "a file").write_text("x")
     extra = [entry for entry in pretrained.catalog() if entry.spec not in SPECS]
     assert [entry.spec.name for entry in extra] == ["mine"]

@@ -33,7 +33,7 @@ SIZES = {
     "tie_word_embeddings": False,
 }  # fmt: skip
 LENGTH, WINDOW = 17, 5
-CHUNKS = {"at once": [LENGTH], "one by one": [1] * LENGTH, "uneven": [7, 1, 1, 5, 3]}
+CHUNKS = {"single chunk": [LENGTH], "one by one": [1] * LENGTH, "uneven": [7, 1, 1, 5, 3]}
 chunked = pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS.keys())
 
 
@@ -51,7 +51,7 @@ def tokens(batch: int = 3) -> Tensor:
     return torch.randint(89, (batch, LENGTH), generator=torch.Generator().manual_seed(1))
 
 
-def theirs(model: Any, **inputs: Any) -> Any:
+def run_reference(model: Any, **inputs: Any) -> Any:
     with torch.no_grad():
         return model(**inputs, output_attentions=True)
 
@@ -62,7 +62,7 @@ def check_chunks(core: Transformer, reference: Any, sizes: list[int]) -> tuple[A
     ours, cache = core.new_cache(3, LENGTH), DynamicCache(config=reference.config)
     for chunk in ids.split(sizes, dim=1):
         output = core(chunk, cache=ours, record=True)
-        expected = theirs(reference, input_ids=chunk, past_key_values=cache, use_cache=True)
+        expected = run_reference(reference, input_ids=chunk, past_key_values=cache, use_cache=True)
         assert_close(output.logits, expected.logits, **TOLERANCE)
         for record, weights in zip(output.records, expected.attentions, strict=True):
             assert_close(record.weights, weights[..., -record.weights.shape[-1] :], **TOLERANCE)
@@ -154,7 +154,7 @@ def latent_core(reference: Any) -> Transformer:
 
 LATENT = {
     "as DeepSeek-V3": {"q_rank": 10},
-    "queries not compressed, as V2-Lite": {"q_rank": None},
+    "uncompressed queries, as V2-Lite": {"q_rank": None},
     "biases": {"q_rank": 10, "bias": True},
     "rotary halves": {"q_rank": 10, "interleaved": False},
 }
@@ -165,7 +165,7 @@ LATENT = {
 def test_latent_attention(kind: str, absorbed: bool):
     reference = deepseek(**LATENT[kind])
     core = with_latent_form(latent_core(reference), absorbed=absorbed)
-    expected, ours = theirs(reference, input_ids=tokens()), core(tokens(), record=True)
+    expected, ours = run_reference(reference, input_ids=tokens()), core(tokens(), record=True)
     assert_close(ours.logits, expected.logits, **TOLERANCE)
     for layer, weights in enumerate(expected.attentions):
         assert_close(ours.records[layer].weights, weights, **TOLERANCE)
@@ -225,7 +225,7 @@ def windowed_core(reference: Any) -> Transformer:
 def test_sliding_window(window: int | None):
     reference = mistral(window)
     core = windowed_core(reference)
-    expected, ours = theirs(reference, input_ids=tokens()), core(tokens(), record=True)
+    expected, ours = run_reference(reference, input_ids=tokens()), core(tokens(), record=True)
     assert_close(ours.logits, expected.logits, **TOLERANCE)
     for record, weights in zip(ours.records, expected.attentions, strict=True):
         assert_close(record.weights, weights, **TOLERANCE)

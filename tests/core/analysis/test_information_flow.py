@@ -99,8 +99,8 @@ def test_disabled_heads_pass_no_information():
     flow = information_flow(model, layers, off)
     assert not flow.edges[1].any()
     assert flow.edges[0].any()
-    one = torch.tensor([0])
-    assert not edge_heads(model, layers[1], 1, one + 5, one, off).any()
+    first_token = torch.tensor([0])
+    assert not edge_heads(model, layers[1], 1, first_token + 5, first_token, off).any()
 
 
 def test_route_follows_every_edge_above_the_threshold():

@@ -57,7 +57,7 @@ def test_shares_sum_to_masked_word_logits():
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_share_equals_the_part_s_effect_on_the_logit(name: str):
+def test_share_equals_effect_on_the_logit(name: str):
     """With the final norm frozen, a part's effect is linear in its output."""
     model = enlarged_model(DECODERS[name])
     layers = model(tokens(model, 1, LENGTH), record=True).layers

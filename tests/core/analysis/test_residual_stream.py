@@ -17,7 +17,7 @@ IDS = torch.tensor([1, 4, 2, 8, 5, 7, 3])
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 
 
-def test_logit_lens_ends_at_the_model_s_logits(decoder: Transformer):
+def test_logit_lens_ends_at_the_final_logits(decoder: Transformer):
     output = decoder(IDS[None], record=True)
     logits = logit_lens(decoder, torch.cat(output.hidden_states))
     assert logits.shape == (decoder.config.n_layers + 1, 7, decoder.config.vocab_size)

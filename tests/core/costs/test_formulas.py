@@ -55,7 +55,7 @@ VARIANTS = ("MHA", "GQA", "MQA", "MLA", "MHA, window", "GQA, window", "MQA, wind
 
 @pytest.mark.parametrize("number", range(32))
 def test_formulas_match_measured_bytes_of_random_shapes(number: int):
-    """Check the bytes allocated for all tokens and the bytes used by stored ones."""
+    """Check the bytes that are allocated and the bytes that are in use."""
     draw = random.Random(number).randint
     variant = VARIANTS[number % len(VARIANTS)]
     dtype = list(DTYPES)[number // len(VARIANTS)]

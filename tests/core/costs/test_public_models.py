@@ -128,7 +128,7 @@ def test_lecture_cache_sizes(example: LectureExample, number: int):
     assert width == lecture.get("d_model", 128 * 128)
 
 
-def test_deepseek_v3_cache_is_a_57th_of_the_lecture_s():
+def test_deepseek_v3_cache_is_57_times_smaller_than_in_the_lecture():
     own = cache_bytes(BY_NAME["DeepSeek-V3"], 100_000)
     assert own == 61 * (512 + 64) * 100_000 * 2 == 7_027_200_000
     assert cache_bytes(LECTURE_DEEPSEEK.model, 100_000) / own == pytest.approx(2 * 128 * 128 / 576)

@@ -40,13 +40,13 @@ def test_later_tensors_are_computed_from_the_edit(name: str, tensor: str):
     edited = model(ids, record=True, hooks=double(tensor, 0))
     field = "attention.output" if tensor == "attention_output" else tensor
 
-    def of(output, layer: int) -> Tensor:
+    def get_tensor(output, layer: int) -> Tensor:
         value = output.layers[layer]
         for part in field.split("."):
             value = getattr(value, part)
         return value
 
-    assert_close(of(edited, 0), 2 * of(plain, 0), **CLOSE)
+    assert_close(get_tensor(edited, 0), 2 * get_tensor(plain, 0), **CLOSE)
     # running the later layers from the recorded state gives the same result
     resumed = model.resume(edited.layers[0].output, 1)
     assert_close(edited.hidden, resumed, **CLOSE)

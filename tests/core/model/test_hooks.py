@@ -107,9 +107,9 @@ def test_edited_scale_changes_the_softmax():
         assert_close(getattr(result, step), getattr(expected, step))
 
 
-@pytest.mark.parametrize("answer", ["none", "the same record", "equal steps"])
+@pytest.mark.parametrize("case", ["none", "the same record", "equal steps"])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_no_op_hook_gives_identical_results(name: str, answer: str):
+def test_no_op_hook_gives_identical_results(name: str, case: str):
     model = enlarged_model(CONFIGS[name])
     ids = random_ids(model)
     answers = {
@@ -117,7 +117,7 @@ def test_no_op_hook_gives_identical_results(name: str, answer: str):
         "the same record": lambda record: record,
         "equal steps": lambda record: replace(record, context=record.context.clone()),
     }
-    hooks = Hooks(edit_heads=lambda layer, record: answers[answer](record))
+    hooks = Hooks(edit_heads=lambda layer, record: answers[case](record))
     assert torch.equal(model(ids, hooks=hooks).hidden, model(ids, record=True).hidden)
 
 
@@ -155,7 +155,7 @@ ENTRIES: dict[str, Callable[[Transformer, Tensor, Any], Any]] = {
     "stream_batch": lambda model, ids, hooks: list(
         stream_batch(model, ids.tolist(), max_new_tokens=2, hooks=hooks)
     ),
-    "a decoder of one shape": lambda model, ids, hooks: list(
+    "fixed-shape decoder": lambda model, ids, hooks: list(
         Decoder(model, 9).stream(ids[0], max_new_tokens=2, hooks=hooks)
     ),
 }
@@ -175,7 +175,7 @@ def test_rejects_hooks_that_are_not_callable(name: str):
         Hooks(**{name: 5})
 
 
-ANSWERS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
+INVALID_RESULTS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
     "a tensor": (lambda r: r.context, "Tensor"),
     "no context": (lambda r: replace(r, context=None), "context.*NoneType"),
     "weights of one head": (
@@ -183,16 +183,16 @@ ANSWERS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
         r"weights.*\(\d, 4, \d, \d\).*\(\d, 1, \d, \d\)",
     ),
     "keys of other tokens": (lambda r: replace(r, k=r.k[:, :, 1:]), r"\bk\b.*6\).*6\)"),
-    "other numbers": (lambda r: replace(r, q=r.q.double()), "q .*float32.*float64"),
+    "another dtype": (lambda r: replace(r, q=r.q.double()), "q .*float32.*float64"),
     "another device": (lambda r: replace(r, v=r.v.to("meta")), "v .*cpu.*meta"),
-    "a scale that is no number": (lambda r: replace(r, scale=math.nan), "scale .*nan"),
+    "NaN scale": (lambda r: replace(r, scale=math.nan), "scale .*nan"),
 }
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_rejects_invalid_hook_results(answer: str):
+@pytest.mark.parametrize("case", INVALID_RESULTS)
+def test_rejects_invalid_hook_results(case: str):
     model = enlarged_model(TINY["gpt2"])
-    make, details = ANSWERS[answer]
+    make, details = INVALID_RESULTS[case]
     hooks = Hooks(edit_heads=lambda layer, record: make(record) if layer == 1 else None)
     with pytest.raises(ValueError, match=details) as error:
         model(random_ids(model), hooks=hooks)

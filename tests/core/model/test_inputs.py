@@ -15,7 +15,7 @@ from tests.helpers.decoders import GPT2, random_model
 from tests.helpers.tiny_models import TINY, build
 
 PROMPT = [3, 1, 4, 1, 5]
-VOCABULARY = 83  # of the tiny GPT-2
+VOCABULARY = 83  # vocabulary size of the tiny GPT-2
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
@@ -216,44 +216,44 @@ def test_rejects_inputs_on_another_device(name: str, model_on: str, other: str):
         model(ids, **inputs)
 
 
-def _stops_of_stream(model: Transformer, stop_ids: object) -> list[int]:
+def _generate_with_stream(model: Transformer, stop_ids: object) -> list[int]:
     return generate(model, PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
 
 
-def _stops_of_batch(model: Transformer, stop_ids: object) -> list[int]:
+def _generate_with_batch(model: Transformer, stop_ids: object) -> list[int]:
     [row] = generate_batch(model, [PROMPT], max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
     return row
 
 
-def _stops_of_decoder(model: Transformer, stop_ids: object) -> list[int]:
+def _generate_with_decoder(model: Transformer, stop_ids: object) -> list[int]:
     return Decoder(model, 20).generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
 
 
-def _stops_of_drafts(model: Transformer, stop_ids: object) -> list[int]:
+def _generate_with_drafts(model: Transformer, stop_ids: object) -> list[int]:
     decoder = SpeculativeDecoder(model, model, 20)
     return decoder.generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
 
 
-WAYS_TO_STOP = [
-    _stops_of_stream,
-    _stops_of_batch,
-    _stops_of_decoder,
-    _stops_of_drafts,
+GENERATORS = [
+    _generate_with_stream,
+    _generate_with_batch,
+    _generate_with_decoder,
+    _generate_with_drafts,
 ]
 
 
-@pytest.mark.parametrize("way", WAYS_TO_STOP)
+@pytest.mark.parametrize("generate_with", GENERATORS)
 @pytest.mark.parametrize("form", [list, frozenset, torch.tensor, np.array, np.int16])
-def test_stop_ids_can_be_any_collection_of_integers(way: Callable, form: Callable):
+def test_stop_ids_can_be_any_collection_of_integers(generate_with: Callable, form: Callable):
     model = random_model(GPT2)  # generates more than one token
     whole = generate(model, PROMPT, max_new_tokens=9)
     stop = next(token_id for token_id in whole[2:] if token_id not in whole[:2])
     ids = [form(stop)] if form is np.int16 else form([stop, VOCABULARY])
-    assert way(model, ids) == whole[: whole.index(stop) + 1]
-    assert way(model, ()) == way(model, torch.tensor([])) == whole
+    assert generate_with(model, ids) == whole[: whole.index(stop) + 1]
+    assert generate_with(model, ()) == generate_with(model, torch.tensor([])) == whole
 
 
-@pytest.mark.parametrize("way", WAYS_TO_STOP)
+@pytest.mark.parametrize("generate_with", GENERATORS)
 @pytest.mark.parametrize(
     ("stop_ids", "message"),
     [
@@ -266,6 +266,6 @@ def test_stop_ids_can_be_any_collection_of_integers(way: Callable, form: Callabl
         (iter([5]), "stop_ids"),
     ],
 )
-def test_rejects_invalid_stop_ids(way: Callable, stop_ids: object, message: str):
+def test_rejects_invalid_stop_ids(generate_with: Callable, stop_ids: object, message: str):
     with pytest.raises(ValueError, match=message):
-        way(random_model(GPT2), stop_ids)
+        generate_with(random_model(GPT2), stop_ids)

@@ -74,7 +74,7 @@ def test_both_forms_agree_and_share_weights_and_caches(model: Transformer):
     assert_close(torch.cat((first, second), dim=1), one.logits, **CLOSE)
 
 
-def test_expanded_record_matches_the_paper_s_equations():
+def test_expanded_record_matches_the_paper():
     """Compute each head from the weights, following equations 9 to 18 of the paper."""
     model = enlarged_model(LATENT["expanded"])
     attention, sizes = attention_of(model), model.config.latent

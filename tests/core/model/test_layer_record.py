@@ -31,7 +31,7 @@ def random_ids(model: Transformer, batch: int = 2, length: int = 7) -> Tensor:
     return torch.randint(model.config.vocab_size, (batch, length), generator=generator)
 
 
-def test_each_layer_s_input_is_the_previous_layer_s_output(model: Transformer):
+def test_layer_input_is_the_previous_output(model: Transformer):
     output = model(random_ids(model), record=True)
     assert len(output.layers) == model.config.n_layers
     assert output.embedding is not None

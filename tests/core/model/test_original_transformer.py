@@ -88,13 +88,13 @@ def inputs() -> tuple[Tensor, Tensor]:
     return torch.randn(B, T, C, generator=generator), torch.randn(B, S, C, generator=generator)
 
 
-def test_encoder_layer_equals_pytorch_s():
+def test_encoder_layer_equals_pytorch():
     ours, theirs = encoder_pair()
     x, _ = inputs()
     assert_close(ours(x), theirs(x), **CLOSE)
 
 
-def test_decoder_layer_equals_pytorch_s():
+def test_decoder_layer_equals_pytorch():
     ours, theirs = decoder_pair()
     x, memory = inputs()
     expected = theirs(x, memory, tgt_mask=~causal_mask(T, T))
@@ -105,7 +105,7 @@ def test_decoder_layer_equals_pytorch_s():
     assert_close(ours(other, memory)[:, :-1], expected[:, :-1], **CLOSE)
 
 
-def test_model_equals_pytorch_s_encoder_and_decoder_stacks():
+def test_model_equals_pytorch_encoder_and_decoder_stacks():
     model = EncoderDecoder(CONFIG).eval()
     model.embedding.copy_(torch.randn(31, C, generator=torch.Generator().manual_seed(1)) * 0.2)
     source, target = torch.tensor([[3, 1, 4, 1, 5, 9, 2]]), torch.tensor([[6, 5, 3, 5, 8]])

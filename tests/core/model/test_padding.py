@@ -27,7 +27,7 @@ CONFIGS: dict[str, TransformerConfig] = {
 LENGTH = 17
 LEFT, RIGHT = (0, 4, 11, 16), (0, 6, 2, 0)  # padding columns per row
 NONE = (0, 0, 0, 0)
-CHUNKS = {"at once": [17], "one by one": [1] * 17, "uneven": [5, 1, 1, 7, 3]}
+CHUNKS = {"single chunk": [17], "one by one": [1] * 17, "uneven": [5, 1, 1, 7, 3]}
 
 
 def padded_batch(

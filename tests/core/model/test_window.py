@@ -70,7 +70,7 @@ def test_window_only_matters_if_shorter_than_the_text():
     assert not torch.allclose(narrow[:, -1], whole[:, -1], atol=1e-3)
 
 
-@pytest.mark.parametrize("keep_all", [False, True], ids=["a ring", "everything kept"])
+@pytest.mark.parametrize("keep_all", [False, True], ids=["ring cache", "full cache"])
 @pytest.mark.parametrize("batch", [1, 3])
 @chunked
 def test_chunked_logits_equal_uncached_logits(
@@ -79,7 +79,7 @@ def test_chunked_logits_equal_uncached_logits(
     check_chunks(model, model.new_cache(batch, LENGTH + 4, keep_all=keep_all), sizes)
 
 
-@pytest.mark.parametrize("keep_all", [False, True], ids=["a ring", "everything kept"])
+@pytest.mark.parametrize("keep_all", [False, True], ids=["ring cache", "full cache"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_chunks_and_single_steps_with_16_bits(
     model: Transformer, dtype: torch.dtype, keep_all: bool

@@ -55,16 +55,15 @@ def round_matrices(model: Transformer, int8: Int8Transformer) -> Transformer:
 
 def test_weight_error_is_at_most_half_a_step():
     torch.manual_seed(1)
-    weight = torch.randn(30, 17) * torch.logspace(
-        -3, 2, 17
-    )  # columns with very different magnitudes
+    # columns with very different magnitudes
+    weight = torch.randn(30, 17) * torch.logspace(-3, 2, 17)
     weight[:, 4] = 0
     matrix = Int8Matrix(weight)
     assert matrix.codes.shape == (17, 30)
     assert matrix.codes.dtype == torch.int8
     assert int(matrix.codes.abs().max()) == 127
-    off = (matrix.matrix - weight).abs().amax(dim=0)
-    assert (off <= 0.5001 * weight.abs().amax(dim=0) / 127).all()
+    error = (matrix.matrix - weight).abs().amax(dim=0)
+    assert (error <= 0.5001 * weight.abs().amax(dim=0) / 127).all()
     assert_close(matrix.columns(torch.tensor([[4, 16]])), matrix.matrix.t()[[4, 16]][None])
 
 

@@ -13,9 +13,9 @@ SHAPES = [(8,), (3, 2, 8), (1, 1, 6), (4, 1, 8), (12, 1, 8), (13, 1, 8), (2, 33,
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("by_intel", [True, False], ids=["a CPU by Intel", "by others"])
-@pytest.mark.parametrize("wide", [True, False], ids=["with AVX-512", "without"])
-@pytest.mark.parametrize("large", [True, False], ids=["a large matrix", "a small one"])
+@pytest.mark.parametrize("by_intel", [True, False], ids=["Intel CPU", "other CPU"])
+@pytest.mark.parametrize("wide", [True, False], ids=["AVX-512", "no AVX-512"])
+@pytest.mark.parametrize("large", [True, False], ids=["large matrix", "small matrix"])
 def test_every_method_equals_matmul(
     shape: tuple[int, ...],
     bias: bool,

@@ -45,18 +45,18 @@ def with_drafts(model: Transformer) -> tuple[Start, KVCache]:
     return start, decoder._check.cache
 
 
-WAYS = {"stream": with_cache, "Decoder": with_decoder, "DraftedDecoder": with_drafts}
-every_way = pytest.mark.parametrize("way", WAYS)
+GENERATORS = {"stream": with_cache, "Decoder": with_decoder, "SpeculativeDecoder": with_drafts}
+every_generator = pytest.mark.parametrize("generator", GENERATORS)
 
 
-@every_way
+@every_generator
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("n_theirs", [1, 3])
 @pytest.mark.parametrize("n_ours", [1, 2])
-def test_second_generation_stops_the_first(way: str, other: str, n_theirs: int, n_ours: int):
+def test_second_generation_stops_the_first(generator: str, other: str, n_theirs: int, n_ours: int):
     """The first one stops even if the lengths are equal; the second one continues."""
     model = random_model(GPT2)
-    start, cache = WAYS[way](model)
+    start, cache = GENERATORS[generator](model)
     first = start(PROMPT)
     for _ in range(n_ours):
         next(first)
@@ -69,12 +69,12 @@ def test_second_generation_stops_the_first(way: str, other: str, n_theirs: int, 
     assert tokens == generate(model, OTHERS[other], max_new_tokens=N_NEW)
 
 
-@every_way
+@every_generator
 @pytest.mark.parametrize("window", [None, 4])
 @pytest.mark.parametrize("change", ["crop", "extend", "to the same length", "back and forth"])
-def test_changing_the_cache_stops_the_generation(way: str, change: str, window: int | None):
+def test_changing_the_cache_stops_the_generation(generator: str, change: str, window: int | None):
     model = random_model(dataclasses.replace(GPT2, window=window))
-    start, cache = WAYS[way](model)
+    start, cache = GENERATORS[generator](model)
     first = start(PROMPT)
     next(first)
     next(first)
@@ -90,11 +90,11 @@ def test_changing_the_cache_stops_the_generation(way: str, change: str, window: 
         next(first)
 
 
-@pytest.mark.parametrize("way", ["Decoder", "DraftedDecoder"])
-def test_one_decoder_can_run_several_generations_in_sequence(way: str):
+@pytest.mark.parametrize("generator", ["Decoder", "SpeculativeDecoder"])
+def test_one_decoder_can_run_several_generations_in_sequence(generator: str):
     """Generations can run in any order, even after an unfinished one."""
     model = random_model(GPT2)
-    start, _ = WAYS[way](model)
+    start, _ = GENERATORS[generator](model)
     prompts = [PROMPT, *OTHERS.values()]
     generations = [start(prompt) for prompt in prompts]
     next(start(PROMPT))

@@ -112,57 +112,57 @@ def test_published_files_equal_the_library(minilm_folder: Path, smollm2_folder: 
 
 
 MANY = {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 9}
-REFUSED = {
-    "a character replaced by a long text": ({"normalizer": replace("a", "a" * 9)}, "length 9"),
-    "the same inside sequences": (
+HOSTILE = {
+    "character replaced with a long text": ({"normalizer": replace("a", "a" * 9)}, "length 9"),
+    "long replacement in nested sequences": (
         {"normalizer": {"type": "Sequence", "normalizers": [
             {"type": "Sequence", "normalizers": [replace("", "ab")]}]}},
         "length 0 with one of length 2",
     ),
-    "more steps than anybody needs": ({"normalizer": MANY}, "9 steps"),
-    "a long text before every text": (
+    "too many steps": ({"normalizer": MANY}, "9 steps"),
+    "long prefix": (
         {"normalizer": {"type": "Prepend", "prepend": "ab"}}, "more than one character"),
-    "a step that nobody knows": ({"normalizer": {"type": "Grow"}}, "'Grow'"),
-    "a step that is no table": ({"pre_tokenizer": ["Split"]}, "a table"),
-    "a search for hours": (
+    "unknown step": ({"normalizer": {"type": "Grow"}}, "'Grow'"),
+    "step that isn't an object": ({"pre_tokenizer": ["Split"]}, "a table"),
+    "catastrophic backtracking in the pre-tokenizer": (
         {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+b"},
                            "behavior": "Isolated", "invert": False}},
         "could take too long",
     ),
-    "a search of hours in what is written": (
+    "catastrophic backtracking in the decoder": (
         {"decoder": {"type": "Replace", "pattern": {"Regex": "(a*)*b"}, "content": ""}},
         "could take too long",
     ),
-    "a damaged table of characters": (
+    "damaged character map": (
         {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}}, "damaged"),
-    "an unknown model": ({"model": {"type": "Neural"}}, "'Neural'"),
-    "no model": ({"model": None}, "no model"),
-    "merges that are dropped at random": (
+    "unknown model": ({"model": {"type": "Neural"}}, "'Neural'"),
+    "missing model": ({"model": None}, "no model"),
+    "random merge dropout": (
         {"model": {"type": "BPE", "dropout": 0.5, "vocab": {}, "merges": []}}, "at random"),
-    "words without an end": (
+    "unlimited word length": (
         {"model": {"type": "WordPiece", "vocab": {}, "max_input_chars_per_word": 10**9}},
         "1000000000",
     ),
-    "a million tokens around a text": (
+    "too many special tokens": (
         {"post_processor": template("b", [1], 17)}, "17 tokens around"),
-    "the text a second time": (
+    "duplicated text": (
         {"post_processor": template("b", [1]) | {
             "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 2}},
         "2 copies",
     ),
-    "an added token beyond the vocabulary": (
+    "special token beyond the vocabulary": (
         {"post_processor": template("b", [77])}, "77 .* only has 3"),
-    "a token as long as a book": (
+    "very long token": (
         {"model": {"type": "WordLevel", "vocab": {"a" * 2_001: 0}, "unk_token": "?"}},
         "2,001 characters",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("case", HOSTILE)
 def test_rejects_hostile_files(case: str, tmp_path: Path):
-    changes, caption = REFUSED[case]
-    with pytest.raises(ValueError, match=caption):
+    changes, message = HOSTILE[case]
+    with pytest.raises(ValueError, match=message):
         bounds.read_tokenizer(write_tokenizer(tmp_path, **changes))
 
 

@@ -58,7 +58,7 @@ def random_texts() -> list[str]:
 
 
 @pytest.mark.parametrize("text", [*TEXTS, PROSE, *random_texts()])
-def test_merges_end_with_the_tokenizer_s_tokens(byte_level: Gpt2Bpe | FastBpe, text: str):
+def test_merges_end_with_the_tokens_of_the_tokenizer(byte_level: Gpt2Bpe | FastBpe, text: str):
     ranks, ids = byte_level.merge_ranks, []
     words = byte_level.words(text)
     assert "".join(words) == text
@@ -82,7 +82,7 @@ def test_every_step_merges_one_pair(byte_level: Gpt2Bpe | FastBpe):
         pair = (before.parts[at], before.parts[at + 1])
         assert step.parts == (*before.parts[:at], pair[0] + pair[1], *before.parts[at + 2 :])
         assert step.rank == byte_level.merge_ranks[pair]
-        # no candidate adjacent pair has a lower rank
+        # no other adjacent pair has a lower rank
         pairs = zip(before.parts, before.parts[1:], strict=False)
         assert step.rank == min(byte_level.merge_ranks.get(candidate, 10**9) for candidate in pairs)
         # every intermediate part is a token, too
@@ -104,7 +104,7 @@ def test_merges_of_known_words():
 
 
 @pytest.mark.parametrize("text", [*TEXTS, PROSE, *random_texts()])
-def test_longest_matches_equal_the_tokenizer_s_tokens(minilm: WordPiece, text: str):
+def test_longest_matches_equal_the_tokenizer(minilm: WordPiece, text: str):
     ids = []
     for word in minilm.words(text):
         steps = match_steps(word, minilm.id_of)
