@@ -104,10 +104,10 @@ def test_positions_can_be_passed():
     far = torch.arange(T) + 90
     # rotary scores only depend on relative positions
     assert_close(attention(x, positions=far), attention(x), atol=1e-4, rtol=1e-4)
-    apart = torch.arange(T) * 3
-    assert not torch.allclose(attention(x, positions=apart), attention(x), atol=1e-3)
-    rotation = rotary_angles(apart, D, 500.0, x.dtype)
-    assert torch.equal(attention(x, positions=rotation), attention(x, positions=apart))
+    positions = torch.arange(T) * 3
+    assert not torch.allclose(attention(x, positions=positions), attention(x), atol=1e-3)
+    rotation = rotary_angles(positions, D, 500.0, x.dtype)
+    assert torch.equal(attention(x, positions=rotation), attention(x, positions=positions))
 
 
 @torch.no_grad()

@@ -86,9 +86,8 @@ def test_record_does_not_change_with_the_cache(decoder: Transformer):
     records = decoder(ids[:, 7:12], cache=cache, record=True).records
     before = copy.deepcopy(records)
     cache.crop(3)
-    decoder(
-        other[:, 3:LENGTH], cache=cache
-    )  # overwrites the cached rows that the record was made from
+    # overwrites the cached rows that the record was made from
+    decoder(other[:, 3:LENGTH], cache=cache)
     assert not torch.equal(cache.layer(0)[0][:, :, :12], before[0].k)
     for record, copied in zip(records, before, strict=True):
         for field in dataclasses.fields(record):
@@ -168,9 +167,8 @@ def test_gradient_treats_cached_rows_as_constants(name: str):
         second.square().mean().backward(retain_graph=True)
         results = [p.grad.clone() for p in model.parameters() if p.grad is not None]
         if first_pass_learns:
-            (
-                first.square().mean() + second.square().mean()
-            ).backward()  # the two passes don't interfere
+            # the two passes don't interfere
+            (first.square().mean() + second.square().mean()).backward()
         return results
 
     for one, other in zip(gradients(True), gradients(False), strict=True):

@@ -76,9 +76,9 @@ def test_report_lists_every_unsupported_option():
     }
     report = compatibility.check_config_dict(config)
     assert not report.loads
-    text = " ".join(report.obstacles)
+    all_obstacles = " ".join(report.obstacles)
     for word in ("hidden_act='relu'", "rope_type='longrope'", "auto_map", "Quantized", "Mistral"):
-        assert word in text
+        assert word in all_obstacles
     assert len(report.obstacles) == 5
 
 

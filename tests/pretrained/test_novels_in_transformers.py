@@ -34,9 +34,8 @@ def name(request: pytest.FixtureRequest) -> str:
 def test_text_gives_the_same_tokens(name: str, text: str):
     tokenizer = AutoTokenizer.from_pretrained(TRAINED_HERE / name)
     ids = tokenizer(text).input_ids
-    if (
-        name == FIRST_GPT2 and "[MASK]" in text
-    ):  # transformers reads a typed [MASK] as the special token, too
+    # transformers reads a typed [MASK] as the special token, too
+    if name == FIRST_GPT2 and "[MASK]" in text:
         ids = tokenizer(text, split_special_tokens=True).input_ids
     assert ids == list(bundled_model(name).tokenizer.encode(text).ids)
     assert max(ids, default=0) < 8192

@@ -119,10 +119,10 @@ def test_catalog_lists_only_usable_local_models(models: Path, tiny_gpt2: Path) -
     copy_model(tiny_gpt2, models / "mine")
     broken = copy_model(tiny_gpt2, models / "broken")
     (broken / "config.json").write_text("{")
-    strange = copy_model(tiny_gpt2, models / "strange")
-    (strange / "config.json").write_text('{"model_type": "t5"}')
-    numberless = copy_model(tiny_gpt2, models / "numberless")
-    (numberless / "config.json").write_text('{"model_type": "gpt2", "n_head": "many"}')
+    unsupported = copy_model(tiny_gpt2, models / "unsupported")
+    (unsupported / "config.json").write_text('{"model_type": "t5"}')
+    without_weights = copy_model(tiny_gpt2, models / "without_weights")
+    (without_weights / "config.json").write_text('{"model_type": "gpt2", "n_head": "many"}')
     copy_model(tiny_gpt2, models / "name with spaces")
     (models / "a file").write_text("x")
     extra = [entry for entry in pretrained.catalog() if entry.spec not in SPECS]
@@ -151,7 +151,7 @@ def test_catalog_lists_hub_cache_models_by_hub_id(hub_cache: Path, tiny_gpt2: Pa
 def test_catalog_skips_broken_hub_cache_entries(hub_cache: Path, tiny_gpt2: Path) -> None:
     (cache_entry(hub_cache, "lab/unfinished", tiny_gpt2) / "model.safetensors").unlink()
     (cache_entry(hub_cache, "lab/broken", tiny_gpt2) / "config.json").write_text("{")
-    (cache_entry(hub_cache, "lab/strange", tiny_gpt2) / "config.json").write_text("[]")
+    (cache_entry(hub_cache, "lab/unsupported", tiny_gpt2) / "config.json").write_text("[]")
     for number, ref in enumerate((b"", b"\xff\xfe", b"0" * 39 + b"\0", b"../" * 13, b"1" * 40)):
         repository = cache_entry(hub_cache, f"lab/ref{number}", tiny_gpt2).parent.parent
         (repository / "refs" / "main").write_bytes(ref)

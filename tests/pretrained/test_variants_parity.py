@@ -237,9 +237,8 @@ def test_sliding_window_with_a_cache(sizes: list[int]):
     core = windowed_core(reference)
     ours, cache = check_chunks(core, reference, sizes)
     assert (ours.length, ours.n_stored) == (LENGTH, WINDOW)
-    for layer in range(
-        2
-    ):  # with a window of w, transformers caches the w - 1 keys that the next token sees
+    # with a window of w, transformers caches the w - 1 keys that the next token sees
+    for layer in range(2):
         keys, _ = ours.layer(layer)
         their_keys = cache.layers[layer].keys
         assert_close(keys[:, :, -(WINDOW - 1) :], their_keys[:, :, -(WINDOW - 1) :], **TOLERANCE)

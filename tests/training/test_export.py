@@ -76,9 +76,8 @@ def test_typed_mask_is_only_a_mask_token_for_bert(exported):
     assert "".join(TEXT[slice(*span)] for span in tokens.spans) == TEXT
     if kind == "bert":
         position = tokens.pieces.index("[MASK]")
-        assert (
-            TEXT[slice(*tokens.spans[position])] == " [MASK]"
-        )  # a word includes the space before it
+        # a word includes the space before it
+        assert TEXT[slice(*tokens.spans[position])] == " [MASK]"
         assert tokens.ids[position] == loaded.tokenizer.mask_id == SIZES["vocab_size"] - 1
         assert tokens.special[position]
         assert sum(tokens.special) == 1

@@ -8,9 +8,8 @@ import pytest
 from training.n_grams import NGrams, perplexity
 
 V, D = 7, 0.6
-IDS = np.random.default_rng(0).choice(
-    V - 1, 60, p=[0.4, 0.2, 0.2, 0.1, 0.05, 0.05]
-)  # token 6 never occurs
+# token 6 never occurs
+IDS = np.random.default_rng(0).choice(V - 1, 60, p=[0.4, 0.2, 0.2, 0.1, 0.05, 0.05])
 COUNTED = NGrams(IDS, V, D)
 
 

@@ -59,9 +59,8 @@ def test_resumed_run_gives_the_same_curve(kind, tmp_path):
     whole = start_run(kind, tmp_path / "whole")
     whole.train()
     killed = start_run(kind, tmp_path / "killed")
-    for _ in range(
-        13
-    ):  # past step 12, whose line in the curve is newer than the checkpoint at step 10
+    # past step 12, whose line in the curve is newer than the checkpoint at step 10
+    for _ in range(13):
         killed.losses.append(killed.take_step())
         if killed.step % 4 == 0:
             killed._write_line()

@@ -96,9 +96,8 @@ def test_cache_size_matches_the_published_configuration(name: str):
         computed = cache_bytes(model, n_tokens, batch_size=batch, bytes_per_value=width)
         expected = expected_cache_bytes(config, n_tokens, batch, width)
         assert computed == pytest.approx(expected, rel=0.01)
-        assert (
-            computed == expected
-        )  # the formula and the sizes are the same, so the result is exact
+        # the formula and the sizes are the same, so the result is exact
+        assert computed == expected
     n_heads = config.get("num_attention_heads") or config.get("n_head") or config["n_heads"]
     assert model.n_heads == n_heads
     assert model.d_model == next(

@@ -115,16 +115,16 @@ def test_rejects_invalid_segments(name: str, segments: Tensor, message: str):
         build(name)(IDS, segment_ids=segments)
 
 
-PLACES = torch.arange(5)[None]
+POSITIONS = torch.arange(5)[None]
 
 
 @pytest.mark.parametrize(
     ("places", "message"),
     [
-        (PLACES - 1, "positions.*0 and 40.*-1 to 3"),
-        (PLACES + 37, "positions.*0 and 40.*37 to 41"),
-        (PLACES.float(), "positions.*float32"),
-        (PLACES[:, 1:], r"positions.*\(1, 5\).*\(1, 4\)"),
+        (POSITIONS - 1, "positions.*0 and 40.*-1 to 3"),
+        (POSITIONS + 37, "positions.*0 and 40.*37 to 41"),
+        (POSITIONS.float(), "positions.*float32"),
+        (POSITIONS[:, 1:], r"positions.*\(1, 5\).*\(1, 4\)"),
     ],
 )
 def test_rejects_invalid_positions(places: Tensor, message: str):
@@ -134,12 +134,12 @@ def test_rejects_invalid_positions(places: Tensor, message: str):
 
 def test_each_row_has_its_own_positions():
     """Learned positions are looked up; rotary ones depend on distances in a row."""
-    apart = torch.cat((PLACES, PLACES * 3 + 2))
+    spread_positions = torch.cat((POSITIONS, POSITIONS * 3 + 2))
     for name in ("gpt2", "llama", "llama-tied"):
         model = build(name)
-        both = model(IDS.expand(2, -1), positions=apart).logits
+        both = model(IDS.expand(2, -1), positions=spread_positions).logits
         for row in range(2):
-            single = model(IDS, positions=apart[row : row + 1]).logits
+            single = model(IDS, positions=spread_positions[row : row + 1]).logits
             torch.testing.assert_close(both[row], single[0], atol=1e-5, rtol=1e-5)
         torch.testing.assert_close(both[0], model(IDS).logits[0], atol=1e-5, rtol=1e-5)
         assert (both[1] - both[0]).abs().max() > 0.1
@@ -200,7 +200,7 @@ def test_rejects_inputs_on_another_device(name: str, model_on: str, other: str):
         "token_ids": IDS,
         "attention_mask": MASK,
         "segment_ids": SEGMENTS,
-        "positions": PLACES,
+        "positions": POSITIONS,
     }
     message = f"{name} is on {other}, but the model is on {model_on}"
     if name == "cache":

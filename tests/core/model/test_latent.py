@@ -89,14 +89,14 @@ def test_expanded_record_matches_the_paper():
     turns = torch.polar(
         torch.ones(9, 3), torch.arange(9)[:, None] / 10_000 ** (torch.arange(3) / 3)
     )
-    apart = torch.view_as_complex(down[:, 14:].reshape(9, 3, 2).contiguous()) * turns
-    k_rope = torch.cat((apart.real, apart.imag), dim=-1)
+    rotated_keys = torch.view_as_complex(down[:, 14:].reshape(9, 3, 2).contiguous()) * turns
+    k_rope = torch.cat((rotated_keys.real, rotated_keys.imag), dim=-1)
     small = attention.q_norm(x[0] @ attention.q_down.matrix + attention.q_down.bias)
     contexts = []
     for head in range(4):
         q = small @ attention.q_up.matrix[:, 11 * head : 11 * head + 11]
-        turned = torch.view_as_complex(q[:, 5:].reshape(9, 3, 2).contiguous()) * turns
-        q = torch.cat((q[:, :5], turned.real, turned.imag), dim=-1)
+        rotated = torch.view_as_complex(q[:, 5:].reshape(9, 3, 2).contiguous()) * turns
+        q = torch.cat((q[:, :5], rotated.real, rotated.imag), dim=-1)
         key_values = latent @ attention.kv_up.matrix[:, 12 * head : 12 * head + 12]
         k, v = torch.cat((key_values[:, :5], k_rope), dim=-1), key_values[:, 5:]
         scores = q @ k.T

@@ -120,9 +120,8 @@ def test_full_ring_can_only_be_cropped_by_one_token_or_emptied(model: Transforme
             cache.crop(too_far)
     cache.crop(12)
     assert (cache.length, cache.n_stored) == (12, WINDOW - 1)
-    with pytest.raises(
-        ValueError, match="to 11 tokens"
-    ):  # a full ring can only go back by one token
+    # a full ring can only go back by one token
+    with pytest.raises(ValueError, match="to 11 tokens"):
         cache.crop(11)
     continued = feed(model, ids[:, 12:], cache, [1, 1, LENGTH - 14])
     assert_close(continued, expected[:, 12:], atol=1e-5, rtol=1e-5)

@@ -28,8 +28,8 @@ def base_frequencies(pair: int) -> float:
 
 def dynamic_frequencies(pair: int, factor: float, n_tokens: int) -> float:
     """Change the base, as in the posts that introduced dynamic scaling."""
-    grown = factor * max(n_tokens, TRAINED) / TRAINED - (factor - 1)
-    base = THETA * grown ** (HEAD_SIZE / (HEAD_SIZE - 2))
+    base_factor = factor * max(n_tokens, TRAINED) / TRAINED - (factor - 1)
+    base = THETA * base_factor ** (HEAD_SIZE / (HEAD_SIZE - 2))
     return base ** (-2 * pair / HEAD_SIZE)
 
 

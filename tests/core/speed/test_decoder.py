@@ -108,9 +108,8 @@ def test_samples_follow_the_distribution(device: str):
     shares = torch.softmax(first.logits[allowed], dim=0)
     counts, decoder = torch.zeros(3), Decoder(model, 6, sampling=sampling)
     for seed in range(600):
-        decoder.sampling = dataclasses.replace(
-            sampling, seed=seed
-        )  # read at the start of every run
+        # read at the start of every run
+        decoder.sampling = dataclasses.replace(sampling, seed=seed)
         [token_id] = decoder.generate(PROMPT, max_new_tokens=1)
         counts[(allowed == token_id).nonzero().item()] += 1
     # five standard deviations of a share of 600 samples are at most 0.102

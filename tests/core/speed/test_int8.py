@@ -42,15 +42,15 @@ def random_model(kind: str) -> Transformer:
 
 def round_matrices(model: Transformer, int8: Int8Transformer) -> Transformer:
     """Return the float32 model with the rounded matrices."""
-    twin = Transformer(model.config)
+    reference = Transformer(model.config)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     for name, module in int8.named_modules():
         if isinstance(module, Int8Projection):
             state[f"{name}.weight"] = module.weight
     if int8.output_matrix is not None:
         state["unembedding"] = int8.output_matrix.matrix
-    twin.load_state_dict(state)
-    return twin.requires_grad_(False).eval()
+    reference.load_state_dict(state)
+    return reference.requires_grad_(False).eval()
 
 
 def test_weight_error_is_at_most_half_a_step():

@@ -153,9 +153,8 @@ def test_nan_logits_of_a_draft_do_not_stop_generation():
     bad, guess, *_ = sorted({*range(61)} - {*PROMPT, *expected})
     model.embedding.data[bad] = torch.nan
     draft = random_model(model.config)
-    draft.unembedding.data[:, guess] = (
-        torch.nan
-    )  # torch sorts NaN as the largest, so the draft always guesses it
+    # torch sorts NaN as the largest, so the draft always guesses it
+    draft.unembedding.data[:, guess] = torch.nan
     decoder = SpeculativeDecoder(model, draft, 22)
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected
     with pytest.raises(ValueError, match="not a number"):

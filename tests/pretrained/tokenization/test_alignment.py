@@ -128,10 +128,8 @@ def test_words_of_known_texts(
         ("👩‍🚀👨‍👩‍👧‍👦!", ["👩‍🚀", "👨‍👩‍👧‍👦", "!"]),
         ("❤️‍🔥1️⃣ #️⃣", ["❤️‍🔥", "1️⃣", "#️⃣"]),
         ("👍🏽👍🏿", ["👍🏽", "👍🏿"]),
-        (
-            "한국어 \u1112\u1161\u11ab",
-            ["한국어", "\u1112\u1161\u11ab"],
-        ),  # precomposed and decomposed
+        # precomposed and decomposed
+        ("한국어 \u1112\u1161\u11ab", ["한국어", "\u1112\u1161\u11ab"]),
         ("क्षत्रिय हिन्दी।", ["क्षत्रिय", "हिन्दी", "।"]),  # conjuncts
         ("မြန်မာစာ", ["မြန်မာစာ"]),  # with a vowel sign that is a separate character
         ("می\u200cخواهم", ["می\u200cخواهم"]),
