@@ -39,7 +39,7 @@ CONFIGS: dict[str, TransformerConfig] = TINY | {
     "llama, all heads": replace(LLAMA, n_kv_heads=None, output="tied"),
 }
 SCALINGS: dict[str, tuple[RopeScaling, int]] = {
-    "linear": (LinearScaling(1.5), 49),  # trained on 33 tokens
+    "linear": (LinearScaling(1.5), 49),  # trained length: 33 tokens
     "dynamic": (DynamicScaling(3.0, 19), 57),
     "yarn": (YarnScaling(3.0, 19, beta_fast=2.0, beta_slow=0.05, truncate=False), 57),
     "yarn, a factor": (YarnScaling(3.0, 19, attention_factor=1.3), 61),

@@ -23,7 +23,7 @@ from attention_core.masks import causal_mask
 from tests.helpers.tiny_models import build
 
 LAYERS, HEADS, TOKENS = 2, 3, 7
-# 8 occurs twice; the first and last tokens are special, and the last one is also a 5
+# without the special tokens at both ends, 5 occurs three times and 8 twice
 IDS = [1, 5, 8, 5, 8, 5, 5]
 SPECIAL = [True, False, False, False, False, False, True]
 

@@ -30,19 +30,19 @@ def _contenders(model, n_new):
 
 def test_every_repeat_runs_all_steps_in_alternating_order():
     model = enlarged_model(HEADS["llama, GQA of 3"])
-    steps = list(interleave_steps(_contenders(model, 4), repeats=2, warmup_steps=2))
-    warm = [turn for turn in steps if turn.repeat == WARM_UP]
-    assert [(turn.name, turn.step.kind) for turn in warm] == [
+    timed_steps = list(interleave_steps(_contenders(model, 4), repeats=2, warmup_steps=2))
+    warm = [timed for timed in timed_steps if timed.repeat == WARM_UP]
+    assert [(timed.name, timed.step.kind) for timed in warm] == [
         ("cached", "prefill"),
         ("cached", "decode"),
         ("uncached", "prefill"),
         ("uncached", "decode"),
     ]
-    names = [[turn.name for turn in steps if turn.repeat == repeat] for repeat in range(2)]
+    names = [[timed.name for timed in timed_steps if timed.repeat == repeat] for repeat in range(2)]
     c, u = "cached", "uncached"
     assert names == [[c, u, u, c, c, u, u, c], [u, c, c, u, u, c, c, u]]
     for repeat, name in itertools.product(range(2), (c, u)):
-        steps = [t.step for t in steps if (t.repeat, t.name) == (repeat, name)]
+        steps = [t.step for t in timed_steps if (t.repeat, t.name) == (repeat, name)]
         assert [step.n_keys for step in steps] == [3, 4, 5, 6]
         assert [step.n_new for step in steps] == ([3, 1, 1, 1] if name == c else [3, 4, 5, 6])
 

@@ -77,9 +77,9 @@ def test_edit_in_a_pass_with_a_cache(decoder: Transformer):
     assert_close(torch.cat(parts, dim=1), whole, **CLOSE)
 
 
-@pytest.mark.parametrize("answer", [3, torch.ones(2), torch.ones(1, 1, 1).double()])
-def test_rejects_invalid_return_values(answer: object):
+@pytest.mark.parametrize("value", [3, torch.ones(2), torch.ones(1, 1, 1).double()])
+def test_rejects_invalid_return_values(value: object):
     model = build("gpt2")
-    hooks = Hooks(edit=lambda name, layer, x: answer if layer == 1 else None)  # type: ignore
+    hooks = Hooks(edit=lambda name, layer, x: value if layer == 1 else None)  # type: ignore
     with pytest.raises(ValueError, match="input of layer 1"):
         model(tokens(model), hooks=hooks)

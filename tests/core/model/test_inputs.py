@@ -119,7 +119,7 @@ POSITIONS = torch.arange(5)[None]
 
 
 @pytest.mark.parametrize(
-    ("places", "message"),
+    ("positions", "message"),
     [
         (POSITIONS - 1, "positions.*0 and 40.*-1 to 3"),
         (POSITIONS + 37, "positions.*0 and 40.*37 to 41"),
@@ -127,9 +127,9 @@ POSITIONS = torch.arange(5)[None]
         (POSITIONS[:, 1:], r"positions.*\(1, 5\).*\(1, 4\)"),
     ],
 )
-def test_rejects_invalid_positions(places: Tensor, message: str):
+def test_rejects_invalid_positions(positions: Tensor, message: str):
     with pytest.raises(ValueError, match=message):
-        build("gpt2")(IDS, positions=places)
+        build("gpt2")(IDS, positions=positions)
 
 
 def test_each_row_has_its_own_positions():
@@ -137,12 +137,12 @@ def test_each_row_has_its_own_positions():
     spread_positions = torch.cat((POSITIONS, POSITIONS * 3 + 2))
     for name in ("gpt2", "llama", "llama-tied"):
         model = build(name)
-        both = model(IDS.expand(2, -1), positions=spread_positions).logits
+        batch_logits = model(IDS.expand(2, -1), positions=spread_positions).logits
         for row in range(2):
             single = model(IDS, positions=spread_positions[row : row + 1]).logits
-            torch.testing.assert_close(both[row], single[0], atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(both[0], model(IDS).logits[0], atol=1e-5, rtol=1e-5)
-        assert (both[1] - both[0]).abs().max() > 0.1
+            torch.testing.assert_close(batch_logits[row], single[0], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(batch_logits[0], model(IDS).logits[0], atol=1e-5, rtol=1e-5)
+        assert (batch_logits[1] - batch_logits[0]).abs().max() > 0.1
 
 
 @pytest.mark.parametrize("n_layers", [2, 4])

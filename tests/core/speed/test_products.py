@@ -14,20 +14,20 @@ SHAPES = [(8,), (3, 2, 8), (1, 1, 6), (4, 1, 8), (12, 1, 8), (13, 1, 8), (2, 33,
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("by_intel", [True, False], ids=["Intel CPU", "other CPU"])
-@pytest.mark.parametrize("wide", [True, False], ids=["AVX-512", "no AVX-512"])
-@pytest.mark.parametrize("large", [True, False], ids=["large matrix", "small matrix"])
+@pytest.mark.parametrize("has_avx512", [True, False], ids=["AVX-512", "no AVX-512"])
+@pytest.mark.parametrize("is_large", [True, False], ids=["large matrix", "small matrix"])
 def test_every_method_equals_matmul(
     shape: tuple[int, ...],
     bias: bool,
     training: bool,
     by_intel: bool,
-    wide: bool,
-    large: bool,
+    has_avx512: bool,
+    is_large: bool,
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(products, "PLAIN_IS_FASTEST", by_intel)
-    monkeypatch.setattr(products, "_HAS_AVX512", wide)
-    monkeypatch.setattr(products, "_LARGE_MATRIX", 1 if large else 1000)
+    monkeypatch.setattr(products, "_HAS_AVX512", has_avx512)
+    monkeypatch.setattr(products, "_LARGE_MATRIX", 1 if is_large else 1000)
     plain = Projection(shape[-1], 5, bias)
     torch.nn.init.normal_(plain.weight)
     if plain.bias is not None:

@@ -153,7 +153,7 @@ def test_nan_logits_of_a_draft_do_not_stop_generation():
     bad, guess, *_ = sorted({*range(61)} - {*PROMPT, *expected})
     model.embedding.data[bad] = torch.nan
     draft = random_model(model.config)
-    # torch sorts NaN as the largest, so the draft always guesses it
+    # torch treats NaN as the maximum, so the draft always guesses this token
     draft.unembedding.data[:, guess] = torch.nan
     decoder = SpeculativeDecoder(model, draft, 22)
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected

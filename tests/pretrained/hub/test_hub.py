@@ -123,7 +123,7 @@ def test_checks_free_disk_space_before_downloading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fake_hub.repositories["lab/tiny"] = gpt2_files
-    # the hub library reads this at import, so removing the variable in fake_hub comes too late
+    # the hub library reads this at import, so fake_hub removes the variable too late
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=7_000))
     with pytest.raises(fetch.DownloadRefused, match=r"0\.0"):
