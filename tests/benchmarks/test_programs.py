@@ -34,11 +34,11 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_runs_through(name: str):
+def test_program_runs(name: str):
     assert PROGRAMS[name]() == 0
 
 
-def test_runs_of_different_tokens_are_not_compared():
+def test_runs_with_different_tokens_are_not_compared():
     runs = {
         "core cached": [GenerationRun([*range(20)], 1.0)],
         "core uncached": [GenerationRun([7] * 20, 1.0)],
@@ -47,7 +47,7 @@ def test_runs_of_different_tokens_are_not_compared():
         decode.check_tokens(runs, 20)
 
 
-def test_kv_cache_judges_known_times():
+def test_kv_cache_verdict_for_known_times():
     """A cached step takes 0.1 s, the uncached step n takes 0.01 n seconds."""
     cached = kv_cache.StepSeries([[0.1] * 512], [[1] * 512])
     uncached = kv_cache.StepSeries([[0.01 * n for n in range(1, 513)]], [[1] * 512])

@@ -1,4 +1,4 @@
-"""Attention compared with PyTorch's; invariants, grouped heads, invalid arguments."""
+"""Attention: parity with PyTorch, invariants, grouped heads, and invalid arguments."""
 
 import math
 
@@ -47,7 +47,7 @@ def test_grouped_heads_equal_repeated_keys_and_values():
     assert grouped.k.shape == (B, H_KV, S, D)
 
 
-def test_the_record_holds_the_steps_in_order():
+def test_record_contains_the_steps_in_order():
     q, k, v = inputs()
     mask = causal_mask(T, S)
     record = attend(q, k, v, mask=mask)
@@ -60,7 +60,7 @@ def test_the_record_holds_the_steps_in_order():
     assert record.scale == 1 / math.sqrt(D)
 
 
-def test_a_query_that_sees_nothing_gets_zeros():
+def test_fully_masked_query_gets_zeros():
     q, k, v = inputs()
     mask = torch.ones(T, S, dtype=torch.bool)
     mask[1] = False
@@ -70,27 +70,27 @@ def test_a_query_that_sees_nothing_gets_zeros():
     assert bool(record.context.isfinite().all())
 
 
-def test_dropout_keeps_the_expectation_and_the_undropped_weights():
+def test_dropout_preserves_the_expectation():
     torch.manual_seed(0)
     q, k, v = inputs()
     p, draws = 0.4, 4000
     total = torch.zeros(B, H, T, S)
     for _ in range(draws):
         record = attend(q, k, v, dropout_p=p)
-        kept = record.weights != 0
-        assert_close(record.weights[kept], record.attention[kept] / (1 - p))
+        not_dropped = record.weights != 0
+        assert_close(record.weights[not_dropped], record.attention[not_dropped] / (1 - p))
         total += record.weights
-    # a mean of `draws` has a standard error of at most sqrt(p / (1 - p) / draws) = 0.013 per weight
+    # the standard error of a mean weight is at most sqrt(p / (1 - p) / draws) = 0.013
     assert_close(total / draws, record.attention, atol=5 * 0.013, rtol=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_other_number_types(dtype: torch.dtype):
+def test_other_dtypes(dtype: torch.dtype):
     q, k, v = inputs()
     exact = attend(q, k, v, mask=causal_mask(T, S)).context
     record = attend(q.to(dtype), k.to(dtype), v.to(dtype), mask=causal_mask(T, S))
     assert record.weights.dtype == record.context.dtype == dtype
-    # bfloat16 numbers near the largest inputs (about 3) are 2**-6 apart; sums of a few
+    # near the largest inputs (about 3), bfloat16 values are 2**-6 apart
     tolerance = {torch.bfloat16: 6e-2, torch.float16: 8e-3, torch.float64: 1e-5}[dtype]
     assert_close(record.context.float(), exact, atol=tolerance, rtol=0)
 
@@ -100,7 +100,7 @@ def test_softmax_of_huge_scores_is_finite():
     assert_close(weights, torch.softmax(torch.tensor([[1.0, 0.0, -2e4]]), dim=-1))
 
 
-def test_causal_mask_counts_positions_from_the_end():
+def test_causal_mask_aligns_the_last_query_with_the_last_key():
     assert causal_mask(3, 3).tolist() == [
         [True, False, False],
         [True, True, False],
@@ -136,13 +136,13 @@ def test_padding_mask_broadcasts_over_heads_and_queries():
         ({"mask": torch.ones(T, S + 1, dtype=torch.bool)}, r"mask \(4, 8\).*\(3, 6, 4, 7\)"),
     ],
 )
-def test_bad_arguments_name_the_numbers(change: dict[str, object], message: str):
+def test_rejects_invalid_arguments(change: dict[str, object], message: str):
     q, k, v = inputs()
     with pytest.raises(ValueError, match=message):
         attend(**{"q": q, "k": k, "v": v} | change)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("n_queries", "n_keys"), [(0, 3), (2.5, 3), (4, 3)])
-def test_bad_mask_sizes(n_queries: int, n_keys: int):
+def test_rejects_invalid_mask_sizes(n_queries: int, n_keys: int):
     with pytest.raises(ValueError, match=f"n_queries.*{n_queries}"):
         causal_mask(n_queries, n_keys)

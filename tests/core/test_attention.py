@@ -1,4 +1,4 @@
-"""`MultiHeadAttention`: parity with torch, caches, memory, invalid arguments."""
+"""`MultiHeadAttention`: parity with PyTorch, caches, memory, and invalid arguments."""
 
 import pytest
 import torch
@@ -24,10 +24,10 @@ def states(n_tokens: int = T, seed: int = 5) -> Tensor:
     return torch.randn(B, n_tokens, C, generator=torch.Generator().manual_seed(seed))
 
 
-def by_loops(
+def attention_with_loops(
     attention: MultiHeadAttention, x: Tensor, source: Tensor, mask: Tensor | None
 ) -> Tensor:
-    """The same result, one head and one query at a time, from the module's weights."""
+    """Compute the module's result one head and one query at a time."""
     q, k, v = attention.qkv.weight.split(attention.widths)
     biases = attention.qkv.bias.split(attention.widths)
     parts = zip((x, source, source), (q, k, v), biases, strict=True)
@@ -50,10 +50,10 @@ def by_loops(
 @pytest.mark.parametrize("n_kv_heads", [H, H_KV, 1])
 @pytest.mark.parametrize("causal", [True, False])
 @torch.no_grad()
-def test_every_head_is_that_of_a_loop(n_kv_heads: int, causal: bool):
+def test_every_head_matches_a_loop(n_kv_heads: int, causal: bool):
     attention, x = module(n_kv_heads=n_kv_heads, causal=causal), states()
     mask = causal_mask(T, T) if causal else None
-    assert_close(attention(x), by_loops(attention, x, x, mask), **CLOSE)
+    assert_close(attention(x), attention_with_loops(attention, x, x, mask), **CLOSE)
     assert_close(attention.record(x).output, attention(x), **CLOSE)
 
 
@@ -61,16 +61,20 @@ def test_every_head_is_that_of_a_loop(n_kv_heads: int, causal: bool):
 @torch.no_grad()
 def test_cross_attention_reads_the_memory(n_kv_heads: int):
     attention, x, memory = module(n_kv_heads=n_kv_heads), states(), states(S, seed=6)
-    assert_close(attention(x, memory=memory), by_loops(attention, x, memory, None), **CLOSE)
+    assert_close(
+        attention(x, memory=memory), attention_with_loops(attention, x, memory, None), **CLOSE
+    )
     hidden = torch.tensor([True, False, True, True, False]).expand(T, S)
     assert_close(
-        attention(x, memory=memory, mask=hidden), by_loops(attention, x, memory, hidden), **CLOSE
+        attention(x, memory=memory, mask=hidden),
+        attention_with_loops(attention, x, memory, hidden),
+        **CLOSE,
     )
     assert attention.record(x, memory=memory).weights.shape == (B, H, T, S)
 
 
 @torch.no_grad()
-def test_it_is_torch_s_own():
+def test_equals_torch_multihead_attention():
     attention, x = module(), states()
     theirs = torch.nn.MultiheadAttention(C, H, batch_first=True).eval()
     theirs.in_proj_weight.copy_(attention.qkv.weight)
@@ -85,7 +89,7 @@ def test_it_is_torch_s_own():
 @pytest.mark.parametrize("n_kv_heads", [H, H_KV, 1])
 @pytest.mark.parametrize("chunks", [(1,) * T, (4, 1, 2), (T,)])
 @torch.no_grad()
-def test_in_chunks_through_a_cache_it_is_the_same(n_kv_heads: int, chunks: tuple[int, ...]):
+def test_cached_chunks_give_the_same_result(n_kv_heads: int, chunks: tuple[int, ...]):
     attention = module(n_kv_heads=n_kv_heads, causal=True, rope_theta=500.0)
     cache = attention.new_cache(B, T)
     parts = [attention(part, cache=cache) for part in states().split(chunks, dim=1)]
@@ -95,28 +99,28 @@ def test_in_chunks_through_a_cache_it_is_the_same(n_kv_heads: int, chunks: tuple
 
 
 @torch.no_grad()
-def test_positions_may_be_given():
+def test_positions_can_be_passed():
     attention, x = module(causal=True, rope_theta=500.0), states()
     far = torch.arange(T) + 90
-    # rotary scores only depend on distances
+    # rotary scores only depend on relative positions
     assert_close(attention(x, positions=far), attention(x), atol=1e-4, rtol=1e-4)
-    apart = torch.arange(T) * 3
-    assert not torch.allclose(attention(x, positions=apart), attention(x), atol=1e-3)
-    rotation = rotary_angles(apart, D, 500.0, x.dtype)
-    assert torch.equal(attention(x, positions=rotation), attention(x, positions=apart))
+    positions = torch.arange(T) * 3
+    assert not torch.allclose(attention(x, positions=positions), attention(x), atol=1e-3)
+    rotation = rotary_angles(positions, D, 500.0, x.dtype)
+    assert torch.equal(attention(x, positions=rotation), attention(x, positions=positions))
 
 
 @torch.no_grad()
-def test_a_mask_and_the_causal_rule_both_count():
+def test_mask_and_causality_are_combined():
     attention, x = module(causal=True), states()
     mask = torch.ones(T, T, dtype=torch.bool)
     mask[:, 2] = False
     mask[2, 2] = True
     both = mask & causal_mask(T, T)
-    assert_close(attention(x, mask=mask), by_loops(attention, x, x, both), **CLOSE)
+    assert_close(attention(x, mask=mask), attention_with_loops(attention, x, x, both), **CLOSE)
 
 
-def test_dropout_acts_in_training_alone():
+def test_dropout_only_applies_in_training():
     attention, x = module(dropout=0.5), states()
     assert torch.equal(attention(x), attention(x))
     attention.train()
@@ -124,7 +128,7 @@ def test_dropout_acts_in_training_alone():
 
 
 @torch.no_grad()
-def test_latent_attention_is_called_alike():
+def test_latent_attention_has_the_same_interface():
     sizes = LatentConfig(kv_rank=10, nope_head_size=4, rope_head_size=2, v_head_size=3)
     torch.manual_seed(3)
     attention = LatentAttention(C, H, sizes, causal=True)
@@ -144,12 +148,12 @@ def test_latent_attention_is_called_alike():
         ({"dropout": 1.0}, "1.0"),
     ],
 )
-def test_sizes_that_do_not_fit(options: dict[str, object], numbers: str):
+def test_rejects_invalid_sizes(options: dict[str, object], numbers: str):
     with pytest.raises(ValueError, match=numbers):
         MultiHeadAttention(**{"d_model": C, "n_heads": H, **options})  # type: ignore[arg-type]
 
 
-def test_calls_that_do_not_fit():
+def test_rejects_invalid_calls():
     attention, x = module(), states()
     with pytest.raises(ValueError, match=r"24.*\(2, 7, 23\)"):
         attention(x[..., 1:])

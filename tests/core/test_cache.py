@@ -1,4 +1,4 @@
-"""Logits with a cache equal those without one, however the tokens are split."""
+"""Logits with a cache equal logits without one, however the tokens are split."""
 
 import copy
 import dataclasses
@@ -19,7 +19,7 @@ def tokens(model: Transformer, length: int = LENGTH, batch: int = BATCH) -> torc
 
 
 def run(model: Transformer, ids: torch.Tensor, cache: KVCache, sizes: list[int]) -> torch.Tensor:
-    """Logits of all positions, fed in chunks of the given sizes."""
+    """Run a model on chunks of the given sizes and return all logits."""
     parts = [model(chunk, cache=cache).logits for chunk in ids.split(sizes, dim=1)]
     return torch.cat(parts, dim=1)
 
@@ -28,9 +28,9 @@ def run(model: Transformer, ids: torch.Tensor, cache: KVCache, sizes: list[int])
 @pytest.mark.parametrize(
     "sizes",
     [[LENGTH], [1] * LENGTH, [7, 1, 1, 9, 2, 3], [1, 22], [22, 1]],
-    ids=["at once", "one by one", "uneven", "one then many", "many then one"],
+    ids=["single chunk", "one by one", "uneven", "one then many", "many then one"],
 )
-def test_chunks_give_the_uncached_logits(decoder: Transformer, sizes: list[int], batch: int):
+def test_chunked_logits_equal_uncached_logits(decoder: Transformer, sizes: list[int], batch: int):
     ids = tokens(decoder, batch=batch)
     expected = decoder(ids).logits
     cache = decoder.new_cache(batch, LENGTH + 4)
@@ -40,15 +40,15 @@ def test_chunks_give_the_uncached_logits(decoder: Transformer, sizes: list[int],
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_sixteen_bits(decoder: Transformer, dtype: torch.dtype, batch: int):
+def test_16_bit_dtypes(decoder: Transformer, dtype: torch.dtype, batch: int):
     model = decoder.to(dtype)
     ids = tokens(model, batch=batch)
     expected = model(ids).logits
     logits = run(model, ids, model.new_cache(batch, LENGTH), [7, 1, 1, 9, 2, 3])
     assert logits.dtype == dtype
-    # One row and many rows are summed in different orders, so a result may round to either of two
-    # neighboring numbers, eps apart. After two or three layers the error is a few of these steps,
-    # while a token at a wrong position or a lost key changes the result by about its own size.
+    # Sums over one row and many rows run in different orders, so results can differ by eps.
+    # After two or three layers the error is a few eps, while a wrong position or a lost key
+    # changes the result by about its own size.
     error = (logits.float() - expected.float()).norm() / expected.float().norm()
     assert error < 4 * torch.finfo(dtype).eps
 
@@ -64,7 +64,7 @@ def test_crop_and_continue(decoder: Transformer, batch: int):
     assert_close(continued, decoder(ids).logits[:, 9:], atol=1e-5, rtol=1e-5)
 
 
-def test_the_record_shows_new_queries_against_all_keys(decoder: Transformer):
+def test_record_has_new_queries_and_all_keys(decoder: Transformer):
     ids, config = tokens(decoder), decoder.config
     cache = decoder.new_cache(BATCH, LENGTH)
     decoder(ids[:, :20], cache=cache)
@@ -78,7 +78,7 @@ def test_the_record_shows_new_queries_against_all_keys(decoder: Transformer):
         assert_close(cached.weights, full.weights[:, :, 20:], atol=1e-5, rtol=0)
 
 
-def test_a_record_outlives_the_cache_it_was_made_with(decoder: Transformer):
+def test_record_does_not_change_with_the_cache(decoder: Transformer):
     ids = tokens(decoder)
     other = (ids + 1) % decoder.config.vocab_size
     cache = decoder.new_cache(BATCH, LENGTH)
@@ -86,7 +86,8 @@ def test_a_record_outlives_the_cache_it_was_made_with(decoder: Transformer):
     records = decoder(ids[:, 7:12], cache=cache, record=True).records
     before = copy.deepcopy(records)
     cache.crop(3)
-    decoder(other[:, 3:LENGTH], cache=cache)  # overwrites the rows of the record
+    # overwrites the cached rows that the record was made from
+    decoder(other[:, 3:LENGTH], cache=cache)
     assert not torch.equal(cache.layer(0)[0][:, :, :12], before[0].k)
     for record, copied in zip(records, before, strict=True):
         for field in dataclasses.fields(record):
@@ -95,13 +96,13 @@ def test_a_record_outlives_the_cache_it_was_made_with(decoder: Transformer):
                 assert torch.equal(value, getattr(copied, field.name)), field.name
 
 
-def test_overflow_and_misfits_name_the_numbers(decoder: Transformer):
+def test_rejects_overflow_and_mismatched_shapes(decoder: Transformer):
     ids = tokens(decoder)
     cache = decoder.new_cache(BATCH, 20)
     decoder(ids[:, :18], cache=cache)
     with pytest.raises(ValueError, match="18.*20.*5"):
         decoder(ids[:, 18:], cache=cache)
-    assert_close(  # the failed call changed nothing
+    assert_close(  # the failed call didn't change the cache
         decoder(ids[:, 18:20], cache=cache).logits,
         decoder(ids[:, :20]).logits[:, 18:],
         atol=1e-5,
@@ -127,15 +128,15 @@ def test_overflow_and_misfits_name_the_numbers(decoder: Transformer):
             call()
 
 
-def test_a_bidirectional_model_refuses_a_cache():
+def test_bidirectional_model_rejects_a_cache():
     model = build("bert")
     with pytest.raises(ValueError, match="bidirectional"):
         model(tokens(model), cache=model.new_cache(BATCH, LENGTH))
 
 
 @pytest.mark.parametrize("window", [None, 5])
-def test_no_graph_is_kept(window: int | None):
-    """Two passes, then one backward through both: earlier rows are constants."""
+def test_cache_is_detached_from_the_graph(window: int | None):
+    """After two passes, backward treats rows of the first as constants."""
     cache = SlidingCache(3, 2, 12, key_shape=(4, 6), value_shape=(4, 5), window=window)
     weight = torch.ones(7, 11, requires_grad=True)
     loss = torch.zeros(())
@@ -152,8 +153,8 @@ def test_no_graph_is_kept(window: int | None):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_the_gradient_is_that_of_constants(name: str):
-    """Compared with keys and values of a first pass without gradients."""
+def test_gradient_treats_cached_rows_as_constants(name: str):
+    """Compare with a first pass that runs without gradients."""
     model = build(name).requires_grad_(True)
     ids = tokens(model, 9, 2)
 
@@ -166,7 +167,8 @@ def test_the_gradient_is_that_of_constants(name: str):
         second.square().mean().backward(retain_graph=True)
         results = [p.grad.clone() for p in model.parameters() if p.grad is not None]
         if first_pass_learns:
-            (first.square().mean() + second.square().mean()).backward()  # they don't interfere
+            # the two passes don't interfere
+            (first.square().mean() + second.square().mean()).backward()
         return results
 
     for one, other in zip(gradients(True), gradients(False), strict=True):
@@ -174,7 +176,7 @@ def test_the_gradient_is_that_of_constants(name: str):
 
 
 @pytest.mark.parametrize("window", [None, 5])
-def test_a_cache_made_in_inference_mode_works_outside(window: int | None):
+def test_cache_created_in_inference_mode_works_outside_it(window: int | None):
     model = build("gpt2")
     model = model if window is None else with_window(model, window)
     ids = tokens(model, 12, 1)
@@ -198,13 +200,13 @@ def with_window(model: Transformer, window: int) -> Transformer:
 
 @pytest.mark.parametrize("wrong", [0, 2.0, True])
 @pytest.mark.parametrize("name", ["n_layers", "batch_size", "max_length", "window"])
-def test_sizes_are_whole_numbers(name: str, wrong: object):
+def test_rejects_sizes_that_are_not_integers(name: str, wrong: object):
     sizes = {"n_layers": 2, "batch_size": 1, "max_length": 9, "window": 4, name: wrong}
     with pytest.raises(ValueError, match=f"{name}.*{wrong}"):
         SlidingCache(**sizes, key_shape=(3, 5))  # type: ignore[arg-type]
 
 
-def test_shapes_are_whole_numbers():
+def test_rejects_shapes_that_are_not_integers():
     for shapes in ({"key_shape": (0, 5)}, {"key_shape": (3, 5), "value_shape": (3, 2.0)}):
         with pytest.raises(ValueError, match="_shape"):
             KVCache(2, 1, 9, **shapes)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Infinite or NaN results of a pass are rejected with their first position."""
+"""Infinite or NaN results raise an error that names their first position."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ IDS = torch.arange(1, 8)[None]  # (1, 7)
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("shape", [(5, 3), (4, 2, 5, 3)])
-def test_the_first_position_is_named(number: float, shape: tuple[int, ...]):
+def test_error_names_the_first_position(number: float, shape: tuple[int, ...]):
     numbers = torch.zeros(shape)
     require_finite("states", numbers)
     numbers[..., 4, 0] = numbers[..., 3, 2] = number
@@ -31,9 +31,9 @@ def test_the_first_position_is_named(number: float, shape: tuple[int, ...]):
     require_finite("states", numbers.to("meta"))
 
 
-def test_a_pass_that_overflows_late():
+def test_overflow_after_the_layers():
     model = build("gpt2")
-    # not inside a layer, where 0 times infinity would affect earlier positions
+    # not inside a layer, because 0 times infinity would affect earlier positions
     late = (torch.arange(7) >= 5)[:, None]
     model.final_norm.register_forward_hook(
         lambda _, __, y: y.masked_fill(late[: y.shape[1]], math.inf)
@@ -44,15 +44,15 @@ def test_a_pass_that_overflows_late():
 
 
 @pytest.mark.parametrize("last_only", [False, True])
-def test_logits_alone_overflow(last_only: bool):
+def test_overflow_of_logits_only(last_only: bool):
     model = build("llama")
     model.unembedding[:, 3] = 3e38
     with pytest.raises(NotFiniteError, match=f"position {6 if last_only else 0} .*logits"):
         model(IDS * 0 + 2, last_only=last_only)
 
 
-def test_a_decode_step_is_not_looked_at():
-    """It would wait for the device; choosing a token rejects such logits instead."""
+def test_decode_steps_are_not_checked():
+    """A check would synchronize with the device, so sampling rejects the logits instead."""
     model = build("llama")
     cache = model.new_cache(1, 9)
     model(IDS, cache=cache)
@@ -60,22 +60,22 @@ def test_a_decode_step_is_not_looked_at():
     assert not model(IDS[:, :1], cache=cache).logits.isfinite().all()
 
 
-def resumed(model: Transformer) -> Tensor:
+def resume_overflow(model: Transformer) -> Tensor:
     model.blocks[1].mlp.down.matrix.fill_(3e38)
     return model.resume(torch.ones(1, 6, 24), 1)
 
 
-def lens(model: Transformer) -> Tensor:
+def logit_lens_overflow(model: Transformer) -> Tensor:
     model.unembedding.fill_(3e38)
     return logit_lens(model, torch.randn(2, 6, 24))
 
 
-def of_states(model: Transformer) -> Tensor:
+def logits_overflow(model: Transformer) -> Tensor:
     model.unembedding.fill_(3e38)
     return logits_function(model)(torch.full((6, 24), 2.0))
 
 
-@pytest.mark.parametrize("compute", [resumed, lens, of_states])
-def test_other_ways_to_numbers_of_a_model(compute: Callable[[Transformer], Tensor]):
+@pytest.mark.parametrize("compute", [resume_overflow, logit_lens_overflow, logits_overflow])
+def test_other_entry_points_check_results(compute: Callable[[Transformer], Tensor]):
     with pytest.raises(NotFiniteError):
         compute(build("gpt2"))

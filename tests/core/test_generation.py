@@ -1,4 +1,4 @@
-"""Sampling compared with transformers' filters, and generation step by step."""
+"""Sampling filters match those of transformers, and generation step by step."""
 
 import math
 
@@ -21,9 +21,7 @@ def random_logits(size: int = 50) -> torch.Tensor:
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
 @pytest.mark.parametrize("top_k", [None, 1, 7, 500])
 @pytest.mark.parametrize("top_p", [None, 0.05, 0.6, 1.0])
-def test_filters_equal_those_of_transformers(
-    temperature: float, top_k: int | None, top_p: float | None
-):
+def test_filters_equal_transformers(temperature: float, top_k: int | None, top_p: float | None):
     logits = random_logits()
     filters = LogitsProcessorList([TemperatureLogitsWarper(temperature)])
     if top_k is not None:
@@ -35,7 +33,7 @@ def test_filters_equal_those_of_transformers(
     assert_close(ours, expected)
 
 
-def test_greedy_is_the_limit_of_a_low_temperature():
+def test_low_temperature_approaches_greedy():
     logits = random_logits()
     assert_close(
         probabilities(logits, Sampling()), probabilities(logits, Sampling(temperature=1e-40))
@@ -46,10 +44,10 @@ def test_greedy_is_the_limit_of_a_low_temperature():
 @pytest.mark.parametrize("temperature", [5e-324, 1e-39])
 @pytest.mark.parametrize("logits", [[1.0, 7.0, -3.0, 7.0, 2.0], [-9.0, 0.0, -4.0, 0.0, -5.0]])
 @pytest.mark.parametrize("filters", [{}, {"top_k": 3}, {"top_p": 0.4}])
-def test_a_temperature_that_overflows_is_greedy(
+def test_overflowing_temperature_is_greedy(
     temperature: float, logits: list[float], filters: dict[str, float]
 ):
-    """Picks the first of two equal logits, like argmax, without random numbers."""
+    """Pick the first of two equal logits, like argmax, without random numbers."""
     sampling = Sampling(temperature=temperature, **filters)  # type: ignore[arg-type]
     expected = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0])
     assert_close(probabilities(torch.tensor(logits), sampling), expected, atol=0, rtol=0)
@@ -60,7 +58,7 @@ def test_a_temperature_that_overflows_is_greedy(
 
 
 def test_top_p_of_one_keeps_every_token():
-    """In float32, the sum of many probabilities reaches 1 before the last one."""
+    """In float32, the cumulative sum can reach 1 before the last token."""
     logits = torch.linspace(0, -30, 5003)
     assert probabilities(logits, Sampling(temperature=1.0)).min() > 0
     everything = probabilities(logits, Sampling(temperature=1.0, top_p=1.0))
@@ -69,8 +67,8 @@ def test_top_p_of_one_keeps_every_token():
 
 def test_ties_at_the_kth_logit_are_all_kept():
     logits = torch.tensor([2.0, 5.0, 2.0, 1.0, 2.0])
-    kept = probabilities(logits, Sampling(temperature=1.0, top_k=2)) > 0
-    assert kept.tolist() == [True, True, True, False, True]
+    is_kept = probabilities(logits, Sampling(temperature=1.0, top_k=2)) > 0
+    assert is_kept.tolist() == [True, True, True, False, True]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
@@ -88,14 +86,14 @@ def test_sampling_computes_in_float32(dtype: torch.dtype):
         assert draws[0] == draws[1]
 
 
-def test_draws_follow_the_distribution():
+def test_samples_follow_the_distribution():
     sampling = Sampling(temperature=1.3, top_k=6)
     logits, generator = random_logits(), torch.Generator().manual_seed(1)
     draws = 4000
     counts = torch.zeros_like(logits)
     for _ in range(draws):
         counts[sample(logits, sampling, generator)] += 1
-    # five standard errors of the most uncertain share
+    # five standard errors of the share with the largest variance
     assert_close(counts / draws, probabilities(logits, sampling), atol=2.5 / draws**0.5, rtol=0)
 
 
@@ -120,7 +118,7 @@ def test_cached_and_uncached_runs_agree(decoder: Transformer, sampling: Sampling
     assert sum(s.flops for s in cached) < sum(s.flops for s in uncached)
 
 
-def test_the_last_position_of_the_context_is_used(decoder: Transformer):
+def test_last_position_of_the_context_is_used(decoder: Transformer):
     n_new = decoder.config.context_length - len(PROMPT) + 1
     cache = decoder.new_cache(1, decoder.config.context_length)
     ids = generate(decoder, PROMPT, max_new_tokens=n_new, cache=cache)
@@ -129,32 +127,32 @@ def test_the_last_position_of_the_context_is_used(decoder: Transformer):
     assert ids == generate(decoder, PROMPT, max_new_tokens=n_new)
 
 
-def test_a_cache_that_holds_the_prompt_is_continued(decoder: Transformer):
+def test_generation_continues_an_existing_cache(decoder: Transformer):
     whole = generate(decoder, PROMPT, max_new_tokens=12)
     cache = decoder.new_cache(1, 40)
     first = generate(decoder, PROMPT, max_new_tokens=5, cache=cache)
-    # the fifth token was chosen but never run, so it's the next prompt
+    # the fifth token was sampled but not processed, so it's the next prompt
     rest = generate(decoder, first[-1:], max_new_tokens=7, cache=cache)
     assert first + rest == whole
 
 
 def test_stops_after_a_stop_token(decoder: Transformer):
-    free = generate(decoder, PROMPT, max_new_tokens=15)
-    stop = free[6]
+    unstopped = generate(decoder, PROMPT, max_new_tokens=15)
+    stop = unstopped[6]
     ids = generate(decoder, PROMPT, max_new_tokens=15, stop_ids={stop})
-    assert ids == free[: free.index(stop) + 1]
+    assert ids == unstopped[: unstopped.index(stop) + 1]
 
 
-def test_the_consumer_is_not_left_in_inference_mode(decoder: Transformer):
+def test_caller_is_not_left_in_inference_mode(decoder: Transformer):
     for _ in stream(decoder, PROMPT, max_new_tokens=2):
         assert not torch.is_inference_mode_enabled()
 
 
-def test_arguments_are_checked_before_anything_runs(decoder: Transformer):
-    limit, room = decoder.config.context_length, decoder.new_cache(1, 8)
+def test_rejects_invalid_arguments_before_the_first_pass(decoder: Transformer):
+    limit, short_cache = decoder.config.context_length, decoder.new_cache(1, 8)
     for numbers, options in {
         f"{limit + 1}": {"max_new_tokens": limit - len(PROMPT) + 2},
-        "9.*8": {"max_new_tokens": 5, "cache": room},
+        "9.*8": {"max_new_tokens": 5, "cache": short_cache},
         "3": {"max_new_tokens": 5, "cache": decoder.new_cache(3, 20)},
         "max_new_tokens.*0": {"max_new_tokens": 0},
         "max_new_tokens.*True": {"max_new_tokens": True},

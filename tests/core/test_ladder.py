@@ -1,4 +1,4 @@
-"""Each rung of the ladder reduces to the one below; dropout; invalid sizes."""
+"""Each attention variant reduces to the simpler one before it; dropout; invalid sizes."""
 
 import pytest
 import torch
@@ -28,7 +28,7 @@ def copy_projections(source: torch.nn.Module, target: torch.nn.Module) -> None:
         getattr(target, name).load_state_dict(getattr(source, name).state_dict())
 
 
-def test_v1_with_identity_matrices_is_simplified_attention(x: torch.Tensor):
+def test_v1_with_identity_matrices_equals_simplified_attention(x: torch.Tensor):
     head = SelfAttentionV1(D_IN, D_IN)
     with torch.no_grad():
         for matrix in (head.W_query, head.W_key, head.W_value):
@@ -37,7 +37,7 @@ def test_v1_with_identity_matrices_is_simplified_attention(x: torch.Tensor):
         assert_close(head(x), simple_self_attention(x)[2])
 
 
-def test_v2_with_the_weights_of_v1_transposed_is_v1(x: torch.Tensor):
+def test_v2_with_transposed_weights_equals_v1(x: torch.Tensor):
     first, second = SelfAttentionV1(D_IN, D_OUT), SelfAttentionV2(D_IN, D_OUT)
     with torch.no_grad():
         for name in ("W_query", "W_key", "W_value"):
@@ -45,18 +45,18 @@ def test_v2_with_the_weights_of_v1_transposed_is_v1(x: torch.Tensor):
         assert_close(second(x), first(x))
 
 
-def test_causal_without_its_mask_is_v2(x: torch.Tensor):
+def test_causal_without_mask_equals_v2(x: torch.Tensor):
     plain = SelfAttentionV2(D_IN, D_OUT, qkv_bias=True)
     causal = CausalAttention(D_IN, D_OUT, T, 0.0, qkv_bias=True, causal=False)
     copy_projections(plain, causal)
     assert_close(causal(x), plain(x))
     causal.causal = True
-    assert_close(causal(x)[:, -1], plain(x)[:, -1])  # the last token sees everything in both
+    assert_close(causal(x)[:, -1], plain(x)[:, -1])  # the last token attends to all tokens in both
     assert not torch.allclose(causal(x)[:, 0], plain(x)[:, 0])
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_weight_splits_with_the_wrappers_weights_is_the_wrapper(x: torch.Tensor, causal: bool):
+def test_weight_splits_with_wrapper_weights_equal_the_wrapper(x: torch.Tensor, causal: bool):
     size = D_OUT // HEADS
     wrapper = MultiHeadAttentionWrapper(D_IN, size, T, 0.0, HEADS, qkv_bias=True, causal=causal)
     splits = MultiHeadAttention(D_IN, D_OUT, T, 0.0, HEADS, qkv_bias=True, causal=causal)
@@ -70,7 +70,7 @@ def test_weight_splits_with_the_wrappers_weights_is_the_wrapper(x: torch.Tensor,
         assert_close(splits(x), wrapper(x))
 
 
-def test_weight_splits_equal_torchs_own_module(x: torch.Tensor):
+def test_weight_splits_equal_torch_multihead_attention(x: torch.Tensor):
     ours = MultiHeadAttention(D_OUT, D_OUT, T, 0.0, HEADS, qkv_bias=True)
     theirs = torch.nn.MultiheadAttention(D_OUT, HEADS, batch_first=True)
     with torch.no_grad():
@@ -99,14 +99,14 @@ def test_weight_splits_equal_torchs_own_module(x: torch.Tensor):
         MultiHeadAttention(D_IN, D_OUT, T, 0.5, HEADS),
     ],
 )
-def test_dropout_acts_in_training_only(heads: torch.nn.Module, x: torch.Tensor):
+def test_dropout_only_applies_in_training(heads: torch.nn.Module, x: torch.Tensor):
     torch.manual_seed(0)
     assert not torch.allclose(heads(x), heads(x))
     heads.eval()
     assert_close(heads(x), heads(x), rtol=0, atol=0)
 
 
-def test_split_and_merge_are_inverse_and_keep_tokens_together():
+def test_merge_heads_inverts_split_heads():
     x = torch.arange(B * T * D_OUT).view(B, T, D_OUT)
     split = split_heads(x, HEADS)
     assert split.shape == (B, HEADS, T, D_OUT // HEADS)
@@ -115,7 +115,7 @@ def test_split_and_merge_are_inverse_and_keep_tokens_together():
     assert not torch.equal(split, x.view(B, HEADS, T, D_OUT // HEADS))
 
 
-def test_sizes_that_do_not_fit_are_refused(x: torch.Tensor):
+def test_rejects_invalid_sizes(x: torch.Tensor):
     for numbers, call in {
         "12.*5": lambda: MultiHeadAttention(D_IN, D_OUT, T, 0.0, 5),
         "5.*4": lambda: MultiHeadAttention(D_IN, D_OUT, 4, 0.0, HEADS)(x),

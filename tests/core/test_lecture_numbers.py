@@ -1,4 +1,4 @@
-"""The lectures' printed numbers, reproduced to four decimals."""
+"""Numbers printed in the lectures, reproduced to four decimals."""
 
 import math
 import re
@@ -48,7 +48,7 @@ def test_trainable_v1_from_the_lecture_seed():
     torch.manual_seed(123)
     head = SelfAttentionV1(3, 2)
     for name in ("W_query", "W_key", "W_value"):
-        # the file stores (out, in), the class (in, out)
+        # the file stores (out, in), but the class stores (in, out)
         assert_close(getattr(head, name).detach().T, tensor(block, name), **FOUR_DECIMALS)
     record = head.record(tensor(block, "x"))
     for key in ("scores", "weights", "context"):
@@ -84,7 +84,7 @@ def test_wrapper_from_the_lecture_seed():
 
 
 def article_heads(*, causal: bool) -> MultiHeadAttention:
-    """The article's fused projection, split in the order key, query, value."""
+    """Split the article's fused projection, which is ordered key, query, value."""
     block = "001_multi_head_fused_seed123"
     size = NUMBERS[block]["d_out"]
     fused = tensor(block, "fused_weight_key_query_value")
@@ -101,7 +101,7 @@ def article_heads(*, causal: bool) -> MultiHeadAttention:
 
 
 @pytest.mark.parametrize(("key", "causal"), [("output", False), ("output_causal", True)])
-def test_weight_splits_with_the_articles_weights(key: str, causal: bool):
+def test_weight_splits_with_weights_from_the_article(key: str, causal: bool):
     block = "001_multi_head_fused_seed123"
     with torch.no_grad():
         output = article_heads(causal=causal)(tensor(block, "x")[None])[0]
@@ -119,14 +119,14 @@ def test_softmax_of_large_logits(example: dict[str, list[float]]):
     assert_close(divided, torch.tensor(example["softmax_of_logits_over_sum"]), **FOUR_DECIMALS)
 
 
-def test_dropout_scales_what_it_keeps():
+def test_dropout_scales_the_remaining_weights():
     block = "001_dropout_seed123"
     p = NUMBERS[block]["p"]
     q, k = torch.randn(5, 2), torch.randn(3, 2)
     torch.manual_seed(123)
     matrix = torch.rand(5, 3)
     assert_close(matrix, tensor(block, "matrix"), **FOUR_DECIMALS)
-    # the same random stream continues inside attend: 5 queries, 3 keys, the same cells kept
+    # attend continues the same random stream, so it drops the same 5 x 3 cells
     record = attend(q, k, torch.eye(3), dropout_p=p)
     dropped = matrix * record.weights / record.attention
     assert_close(dropped, tensor(block, "dropped"), **FOUR_DECIMALS)
@@ -148,7 +148,7 @@ def test_masking_with_zero_leaks_and_minus_infinity_does_not():
 
 
 def test_variance_of_scores_by_scale():
-    """The course prints one run; this is another, within a few per mille of theory."""
+    """The course prints one run; this run is close to it and to theory."""
     block = NUMBERS["003_scaling_variance"]
     size = block["d_k"]
     torch.manual_seed(0)
@@ -182,35 +182,35 @@ def test_shapes_of_the_weight_splits_lecture():
     heads = MultiHeadAttention(6, 6, 3, 0.0, 2)
     record = heads.record(x)
 
-    def written(t: torch.Tensor) -> str:
+    def shape_text(t: torch.Tensor) -> str:
         return str(tuple(t.shape))
 
-    assert written(x) == steps["1"]
+    assert shape_text(x) == steps["1"]
     assert f"{record.output.shape[-1]}, {heads.num_heads}, {heads.head_dim}" == steps["2"]
-    projections = (heads.W_query, heads.W_key, heads.W_value)
-    assert {f"{written(layer.weight)} each" for layer in projections} == {steps["3"]}
-    assert {written(layer(x)) for layer in projections} == {steps["4"]}
-    # grouping by head is the unrolled width with two dimensions swapped
-    assert {written(t.transpose(1, 2)) for t in (record.q, record.k, record.v)} == {steps["5"]}
+    count_projections = (heads.W_query, heads.W_key, heads.W_value)
+    assert {f"{shape_text(layer.weight)} each" for layer in count_projections} == {steps["3"]}
+    assert {shape_text(layer(x)) for layer in count_projections} == {steps["4"]}
+    # before the transpose, the projection is just unrolled into heads
+    assert {shape_text(t.transpose(1, 2)) for t in (record.q, record.k, record.v)} == {steps["5"]}
     assert_close(record.q.transpose(1, 2), heads.W_query(x).view(1, 3, 2, 3), atol=0, rtol=0)
-    assert {written(t) for t in (record.q, record.k, record.v)} == {steps["6"]}
-    assert written(record.scores) == steps["7"]
-    assert written(record.weights) == steps["8"]
-    assert written(record.context) == steps["9"]
-    assert written(record.context.transpose(1, 2)) == steps["10"]
-    assert written(record.output) == steps["11"]
+    assert {shape_text(t) for t in (record.q, record.k, record.v)} == {steps["6"]}
+    assert shape_text(record.scores) == steps["7"]
+    assert shape_text(record.weights) == steps["8"]
+    assert shape_text(record.context) == steps["9"]
+    assert shape_text(record.context.transpose(1, 2)) == steps["10"]
+    assert shape_text(record.output) == steps["11"]
     assert len(steps) == 11
 
 
 @pytest.mark.parametrize("n_heads", [1, 3])
-def test_matrix_products_of_the_wrapper_and_of_the_split(n_heads: int):
-    """The wrapper projects Q, K and V once per head, the split once altogether."""
+def test_projection_counts_of_wrapper_and_weight_splits(n_heads: int):
+    """The wrapper projects Q, K, and V once per head; weight splits do it only once."""
     assert "one projection matmul per head" in NUMBERS["000_weight_splits"]["matmuls"]
     wrapper = MultiHeadAttentionWrapper(5, 2, 7, 0.0, n_heads)
     split = MultiHeadAttention(5, 2 * n_heads, 7, 0.0, n_heads)
     x = torch.rand(1, 7, 5)
 
-    def projections(module: torch.nn.Module) -> int:
+    def count_projections(module: torch.nn.Module) -> int:
         calls = []
         for name, layer in module.named_modules():
             if name.split(".")[-1] in ("W_query", "W_key", "W_value"):
@@ -218,19 +218,19 @@ def test_matrix_products_of_the_wrapper_and_of_the_split(n_heads: int):
         module(x)
         return len(calls)
 
-    assert projections(wrapper) == 3 * n_heads
-    assert projections(split) == 3
+    assert count_projections(wrapper) == 3 * n_heads
+    assert count_projections(split) == 3
     assert wrapper(x).shape == split(x).shape == (1, 7, 2 * n_heads)
 
 
-def test_heads_and_widths_of_the_models_in_the_lecture():
+def test_heads_and_widths_of_models_in_the_lecture():
     models = NUMBERS["000_weight_splits"]["models"]
     for name, preset in (("gpt2_small", "gpt2"), ("gpt2_xl", "gpt2-xl")):
         assert PRESETS[preset].n_heads == models[name]["heads"]
         assert PRESETS[preset].d_model == models[name]["width"]
 
 
-def test_two_heads_on_the_sentence_of_the_course():
+def test_two_heads_on_the_course_sentence():
     block = NUMBERS["003_sentences"]
     n_tokens, n_heads, d_out = block["tokens"], block["heads"], block["d_out"]
     assert len(block["two_heads"].split()) == n_tokens
@@ -242,7 +242,7 @@ def test_two_heads_on_the_sentence_of_the_course():
     assert record.output.shape == (1, n_tokens, d_out)
 
 
-def test_sizes_of_the_encoder_of_2017():
+def test_sizes_of_the_2017_encoder():
     encoder = NUMBERS["004_sentence"]["encoder"]
     width, n_tokens = encoder["d_model"], 11
     config = bert_config(
@@ -252,22 +252,22 @@ def test_sizes_of_the_encoder_of_2017():
     torch.manual_seed(0)
     model = Transformer(config).eval().requires_grad_(False)
     assert len(model.blocks) == encoder["layers"]
-    # 512 -> hidden -> 512, the same weights at every position
+    # 512 -> hidden -> 512 with the same weights at every position
     x = torch.randn(1, n_tokens, width)
     together = model.blocks[0].mlp(x)
     assert together.shape == x.shape
     for position in range(n_tokens):
-        alone = model.blocks[0].mlp(x[:, position : position + 1])
-        assert_close(together[:, position : position + 1], alone, atol=1e-5, rtol=1e-5)
+        single = model.blocks[0].mlp(x[:, position : position + 1])
+        assert_close(together[:, position : position + 1], single, atol=1e-5, rtol=1e-5)
 
 
-def test_two_heads_of_half_the_width_are_laid_side_by_side():
-    width, per_head, again = map(
+def test_two_heads_of_half_the_width_are_concatenated():
+    width, per_head, total_width = map(
         int, re.findall(r"\d+", NUMBERS["004_sentence"]["two_head_example"])
     )
     wrapper = MultiHeadAttentionWrapper(width, per_head, 5, 0.0, 2, causal=False)
     x = torch.rand(1, 5, width)
     with torch.no_grad():
         first, second = (head(x) for head in wrapper.heads)
-        assert wrapper(x).shape == (1, 5, again)
+        assert wrapper(x).shape == (1, 5, total_width)
         assert_close(wrapper(x), torch.cat((first, second), dim=-1), atol=0, rtol=0)

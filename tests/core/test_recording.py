@@ -1,4 +1,4 @@
-"""Recording selected tensors and layers, and how records display themselves."""
+"""Recording selected tensors and layers, and the repr of records."""
 
 import pytest
 import torch
@@ -34,12 +34,12 @@ def test_records_selected_tensors_only():
     assert sorted(kept) == [(1, "mlp_output"), (1, "weights")]
     assert kept[1, "weights"].shape[-1] == tokens(model).shape[1]
     before = dict(kept)
-    model(tokens(model))  # nothing is recorded after the block
+    model(tokens(model))  # recording stops after the block
     assert all(kept[key] is before[key] for key in kept)
     assert len(repr(kept)) < 200
 
 
-def test_another_model_s_pass_is_not_recorded():
+def test_passes_of_other_models_are_not_recorded():
     model, other = build("gpt2"), build("llama")
     with recording(model) as kept, recording(other, layers=[0]) as of_other:
         other(tokens(other))
@@ -47,7 +47,7 @@ def test_another_model_s_pass_is_not_recorded():
     assert {layer for layer, _ in of_other} == {0}
 
 
-def test_what_is_not_there_is_refused():
+def test_rejects_missing_tensors_and_layers():
     model = build("gpt2")
     with pytest.raises(ValueError, match="got 7"), recording(model, layers=[0, 7]):
         pass
@@ -55,7 +55,7 @@ def test_what_is_not_there_is_refused():
         pass
 
 
-def test_a_record_shows_shapes_and_no_numbers():
+def test_repr_shows_shapes_without_values():
     model = build("gpt2")
     output = model(tokens(model), record=True)
     layer = output.layers[0]

@@ -49,7 +49,7 @@ EVERY_WAY = [
     ("logits", "largest"),
     [([-math.inf] * 3, "-inf"), ([0.0, math.nan, 1.0], "nan"), ([0.0, math.inf, 1.0], "inf")],
 )
-def test_logits_without_a_largest_number(sampling: Sampling, logits: list[float], largest: str):
+def test_rejects_logits_without_a_maximum(sampling: Sampling, logits: list[float], largest: str):
     generator = torch.Generator().manual_seed(0)
     with pytest.raises(ValueError, match=largest):
         sample(torch.tensor(logits), sampling, generator)
@@ -58,14 +58,14 @@ def test_logits_without_a_largest_number(sampling: Sampling, logits: list[float]
 
 
 @pytest.mark.parametrize("sampling", EVERY_WAY)
-def test_forbidden_tokens_are_never_drawn(sampling: Sampling):
+def test_forbidden_tokens_are_never_sampled(sampling: Sampling):
     logits = torch.tensor([-math.inf, 1.0, -math.inf, 1.5])
     generator = torch.Generator().manual_seed(0)
     assert {sample(logits, sampling, generator) for _ in range(50)} <= {1, 3}
 
 
 def partitions(total: int, largest: int) -> Iterator[list[int]]:
-    """All ways to write `total` as a descending sum of integers up to `largest`."""
+    """Yield every way to write `total` as a descending sum of integers up to `largest`."""
     if not total:
         yield []
     for first in range(min(total, largest), 0, -1):
@@ -74,7 +74,7 @@ def partitions(total: int, largest: int) -> Iterator[list[int]]:
 
 @pytest.mark.parametrize("denominator", [2, 3, 7, 10, 13, 16])
 def test_top_p_keeps_the_smallest_set_that_reaches_p(denominator: int):
-    """All distributions in steps of 1/n, for sums that equal p and sums that don't."""
+    """Test every distribution in steps of 1/n, whether or not a sum equals p."""
     for number, parts in enumerate(partitions(denominator, denominator)):
         shuffled = torch.randperm(len(parts), generator=torch.Generator().manual_seed(number))
         shares = torch.tensor(parts, dtype=torch.float64)[shuffled] / denominator
@@ -88,7 +88,7 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p(denominator: int):
             assert float(shares[kept > 0].min()) == pytest.approx(float(least)), (parts, top_p)
 
 
-def test_a_sum_that_a_student_adds_up():
+def test_top_p_with_an_exact_decimal_sum():
     kept = probabilities(torch.tensor([0.3, 0.1, 0.1, 0.5]).log(), Sampling(1.0, top_p=0.8))
     assert_close(kept, torch.tensor([0.375, 0, 0, 0.625]), atol=1e-6, rtol=0)
 
@@ -96,12 +96,12 @@ def test_a_sum_that_a_student_adds_up():
 @pytest.mark.parametrize("size", [1_000, 50_257, 152_064])
 @pytest.mark.parametrize("tenths", [1, 5, 9])
 def test_top_p_of_a_large_vocabulary(size: int, tenths: int):
-    """Equal probabilities of 1/V; rounded sums of thousands are still distinguished."""
+    """With equal probabilities of 1/V, rounded sums of thousands are still distinct."""
     kept = probabilities(torch.zeros(size), Sampling(1.0, top_p=tenths / 10))
     assert int((kept > 0).sum()) == -(-size * tenths // 10)
 
 
-def test_a_distribution_waits_for_no_device():
+def test_probabilities_do_not_synchronize():
     """Meta tensors have no values, so reading one on the host would raise an error."""
     logits = torch.zeros(50, device="meta")
     assert distribution(logits, Sampling(0.7, top_k=9, top_p=0.8)).shape == (50,)

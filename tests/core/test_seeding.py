@@ -1,4 +1,4 @@
-"""Seeded draws don't depend on what other threads draw."""
+"""Seeded random numbers don't depend on other threads."""
 
 import sys
 import threading
@@ -13,11 +13,11 @@ from attention_core.seeding import seeded
 from pages.learn.against_pytorch import experiment as against_pytorch
 from pages.learn.ladder.experiment.ladder import SPLITS, V1, WRAPPER, RungSettings, run_rung
 
-BARRIER_SECONDS = 60  # timeout for a test that hangs
+BARRIER_SECONDS = 60  # so that a hanging test fails
 
 
-def everything() -> list[Tensor]:
-    """One draw of each kind that the code uses, and some others."""
+def draw_everything() -> list[Tensor]:
+    """Draw one sample of each kind that the code uses, and a few others."""
     with torch.no_grad():
         draws = [
             torch.rand(3, 4), torch.randn(5, 6), torch.randperm(11), torch.randint(3, 9, (7,)),
@@ -29,41 +29,41 @@ def everything() -> list[Tensor]:
     return draws + [p.detach() for module in modules for p in module.parameters()]
 
 
-def test_draws_are_those_after_manual_seed():
+def test_seeded_draws_equal_manual_seed():
     torch.manual_seed(7)
-    expected = everything()
+    expected = draw_everything()
     with seeded(7):
-        drawn = everything()
-    assert all(torch.equal(a, b) for a, b in zip(drawn, expected, strict=True))
+        draws = draw_everything()
+    assert all(torch.equal(a, b) for a, b in zip(draws, expected, strict=True))
 
 
-def test_the_global_stream_is_neither_read_nor_moved():
+def test_global_generator_is_untouched():
     before = torch.get_rng_state()
     with seeded(7):
-        everything()
+        draw_everything()
         assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("seed", [-1, 2**63, 1.5, True, "3"])
-def test_a_seed_that_is_none_is_refused(seed):
+def test_rejects_invalid_seeds(seed):
     with pytest.raises(ValueError, match="a seed must be"), seeded(seed):
         pass
 
 
-def test_another_thread_in_between_changes_no_draw():
+def test_other_threads_do_not_affect_draws():
     with seeded(3):
         expected = torch.rand(2), torch.rand(2)
     barrier = threading.Barrier(2, timeout=BARRIER_SECONDS)
 
-    def disturb() -> None:
-        barrier.wait()  # the other thread made its first draw
+    def use_global_generator() -> None:
+        barrier.wait()  # the main thread made its first draw
         torch.manual_seed(9)
         nn.Linear(4, 5)
         barrier.wait()
 
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(disturb)
+        other = pool.submit(use_global_generator)
         with seeded(3):
             first = torch.rand(2)
             barrier.wait()
@@ -74,44 +74,44 @@ def test_another_thread_in_between_changes_no_draw():
     assert torch.equal(second, expected[1])
 
 
-def against() -> dict[str, Tensor]:
-    """The results on the page Against PyTorch: weights and outputs of all six ways."""
+def attention_outputs() -> dict[str, Tensor]:
+    """Compute the weights and all outputs on the Against PyTorch page."""
     ours = against_pytorch.make_attention(24, 4, 7, causal=True, qkv_bias=True, seed=5)
     x = against_pytorch.random_input(1, 7, 24, seed=5)
     weights = {name: p.detach() for name, p in ours.named_parameters()}
     return {**weights, **against_pytorch.compare(ours, x).outputs}
 
 
-def ladder() -> dict[str, Tensor]:
-    """The results of three rungs on the page Ladder: their matrices and outputs."""
+def ladder_outputs() -> dict[str, Tensor]:
+    """Compute the matrices and outputs of three variants on the Ladder page."""
     x = against_pytorch.random_input(1, 6, 3, seed=1)[0]
     rungs = [run_rung(name, x, RungSettings(d_out=4, seed=11)) for name in (V1, WRAPPER, SPLITS)]
-    shown = {f"{r.name}.{name}": p for r in rungs for name, p in r.matrices.items()}
-    return {**shown, **{rung.name: rung.output for rung in rungs}}
+    result = {f"{r.name}.{name}": p for r in rungs for name, p in r.matrices.items()}
+    return {**result, **{rung.name: rung.output for rung in rungs}}
 
 
 @pytest.fixture
-def hasty_switches() -> Iterator[None]:
-    """Make threads switch a thousand times as often as usual."""
+def frequent_switches() -> Iterator[None]:
+    """Switch threads a thousand times as often as usual."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(before / 1000)
     yield
     sys.setswitchinterval(before)
 
 
-@pytest.mark.usefixtures("hasty_switches")
-def test_two_lessons_at_once_show_what_each_shows_alone():
-    lessons: tuple[Callable[[], dict[str, Tensor]], ...] = (against, ladder)
-    alone = [lesson() for lesson in lessons]
+@pytest.mark.usefixtures("frequent_switches")
+def test_concurrent_lessons_give_the_same_results():
+    lessons: tuple[Callable[[], dict[str, Tensor]], ...] = (attention_outputs, ladder_outputs)
+    expected = [lesson() for lesson in lessons]
     barrier = threading.Barrier(2, timeout=BARRIER_SECONDS)
 
-    def wrong_builds(number: int) -> list[str]:
+    def wrong_results(index: int) -> list[str]:
         wrong = []
         for _ in range(60):
             barrier.wait()
-            shown = lessons[number]()
-            wrong += [k for k in shown if not torch.equal(shown[k], alone[number][k])]
+            result = lessons[index]()
+            wrong += [k for k in result if not torch.equal(result[k], expected[index][k])]
         return wrong
 
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(wrong_builds, range(2))) == [[], []]
+        assert list(pool.map(wrong_results, range(2))) == [[], []]

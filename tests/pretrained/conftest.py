@@ -1,4 +1,4 @@
-"""Shared by the tests of `pretrained`: one converted SmolLM2, bundled folders, a tiny GPT-2."""
+"""Fixtures for the tests of `pretrained`: bundled folders and a tiny GPT-2."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pretrained import sources
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# A GPT-2 that differs in every number, so that a swapped dimension cannot go unnoticed.
+# All sizes differ, so that a swapped dimension makes a test fail.
 TINY_GPT2 = {
     "model_type": "gpt2",
     "architectures": ["GPT2LMHeadModel"],
@@ -25,7 +25,7 @@ TINY_GPT2 = {
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The repository's root, where `python -m pretrained...` works."""
+    """Return the repository root, where `python -m pretrained...` works."""
     return ROOT
 
 
@@ -52,7 +52,7 @@ def smollm2_folder(smollm2_package: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a tiny random GPT-2, as transformers writes it."""
+    """Save a tiny random GPT-2 with transformers."""
     import torch
     import transformers
 
@@ -66,7 +66,7 @@ def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that ATTENTION_LAB_MODELS names."""
+    """Point ATTENTION_LAB_MODELS at an empty folder."""
     folder = tmp_path / "models"
     folder.mkdir()
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(folder))
@@ -75,7 +75,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty Hugging Face cache of this test's own."""
+    """Point HF_HUB_CACHE at an empty folder for this test."""
     folder = tmp_path / "hub"
     monkeypatch.setenv("HF_HUB_CACHE", str(folder))
     return folder

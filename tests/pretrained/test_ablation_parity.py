@@ -1,4 +1,4 @@
-"""A head switched off here equals its slice of W_O zeroed in the transformers model."""
+"""Disabling a head equals zeroing its slice of W_O in the transformers model."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.helpers.small_bert import bert, save_bert, zero_head
 @pytest.mark.parametrize(
     ("family", "make", "size"), [("gpt2", gpt2, 6), ("llama", llama, 8), ("bert", bert, 4)]
 )
-def test_zero_equals_a_zeroed_slice_of_the_output_matrix(family: str, make: Any, size: int):
+def test_zeroed_head_equals_zeroed_slice_of_the_output_matrix(family: str, make: Any, size: int):
     reference = enlarge(make())
     core = core_from_reference(reference)
     tokens = ids(reference, batch=1, length=13)
@@ -40,10 +40,10 @@ def test_zero_equals_a_zeroed_slice_of_the_output_matrix(family: str, make: Any,
             assert_close(ours, theirs.hidden_states[-1], **TOLERANCE)
             if family != "bert":
                 assert_close(logits_function(core)(ours), theirs.logits, **TOLERANCE)
-            assert float((ours[0] - plain).abs().max()) > 1e-3  # each head does something
+            assert float((ours[0] - plain).abs().max()) > 1e-3  # every head has an effect
 
 
-def test_several_heads_of_several_layers_and_a_batch():
+def test_several_heads_in_several_layers_of_a_batch():
     reference = enlarge(llama())
     core = core_from_reference(reference)
     tokens = ids(reference, batch=2)
@@ -70,7 +70,7 @@ def test_masked_word_predictions(models: Path, tied: bool):
         assert_close(ours, other(tokens).logits, **TOLERANCE)
 
 
-def test_a_masked_word_head_that_is_not_whole(models: Path, minilm_folder: Path):
+def test_incomplete_masked_word_head(models: Path, minilm_folder: Path):
     from safetensors.torch import load_file, save_file
 
     folder = models / "tiny-bert"

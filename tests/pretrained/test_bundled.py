@@ -1,4 +1,4 @@
-"""The bundled weights, offline: the core against the reference model, layer by layer."""
+"""Bundled weights, offline: the core matches the reference model in every layer."""
 
 import functools
 
@@ -17,7 +17,7 @@ PROMPT = "The next day is bright"
 
 @functools.cache
 def loaded(name: str) -> Pretrained:
-    """On the CPU also where there is another device."""
+    """Load on the CPU, even if the machine has a GPU."""
     return pretrained.load(name, device="cpu")
 
 
@@ -34,7 +34,7 @@ def test_attention_of_every_layer(name: str):
         assert_close(record.weights, attention, atol=1e-4, rtol=0)
 
 
-def test_greedy_tokens_from_three_implementations():
+def test_greedy_tokens_of_three_implementations():
     n_new = 24
     model = loaded(DECODER)
     ids = list(model.tokenizer.encode(PROMPT).ids)
@@ -56,7 +56,7 @@ def test_greedy_tokens_from_three_implementations():
     assert text.startswith(" and sunny, with a gentle breeze")
 
 
-def test_the_pronoun_head_of_minilm():
+def test_pronoun_head_of_minilm():
     model = loaded(ENCODER)
     tokens = model.tokenizer.encode(SENTENCE)
     with torch.inference_mode():

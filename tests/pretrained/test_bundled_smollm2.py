@@ -1,4 +1,4 @@
-"""The bundled SmolLM2: its conversion against transformers' own reading of the GGUF."""
+"""The bundled SmolLM2: our conversion matches how transformers reads the GGUF."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ PROMPT = "The next day is bright"
 
 
 @pytest.fixture(scope="module")
-def _gguf_is_parsed_once() -> Iterator[None]:
-    """The hundred thousand texts of the GGUF, through which transformers goes three times.
+def _cached_gguf_parsing() -> Iterator[None]:
+    """Cache what transformers reads from the GGUF.
 
-    Seconds each time; and it makes the table of names of the tensors anew for every module.
+    Otherwise it parses 100,000 strings three times, which takes seconds each time, and rebuilds
+    the table of tensor names for every module.
     """
     import gguf
 
@@ -34,8 +35,8 @@ def _gguf_is_parsed_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def gguf_model(smollm2_package: Path, _gguf_is_parsed_once: None) -> Any:
-    """The model as transformers reads it from the GGUF."""
+def gguf_model(smollm2_package: Path, _cached_gguf_parsing: None) -> Any:
+    """Load the GGUF with transformers."""
     import transformers
 
     file = next(smollm2_package.glob("*.gguf"))
@@ -48,7 +49,7 @@ def gguf_model(smollm2_package: Path, _gguf_is_parsed_once: None) -> Any:
     ).eval()
 
 
-def test_the_weights_equal_transformers_own_reading(gguf_model: Any, smollm2_folder: Path) -> None:
+def test_weights_equal_transformers(gguf_model: Any, smollm2_folder: Path) -> None:
     ours = checkpoint.read_state(smollm2_folder)
     theirs = gguf_model.state_dict()
     theirs.pop("lm_head.weight")  # tied to the embedding
@@ -57,9 +58,7 @@ def test_the_weights_equal_transformers_own_reading(gguf_model: Any, smollm2_fol
         assert torch.equal(ours[name], value), name
 
 
-def test_the_configuration_equals_transformers_own_reading(
-    gguf_model: Any, smollm2_folder: Path
-) -> None:
+def test_configuration_equals_transformers(gguf_model: Any, smollm2_folder: Path) -> None:
     theirs = gguf_model.config.to_dict()
     ours = checkpoint.read_config(smollm2_folder)
     for key in ours.keys() - {"architectures", "rope_theta", "dtype", "use_cache"}:
@@ -67,10 +66,8 @@ def test_the_configuration_equals_transformers_own_reading(
     assert ours["rope_theta"] == theirs["rope_parameters"]["rope_theta"]
 
 
-@pytest.mark.usefixtures("_gguf_is_parsed_once")
-def test_the_tokenizer_equals_transformers_own_reading(
-    smollm2_package: Path, smollm2_folder: Path
-) -> None:
+@pytest.mark.usefixtures("_cached_gguf_parsing")
+def test_tokenizer_equals_transformers(smollm2_package: Path, smollm2_folder: Path) -> None:
     import transformers
 
     file = next(smollm2_package.glob("*.gguf"))
@@ -83,7 +80,7 @@ def test_the_tokenizer_equals_transformers_own_reading(
         assert list(ours.encode(text).ids) == theirs(text)["input_ids"]
 
 
-def test_core_and_reference_agree_and_continue_the_sentence(gguf_model: Any) -> None:
+def test_core_and_reference_agree(gguf_model: Any) -> None:
     model = pretrained.load(DECODER, device="cpu")
     assert model.source.kind == "bundled"
     ids = torch.tensor([model.tokenizer.encode(PROMPT).ids])
@@ -91,7 +88,7 @@ def test_core_and_reference_agree_and_continue_the_sentence(gguf_model: Any) -> 
         ours = model.core(ids).logits
         theirs = gguf_model(ids).logits
         reference = model.reference(ids).logits
-    # the same weights through the same formulas: only the order of float32 sums differs
+    # weights and formulas are the same; only the order of float32 sums differs
     torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=0)
     torch.testing.assert_close(reference, theirs, atol=0, rtol=0)
     for _ in range(3):
@@ -101,7 +98,7 @@ def test_core_and_reference_agree_and_continue_the_sentence(gguf_model: Any) -> 
     assert model.tokenizer.decode(ids[0].tolist()) == PROMPT + " and sunny,"
 
 
-def test_a_damaged_gguf_is_a_sentence(tmp_path: Path, smollm2_package: Path) -> None:
+def test_damaged_gguf_gives_a_clear_error(tmp_path: Path, smollm2_package: Path) -> None:
     raw = next(smollm2_package.glob("*.gguf")).open("rb").read(300_000)
     for content in (b"", b"GGUF", b"not a gguf at all", raw):
         (tmp_path / "model.gguf").write_bytes(content)
@@ -109,10 +106,10 @@ def test_a_damaged_gguf_is_a_sentence(tmp_path: Path, smollm2_package: Path) -> 
             bundled_smollm2.convert(tmp_path / "model.gguf", tmp_path)
 
 
-def test_unpermute_undoes_the_order_of_rows() -> None:
+def test_unpermute_restores_the_row_order() -> None:
     n_heads, head_size, width = 3, 4, 2
     rows = torch.arange(n_heads * head_size * width, dtype=torch.float32).view(-1, width)
-    # llama.cpp's own direction: halves of a head become neighbours
+    # llama.cpp's permutation interleaves the two halves of a head
     halves = rows.view(n_heads, 2, head_size // 2, width)
     stored = halves.transpose(1, 2).reshape(-1, width)
     assert bundled_smollm2.unpermute(stored.numpy(), n_heads).tolist() == rows.tolist()

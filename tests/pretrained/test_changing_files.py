@@ -1,4 +1,4 @@
-"""A model's files change while it is open: it keeps its numbers, and the next one has the new."""
+"""Files that change after loading: the loaded model stays the same, the next one changes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> files.Folders:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_blocks() -> Iterator[None]:
-    """Whoever waits for a FIFO is interrupted."""
+def _timeout() -> Iterator[None]:
+    """Interrupt a test that blocks on a FIFO."""
 
     def interrupt(*_: Any) -> None:
         raise TimeoutError("blocked for a minute")
@@ -38,7 +38,7 @@ def _nothing_blocks() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-# every change for one family, and for the others those of the weights in place
+# every change for BERT, but only in-place changes of the weights for the others
 CASES = [("bert", file, change) for file in files.FILES for change in files.CHANGES] + [
     (family, "model.safetensors", change)
     for family in ("gpt2", "llama")
@@ -47,7 +47,7 @@ CASES = [("bert", file, change) for file in files.FILES for change in files.CHAN
 
 
 @pytest.mark.parametrize(("family", "file", "change"), CASES)
-def test_a_model_whose_files_change(
+def test_files_change_after_loading(
     family: str, file: str, change: Change, models: Path, folders: files.Folders
 ) -> None:
     folder = folders.copy(family, file, models / "mine")
@@ -65,50 +65,50 @@ def test_a_model_whose_files_change(
         with pytest.raises((ValueError, LookupError), match=f"mine|{file}"):
             pretrained.load("mine", device="cpu")
         return
-    again = pretrained.load("mine", device="cpu")
-    numbers = files.numbers(again)
-    torch.testing.assert_close(numbers, files.expected_numbers(folder), **TOLERANCE)
-    reference = again.load_reference()
+    reloaded = pretrained.load("mine", device="cpu")
+    values = files.numbers(reloaded)
+    torch.testing.assert_close(values, files.expected_numbers(folder), **TOLERANCE)
+    reference = reloaded.load_reference()
     with torch.inference_mode():
-        ids = torch.tensor([again.tokenizer.encode(files.TEXT).ids])
+        ids = torch.tensor([reloaded.tokenizer.encode(files.TEXT).ids])
         theirs = reference(ids, output_hidden_states=True).hidden_states[-1]
-    torch.testing.assert_close(numbers, theirs, **TOLERANCE)
+    torch.testing.assert_close(values, theirs, **TOLERANCE)
 
 
 @pytest.mark.parametrize("change", [files.truncate, files.rewrite, files.replace])
 @pytest.mark.parametrize("file", ["model.safetensors", files.SHARD])
-def test_files_that_change_while_they_are_read(
+def test_files_change_while_they_are_read(
     file: str,
     change: Change,
     models: Path,
     folders: files.Folders,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The file changes after its first tensor was read."""
+    """The file changes after its first tensor has been read."""
     from pretrained import weights
 
     folder, plain = folders.copy("llama", file, models / "mine"), weights._plain
     content = folders.other("llama", file)
 
-    def changing(model_type: str, key: str) -> str:
+    def change_then_read(model_type: str, key: str) -> str:
         monkeypatch.setattr(weights, "_plain", plain)
         change(folder / file, content)
         return plain(model_type, key)
 
-    monkeypatch.setattr(weights, "_plain", changing)
+    monkeypatch.setattr(weights, "_plain", change_then_read)
     with pytest.raises(ValueError, match="mine"):
         pretrained.load("mine", device="cpu")
 
 
 @pytest.mark.parametrize("file", files.FILES)
 @pytest.mark.parametrize("change", [files.replace_by_fifo, files.replace_by_directory])
-def test_the_catalog_leaves_out_what_is_no_file(
+def test_catalog_skips_anything_that_is_not_a_regular_file(
     file: str, change: Change, models: Path, folders: files.Folders
 ) -> None:
     folder = folders.copy("gpt2", file, models / "mine")
     change(folder / file, b"")
     listed = {entry.spec.name for entry in pretrained.catalog()}
-    # a tokenizer is not looked at before the model is loaded
+    # the tokenizer isn't checked until the model is loaded
     assert ("mine" in listed) == (file == "tokenizer.json")
     with pytest.raises((ValueError, LookupError), match=f"mine|{file}"):
         pretrained.load("mine", device="cpu")
@@ -138,10 +138,10 @@ def test_no_file_stays_mapped_into_memory(
         ("bert", "tokenizer_config.json"),
     ],
 )
-def test_a_tokenizer_of_what_is_no_file(
+def test_rejects_tokenizers_that_are_not_regular_files(
     family: str, file: str, change: Change, tmp_path: Path
 ) -> None:
-    """Not taken for a file that is missing, for which there may be a default."""
+    """These don't count as missing files, which may have a default."""
     for name, content in (("vocab.json", "{}"), ("merges.txt", ""), ("vocab.txt", "")):
         (tmp_path / name).write_text(content)
     (tmp_path / file).touch()

@@ -1,4 +1,4 @@
-"""Model folders from strangers: what is read, what is refused, and how it is said."""
+"""Untrusted model folders: what is read, what is rejected, and the error messages."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_shards(tmp_path: Path) -> None:
     "name",
     ["../secret.safetensors", "/etc/x.safetensors", "a/b.safetensors", "x.bin", "", 7, "a\0b"],
 )
-def test_an_index_cannot_leave_the_folder(tmp_path: Path, name: Any) -> None:
+def test_index_cannot_point_outside_the_folder(tmp_path: Path, name: Any) -> None:
     folder = tmp_path / "model"
     folder.mkdir()
     save_file({"a": torch.zeros(1)}, tmp_path / "secret.safetensors")
@@ -85,13 +85,13 @@ def test_an_index_cannot_leave_the_folder(tmp_path: Path, name: Any) -> None:
         checkpoint.read_state(folder)
 
 
-def test_pickles_are_not_opened(tmp_path: Path) -> None:
+def test_rejects_pickled_weights(tmp_path: Path) -> None:
     (tmp_path / "pytorch_model.bin").write_bytes(b"\x80\x02 a pickle")
     with pytest.raises(ValueError, match="pickled weights.*save_pretrained"):
         checkpoint.read_state(tmp_path)
 
 
-def test_no_weights(tmp_path: Path) -> None:
+def test_missing_weights(tmp_path: Path) -> None:
     write_config(tmp_path, GPT2)
     with pytest.raises(ValueError, match=r"model\.safetensors"):
         checkpoint.read_state(tmp_path)
@@ -113,7 +113,7 @@ ENTRY = {"dtype": "F32", "shape": [1, 2], "data_offsets": [0, 8]}
 
 
 def write_header(file: Path, header: bytes) -> None:
-    """A file whose bytes after the header are those of ENTRY."""
+    """Write a header and the 8 data bytes of ENTRY."""
     file.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8))
 
 
@@ -158,14 +158,16 @@ def test_damaged_headers(tmp_path: Path, header: bytes) -> None:
     ],
     ids=lambda header: json.dumps(header)[:60],
 )
-def test_tensors_that_do_not_fit_their_file(tmp_path: Path, header: dict[str, Any]) -> None:
-    """Overlaps, holes, lengths that are not those of the shape, unknown types."""
+def test_rejects_tensors_that_do_not_match_their_file(
+    tmp_path: Path, header: dict[str, Any]
+) -> None:
+    """Reject overlaps, gaps, lengths that don't match the shape, and unknown dtypes."""
     write_header(tmp_path / "model.safetensors", json.dumps(header).encode())
     with pytest.raises(ValueError, match="truncated or damaged|unsupported dtype"):
         dict(checkpoint.read_state(tmp_path))
 
 
-def test_shards_that_repeat_a_tensor(tmp_path: Path) -> None:
+def test_rejects_shards_that_repeat_a_tensor(tmp_path: Path) -> None:
     write_shards(tmp_path, {"a": "x.safetensors", "b": "y.safetensors"})
     save_file({"a": torch.zeros(1), "b": torch.zeros(1)}, tmp_path / "y.safetensors")
     with pytest.raises(ValueError, match="the tensor 'a'"):

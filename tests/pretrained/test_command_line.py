@@ -1,4 +1,4 @@
-"""`python -m pretrained`: what it lists, and what it finds when it checks a model."""
+"""The commands `python -m pretrained list` and `check`."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from pretrained.__main__ import main
 from tests.helpers import tiny_models
 
 
-def test_list_shows_what_is_here(
+def test_list_shows_available_models(
     models: Path, hub_cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pretrained.save(tiny_models.build("llama"), models / "mine")
@@ -27,7 +27,7 @@ def test_check_by_path(name: str, tmp_path: Path) -> None:
     assert main(["check", str(tmp_path)]) == 0
 
 
-def test_check_finds_a_wrong_weight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_detects_wrong_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretrained.save(tiny_models.build("gpt2"), tmp_path / "mine")
     pretrained.save(tiny_models.build("gpt2", seed=1), tmp_path / "other")
     other = pretrained.load(tmp_path / "other", device="cpu").load_reference()
@@ -35,7 +35,7 @@ def test_check_finds_a_wrong_weight(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert main(["check", str(tmp_path / "mine")]) == 1
 
 
-def test_check_names_every_obstacle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_lists_every_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = pretrained.save(tiny_models.build("gpt2"), tmp_path)
     config = json.loads((folder / "config.json").read_text())
     config |= {"activation_function": "relu", "add_cross_attention": True}
@@ -47,5 +47,5 @@ def test_check_names_every_obstacle(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("model", ["no-such-model", "./nowhere", "gpt2"])
-def test_check_of_what_is_not_here(model: str) -> None:
+def test_check_of_a_missing_model(model: str) -> None:
     assert main(["check", model]) == 1

@@ -1,4 +1,4 @@
-"""Our core beside transformers: differences of each layer."""
+"""Comparing our core with transformers: differences in each layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pretrained.comparison import compare, differences, largest_difference
 from tests.helpers.bundled_models import ENCODER
 
 
-# On one thread the two agree bit for bit, and zeros prove little: hence weights that differ, too.
+# On one thread both agree exactly, and zeros prove little, so change the weights as well.
 @pytest.mark.parametrize("change", [1.0, 1.001])
 def test_minilm_against_a_direct_computation(change: float) -> None:
     model = pretrained.load(ENCODER)
@@ -41,27 +41,27 @@ def test_minilm_against_a_direct_computation(change: float) -> None:
     assert (result.largest < 1e-4) is (change == 1.0)
 
 
-def test_a_gpt2_has_logits_and_a_last_norm(models: Path, tiny_gpt2: Path) -> None:
+def test_gpt2_comparison_includes_logits_and_final_norm(models: Path, tiny_gpt2: Path) -> None:
     shutil.copytree(tiny_gpt2, models / "tiny")
     model = pretrained.load("tiny")
     result = compare(model.core, model.reference, (5, 6, 7, 8))
     assert result.reference == "GPT2LMHeadModel"
     assert result.logits is not None
     assert result.largest < 1e-4
-    # a core that computes something else is found out
+    # a core with different results is detected
     broken = model.core(torch.tensor([[5, 6, 7, 9]]), record=True)
     with torch.no_grad():
         theirs = model.reference(
             torch.tensor([[5, 6, 7, 8]]), output_attentions=True, output_hidden_states=True
         )
-    worse = differences(broken, theirs, "x")
-    assert worse.embedding > 1e-3
-    assert worse.hidden[-1] > 1e-3
-    assert worse.logits is not None
-    assert worse.logits > 1e-3
+    found = differences(broken, theirs, "x")
+    assert found.embedding > 1e-3
+    assert found.hidden[-1] > 1e-3
+    assert found.logits is not None
+    assert found.logits > 1e-3
 
 
-def test_shapes_that_differ_are_refused() -> None:
+def test_rejects_different_shapes() -> None:
     with pytest.raises(ValueError, match=r"\(2, 3\) and \(3,\)"):
         largest_difference(torch.zeros(2, 3), torch.zeros(3))
     model = pretrained.load(ENCODER)

@@ -1,4 +1,4 @@
-"""Whether a model loads: every obstacle is named, and what is said to load does."""
+"""Compatibility reports list every problem and agree with loading."""
 
 import json
 from collections.abc import Callable
@@ -59,14 +59,14 @@ def test_report_matches_loaded_model(kind: str):
     torch.manual_seed(3)
     theirs = build(config)
     fields = config.to_dict() | {"architectures": [build.__name__]}
-    answer = compatibility.check_text(json.dumps(fields))
-    assert answer.loads, answer.obstacles
+    report = compatibility.check_text(json.dumps(fields))
+    assert report.loads, report.obstacles
     core = core_from_state_dict(fields, theirs.state_dict())
-    assert answer.n_parameters == sum(parameter.numel() for parameter in core.parameters())
-    assert f"{core.config.n_layers} layers of {core.config.n_heads} query heads" in answer.shape
+    assert report.n_parameters == sum(parameter.numel() for parameter in core.parameters())
+    assert f"{core.config.n_layers} layers of {core.config.n_heads} query heads" in report.shape
 
 
-def test_every_option_that_is_not_built_is_named():
+def test_report_lists_every_unsupported_option():
     config = SMALL["llama"][0].to_dict() | {
         "hidden_act": "relu",
         "rope_parameters": {"rope_type": "longrope"},
@@ -74,12 +74,12 @@ def test_every_option_that_is_not_built_is_named():
         "quantization_config": {"bits": 4},
         "architectures": ["MistralForCausalLM"],
     }
-    answer = compatibility.check_config_dict(config)
-    assert not answer.loads
-    together = " ".join(answer.obstacles)
+    report = compatibility.check_config_dict(config)
+    assert not report.loads
+    all_obstacles = " ".join(report.obstacles)
     for word in ("hidden_act='relu'", "rope_type='longrope'", "auto_map", "Quantized", "Mistral"):
-        assert word in together
-    assert len(answer.obstacles) == 5
+        assert word in all_obstacles
+    assert len(report.obstacles) == 5
 
 
 @pytest.mark.parametrize(
@@ -93,33 +93,33 @@ def test_every_option_that_is_not_built_is_named():
     ],
 )
 def test_rejects_invalid_configurations(text: str, names: str):
-    answer = compatibility.check_text(text)
-    assert not answer.loads
-    assert names in answer.obstacles[0]
+    report = compatibility.check_text(text)
+    assert not report.loads
+    assert names in report.obstacles[0]
 
 
 @pytest.mark.parametrize("option", ["hidden_size", "num_hidden_layers", "vocab_size"])
-def test_sizes_beyond_every_model_are_refused_before_anything_is_counted(option: str):
+def test_rejects_huge_sizes_before_counting_parameters(option: str):
     config = SMALL["llama"][0].to_dict() | {option: 24 * 10**12}
-    answer = compatibility.check_config_dict(config)
-    assert not answer.loads
-    assert f"{24 * 10**12:,}" in answer.obstacles[0]
+    report = compatibility.check_config_dict(config)
+    assert not report.loads
+    assert f"{24 * 10**12:,}" in report.obstacles[0]
 
 
 BROKEN: dict[str, Callable[[dict[str, torch.Tensor]], object]] = {
-    "a tensor is missing": lambda state: state.pop("transformer.h.1.ln_2.bias"),
-    "a tensor too many": lambda state: state.update({"lm_head.bias": torch.ones(61)}),
-    "another shape": lambda state: state.update({"transformer.wpe.weight": torch.ones(17, 23)}),
-    "no weights": lambda state: state.update({"transformer.ln_f.bias": torch.ones(24).long()}),
-    "two names": lambda state: state.update({"ln_f.bias": torch.ones(24)}),
+    "missing tensor": lambda state: state.pop("transformer.h.1.ln_2.bias"),
+    "extra tensor": lambda state: state.update({"lm_head.bias": torch.ones(61)}),
+    "wrong shape": lambda state: state.update({"transformer.wpe.weight": torch.ones(17, 23)}),
+    "integer weights": lambda state: state.update({"transformer.ln_f.bias": torch.ones(24).long()}),
+    "duplicate tensor": lambda state: state.update({"ln_f.bias": torch.ones(24)}),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_folder_that_does_not_load_is_not_said_to(
+def test_report_detects_folders_that_do_not_load(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The headers of its files tell, without its numbers."""
+    """The report only reads file headers, not weights."""
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     config, build = SMALL["gpt2"]
     build(config).save_pretrained(tmp_path / "mine")

@@ -1,4 +1,4 @@
-"""Copies of a loaded model: core and tokenizer work as before, with weights of their own."""
+"""Copies of a loaded model work like the original and have their own weights."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import torch
 import pretrained
 from tests.helpers.bundled_models import ENCODER, FIRST_BERT, FIRST_GPT2
 
-# typed special tokens are text for a decoder; a typed [MASK] is the mask token of an encoder
+# decoders read typed special tokens as text, but for encoders a typed [MASK] is the mask token
 TEXTS = ("The next day was [MASK] and sunny", "<|endoftext|>déjà <|im_start|>vu 🙂[SEP]")
-WAYS: dict[str, Callable[[Any], Any]] = {
+COPY_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "pickle": lambda value: pickle.loads(pickle.dumps(value)),
     "deepcopy": copy.deepcopy,
 }
-every_way = pytest.mark.parametrize("way", WAYS)
+every_kind = pytest.mark.parametrize("kind", COPY_FUNCTIONS)
 
 
-@every_way
+@every_kind
 @pytest.mark.parametrize("name", [FIRST_GPT2, FIRST_BERT, ENCODER])
 @pytest.mark.usefixtures("bundled_weights")
-def test_a_copy_of_a_model_works_alone(name: str, way: str) -> None:
+def test_copy_is_independent(name: str, kind: str) -> None:
     model = pretrained.load(name, device="cpu")
     ids = torch.tensor([model.tokenizer.encode(TEXTS[0]).ids])
     with torch.inference_mode():
         before = model.core(ids).hidden
-    other = WAYS[way](model)
+    other = COPY_FUNCTIONS[kind](model)
     assert (other.name, other.source, other.spec, other.config) == (
         model.name, model.source, model.spec, model.config
     )  # fmt: skip
@@ -43,11 +43,11 @@ def test_a_copy_of_a_model_works_alone(name: str, way: str) -> None:
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_a_copy_loads_its_own_reference() -> None:
+def test_copy_loads_its_own_reference() -> None:
     model = pretrained.load(ENCODER, device="cpu")
     plain = len(pickle.dumps(model))
     reference = model.reference
-    assert len(pickle.dumps(model)) == plain  # the reference isn't part of it
+    assert len(pickle.dumps(model)) == plain  # the reference isn't pickled
     other = pickle.loads(pickle.dumps(model))
     assert type(other.reference) is type(reference)
     assert other.reference is other.reference is not reference

@@ -1,4 +1,4 @@
-"""No tensor of a checkpoint is dropped silently: it is used as transformers does, or refused."""
+"""Every tensor in a checkpoint is used as in transformers, or rejected."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ HEAD = {
 
 
 def save(family: str, folder: Path, tied: bool) -> Any:
-    """A tiny random model in a folder, as transformers writes it."""
+    """Save a tiny random model with transformers."""
     if family == "bert":
         return save_bert(folder, tie_word_embeddings=tied)
     model = gpt2() if family == "gpt2" else llama()
@@ -47,11 +47,11 @@ def save(family: str, folder: Path, tied: bool) -> Any:
 
 STORED: dict[str, Callable[[str], Callable[[State], object]]] = {
     "as saved": lambda family: lambda state: None,
-    "one table": lambda family: lambda state: state.pop(HEAD[family], None),
-    "two equal tables": lambda family: (
+    "one matrix": lambda family: lambda state: state.pop(HEAD[family], None),
+    "two equal matrices": lambda family: (
         lambda state: state.update({HEAD[family]: state[EMBEDDING[family]].clone()})
     ),
-    "two tables": lambda family: (
+    "two matrices": lambda family: (
         lambda state: state.update(
             {
                 HEAD[family]: state[EMBEDDING[family]]
@@ -59,12 +59,12 @@ STORED: dict[str, Callable[[str], Callable[[State], object]]] = {
             }
         )
     ),
-    "two tables, one row apart": lambda family: (
+    "two matrices, one row differs": lambda family: (
         lambda state: state.update(
             {HEAD[family]: state[EMBEDDING[family]].index_fill(0, torch.tensor([7]), 2.0)}
         )
     ),
-    "the head alone": lambda family: (
+    "only the head": lambda family: (
         lambda state: state.update({HEAD[family]: state.pop(EMBEDDING[family]).clone()})
     ),
 }
@@ -73,15 +73,15 @@ STORED: dict[str, Callable[[str], Callable[[State], object]]] = {
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 @pytest.mark.parametrize("family", EMBEDDING)
-def test_the_output_head(family: str, tied: bool, stored: str, models: Path):
+def test_output_head(family: str, tied: bool, stored: str, models: Path):
     folder = models / "mine"
     torch.manual_seed(4)
     save(family, folder, tied)
     change_state(folder, STORED[stored](family))
     tokens = torch.randint(14, (2, 9))
     expected, missing = their_logits(family, folder, tokens)
-    # BERT's layers need the embedding, which transformers ties and the encoder alone does not
-    if missing or (family == "bert" and stored == "the head alone"):
+    # BERT's encoder needs the embedding, which transformers can tie to the head but we don't
+    if missing or (family == "bert" and stored == "only the head"):
         with pytest.raises(ValueError, match="no weight"):
             our_logits(family, folder, tokens)
     else:
@@ -93,20 +93,20 @@ def test_the_output_head(family: str, tied: bool, stored: str, models: Path):
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_the_head_of_a_live_model_that_was_replaced(family: str, tied: bool):
-    live = gpt2() if family == "gpt2" else llama()
-    live.config.tie_word_embeddings = tied
-    enlarge(live)
-    tokens = ids(live)
+def test_replaced_head_of_a_model_in_memory(family: str, tied: bool):
+    model = gpt2() if family == "gpt2" else llama()
+    model.config.tie_word_embeddings = tied
+    enlarge(model)
+    tokens = ids(model)
     for noise in (0.0, 0.3):
-        head = live.lm_head.weight.detach()
-        live.lm_head.weight = torch.nn.Parameter(head + noise * torch.randn_like(head))
-        assert_close(core_from_reference(live)(tokens).logits, live(tokens).logits, **TOLERANCE)
+        head = model.lm_head.weight.detach()
+        model.lm_head.weight = torch.nn.Parameter(head + noise * torch.randn_like(head))
+        assert_close(core_from_reference(model)(tokens).logits, model(tokens).logits, **TOLERANCE)
 
 
 @pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
 @pytest.mark.parametrize("stored", [("bias",), ("decoder.bias",), ("bias", "decoder.bias")])
-def test_the_bias_of_a_masked_word_head(tied: bool, stored: tuple[str, ...], models: Path):
+def test_masked_word_head_bias(tied: bool, stored: tuple[str, ...], models: Path):
     folder = models / "mine"
     save_bert(folder, tie_word_embeddings=tied)
     prefix = "cls.predictions."
@@ -120,7 +120,7 @@ def test_the_bias_of_a_masked_word_head(tied: bool, stored: tuple[str, ...], mod
     change_state(folder, change)
     tokens = torch.randint(14, (2, 9))
     expected, missing = their_logits("bert", folder, tokens)
-    # an untied `bias` plays no part in transformers' own computation
+    # transformers doesn't use an untied `bias`
     if missing - {prefix + "bias"}:
         with pytest.raises(ValueError, match=r"decoder\.bias"):
             our_logits("bert", folder, tokens)
@@ -132,15 +132,15 @@ def vector(n: int) -> Tensor:
     return torch.linspace(0.1, 1.0, n)
 
 
-# family -> a tensor that no part of the model reads, or that the configuration does not name
+# family -> tensors that the model doesn't use or the configuration doesn't mention
 EXTRA: dict[str, State] = {
     "gpt2": {
         "lm_head.bias": vector(97),
         "score.weight": torch.ones(2, 24),
-        "transformer.h.3.ln_1.weight": vector(24),  # there are 3 layers
+        "transformer.h.3.ln_1.weight": vector(24),  # the model only has 3 layers
         "transformer.h.1.attn.q_attn.weight": torch.ones(24, 24),
         "transformer.h.1.crossattention.bias": torch.ones(1, 1, 31, 31).tril(),
-        "transformer.h.1.attn.bias": torch.ones(1, 1, 31, 31),  # nothing is hidden
+        "transformer.h.1.attn.bias": torch.ones(1, 1, 31, 31),  # this mask hides nothing
         "transformer.h.2.attn.bias": torch.ones(1, 1, 30, 30).tril(),
         "transformer.h.1.attn.masked_bias": torch.tensor(0.0),
         "transformer.position_ids": torch.arange(31),
@@ -167,14 +167,14 @@ EXTRA: dict[str, State] = {
 @pytest.mark.parametrize(
     ("family", "name"), [(family, name) for family, extra in EXTRA.items() for name in extra]
 )
-def test_an_extra_tensor_is_named(family: str, name: str):
+def test_rejects_extra_tensors(family: str, name: str):
     reference = enlarge({"gpt2": gpt2, "llama": llama, "bert": bert}[family]())
     state = reference.state_dict() | {name: EXTRA[family][name]}
     with pytest.raises(ValueError, match=name.split(".", 1)[1].replace(".", r"\.")):
         core_from_state_dict(reference.config.to_dict(), state)
 
 
-# family -> a buffer of old checkpoints that holds what the core computes
+# family -> buffers of old checkpoints that the core computes itself
 COMPUTED: dict[str, State] = {
     "gpt2": {
         "transformer.h.1.attn.bias": torch.ones(1, 1, 31, 31, dtype=torch.uint8).tril(),
@@ -197,7 +197,7 @@ COMPUTED: dict[str, State] = {
 @pytest.mark.parametrize(
     ("family", "name"), [(family, name) for family, names in COMPUTED.items() for name in names]
 )
-def test_a_buffer_that_the_core_computes_changes_nothing(family: str, name: str):
+def test_ignores_buffers_that_the_core_computes(family: str, name: str):
     reference = enlarge({"gpt2": gpt2, "llama": llama, "bert": bert}[family]())
     state = reference.state_dict() | {name: COMPUTED[family][name]}
     core = core_from_state_dict(reference.config.to_dict(), state)
@@ -210,11 +210,11 @@ SPELLINGS = {
     "gpt2": ("transformer.h.1.ln_2.bias", "h.1.ln_2.bias"),
     "llama": ("model.layers.1.mlp.up_proj.weight", "layers.1.mlp.up_proj.weight"),
     "bert": ("bert.encoder.layer.1.output.dense.bias", "encoder.layer.1.output.dense.bias"),
-    "bert, names of 2018": (
+    "bert, 2018 names": (
         "bert.encoder.layer.1.output.LayerNorm.weight",
         "bert.encoder.layer.1.output.LayerNorm.gamma",
     ),
-    "bert, its head": (
+    "bert, head": (
         "cls.predictions.transform.LayerNorm.bias",
         "cls.predictions.transform.LayerNorm.beta",
     ),
@@ -222,7 +222,7 @@ SPELLINGS = {
 
 
 @pytest.mark.parametrize("case", SPELLINGS)
-def test_a_tensor_under_two_names(case: str, models: Path):
+def test_tensor_with_two_names(case: str, models: Path):
     family, (name, other) = case.split(",")[0], SPELLINGS[case]
     folder = models / "mine"
     save(family, folder, tied=True)
@@ -237,8 +237,8 @@ def test_a_tensor_under_two_names(case: str, models: Path):
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert"])
 @pytest.mark.parametrize("prefix", ["transformer.", "model.", "bert."])
-def test_the_prefix_of_another_family(family: str, prefix: str):
-    """Under it transformers finds no weight under it, and would make up all of them."""
+def test_prefix_of_another_family(family: str, prefix: str):
+    """With this prefix, transformers finds no weights and would initialize all of them."""
     reference = enlarge({"gpt2": gpt2, "llama": llama, "bert": bert}[family]())
     own = {"gpt2": "transformer.", "llama": "model.", "bert": "bert."}[family]
     state = {
@@ -253,19 +253,19 @@ def test_the_prefix_of_another_family(family: str, prefix: str):
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert"])
-def test_a_live_model_without_numbers_or_with_two_types(family: str):
+def test_rejects_models_on_meta_or_with_mixed_dtypes(family: str):
     build = {"gpt2": gpt2, "llama": llama, "bert": bert}[family]
     with torch.device("meta"), pytest.raises(ValueError, match="meta"):
         core_from_reference(build())
-    live = build()
-    next(live.base_model.parameters()).data = next(live.base_model.parameters()).data.half()
+    model = build()
+    next(model.base_model.parameters()).data = next(model.base_model.parameters()).data.half()
     with pytest.raises(ValueError, match=r"torch\.float16, torch\.float32"):
-        core_from_reference(live)
+        core_from_reference(model)
 
 
 @pytest.mark.parametrize("shape", [(20,), (20, 20, 2), ()])
 @pytest.mark.parametrize("part", ["transform.dense.weight", "decoder.weight"])
-def test_a_part_of_a_masked_word_head_of_another_shape(
+def test_rejects_masked_word_heads_with_wrong_shapes(
     part: str, shape: tuple[int, ...], models: Path
 ):
     folder = models / "mine"
@@ -275,7 +275,7 @@ def test_a_part_of_a_masked_word_head_of_another_shape(
         our_logits("bert", folder, torch.ones(1, 3, dtype=torch.long))
 
 
-def test_what_is_left_out_of_bert_is_named(models: Path):
+def test_report_lists_bert_tensors_outside_the_core(models: Path):
     save_bert(models / "mine")
     names = checkpoint.tensor_names(models / "mine") | {"bert.pooler.dense.bias"}
     outside = parts_outside_core("bert", names)
@@ -285,7 +285,7 @@ def test_what_is_left_out_of_bert_is_named(models: Path):
     assert "cls.predictions.transform.dense.weight" in compatibility.check_model("mine").where
 
 
-def test_a_masked_word_head_with_a_tensor_too_many(models: Path):
+def test_rejects_masked_word_heads_with_extra_tensors(models: Path):
     folder = models / "mine"
     save_bert(folder)
     extra = "cls.predictions.transform.gate.weight"
@@ -303,7 +303,7 @@ ALIASES = [
 
 
 @pytest.mark.parametrize(("family", "option", "alias"), ALIASES)
-def test_a_number_under_two_names(family: str, option: str, alias: str):
+def test_option_with_two_names(family: str, option: str, alias: str):
     reference = enlarge(gpt2())
     config, state = reference.config.to_dict(), reference.state_dict()
     assert core_from_state_dict(config | {alias: config[option]}, state)
@@ -311,7 +311,7 @@ def test_a_number_under_two_names(family: str, option: str, alias: str):
         core_from_state_dict(config | {alias: 2 * config[option]}, state)
 
 
-def test_a_key_that_is_stated_twice():
+def test_rejects_duplicate_json_keys():
     for text in ('{"n_head": 4, "n_head": 2}', '{"a": {"b": 1, "b": 1}}'):
         with pytest.raises(ValueError, match="twice"):
             checkpoint.json_object(text.encode(), 1000, "config.json")

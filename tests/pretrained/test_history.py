@@ -1,4 +1,4 @@
-"""The histories of the models trained here: what is stored is attention, and damage is refused."""
+"""Training histories: stored weights are valid attention, and damaged files are rejected."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ N, L, H, T = 3, 2, 5, 4
 
 
 def arrays(*, causal: bool = True) -> dict[str, np.ndarray]:
-    """What a small file holds, all sizes different."""
+    """Return the contents of a small file whose sizes all differ."""
     rng = np.random.default_rng(0)
     weights = rng.random((N, L, H, T, T)).astype(np.float32)
     if causal:
@@ -39,25 +39,25 @@ def arrays(*, causal: bool = True) -> dict[str, np.ndarray]:
     }
 
 
-def file_of(tmp_path, **changes):
-    """A file with these arrays in place of some; None leaves one out."""
+def save_file(tmp_path, **changes):
+    """Save a file with some arrays replaced; None leaves an array out."""
     result = arrays() | changes
     path = tmp_path / "history.npz"
     np.savez_compressed(path, **{name: v for name, v in result.items() if v is not None})
     return path
 
 
-def test_a_file_comes_back(tmp_path):
-    result = read(file_of(tmp_path), "gpt2-novels")
+def test_read_returns_the_saved_values(tmp_path):
+    result = read(save_file(tmp_path), "gpt2-novels")
     assert (result.n_layers, result.n_heads, result.causal) == (L, H, True)
     (probe,) = result.probes
     assert (probe.title, probe.text, probe.labels) == ("Short", "a b c d", tuple("abcd"))
     weights = probe.weights(1)
     assert weights.shape == (L, H, T, T)
     codes, largest = arrays()["codes_0"][1], arrays()["largest_0"][1]
-    for place in ((0, 0, 0, 0), (1, 3, 2, 1), (1, 4, 3, 3)):
-        expected = largest[place[:2]] * (int(codes[place]) / 255) ** 2
-        assert weights[place] == pytest.approx(expected, rel=1e-5)
+    for index in ((0, 0, 0, 0), (1, 3, 2, 1), (1, 4, 3, 3)):
+        expected = largest[index[:2]] * (int(codes[index]) / 255) ** 2
+        assert weights[index] == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="read-only"):
         result.repeated_scores[0] = 1
 
@@ -75,20 +75,20 @@ def test_a_file_comes_back(tmp_path):
         ({"titles": np.array([], "U1"), "texts": np.array([], "U1")}, "no text"),
     ],
 )
-def test_a_file_that_does_not_fit_together(tmp_path, changes, message):
+def test_rejects_inconsistent_files(tmp_path, changes, message):
     with pytest.raises(ValueError, match=f"gpt2-novels.*{message}"):
-        read(file_of(tmp_path, **changes), "gpt2-novels")
+        read(save_file(tmp_path, **changes), "gpt2-novels")
 
 
 @pytest.mark.parametrize("keep", [0, 300, -100])
-def test_a_file_that_is_cut_off_or_no_archive(tmp_path, keep):
-    path = file_of(tmp_path)
+def test_rejects_truncated_files(tmp_path, keep):
+    path = save_file(tmp_path)
     path.write_bytes(path.read_bytes()[:keep])
     with pytest.raises(ValueError, match="is damaged"):
         read(path, "gpt2-novels")
 
 
-def test_names_and_files_that_are_not_there(tmp_path, monkeypatch):
+def test_missing_names_and_files(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"no training history"):
         history("../x")
     monkeypatch.setattr(stored, "FOLDER", tmp_path)
@@ -99,46 +99,48 @@ def test_names_and_files_that_are_not_there(tmp_path, monkeypatch):
 
 
 @pytest.fixture(params=NAMES)
-def kept(request) -> History:
+def saved_history(request) -> History:
     result = history(request.param)
     assert result is not None
-    assert history(request.param) is result  # read once
+    assert history(request.param) is result  # cached
     return result
 
 
-def test_the_stored_weights_are_attention(kept: History):
-    assert kept.causal == (kept.name == "gpt2-novels")
-    for probe in kept.probes:
+def test_stored_weights_are_attention(saved_history: History):
+    assert saved_history.causal == (saved_history.name == "gpt2-novels")
+    for probe in saved_history.probes:
         t = len(probe.ids)
         assert 20 <= t <= 32
-        ahead = ~np.tril(np.ones((t, t), bool))
-        for number in range(len(kept.steps)):
+        is_future = ~np.tril(np.ones((t, t), bool))
+        for number in range(len(saved_history.steps)):
             weights = probe.weights(number)
-            # half a step of the code, with either sign, for each of the keys
+            # each key contributes a rounding error of at most half a code step
             steps = 2 * np.sqrt(weights * probe.largest[number][..., None, None])
             bound = (steps + 0.5 / LEVELS).sum(-1) / (2 * LEVELS)
             assert (np.abs(weights.sum(-1) - 1) <= bound + 1e-5).all()
-            assert (weights[..., ahead] == 0).all() == kept.causal
+            assert (weights[..., is_future] == 0).all() == saved_history.causal
 
 
-def test_the_stored_scores_follow_from_the_stored_weights(kept: History):
+def test_stored_scores_match_the_stored_weights(saved_history: History):
     measures = {statistic.name: statistic.measure for statistic in STATISTICS}
-    for probe in kept.probes:
+    for probe in saved_history.probes:
         ids = torch.tensor(probe.ids)
         none_special = torch.zeros(len(ids), dtype=torch.bool)
-        for number in (0, len(kept.steps) - 1):
-            text = TextWeights(torch.tensor(probe.weights(number)), ids, none_special, kept.causal)
+        for number in (0, len(saved_history.steps) - 1):
+            text = TextWeights(
+                torch.tensor(probe.weights(number)), ids, none_special, saved_history.causal
+            )
             for i, name in enumerate(TEXT_SCORES):
                 measure = measures[name]
                 assert measure is not None
-                again, once = measure(text).numpy(), probe.scores[number, i]
-                np.testing.assert_array_equal(np.isnan(again), np.isnan(once))
-                np.testing.assert_allclose(again, once, atol=8 * probe.error)
+                computed, stored_scores = measure(text).numpy(), probe.scores[number, i]
+                np.testing.assert_array_equal(np.isnan(computed), np.isnan(stored_scores))
+                np.testing.assert_allclose(computed, stored_scores, atol=8 * probe.error)
 
 
-def test_the_loss_fell_and_the_files_are_small(kept: History):
-    assert kept.losses["held_out"][-1] < kept.losses["held_out"][0]
-    assert kept.losses["held_out"][0] == pytest.approx(np.log(8192), abs=0.2)
-    assert len(kept.curve["step"]) <= 100
-    assert np.isfinite(kept.curve["train_loss"]).all()
-    assert (stored.FOLDER / kept.name / stored.FILE).stat().st_size < 3_000_000
+def test_loss_decreased_and_files_are_small(saved_history: History):
+    assert saved_history.losses["held_out"][-1] < saved_history.losses["held_out"][0]
+    assert saved_history.losses["held_out"][0] == pytest.approx(np.log(8192), abs=0.2)
+    assert len(saved_history.curve["step"]) <= 100
+    assert np.isfinite(saved_history.curve["train_loss"]).all()
+    assert (stored.FOLDER / saved_history.name / stored.FILE).stat().st_size < 3_000_000

@@ -1,4 +1,4 @@
-"""Model folders of strangers: a sentence at once, whatever their sizes and numbers say."""
+"""Untrusted model folders give a clear error quickly, whatever their sizes and values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from torch import Tensor
 import pretrained
 from pretrained.catalog import catalog
 
-# a GPT-2 without a tokenizer of its own takes the bundled vocabulary
+# a GPT-2 without a tokenizer uses the bundled vocabulary
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 Weights = dict[str, Tensor]
 
 
-def folder_of(models: Path, source: Path, **changes: Any) -> Path:
-    """A copy of a model folder, with other words in its config.json."""
+def copy_folder(models: Path, source: Path, **changes: Any) -> Path:
+    """Copy a model folder and change fields of its config.json."""
     folder = Path(shutil.copytree(source, models / "hostile"))
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | changes))
@@ -39,7 +39,7 @@ def rewrite(folder: Path, change: Callable[[Weights], object]) -> None:
 
 @pytest.fixture(scope="module")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory, smollm2_folder: Path) -> Path:
-    """A folder with a tiny random Llama and SmolLM2's tokenizer."""
+    """Save a tiny random Llama with SmolLM2's tokenizer."""
     folder = tmp_path_factory.mktemp("tiny") / "tiny-llama"
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
@@ -56,7 +56,7 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory, smollm2_folder: Path) -
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "message"),
     [
         ({"n_layer": 10**7}, "n_layers is 10,000,000, but must be at most 10,000"),
         ({"n_layer": 10**9}, "n_layers is 1,000,000,000"),
@@ -68,59 +68,59 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory, smollm2_folder: Path) -
         ({"n_positions": 10**8}, r"must have shape \(100000000, 12\)"),
     ],
 )
-def test_sizes_are_compared_before_anything_is_built(
-    changes: dict[str, int], says: str, models: Path, tiny_gpt2: Path
+def test_sizes_are_checked_before_building_the_model(
+    changes: dict[str, int], message: str, models: Path, tiny_gpt2: Path
 ):
-    folder_of(models, tiny_gpt2, **changes)
-    with pytest.raises(ValueError, match=says):
+    copy_folder(models, tiny_gpt2, **changes)
+    with pytest.raises(ValueError, match=message):
         pretrained.load("hostile", device="cpu")
 
 
-def stored_as(dtype: torch.dtype) -> Callable[[Weights], object]:
+def convert_to(dtype: torch.dtype) -> Callable[[Weights], object]:
     return lambda weights: weights.update({k: t.to(dtype) for k, t in weights.items()})
 
 
-def with_a(number: float) -> Callable[[Weights], object]:
-    return lambda weights: weights["transformer.h.1.mlp.c_fc.weight"][3].fill_(number)
+def fill_one_row(value: float) -> Callable[[Weights], object]:
+    return lambda weights: weights["transformer.h.1.mlp.c_fc.weight"][3].fill_(value)
 
 
-def wide(weights: Weights) -> None:
+def add_dimension(weights: Weights) -> None:
     weights["transformer.wte.weight"] = weights["transformer.wte.weight"][None]
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
-        (stored_as(torch.bool), "unsupported dtype torch.bool"),
-        (stored_as(torch.int64), "unsupported dtype torch.int64"),
-        (stored_as(torch.float8_e4m3fn), "unsupported dtype F8_E4M3"),
-        (with_a(float("nan")), "blocks.1.mlp.up.weight contains infinite values"),
-        (with_a(float("-inf")), "blocks.1.mlp.up.weight contains infinite values"),
+        (convert_to(torch.bool), "unsupported dtype torch.bool"),
+        (convert_to(torch.int64), "unsupported dtype torch.int64"),
+        (convert_to(torch.float8_e4m3fn), "unsupported dtype F8_E4M3"),
+        (fill_one_row(float("nan")), "blocks.1.mlp.up.weight contains infinite values"),
+        (fill_one_row(float("-inf")), "blocks.1.mlp.up.weight contains infinite values"),
         (lambda weights: [t.fill_(3e38) for t in weights.values()], "infinite values"),
-        (wide, "don't match"),
+        (add_dimension, "don't match"),
     ],
 )
-def test_weights_that_are_no_numbers(
-    change: Callable[[Weights], object], says: str, models: Path, tiny_gpt2: Path
+def test_rejects_invalid_weights(
+    change: Callable[[Weights], object], message: str, models: Path, tiny_gpt2: Path
 ):
-    rewrite(folder_of(models, tiny_gpt2), change)
-    with pytest.raises(ValueError, match=says):
+    rewrite(copy_folder(models, tiny_gpt2), change)
+    with pytest.raises(ValueError, match=message):
         pretrained.load("hostile", device="cpu")
 
 
-def test_queries_and_keys_of_unlike_widths(models: Path, tiny_llama: Path):
+def test_rejects_queries_and_keys_of_different_widths(models: Path, tiny_llama: Path):
     def change(weights: Weights) -> None:
         name = "model.layers.0.self_attn.k_proj.weight"
         weights[name] = weights[name][:, :7].contiguous()
 
-    rewrite(folder_of(models, tiny_llama), change)
+    rewrite(copy_folder(models, tiny_llama), change)
     with pytest.raises(ValueError, match="don't match"):
         pretrained.load("hostile", device="cpu")
 
 
 @pytest.mark.parametrize("theta", [1e-300, 0.5])
-def test_rotary_positions_that_turn_too_fast(theta: float, models: Path, tiny_llama: Path):
-    folder = folder_of(models, tiny_llama)
+def test_rejects_rope_theta_below_one(theta: float, models: Path, tiny_llama: Path):
+    folder = copy_folder(models, tiny_llama)
     config = json.loads((folder / "config.json").read_text())
     config["rope_parameters"] = {"rope_type": "default", "rope_theta": theta}
     (folder / "config.json").write_text(json.dumps(config))
@@ -128,13 +128,13 @@ def test_rotary_positions_that_turn_too_fast(theta: float, models: Path, tiny_ll
         pretrained.load("hostile", device="cpu")
 
 
-def test_what_is_left_alone_still_loads(models: Path, tiny_llama: Path):
-    folder_of(models, tiny_llama)
+def test_unchanged_folder_still_loads(models: Path, tiny_llama: Path):
+    copy_folder(models, tiny_llama)
     assert pretrained.load("hostile", device="cpu").core.config.n_layers == 2
 
 
-def test_a_tokenizer_with_an_id_beyond_the_model(models: Path, tiny_llama: Path):
-    folder = folder_of(models, tiny_llama)
+def test_rejects_token_ids_beyond_the_vocabulary(models: Path, tiny_llama: Path):
+    folder = copy_folder(models, tiny_llama)
     value = json.loads((folder / "tokenizer.json").read_text())
     value["added_tokens"].append(dict(value["added_tokens"][0], id=60_000, content="<far>"))
     value["model"]["vocab"]["<far>"] = 60_000
@@ -144,11 +144,11 @@ def test_a_tokenizer_with_an_id_beyond_the_model(models: Path, tiny_llama: Path)
 
 
 @pytest.mark.parametrize("name", ["~", "~nobody-of-this-name/models", "x" * 300])
-def test_a_models_folder_that_cannot_be_looked_at(name: str, monkeypatch: pytest.MonkeyPatch):
-    """No home folder, no such user, and an operating system that refuses the name."""
+def test_catalog_survives_an_unreadable_models_folder(name: str, monkeypatch: pytest.MonkeyPatch):
+    """The home folder or the user is missing, or the name is too long for the OS."""
     monkeypatch.setenv("ATTENTION_LAB_MODELS", name)
     monkeypatch.setenv("HF_HUB_CACHE", name)
     monkeypatch.setenv("HOME", "~")
-    here = {entry.spec.name for entry in catalog() if entry.state == "ready"}
-    brought_along = {"smollm2-135m-instruct", "all-minilm-l6-v2", "gpt2-novels", "bert-novels"}
-    assert here == brought_along
+    ready = {entry.spec.name for entry in catalog() if entry.state == "ready"}
+    bundled = {"smollm2-135m-instruct", "all-minilm-l6-v2", "gpt2-novels", "bert-novels"}
+    assert ready == bundled

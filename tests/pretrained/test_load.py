@@ -1,4 +1,4 @@
-"""Loading: the core, the tokenizer, the reference, and what is said when it cannot be done."""
+"""Loading the core, the tokenizer, and the reference, and errors when loading fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def copy(source: Path, target: Path) -> Path:
     return Path(shutil.copytree(source, target))
 
 
-def test_the_reference_is_loaded_once(minilm: pretrained.Pretrained) -> None:
+def test_reference_is_loaded_once(minilm: pretrained.Pretrained) -> None:
     results: list[object] = []
     threads = [threading.Thread(target=lambda: results.append(minilm.reference)) for _ in range(4)]
     for thread in threads:
@@ -52,17 +52,17 @@ def test_rejects_invalid_dtypes(dtype: str | torch.dtype) -> None:
         pretrained.load(ENCODER, dtype=dtype)
 
 
-# the first does not exist, "meta" holds no numbers, and no machine has a 99th GPU
-NO_DEVICES = ["toaster", "meta", "cuda:99", "", "cuda:-1", 1.5, True, torch.device("meta")]
-NO_DEVICES += [torch.device("meta"), torch.device("cuda:99")]
+# "meta" has no values, and no machine has 99 GPUs
+INVALID_DEVICES = ["toaster", "meta", "cuda:99", "", "cuda:-1", 1.5, True, torch.device("meta")]
+INVALID_DEVICES += [torch.device("meta"), torch.device("cuda:99")]
 if not torch.cuda.is_available():
-    NO_DEVICES += ["cuda", "cuda:0", 0]
+    INVALID_DEVICES += ["cuda", "cuda:0", 0]
 if not torch.backends.mps.is_available():
-    NO_DEVICES += ["mps", torch.device("mps")]
+    INVALID_DEVICES += ["mps", torch.device("mps")]
 
 
-@pytest.mark.parametrize("device", NO_DEVICES, ids=repr)
-def test_a_device_that_is_not_here(device: Any) -> None:
+@pytest.mark.parametrize("device", INVALID_DEVICES, ids=repr)
+def test_rejects_unavailable_devices(device: Any) -> None:
     for load in (
         lambda: pretrained.load(ENCODER, device=device),
         lambda: untrained("random-tiny", device=device),
@@ -78,7 +78,7 @@ def test_unknown_model_message(model: str) -> None:
         pretrained.load(model)
 
 
-def test_a_folder_by_its_path(
+def test_load_a_folder_by_path(
     tiny_gpt2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = copy(tiny_gpt2, tmp_path / "some" / "mine")
@@ -89,14 +89,14 @@ def test_a_folder_by_its_path(
         model = pretrained.load(path, device="cpu")
         assert (model.name, model.spec.title, model.folder) == ("mine", "mine", folder)
         assert model.source == pretrained.WeightsSource("folder", folder)
-    monkeypatch.chdir("/")  # the reference is read later, from the same place
+    monkeypatch.chdir("/")  # the reference is loaded later from the same folder
     ids = torch.tensor([model.tokenizer.encode("The next day").ids])
     torch.testing.assert_close(
         model.core(ids).logits, model.reference(ids).logits, atol=1e-5, rtol=0
     )
 
 
-def test_a_folder_without_a_tokenizer_takes_ids(tiny_gpt2: Path, tmp_path: Path) -> None:
+def test_folder_without_a_tokenizer_accepts_ids(tiny_gpt2: Path, tmp_path: Path) -> None:
     folder = copy(tiny_gpt2, tmp_path / "mine")
     config = json.loads((folder / "config.json").read_text())
     weights = load_file(folder / "model.safetensors")
@@ -107,16 +107,16 @@ def test_a_folder_without_a_tokenizer_takes_ids(tiny_gpt2: Path, tmp_path: Path)
     assert model.core(torch.tensor([[1, 69]])).logits.shape == (1, 2, 70)
     assert (model.tokenizer.vocab_size, model.tokenizer.end_ids) == (70, {3})
     assert isinstance(model.tokenizer, pretrained.Tokenizer)
-    for use in (
+    for call in (
         lambda: model.tokenizer.encode("a"),
         lambda: model.tokenizer.decode([1]),
         lambda: model.tokenizer.decode_bytes([1]),
     ):
         with pytest.raises(ValueError, match="mine"):
-            use()
+            call()
 
 
-def test_a_name_is_never_a_path(
+def test_load_by_name_rejects_paths(
     tiny_gpt2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = copy(tiny_gpt2, tmp_path / "some" / "mine")
@@ -127,19 +127,19 @@ def test_a_name_is_never_a_path(
             pretrained.load_by_name(path, device="cpu")
 
 
-def test_a_known_model_that_is_not_here_says_how_to_get_it() -> None:
+def test_missing_known_model_explains_how_to_get_it() -> None:
     with pytest.raises(pretrained.WeightsMissing, match="ATTENTION_LAB_MODELS/gpt2"):
         pretrained.load("gpt2")
 
 
-def test_an_unusable_local_folder_says_why(models: Path, tiny_gpt2: Path) -> None:
+def test_unusable_local_folder_explains_why(models: Path, tiny_gpt2: Path) -> None:
     folder = copy(tiny_gpt2, models / "mine")
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(ValueError, match="can't be used: .*pickled"):
         pretrained.load("mine")
 
 
-def test_a_tokenizer_larger_than_the_model(
+def test_rejects_tokenizers_larger_than_the_model(
     models: Path, tiny_gpt2: Path, smollm2_folder: Path
 ) -> None:
     folder = copy(tiny_gpt2, models / "mine")

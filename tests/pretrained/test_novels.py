@@ -1,4 +1,4 @@
-"""The pair that was trained here, as it lies in the repository: parity, tokens and size."""
+"""The GPT-2 and BERT trained on novels: parity, tokens, and file size."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def model(request) -> pretrained.Pretrained:
     return pretrained.load(request.param)
 
 
-def test_it_is_found_without_packages_and_folders(model):
+def test_found_without_packages_or_folders(model):
     assert model.source.kind == "trained here"
     assert model.source.path == TRAINED_HERE / model.name
     assert model.spec.n_parameters == sum(p.numel() for p in model.core.parameters())
@@ -29,7 +29,7 @@ def test_it_is_found_without_packages_and_folders(model):
     assert entries[model.name] == "ready"
 
 
-def test_logits_and_all_weights_equal_those_of_transformers(model):
+def test_logits_and_attention_equal_transformers(model):
     ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
     with torch.inference_mode():
         theirs = model.reference(ids, output_attentions=True)
@@ -42,7 +42,7 @@ def test_logits_and_all_weights_equal_those_of_transformers(model):
         assert_close(record.weights, attention, atol=1e-4, rtol=0.0)
 
 
-def test_both_cut_every_text_alike():
+def test_both_models_tokenize_text_the_same_way():
     gpt2, bert = (pretrained.load(name).tokenizer for name in NAMES)
     assert gpt2.encode(TEXT) == bert.encode(TEXT)
     assert gpt2.decode(gpt2.encode(TEXT).ids) == TEXT
@@ -51,7 +51,7 @@ def test_both_cut_every_text_alike():
     assert gpt2.encode("the [MASK] sat").ids != bert.encode("the [MASK] sat").ids
 
 
-def test_a_model_that_is_loaded_in_inference_mode_can_be_changed_later():
+def test_model_loaded_in_inference_mode_can_be_modified():
     with torch.inference_mode():
         model = pretrained.load("gpt2-novels", dtype="bfloat16")
     assert not any(weight.is_inference() for weight in model.core.parameters())

@@ -1,4 +1,4 @@
-"""The two models that were trained here load in transformers as they are, with its defaults."""
+"""The models trained on novels load in transformers with default settings."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.helpers.bundled_models import FIRST_BERT, FIRST_GPT2, bundled_model
 from tests.helpers.texts import TEXTS
 
 CLASSES = {FIRST_GPT2: GPT2LMHeadModel, FIRST_BERT: BertForMaskedLM}
-END = "<|endoftext|>"  # transformers reads this as the token everywhere; here a visitor's is text
+END = "<|endoftext|>"  # transformers reads this as a special token; our tokenizers read it as text
 MASKED = ["a", "She took her [MASK] and went", "[MASK][MASK] x [MASK]", " [MASK]  [MASK]\n[MASK]"]
 HOSTILE = [
     "[UNK] [CLS] [SEP] [PAD] [unused1]",
@@ -31,16 +31,17 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("text", [*(t.replace(END, "") for t in TEXTS), *MASKED, *HOSTILE])
-def test_a_text_becomes_the_same_tokens(name: str, text: str):
+def test_text_gives_the_same_tokens(name: str, text: str):
     tokenizer = AutoTokenizer.from_pretrained(TRAINED_HERE / name)
     ids = tokenizer(text).input_ids
-    if name == FIRST_GPT2 and "[MASK]" in text:  # there [MASK] is the text of a special token too
+    # transformers reads a typed [MASK] as the special token, too
+    if name == FIRST_GPT2 and "[MASK]" in text:
         ids = tokenizer(text, split_special_tokens=True).input_ids
     assert ids == list(bundled_model(name).tokenizer.encode(text).ids)
     assert max(ids, default=0) < 8192
 
 
-def test_the_mask_is_known_by_name():
+def test_mask_token_is_set():
     tokenizer = AutoTokenizer.from_pretrained(TRAINED_HERE / FIRST_BERT)
     assert tokenizer.mask_token_id == bundled_model(FIRST_BERT).tokenizer.mask_id == 8191
     assert len(tokenizer) == 8192

@@ -1,4 +1,4 @@
-"""Every option and number of a config.json that the core accepts is compared with transformers."""
+"""Every config.json option and number that the core accepts matches transformers."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from tests.helpers.small_bert import SPECIAL, WORDS
 
 VOCABULARY = [*SPECIAL, *WORDS]
 N_TOKENS = 17
-# Small configurations of each family, every size another one.
+# Small configurations of each family; all sizes differ.
 SIZES: dict[str, dict[str, Any]] = {
     "gpt2": {"vocab_size": 14, "n_positions": 31, "n_embd": 24, "n_layer": 3, "n_head": 4},
     "bert": {
@@ -30,7 +30,7 @@ SIZES: dict[str, dict[str, Any]] = {
         "num_hidden_layers": 2, "num_attention_heads": 6, "intermediate_size": 44,
     },
 }  # fmt: skip
-# Another value for every number that the core reads.
+# A different value for every number that the core reads.
 NUMBERS: dict[str, dict[str, Any]] = {
     "gpt2": {
         "vocab_size": 19, "n_positions": 23, "n_embd": 28, "n_layer": 2, "n_head": 6,
@@ -50,7 +50,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
 LENGTHS = {"original_max_position_embeddings": 11}
 LLAMA3 = {"factor": 3.0, **LENGTHS, "low_freq_factor": 0.05, "high_freq_factor": 1.5}
 YARN = {"factor": 3.0, **LENGTHS}
-# Tables of rotary positions: each kind, and each of its settings at another value than its default.
+# Every kind of rotary scaling, with each setting at a value other than its default.
 TABLES: dict[str, list[dict[str, Any]]] = {
     "default": [{}, {"rope_theta": 300.0}],
     "linear": [{"factor": 3.0}],
@@ -77,43 +77,43 @@ ACCEPTED = [
 
 
 def save(family: str, folder: Path, changes: dict[str, Any]) -> Tensor:
-    """A random model with these settings in a folder; the ids of a text for it."""
+    """Save a random model with these settings, and return token ids for it."""
     model_class: Any = getattr(transformers, CLASSES[family])
     fields = SIZES[family] | changes
     model = enlarge(model_class(model_class.config_class(**fields)))
     model.save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(VOCABULARY), encoding="utf-8")
-    state(folder, changes)
+    write_settings(folder, changes)
     generator = torch.Generator().manual_seed(1)
     return torch.randint(len(VOCABULARY), (2, N_TOKENS), generator=generator)
 
 
-def state(folder: Path, changes: dict[str, Any]) -> None:
-    """Write settings into a config.json as they are, which transformers may have left out."""
+def write_settings(folder: Path, changes: dict[str, Any]) -> None:
+    """Write settings into config.json unchanged, because transformers may leave some out."""
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
 
 
 @pytest.mark.parametrize(("family", "option", "value"), ACCEPTED)
-def test_an_accepted_option(family: str, option: str, value: Any, models: Path):
+def test_accepted_option(family: str, option: str, value: Any, models: Path):
     folder = models / "mine"
     tokens = save(family, folder, {option: value})
     expected, missing = their_logits(family, folder, tokens)
     assert not missing
     assert_close(our_logits(family, folder, tokens), expected, **TOLERANCE)
     if option == "tie_word_embeddings":
-        return  # the stored tables decide, see test_every_tensor.py
-    earlier = checkpoint.OPTIONS[family][option]
+        return  # depends on the stored matrices, see test_every_tensor.py
+    accepted_values = checkpoint.OPTIONS[family][option]
     same = False
-    for other in earlier[: earlier.index(value)]:
-        state(folder, {option: other})
-        same |= agree(family, folder, tokens, expected)
-    # if the option did nothing here, the comparison above would mean nothing
+    for other in accepted_values[: accepted_values.index(value)]:
+        write_settings(folder, {option: other})
+        same |= matches(family, folder, tokens, expected)
+    # if the option had no effect, the comparison above would prove nothing
     assert same == ((option, value) in checkpoint.ROUNDING_ONLY)
 
 
-def agree(family: str, folder: Path, tokens: Tensor, expected: Tensor) -> bool:
-    """Whether the core computes these logits too; not if the weights don't fit the options."""
+def matches(family: str, folder: Path, tokens: Tensor, expected: Tensor) -> bool:
+    """Return whether the core gives these logits; False if the weights don't fit."""
     try:
         return torch.allclose(our_logits(family, folder, tokens), expected, **TOLERANCE)
     except ValueError:
@@ -123,7 +123,7 @@ def agree(family: str, folder: Path, tokens: Tensor, expected: Tensor) -> bool:
 @pytest.mark.parametrize(
     ("family", "option"), [(family, option) for family in NUMBERS for option in NUMBERS[family]]
 )
-def test_a_number(family: str, option: str, models: Path):
+def test_accepted_number(family: str, option: str, models: Path):
     folder = models / "mine"
     tokens = save(family, folder, {option: NUMBERS[family][option]})
     expected, missing = their_logits(family, folder, tokens)
@@ -134,11 +134,11 @@ def test_a_number(family: str, option: str, models: Path):
 @pytest.mark.parametrize(
     ("kind", "settings"), [(kind, settings) for kind in TABLES for settings in TABLES[kind]]
 )
-def test_a_kind_of_rotary_positions(kind: str, settings: dict[str, Any]):
+def test_rotary_scaling_options(kind: str, settings: dict[str, Any]):
     table = {"rope_type": kind, "rope_theta": 5000.0} | settings
     config = transformers.LlamaConfig(**SIZES["llama"], rope_parameters=table)
     reference = enlarge(transformers.LlamaForCausalLM(config))
     core = core_from_reference(reference)
-    tokens = torch.randint(14, (2, core.config.context_length))  # beyond the trained length
+    tokens = torch.randint(14, (2, core.config.context_length))  # longer than the trained length
     with torch.inference_mode():
         assert_close(core(tokens).logits, reference(tokens).logits, **TOLERANCE)

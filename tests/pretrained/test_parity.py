@@ -1,4 +1,4 @@
-"""The core equals transformers on small random models: every layer's attention and the outputs."""
+"""The core equals transformers on small random models, in attention and outputs."""
 
 from typing import Any
 
@@ -55,11 +55,11 @@ def test_decoders(name: str):
     assert_close(ours.logits, expected.logits, **TOLERANCE)
     for record, weights in zip(ours.records, expected.attentions, strict=True):
         assert_close(record.weights, weights, **TOLERANCE)
-    # transformers norms the last of its hidden states
+    # transformers applies the final norm to its last hidden state
     for state, theirs in zip(ours.hidden_states[:-1], expected.hidden_states[:-1], strict=True):
         assert_close(state, theirs, **TOLERANCE)
     assert_close(ours.hidden, expected.hidden_states[-1], **TOLERANCE)
-    # the test means something only if the rows are far from uniform
+    # the test only proves something if attention is far from uniform
     assert max(float(record.weights[:, :, -1].max()) for record in ours.records) > 0.2
 
 
@@ -97,7 +97,7 @@ def test_bert_with_padding(segments: bool):
     assert_close(ours.hidden, expected.last_hidden_state, **TOLERANCE)
 
 
-def test_old_names_of_bert_checkpoints():
+def test_old_bert_tensor_names():
     reference = enlarge(bert())
     state = {
         "bert."
@@ -111,7 +111,7 @@ def test_old_names_of_bert_checkpoints():
     assert_close(core(tokens).hidden, core_from_reference(reference)(tokens).hidden)
 
 
-def test_bare_gpt2_checkpoints_with_mask_buffers():
+def test_gpt2_checkpoints_without_prefix_but_with_mask_buffers():
     reference = enlarge(gpt2())
     state = {
         key.removeprefix("transformer."): value
@@ -136,7 +136,7 @@ SHARED = {
 
 
 @pytest.mark.parametrize("name", SHARED)
-def test_which_memory_the_core_shares_with_the_reference(name: str):
+def test_memory_that_the_core_shares_with_the_reference(name: str):
     reference = enlarge(bert() if name == "bert" else DECODERS[name]())
     theirs = {parameter.untyped_storage().data_ptr() for parameter in reference.parameters()}
     core = core_from_reference(reference)
@@ -144,14 +144,14 @@ def test_which_memory_the_core_shares_with_the_reference(name: str):
     for key, parameter in core.named_parameters():
         part = key.removesuffix(".weight").removesuffix(".bias").split(".")[-1]
         if part in ("qkv", "out", "up", "down") and key.endswith(".bias"):
-            continue  # of GPT-2, whose matrices are turned into those of nn.Linear
+            continue  # GPT-2's matrices are transposed for nn.Linear
         shared.setdefault(part, set()).add(parameter.untyped_storage().data_ptr() in theirs)
-    assert all(len(answers) == 1 for answers in shared.values()), "weight and bias differ"
-    assert {part for part, answers in shared.items() if answers == {True}} == SHARED[name]
+    assert all(len(values) == 1 for values in shared.values()), "weight and bias differ"
+    assert {part for part, values in shared.items() if values == {True}} == SHARED[name]
     assert all(parameter.requires_grad for parameter in reference.parameters())
 
 
-def test_every_key_is_accounted_for():
+def test_missing_and_extra_keys_raise_errors():
     reference = gpt2()
     config, state = reference.config.to_dict(), reference.state_dict()
     missing = {k: v for k, v in state.items() if k != "transformer.h.1.ln_2.bias"}
@@ -172,17 +172,17 @@ def test_every_key_is_accounted_for():
         (GPT2Config(scale_attn_by_inverse_layer_idx=True).to_dict(), "inverse_layer_idx=True"),
         (BertConfig(hidden_act="swish").to_dict(), "hidden_act='swish'"),
         (BertConfig().to_dict() | {"position_embedding_type": "relative_key"}, "relative_key"),
-        # as files of 2023 write it
+        # as in files from 2023
         (LLAMA | {"rope_scaling": {"type": "su", "factor": 2.0}}, "rope_type='su'"),
         (LlamaConfig(num_attention_heads=32, num_key_value_heads=5).to_dict(), r"\(32\).*\(5\)"),
     ],
 )
-def test_what_the_core_does_not_build_is_refused(config: dict[str, Any], message: str):
+def test_rejects_unsupported_options(config: dict[str, Any], message: str):
     with pytest.raises(ValueError, match=message):
         transformer_config(config)
 
 
-def test_the_rotary_base_of_older_files():
+def test_rotary_base_in_older_files():
     old = {k: v for k, v in LLAMA.items() if k != "rope_parameters"}
     assert transformer_config(old).rope_theta == 10_000.0
     assert transformer_config(old | {"rope_theta": 5e5}).rope_theta == 5e5
@@ -199,7 +199,7 @@ def test_the_rotary_base_of_older_files():
         (LLAMA, "max_position_embeddings"),
     ],
 )
-def test_a_missing_or_mistyped_number_is_named(config: dict[str, Any], option: str):
+def test_rejects_missing_or_mistyped_numbers(config: dict[str, Any], option: str):
     with pytest.raises(ValueError, match=f"^{option}"):
         transformer_config({k: v for k, v in config.items() if k != option})
     for wrong in ("12", 1.5, True, 0, -3, [4]):
@@ -223,6 +223,6 @@ def test_a_missing_or_mistyped_number_is_named(config: dict[str, Any], option: s
         (LLAMA | {"tie_word_embeddings": 0.0}, "tie_word_embeddings"),
     ],
 )
-def test_mistyped_optional_numbers_are_named(config: dict[str, Any], option: str):
+def test_rejects_mistyped_optional_numbers(config: dict[str, Any], option: str):
     with pytest.raises(ValueError, match=option):
         transformer_config(config)

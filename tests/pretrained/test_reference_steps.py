@@ -1,4 +1,4 @@
-"""transformers one step at a time, and GPT-2s with random weights."""
+"""Step-by-step generation with transformers, and GPT-2s with random weights."""
 
 import pytest
 import torch
@@ -47,7 +47,7 @@ def reference(request):
 
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("attention", ["sdpa", "eager"])
-def test_steps_are_those_of_the_core_and_of_generate(reference, cached, attention):
+def test_steps_equal_the_core_and_generate(reference, cached, attention):
     core = core_from_reference(reference).eval()
     steps = list(
         reference_steps(
@@ -63,7 +63,7 @@ def test_steps_are_those_of_the_core_and_of_generate(reference, cached, attentio
             assert getattr(step, field) == getattr(ours, field), field
         assert step.logprob == pytest.approx(ours.logprob, abs=1e-5)
         assert step.seconds > 0
-    made = reference.generate(
+    generated = reference.generate(
         torch.tensor([PROMPT]),
         max_new_tokens=N_NEW,
         do_sample=False,
@@ -71,15 +71,15 @@ def test_steps_are_those_of_the_core_and_of_generate(reference, cached, attentio
         attention_mask=torch.ones(1, len(PROMPT)),
         pad_token_id=0,
     )
-    assert [step.token_id for step in steps] == made[0, len(PROMPT) :].tolist()
+    assert [step.token_id for step in steps] == generated[0, len(PROMPT) :].tolist()
 
 
-def test_a_pass_is_abandoned_between_two_layers(reference):
+def test_pass_can_be_interrupted_between_layers(reference):
     config = core_from_reference(reference).config
-    heard = []
+    layers_run = []
 
     def stop(layer: int) -> None:
-        heard.append(layer)
+        layers_run.append(layer)
         if layer == 1:
             raise InterruptedError
 
@@ -88,13 +88,13 @@ def test_a_pass_is_abandoned_between_two_layers(reference):
     )
     with pytest.raises(InterruptedError):
         next(steps)
-    assert heard == [0, 1]
+    assert layers_run == [0, 1]
     assert reference.config._attn_implementation == "eager"
     assert not any(module._forward_pre_hooks for module in reference.modules())
 
 
 @pytest.mark.parametrize(("n_prompt", "n_new"), [(0, 3), (4, 0), (25, 8)])
-def test_what_cannot_run_is_refused_before_anything_runs(n_prompt, n_new):
+def test_rejects_invalid_lengths_before_the_first_pass(n_prompt, n_new):
     model = _gpt2()
     config = core_from_reference(model).config
     with pytest.raises(ValueError, match=f"{n_prompt}.*{n_new}"):
@@ -102,7 +102,7 @@ def test_what_cannot_run_is_refused_before_anything_runs(n_prompt, n_new):
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_random_weights_are_the_same_every_time_and_leave_other_draws_alone():
+def test_random_weights_are_reproducible_and_leave_the_global_generator_alone():
     torch.manual_seed(11)
     expected = torch.rand(3)
     torch.manual_seed(11)

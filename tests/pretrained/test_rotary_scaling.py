@@ -1,4 +1,4 @@
-"""Scalings of rotary positions: the core against transformers' own functions and models."""
+"""Rotary scaling: the core matches the functions and models of transformers."""
 
 import json
 import math
@@ -23,7 +23,7 @@ from tests.helpers.reference_models import LLAMA, TOLERANCE, enlarge, ids, llama
 TRAINED = 19  # tokens
 THETA = 5000.0
 LENGTHS = {"original_max_position_embeddings": TRAINED}
-# Of a head of 8 numbers, trained on 19 tokens: pairs 0 and 1 are fast, 2 and 3 slow.
+# With a head size of 8 and 19 trained tokens, pairs 0 and 1 are fast, and 2 and 3 are slow.
 SCALINGS: dict[str, dict[str, Any]] = {
     "linear": {"rope_type": "linear", "factor": 3.0},
     "dynamic": {"rope_type": "dynamic", "factor": 3.0},
@@ -32,10 +32,10 @@ SCALINGS: dict[str, dict[str, Any]] = {
         "rope_type": "yarn", "factor": 3.0, **LENGTHS, "beta_fast": 2.0, "beta_slow": 0.05,
         "truncate": False,
     },
-    "yarn, its factor given": {
+    "yarn, explicit attention factor": {
         "rope_type": "yarn", "factor": 3.0, **LENGTHS, "attention_factor": 1.3,
     },
-    "yarn, as DeepSeek writes it": {
+    "yarn, DeepSeek settings": {
         "rope_type": "yarn", "factor": 3.0, **LENGTHS, "mscale": 1.5, "mscale_all_dim": 0.4,
     },
     "llama3": {
@@ -46,14 +46,14 @@ SCALINGS: dict[str, dict[str, Any]] = {
 
 
 def reference(name: str) -> Any:
-    """A tiny Llama whose texts may have 57 tokens, three times as many as it was trained on."""
+    """Return a tiny Llama with a 57-token context, three times its trained length."""
     scaling = SCALINGS[name] | {"rope_theta": THETA}
     longest = TRAINED if name in ("linear", "dynamic") else 3 * TRAINED
     return enlarge(llama(rope_parameters=scaling, max_position_embeddings=longest))
 
 
 def frequencies(core: Transformer, n_tokens: int) -> torch.Tensor:
-    """Of the core, for a text of so many tokens."""
+    """Return the core's frequencies for a text of `n_tokens` tokens."""
     scaling, head_size = core.config.rope_scaling, core.config.d_head
     assert scaling is not None
     plain = plain_frequencies(head_size, core.config.rope_theta)
@@ -62,7 +62,7 @@ def frequencies(core: Transformer, n_tokens: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("n_tokens", [1, TRAINED, TRAINED + 1, 3 * TRAINED])
 @pytest.mark.parametrize("name", SCALINGS)
-def test_frequencies_are_those_of_transformers(name: str, n_tokens: int):
+def test_frequencies_equal_transformers(name: str, n_tokens: int):
     theirs = reference(name)
     core = core_from_reference(theirs)
     assert core.config.context_length == 3 * TRAINED
@@ -77,7 +77,7 @@ def test_frequencies_are_those_of_transformers(name: str, n_tokens: int):
 
 
 @pytest.mark.parametrize("name", SCALINGS)
-def test_logits_are_those_of_transformers_within_the_trained_length_and_beyond(name: str):
+def test_logits_equal_transformers_within_and_beyond_the_trained_length(name: str):
     theirs = reference(name)
     core = core_from_reference(theirs)
     for length in (TRAINED - 2, TRAINED + 5, 3 * TRAINED):
@@ -91,17 +91,17 @@ def test_logits_are_those_of_transformers_within_the_trained_length_and_beyond(n
     unscaled = core_from_reference(
         enlarge(llama(rope_parameters={"rope_type": "default", "rope_theta": THETA}))
     )
-    tokens = tokens[:, :37]  # as many as that model takes
+    tokens = tokens[:, :37]  # that model's context length
     assert float((unscaled(tokens).logits - core(tokens).logits).abs().max()) > 0.1
 
 
 @pytest.mark.parametrize("name", SCALINGS)
-def test_steps_with_a_cache_are_those_of_transformers(name: str):
-    """A prompt within the trained length, then single tokens until far beyond it.
+def test_cached_steps_equal_transformers(name: str):
+    """Run a prompt within the trained length, then single tokens far beyond it.
 
-    In double precision: the logits are as large as 6, and in float32 the order of the sums in
-    another processor's products is a difference of 1e-5. Transformers still turns and normalises in
-    float32, which leaves a few 1e-6.
+    This uses float64 because logits are as large as 6, and in float32 the order of sums on
+    another processor already gives differences of 1e-5. transformers still rotates and normalizes
+    in float32, which leaves differences of a few 1e-6.
     """
     theirs = reference(name).double()
     core = core_from_reference(theirs).double()
@@ -116,45 +116,45 @@ def test_steps_with_a_cache_are_those_of_transformers(name: str):
         begin = end
     whole = core(tokens).logits
     change = float((torch.cat(logits, dim=1) - whole).abs().max())
-    # dynamic scaling has turned the cached keys with the frequencies of shorter texts
+    # with dynamic scaling, cached keys were rotated with the frequencies of shorter texts
     assert (change > 0.1) == (name == "dynamic")
     assert name == "dynamic" or change < 1e-12
 
 
-def test_a_pass_does_not_depend_on_the_one_before():
-    """A transformers model remembers its longest text until it reads one of the trained length."""
+def test_pass_does_not_depend_on_earlier_passes():
+    """In transformers, a model keeps the scaling of its longest text until a short one."""
     theirs = reference("dynamic")
     core, tokens = core_from_reference(theirs), ids(theirs, length=3 * TRAINED)
 
-    def both(length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def both_logits(length: int) -> tuple[torch.Tensor, torch.Tensor]:
         with torch.inference_mode():
             return core(tokens[:, :length]).logits, theirs(tokens[:, :length]).logits
 
-    both(3 * TRAINED)
-    ours, remembered = both(TRAINED + 5)
-    both(TRAINED - 1)
-    again, expected = both(TRAINED + 5)
-    assert_close(ours, again, atol=0.0, rtol=0.0)
+    both_logits(3 * TRAINED)
+    ours, remembered = both_logits(TRAINED + 5)
+    both_logits(TRAINED - 1)
+    repeated, expected = both_logits(TRAINED + 5)
+    assert_close(ours, repeated, atol=0.0, rtol=0.0)
     assert_close(ours, expected, **TOLERANCE)
     assert float((remembered - expected).abs().max()) > 0.01
 
 
-def test_a_row_of_a_batch_is_scaled_by_its_own_length():
+def test_each_row_is_scaled_by_its_own_length():
     theirs = reference("dynamic")
     core, tokens = core_from_reference(theirs), ids(theirs, batch=2, length=30)
     padding = torch.tensor([[0], [17]])  # the second row has 13 tokens
-    places = (torch.arange(30) - padding).clamp(min=0)
-    real = (torch.arange(30) >= padding).long()
-    together = core(tokens, positions=places, attention_mask=real).logits
-    assert_close(together[:1], core(tokens[:1]).logits, **TOLERANCE)
-    assert_close(together[1:, 17:], core(tokens[1:, 17:]).logits, **TOLERANCE)
+    position_ids = (torch.arange(30) - padding).clamp(min=0)
+    attention_mask = (torch.arange(30) >= padding).long()
+    batch_logits = core(tokens, positions=position_ids, attention_mask=attention_mask).logits
+    assert_close(batch_logits[:1], core(tokens[:1]).logits, **TOLERANCE)
+    assert_close(batch_logits[1:, 17:], core(tokens[1:, 17:]).logits, **TOLERANCE)
 
 
 OLD = {k: v for k, v in LLAMA.items() if k != "rope_parameters"} | {"rope_theta": 5e5}
 PUBLISHED = {
-    # as vicuna-7b-v1.5-16k writes it
+    # as in vicuna-7b-v1.5-16k
     "linear": (OLD | {"rope_scaling": {"type": "linear", "factor": 4.0}}, 4 * 2048),
-    # as Qwen 2.5 documents it, and as Llama 3.1 8B has it
+    # as in Qwen 2.5's documentation and in Llama 3.1 8B
     "yarn": (
         OLD
         | {
@@ -180,7 +180,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("kind", PUBLISHED)
-def test_configurations_as_they_were_published(kind: str):
+def test_published_configurations(kind: str):
     fields, context_length = PUBLISHED[kind]
     config = transformer_config(fields)
     theirs = LlamaConfig(**fields)
@@ -192,8 +192,8 @@ def test_configurations_as_they_were_published(kind: str):
     expected, factor = ROPE_INIT_FUNCTIONS[kind](theirs)
     assert_close(ours, expected, atol=0.0, rtol=1e-6)
     assert config.rope_scaling.cosine_factor == pytest.approx(factor)
-    answer = compatibility.check_text(json.dumps(fields))
-    assert f"{kind} scaling by {config.rope_scaling.factor:g}" in answer.shape
+    report = compatibility.check_text(json.dumps(fields))
+    assert f"{kind} scaling by {config.rope_scaling.factor:g}" in report.shape
 
 
 TABLE = {
@@ -201,41 +201,41 @@ TABLE = {
     "high_freq_factor": 2.0, "original_max_position_embeddings": 50,
 }  # fmt: skip
 WITHOUT = {k: v for k, v in LLAMA.items() if k != "rope_parameters"}
-# A configuration that states a setting twice, and the name of that setting.
-TWICE: dict[str, tuple[dict[str, Any], str]] = {
-    "theta beside the table": ({"rope_theta": 3e4, "rope_parameters": TABLE}, "rope_theta"),
-    "trained length beside the table": (
+# Configurations that contain a setting twice, and the name of the setting.
+DUPLICATES: dict[str, tuple[dict[str, Any], str]] = {
+    "theta next to the table": ({"rope_theta": 3e4, "rope_parameters": TABLE}, "rope_theta"),
+    "trained length next to the table": (
         {"original_max_position_embeddings": 50, "rope_scaling": TABLE},
         "original_max_position_embeddings",
     ),
     "old and new spelling": ({"rope_parameters": TABLE | {"type": "llama3"}}, "type"),
 }
-TWICE |= {
+DUPLICATES |= {
     f"{name} in two tables": ({"rope_scaling": TABLE, "rope_parameters": TABLE}, name)
     for name in TABLE
 }
 
 
-@pytest.mark.parametrize("name", TWICE)
-def test_what_is_stated_twice_has_to_agree(name: str):
-    """Two equal statements are one; of two different ones, no reader could tell which is meant."""
-    stated, option = TWICE[name]
-    config, theirs = transformer_config(WITHOUT | stated), LlamaConfig(**(WITHOUT | stated))
+@pytest.mark.parametrize("name", DUPLICATES)
+def test_duplicate_settings_must_agree(name: str):
+    """Equal duplicates are accepted; with different values, the intent is unclear."""
+    settings, option = DUPLICATES[name]
+    config, theirs = transformer_config(WITHOUT | settings), LlamaConfig(**(WITHOUT | settings))
     assert config.rope_theta == theirs.rope_parameters["rope_theta"] == 3e4
     plain = plain_frequencies(config.d_head, 3e4)
     assert config.rope_scaling is not None
     ours = config.rope_scaling.frequencies(plain, 3e4, torch.tensor([7]))
     assert_close(ours, ROPE_INIT_FUNCTIONS["llama3"](theirs)[0], atol=0.0, rtol=1e-6)
     other = "linear" if option in ("type", "rope_type") else 4.0
-    for holder in stated:
-        inside = isinstance(stated[holder], dict)
-        changed = stated[holder] | {option: other} if inside else other
+    for key in settings:
+        is_table = isinstance(settings[key], dict)
+        changed = settings[key] | {option: other} if is_table else other
         with pytest.raises(ValueError, match=option):
-            transformer_config(WITHOUT | stated | {holder: changed})
+            transformer_config(WITHOUT | settings | {key: changed})
 
 
 LLAMA3 = SCALINGS["llama3"]
-HOSTILE = [
+INVALID = [
     ({"rope_type": "longrope", "factor": 2.0}, "'longrope'"),
     ({"rope_type": ["yarn"], "factor": 2.0}, "'yarn'"),
     ({"rope_type": "linear"}, "^factor.*None"),
@@ -255,8 +255,8 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(("table", "message"), HOSTILE)
-def test_scalings_that_cannot_be(table: dict[str, Any], message: str):
+@pytest.mark.parametrize(("table", "message"), INVALID)
+def test_rejects_invalid_scalings(table: dict[str, Any], message: str):
     old = {name: value for name, value in OLD.items() if name not in table}
     for fields in (old | {"rope_scaling": table}, LLAMA | {"rope_parameters": table}):
         with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""Folders in the cache are complete, unchanged and built by one process, or built again."""
+"""Cached folders are complete, unmodified, and built once; otherwise they are rebuilt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Builder:
-    """Builds a folder with two files and counts how often."""
+    """Build a folder with two files, and count the calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -43,7 +43,7 @@ def build() -> Builder:
     return Builder()
 
 
-def test_built_once(cache: Path, build: Builder) -> None:
+def test_folder_is_built_once(cache: Path, build: Builder) -> None:
     first = sealed_folder.sealed_folder("key", build)
     assert first == cache / "key"
     assert sealed_folder.sealed_folder("key", build) == first
@@ -53,18 +53,18 @@ def test_built_once(cache: Path, build: Builder) -> None:
     assert {file.stat().st_mode & 0o777 for file in first.iterdir()} == {0o644}
 
 
-def test_two_that_need_it_at_once_build_it_once(cache: Path, build: Builder) -> None:
-    def slow(folder: Path) -> None:
+def test_concurrent_requests_build_once(cache: Path, build: Builder) -> None:
+    def build_slowly(folder: Path) -> None:
         build(folder)
-        inside.set()
-        assert go_on.wait(60)
+        started.set()
+        assert can_continue.wait(60)
 
-    inside, go_on = threading.Event(), threading.Event()
+    started, can_continue = threading.Event(), threading.Event()
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(sealed_folder.sealed_folder, "key", slow)
-        assert inside.wait(60)
+        first = pool.submit(sealed_folder.sealed_folder, "key", build_slowly)
+        assert started.wait(60)
         second = pool.submit(sealed_folder.sealed_folder, "key", build)
-        go_on.set()
+        can_continue.set()
         assert first.result() == second.result() == cache / "key"
     assert build.calls == 1
 
@@ -75,11 +75,11 @@ def flip_a_bit(folder: Path) -> None:
     raw = bytearray(file.read_bytes())
     raw[1000] ^= 4
     file.write_bytes(raw)
-    # the size is the same; another process may well see the same time
+    # the size doesn't change, and the modification time barely does
     os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
 
 
-def cut(folder: Path) -> None:
+def truncate(folder: Path) -> None:
     (folder / "big.bin").write_bytes(b"half")
 
 
@@ -91,12 +91,12 @@ def empty_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"files": {}}')
 
 
-def odd_manifest(folder: Path) -> None:
+def invalid_manifest(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"files": {"big.bin": 3}}')
 
 
-@pytest.mark.parametrize("damage", [flip_a_bit, cut, remove, empty_manifest, odd_manifest])
-def test_damage_is_noticed_and_repaired(cache: Path, build: Builder, damage) -> None:
+@pytest.mark.parametrize("damage", [flip_a_bit, truncate, remove, empty_manifest, invalid_manifest])
+def test_damaged_folder_is_rebuilt(cache: Path, build: Builder, damage) -> None:
     folder = sealed_folder.sealed_folder("key", build)
     damage(folder)
     assert not sealed_folder.is_sound(folder)
@@ -106,9 +106,7 @@ def test_damage_is_noticed_and_repaired(cache: Path, build: Builder, damage) -> 
     assert not list(cache.glob(".key.*"))
 
 
-def test_a_process_that_is_killed_while_it_builds_leaves_nothing_that_counts(
-    cache: Path, build: Builder, root: Path
-) -> None:
+def test_killed_build_is_not_used(cache: Path, build: Builder, root: Path) -> None:
     code = (
         "import sys\n"
         "from pretrained.sealed_folder import sealed_folder\n"
@@ -129,16 +127,17 @@ def test_a_process_that_is_killed_while_it_builds_leaves_nothing_that_counts(
         assert process.stdout.readline() == "half\n"
         process.kill()
     assert [file.read_bytes() for file in cache.rglob("big.bin")] == [b"half"]
-    folder = sealed_folder.sealed_folder("key", build)  # does not wait for the dead one's lock
+    # this doesn't wait for the lock of the killed process
+    folder = sealed_folder.sealed_folder("key", build)
     assert sealed_folder.is_sound(folder)
     assert sorted(file.name for file in cache.iterdir()) == ["key", "key.lock"]
 
 
 @pytest.mark.parametrize("kind", ["below a file", "read-only"])
-def test_a_cache_that_cannot_be_written(
+def test_unwritable_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Builder, kind: str
 ) -> None:
-    # Root may write anywhere but over a file, and where the system itself says what there is.
+    # Even root can't create folders below a file or in /proc.
     obstacle = tmp_path / "obstacle"
     obstacle.write_text("")
     target = obstacle / "deeper" if kind == "below a file" else "/proc/attention-lab"
@@ -151,7 +150,7 @@ def test_a_cache_that_cannot_be_written(
     shutil.rmtree(folder)
 
 
-# A file may be no longer than some bytes: what a full disk does, to root too.
+# Limit the file size, which acts like a full disk even for root.
 FULL = """
 import resource, sys, tempfile
 from pathlib import Path
@@ -164,7 +163,7 @@ def full(n_bytes):
     resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
 
 def build(folder):
-    if "elsewhere there is room" in sys.argv and folder.parent != root:
+    if "space elsewhere" in sys.argv and folder.parent != root:
         full(hard)
     (folder / "big.bin").write_bytes(bytes(100_000))
 
@@ -179,12 +178,12 @@ print(*sorted(file.name for file in Path(tempfile.gettempdir()).iterdir()))
 """
 
 
-@pytest.mark.parametrize("room", ["elsewhere there is room", "nowhere is room"])
-def test_a_disk_that_is_really_full(cache: Path, tmp_path: Path, root: Path, room: str) -> None:
+@pytest.mark.parametrize("free_space", ["space elsewhere", "no space"])
+def test_full_disk(cache: Path, tmp_path: Path, root: Path, free_space: str) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     result = subprocess.run(
-        [sys.executable, "-c", FULL, room],
+        [sys.executable, "-c", FULL, free_space],
         cwd=root,
         env={**os.environ, "TMPDIR": str(temporary)},
         capture_output=True,
@@ -193,17 +192,17 @@ def test_a_disk_that_is_really_full(cache: Path, tmp_path: Path, root: Path, roo
     )
     message, in_cache, in_temporary = result.stdout.splitlines()
     assert in_cache == "key.lock"
-    if room == "nowhere is room":
+    if free_space == "no space":
         assert message == "File too large"
-        assert in_temporary == ""  # also while the process goes on
+        assert in_temporary == ""  # even while the process is running
     else:
         assert message == "built True True"
         assert in_temporary.startswith("attention-lab-")
-    assert list(temporary.iterdir()) == []  # once the process has ended
+    assert list(temporary.iterdir()) == []  # after the process has ended
 
 
-# Builds a folder in a temporary place, prints its name, and waits for the end of its input.
-HOLDS = """
+# Builds a folder in a temporary location, prints its name, and waits until stdin is closed.
+BUILD_AND_WAIT = """
 import sys, threading
 from pretrained import sealed_folder
 
@@ -215,7 +214,7 @@ def build(folder):
 
 print(sealed_folder.sealed_folder("key", build).name, flush=True)
 sys.stdin.read()
-if "told" in sys.argv:
+if "remove_own" in sys.argv:
     sealed_folder.remove_own()
     threading.Event().wait()
 """
@@ -223,7 +222,7 @@ if "told" in sys.argv:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for temporary files, and a cache that cannot be written."""
+    """Use an empty folder for temporary files, and a cache that can't be written."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
@@ -234,13 +233,11 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("moment", ["builds", "has built"])
-def test_only_folders_of_processes_that_are_gone_are_stale(
-    temporary: Path, root: Path, moment: str
-) -> None:
+def test_only_folders_of_dead_processes_are_stale(temporary: Path, root: Path, moment: str) -> None:
     others = ["attention-lab-notes", "attention-lab-0123456789abcdeg", "tmp0123456789abcdef"]
     for name in others:
         (temporary / name).mkdir()
-    command = [sys.executable, "-c", HOLDS, moment]
+    command = [sys.executable, "-c", BUILD_AND_WAIT, moment]
     with subprocess.Popen(
         command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -255,8 +252,8 @@ def test_only_folders_of_processes_that_are_gone_are_stale(
     assert sorted(file.name for file in temporary.iterdir()) == sorted(others)
 
 
-def test_a_process_that_is_about_to_end_removes_its_folders(temporary: Path, root: Path) -> None:
-    command = [sys.executable, "-c", HOLDS, "told"]
+def test_remove_own_deletes_the_folders_of_the_process(temporary: Path, root: Path) -> None:
+    command = [sys.executable, "-c", BUILD_AND_WAIT, "remove_own"]
     with subprocess.Popen(
         command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -265,14 +262,14 @@ def test_a_process_that_is_about_to_end_removes_its_folders(temporary: Path, roo
         process.stdout.readline()
         process.stdin.close()
         wait_until(lambda: list(temporary.iterdir()) == [])
-        process.kill()  # nothing is left for `atexit` to do
+        process.kill()  # the folders are gone before `atexit` runs
 
 
-@pytest.mark.parametrize("place", ["the cache", "a temporary folder"])
-def test_a_build_that_ends_too_late_leaves_nothing(
-    cache: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, place: str
+@pytest.mark.parametrize("location", ["the cache", "a temporary folder"])
+def test_build_that_finishes_after_remove_own_leaves_no_files(
+    cache: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, location: str
 ) -> None:
-    if place == "the cache":
+    if location == "the cache":
         monkeypatch.setenv("ATTENTION_LAB_CACHE", str(cache))
     calls = []
 
@@ -282,23 +279,23 @@ def test_a_build_that_ends_too_late_leaves_nothing(
         sealed_folder.remove_own()
         (folder / "small.json").write_text("{}")
 
-    with pytest.raises(OSError):  # noqa: PT011 - whichever says that the folder is gone
+    with pytest.raises(OSError):  # noqa: PT011 - any error about the missing folder
         sealed_folder.sealed_folder("key", build)
     assert len(calls) == 1
-    assert [file.name for file in cache.glob("*")] == ["key.lock"] * (place == "the cache")
+    assert [file.name for file in cache.glob("*")] == ["key.lock"] * (location == "the cache")
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-def test_a_half_filled_folder_of_the_cache_is_stale_if_nobody_fills_it(
+def test_partial_folder_is_stale_unless_it_is_locked(
     cache: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
 ) -> None:
     monkeypatch.setenv("ATTENTION_LAB_CACHE", str(cache))
     key = "smollm2-135m-instruct-v1-0123456789abcdef"
-    half, other = cache / f".{key}.abc_123x", cache / ".config.abc"
-    for folder in (half, other):
+    partial, other = cache / f".{key}.abc_123x", cache / ".config.abc"
+    for folder in (partial, other):
         folder.mkdir(parents=True)
     with FileLock(cache / f"{key}.lock") if is_held else nullcontext():
         sealed_folder.remove_stale()
-        assert half.exists() == is_held
+        assert partial.exists() == is_held
     assert other.exists()

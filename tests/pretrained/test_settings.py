@@ -1,4 +1,4 @@
-"""Every environment variable has a parser that takes what means something and refuses the rest."""
+"""Every environment variable accepts valid values and rejects all others."""
 
 import os
 import re
@@ -85,7 +85,7 @@ BY_NAME = {setting.name: setting for setting in settings.ALL}
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def _unset_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in BY_NAME:
         monkeypatch.delenv(name, raising=False)
 
@@ -95,16 +95,14 @@ def cases(table: dict) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "text"), cases(ALLOWED), ids=lambda text: ascii(text)[:40])
-def test_a_value_that_means_something_is_read(
-    name: str, text: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_reads_valid_values(name: str, text: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(name, text)
     settings.check()
     assert BY_NAME[name].read() == ALLOWED[name][text]
 
 
 @pytest.mark.parametrize(("name", "text"), cases(REFUSED), ids=lambda text: ascii(text)[:40])
-def test_any_other_value_ends_the_program_with_one_line(
+def test_invalid_values_exit_with_a_one_line_error(
     name: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     monkeypatch.setenv(name, text)
@@ -119,11 +117,11 @@ def test_any_other_value_ends_the_program_with_one_line(
     assert (ascii(text.strip()[:40])[1:-1] in line) != is_secret
 
 
-def test_every_variable_has_both_kinds_of_cases():
+def test_every_variable_has_valid_and_invalid_cases():
     assert set(ALLOWED) == set(REFUSED) == set(BY_NAME)
 
 
-def test_the_site_reads_no_variable_of_its_own_that_is_not_checked(root: Path):
+def test_site_only_reads_checked_variables(root: Path):
     files = [root / "app.py", *(f for d in ("serving", "web", "pretrained", "ui", "pages", "deploy")
                                 for f in root.glob(f"{d}/**/*.py"))]  # fmt: skip
     code = "\n".join(file.read_text(encoding="utf-8") for file in files)

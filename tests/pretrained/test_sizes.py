@@ -1,4 +1,4 @@
-"""How many bytes a model takes, from the catalogue and from the headers of its files."""
+"""Memory that a model needs, from the catalog and from its file headers."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_the_catalogue_knows_how_many_numbers_the_core_holds(spec):
+def test_catalog_parameter_counts_match_the_core(spec):
     config = OTHERS.get(spec.name) or gpt2_config(
         vocab_size=50257,
         context_length=1024,
@@ -45,9 +45,9 @@ def test_the_catalogue_knows_how_many_numbers_the_core_holds(spec):
 
 
 def test_size_from_disk(tmp_path: Path):
-    folder = hollow_model(tmp_path / "gpt2", 3_000_000)  # 6 MB as they are stored
+    folder = hollow_model(tmp_path / "gpt2", 3_000_000)  # 6 MB as stored
     assert sizes.float32_bytes(find_spec("gpt2"), WeightsSource("folder", folder)) == 12_000_000
-    assert find_spec("") is None  # which is also the hub id of models that are not there
+    assert find_spec("") is None  # also the Hub id of missing models
     assert sizes.float32_bytes(None, WeightsSource("folder", folder)) == 12_000_000
     (folder / "model.safetensors").write_bytes(b"damaged")
     assert sizes.float32_bytes(None, WeightsSource("folder", folder)) == 0

@@ -1,4 +1,4 @@
-"""Where weights are looked for, in which order, and names that try to get out."""
+"""Where weights are searched and in which order, and names that try path traversal."""
 
 from __future__ import annotations
 
@@ -20,59 +20,59 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def put(source: Path, target: Path) -> Path:
+def copy_model(source: Path, target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     return Path(shutil.copytree(source, target))
 
 
 def cache_entry(cache: Path, hub_id: str, source: Path) -> Path:
-    """A model in the layout of the Hugging Face cache."""
+    """Create a model in the layout of the Hugging Face cache."""
     repository = cache / ("models--" + hub_id.replace("/", "--"))
-    snapshot = put(source, repository / "snapshots" / ("0" * 40))
+    snapshot = copy_model(source, repository / "snapshots" / ("0" * 40))
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text("0" * 40)
     return snapshot
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_are_refused(name: str, models: Path) -> None:
+def test_rejects_hostile_names(name: str, models: Path) -> None:
     with pytest.raises(ValueError, match="model name|Hub id"):
         sources.find(name)
     with pytest.raises(ValueError, match="model name|Hub id"):
         pretrained.load_by_name(name)
 
 
-def test_a_link_out_of_the_models_folder_is_refused(
+def test_rejects_links_out_of_the_models_folder(
     models: Path, tiny_gpt2: Path, tmp_path: Path
 ) -> None:
-    outside = put(tiny_gpt2, tmp_path / "outside")
+    outside = copy_model(tiny_gpt2, tmp_path / "outside")
     (models / "linked").symlink_to(outside)
     with pytest.raises(ValueError, match="is a link"):
         sources.find("linked")
     assert "linked" not in [entry.spec.name for entry in pretrained.catalog()]
 
 
-def test_the_order_is_folder_then_hub_cache_then_package(
+def test_search_order_is_folder_then_hub_cache_then_package(
     models: Path, hub_cache: Path, minilm_folder: Path
 ) -> None:
     name, hub_id = ENCODER, "sentence-transformers/all-MiniLM-L6-v2"
     assert sources.find(name) == sources.WeightsSource("bundled", minilm_folder)
     cached = cache_entry(hub_cache, hub_id, minilm_folder)
     assert sources.find(name) == sources.WeightsSource("hub cache", cached)
-    by_hub_id = put(minilm_folder, models / hub_id.replace("/", "--"))
+    by_hub_id = copy_model(minilm_folder, models / hub_id.replace("/", "--"))
     assert sources.find(name) == sources.WeightsSource("folder", by_hub_id)
-    by_name = put(minilm_folder, models / name)
+    by_name = copy_model(minilm_folder, models / name)
     assert sources.find(name) == sources.find(hub_id) == sources.WeightsSource("folder", by_name)
 
 
-def test_an_unfinished_download_is_not_ready(hub_cache: Path, tiny_gpt2: Path) -> None:
+def test_unfinished_download_is_not_ready(hub_cache: Path, tiny_gpt2: Path) -> None:
     snapshot = cache_entry(hub_cache, "openai-community/gpt2", tiny_gpt2)
     assert sources.find("gpt2") == sources.WeightsSource("hub cache", snapshot)
     (snapshot / "model.safetensors").unlink()
     assert sources.find("gpt2") is None
 
 
-def test_importing_and_cataloguing_imports_neither_torch_nor_transformers(
+def test_catalog_does_not_import_torch_or_transformers(
     root: Path, hub_cache: Path, tiny_gpt2: Path
 ) -> None:
     cache_entry(hub_cache, "lab/tiny", tiny_gpt2)
@@ -89,7 +89,7 @@ def test_importing_and_cataloguing_imports_neither_torch_nor_transformers(
     assert run(code, root) == "[]"
 
 
-def test_no_call_of_this_package_opens_a_socket(root: Path) -> None:
+def test_loading_never_opens_a_socket(root: Path) -> None:
     code = (
         "import socket\n"
         "def refuse(*a, **k): raise SystemExit('a socket was opened')\n"
@@ -105,10 +105,7 @@ def test_no_call_of_this_package_opens_a_socket(root: Path) -> None:
     assert run(code, root).splitlines()[-1] == "missing"
 
 
-# The catalogue
-
-
-def test_specs_agree_with_the_bundled_files(minilm_folder: Path, smollm2_folder: Path) -> None:
+def test_specs_match_the_bundled_files(minilm_folder: Path, smollm2_folder: Path) -> None:
     for folder, name in ((minilm_folder, ENCODER), (smollm2_folder, DECODER)):
         spec = sources.find_spec(name)
         assert spec is not None
@@ -118,15 +115,15 @@ def test_specs_agree_with_the_bundled_files(minilm_folder: Path, smollm2_folder:
         assert spec.context_length == read.context_length
 
 
-def test_local_models_are_listed_and_unusable_ones_are_not(models: Path, tiny_gpt2: Path) -> None:
-    put(tiny_gpt2, models / "mine")
-    broken = put(tiny_gpt2, models / "broken")
+def test_catalog_lists_only_usable_local_models(models: Path, tiny_gpt2: Path) -> None:
+    copy_model(tiny_gpt2, models / "mine")
+    broken = copy_model(tiny_gpt2, models / "broken")
     (broken / "config.json").write_text("{")
-    strange = put(tiny_gpt2, models / "strange")
-    (strange / "config.json").write_text('{"model_type": "t5"}')
-    numberless = put(tiny_gpt2, models / "numberless")
-    (numberless / "config.json").write_text('{"model_type": "gpt2", "n_head": "many"}')
-    put(tiny_gpt2, models / "name with spaces")
+    unsupported = copy_model(tiny_gpt2, models / "unsupported")
+    (unsupported / "config.json").write_text('{"model_type": "t5"}')
+    without_weights = copy_model(tiny_gpt2, models / "without_weights")
+    (without_weights / "config.json").write_text('{"model_type": "gpt2", "n_head": "many"}')
+    copy_model(tiny_gpt2, models / "name with spaces")
     (models / "a file").write_text("x")
     extra = [entry for entry in pretrained.catalog() if entry.spec not in SPECS]
     assert [entry.spec.name for entry in extra] == ["mine"]
@@ -137,11 +134,9 @@ def test_local_models_are_listed_and_unusable_ones_are_not(models: Path, tiny_gp
     assert (spec.context_length, spec.hub_id, spec.download_bytes) == (24, "", 0)
 
 
-def test_models_in_the_hub_cache_are_listed_by_their_hub_id(
-    hub_cache: Path, tiny_gpt2: Path
-) -> None:
+def test_catalog_lists_hub_cache_models_by_hub_id(hub_cache: Path, tiny_gpt2: Path) -> None:
     snapshot = cache_entry(hub_cache, "lab/tiny", tiny_gpt2)
-    cache_entry(hub_cache, "openai-community/gpt2", tiny_gpt2)  # known: listed once
+    cache_entry(hub_cache, "openai-community/gpt2", tiny_gpt2)  # a known model is only listed once
     extra = [entry for entry in pretrained.catalog() if entry.spec not in SPECS]
     assert [entry.spec.name for entry in extra] == ["lab/tiny"]
     assert extra[0].state == "ready"
@@ -153,10 +148,10 @@ def test_models_in_the_hub_cache_are_listed_by_their_hub_id(
     assert pretrained.load("lab/tiny", device="cpu").spec == spec
 
 
-def test_broken_entries_of_the_hub_cache_are_left_out(hub_cache: Path, tiny_gpt2: Path) -> None:
+def test_catalog_skips_broken_hub_cache_entries(hub_cache: Path, tiny_gpt2: Path) -> None:
     (cache_entry(hub_cache, "lab/unfinished", tiny_gpt2) / "model.safetensors").unlink()
     (cache_entry(hub_cache, "lab/broken", tiny_gpt2) / "config.json").write_text("{")
-    (cache_entry(hub_cache, "lab/strange", tiny_gpt2) / "config.json").write_text("[]")
+    (cache_entry(hub_cache, "lab/unsupported", tiny_gpt2) / "config.json").write_text("[]")
     for number, ref in enumerate((b"", b"\xff\xfe", b"0" * 39 + b"\0", b"../" * 13, b"1" * 40)):
         repository = cache_entry(hub_cache, f"lab/ref{number}", tiny_gpt2).parent.parent
         (repository / "refs" / "main").write_bytes(ref)
@@ -169,9 +164,7 @@ def test_broken_entries_of_the_hub_cache_are_left_out(hub_cache: Path, tiny_gpt2
 
 
 @pytest.mark.parametrize("revision", ["main", "0" * 40, "1" * 40, "other"])
-def test_snapshots_are_those_that_huggingface_hub_finds(
-    hub_cache: Path, tiny_gpt2: Path, revision: str
-) -> None:
+def test_snapshots_match_huggingface_hub(hub_cache: Path, tiny_gpt2: Path, revision: str) -> None:
     from huggingface_hub import try_to_load_from_cache
 
     cache_entry(hub_cache, "lab/tiny", tiny_gpt2)
@@ -183,7 +176,7 @@ def test_snapshots_are_those_that_huggingface_hub_finds(
 
 
 def run(code: str, root: Path) -> str:
-    """The output of a fresh interpreter."""
+    """Return the output of a new interpreter."""
     result = subprocess.run(
         [sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False
     )

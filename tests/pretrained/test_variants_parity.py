@@ -1,6 +1,7 @@
-"""Variants of attention equal transformers': DeepSeek-V3's, Mistral's window, Llama's head counts.
+"""Attention variants equal transformers: DeepSeek-V3, Mistral's window, and GQA.
 
-Small random models, every size distinct, weights copied; eager attention, which returns weights.
+Models are small and random, all sizes differ, and weights are copied. transformers runs eager
+attention, because only that returns weights.
 """
 
 from dataclasses import replace
@@ -32,12 +33,12 @@ SIZES = {
     "tie_word_embeddings": False,
 }  # fmt: skip
 LENGTH, WINDOW = 17, 5
-CHUNKS = {"at once": [LENGTH], "one by one": [1] * LENGTH, "uneven": [7, 1, 1, 5, 3]}
+CHUNKS = {"single chunk": [LENGTH], "one by one": [1] * LENGTH, "uneven": [7, 1, 1, 5, 3]}
 chunked = pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS.keys())
 
 
 def enlarge(model: Any) -> Any:
-    """Weights far from their tiny initial values, so that attention is far from uniform."""
+    """Scale up the small initial weights, so that attention is far from uniform."""
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -50,29 +51,29 @@ def tokens(batch: int = 3) -> Tensor:
     return torch.randint(89, (batch, LENGTH), generator=torch.Generator().manual_seed(1))
 
 
-def theirs(model: Any, **inputs: Any) -> Any:
+def run_reference(model: Any, **inputs: Any) -> Any:
     with torch.no_grad():
         return model(**inputs, output_attentions=True)
 
 
 def check_chunks(core: Transformer, reference: Any, sizes: list[int]) -> tuple[Any, Any]:
-    """Feed both models the same chunks behind their own caches; logits and weights are equal."""
+    """Run both models on the same chunks with caches; compare logits and weights."""
     ids = tokens()
     ours, cache = core.new_cache(3, LENGTH), DynamicCache(config=reference.config)
     for chunk in ids.split(sizes, dim=1):
-        got = core(chunk, cache=ours, record=True)
-        expected = theirs(reference, input_ids=chunk, past_key_values=cache, use_cache=True)
-        assert_close(got.logits, expected.logits, **TOLERANCE)
-        for record, weights in zip(got.records, expected.attentions, strict=True):
+        output = core(chunk, cache=ours, record=True)
+        expected = run_reference(reference, input_ids=chunk, past_key_values=cache, use_cache=True)
+        assert_close(output.logits, expected.logits, **TOLERANCE)
+        for record, weights in zip(output.records, expected.attentions, strict=True):
             assert_close(record.weights, weights[..., -record.weights.shape[-1] :], **TOLERANCE)
-            assert not weights[..., : -record.weights.shape[-1]].any()  # outside the window
-    # the test means something only if the rows are far from uniform
-    assert max(float(record.weights[:, :, -1].max()) for record in got.records) > 0.3
+            assert not weights[..., : -record.weights.shape[-1]].any()  # tokens outside the window
+    # the test only proves something if attention is far from uniform
+    assert max(float(record.weights[:, :, -1].max()) for record in output.records) > 0.3
     return ours, cache
 
 
 def deepseek(q_rank: int | None, *, interleaved: bool = True, bias: bool = False) -> Any:
-    """DeepSeek-V3 with a plain feed-forward network in every layer: no experts."""
+    """Build DeepSeek-V3 without experts: every layer has a dense feed-forward network."""
     sizes = {k: v for k, v in SIZES.items() if k != "head_dim"} | {"num_key_value_heads": 6}
     return enlarge(
         DeepseekV3ForCausalLM(
@@ -93,7 +94,7 @@ def deepseek(q_rank: int | None, *, interleaved: bool = True, bias: bool = False
 
 
 def latent_core(reference: Any) -> Transformer:
-    """The core's model with DeepSeek-V3's weights, in the expanded form."""
+    """Build the core model with DeepSeek-V3's weights, in the expanded form."""
     hf = reference.config
     config = TransformerConfig(
         vocab_size=hf.vocab_size,
@@ -153,7 +154,7 @@ def latent_core(reference: Any) -> Transformer:
 
 LATENT = {
     "as DeepSeek-V3": {"q_rank": 10},
-    "queries not compressed, as V2-Lite": {"q_rank": None},
+    "uncompressed queries, as V2-Lite": {"q_rank": None},
     "biases": {"q_rank": 10, "bias": True},
     "rotary halves": {"q_rank": 10, "interleaved": False},
 }
@@ -164,7 +165,7 @@ LATENT = {
 def test_latent_attention(kind: str, absorbed: bool):
     reference = deepseek(**LATENT[kind])
     core = with_latent_form(latent_core(reference), absorbed=absorbed)
-    expected, ours = theirs(reference, input_ids=tokens()), core(tokens(), record=True)
+    expected, ours = run_reference(reference, input_ids=tokens()), core(tokens(), record=True)
     assert_close(ours.logits, expected.logits, **TOLERANCE)
     for layer, weights in enumerate(expected.attentions):
         assert_close(ours.records[layer].weights, weights, **TOLERANCE)
@@ -174,12 +175,12 @@ def test_latent_attention(kind: str, absorbed: bool):
 @pytest.mark.parametrize("absorbed", [False, True], ids=["expanded", "absorbed"])
 @chunked
 def test_latent_attention_with_a_cache(absorbed: bool, sizes: list[int]):
-    # In float64: in float32 the core's logits lie 1.1e-5 beside these on a CPU without AVX-512, and
-    # those of transformers 0.4e-5, by rounding alone.
+    # float64, because on a CPU without AVX-512 the float32 rounding errors are 1.1e-5 in the
+    # core's logits and 0.4e-5 in those of transformers.
     reference = deepseek(q_rank=10).double()
     core = with_latent_form(latent_core(reference), absorbed=absorbed).double()
     ours, cache = check_chunks(core, reference, sizes)
-    for layer in range(2):  # they too keep the latent and the turned rotary key
+    for layer in range(2):  # transformers also caches the latent and the rotated key
         latent, rope_key = ours.layer(layer)
         assert_close(latent, cache.layers[layer].keys, **TOLERANCE)
         assert_close(rope_key, cache.layers[layer].values, **TOLERANCE)
@@ -187,7 +188,7 @@ def test_latent_attention_with_a_cache(absorbed: bool, sizes: list[int]):
 
 @pytest.mark.parametrize("absorbed", [False, True], ids=["expanded", "absorbed"])
 def test_one_layer_of_latent_attention(absorbed: bool):
-    """`DeepseekV3Attention` alone, on states that no embedding has made."""
+    """Test `DeepseekV3Attention` on its own, with random input states."""
     reference = deepseek(q_rank=10)
     core = with_latent_form(latent_core(reference), absorbed=absorbed)
     x = torch.randn(3, LENGTH, 30, generator=torch.Generator().manual_seed(2))
@@ -211,10 +212,10 @@ def mistral(window: int | None) -> Any:
 
 
 def windowed_core(reference: Any) -> Transformer:
-    """Mistral is Llama with a window: the same names, the same weights."""
+    """Build the core as Llama with a window; names and weights are the same."""
     hf = reference.config.to_dict()
-    kept = {k: hf[k] for k in LlamaConfig().to_dict() if k in hf}
-    llama = core_from_state_dict(kept | {"model_type": "llama"}, reference.state_dict())
+    llama_fields = {k: hf[k] for k in LlamaConfig().to_dict() if k in hf}
+    llama = core_from_state_dict(llama_fields | {"model_type": "llama"}, reference.state_dict())
     core = Transformer(replace(llama.config, window=hf["sliding_window"]))
     core.load_state_dict(llama.state_dict())
     return core.eval().requires_grad_(False)
@@ -224,7 +225,7 @@ def windowed_core(reference: Any) -> Transformer:
 def test_sliding_window(window: int | None):
     reference = mistral(window)
     core = windowed_core(reference)
-    expected, ours = theirs(reference, input_ids=tokens()), core(tokens(), record=True)
+    expected, ours = run_reference(reference, input_ids=tokens()), core(tokens(), record=True)
     assert_close(ours.logits, expected.logits, **TOLERANCE)
     for record, weights in zip(ours.records, expected.attentions, strict=True):
         assert_close(record.weights, weights, **TOLERANCE)
@@ -236,10 +237,11 @@ def test_sliding_window_with_a_cache(sizes: list[int]):
     core = windowed_core(reference)
     ours, cache = check_chunks(core, reference, sizes)
     assert (ours.length, ours.n_stored) == (LENGTH, WINDOW)
-    for layer in range(2):  # of w rows they keep the w - 1 that the next token may see
-        kept, _ = ours.layer(layer)
+    # with a window of w, transformers caches the w - 1 keys that the next token sees
+    for layer in range(2):
+        keys, _ = ours.layer(layer)
         their_keys = cache.layers[layer].keys
-        assert_close(kept[:, :, -(WINDOW - 1) :], their_keys[:, :, -(WINDOW - 1) :], **TOLERANCE)
+        assert_close(keys[:, :, -(WINDOW - 1) :], their_keys[:, :, -(WINDOW - 1) :], **TOLERANCE)
 
 
 @pytest.mark.parametrize("n_kv_heads", [6, 3, 2, 1], ids=["MHA", "GQA of 3", "GQA of 2", "MQA"])

@@ -1,4 +1,4 @@
-"""Windows of the books, and masked tokens for BERT."""
+"""Random windows of the books, and masked tokens for BERT."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ IDS = np.arange(1000, 1100, dtype=np.uint16)
 N_TOKENS, MASK_ID = 900, 901
 
 
-def test_windows_are_runs_of_the_books_and_follow_from_the_seed():
+def test_windows_are_contiguous_and_depend_on_the_seed():
     first = windows(IDS, 7, 13, seed=(3, 5))
     assert first.shape == (7, 13)
     assert first.dtype == torch.int64
@@ -19,10 +19,10 @@ def test_windows_are_runs_of_the_books_and_follow_from_the_seed():
     assert not torch.equal(first, windows(IDS, 7, 13, seed=(3, 6)))
 
 
-def test_the_shares_of_devlin_2018():
+def test_masking_shares_match_devlin_2018():
     texts = torch.full((400, 500), 17)
     is_target = mask_tokens(texts, 0.2, N_TOKENS, MASK_ID, seed=4)
-    # 200,000 draws: the standard error is 0.0009 for a share of 0.2, and 0.002 for shares within it
+    # standard errors for 200,000 samples: 0.0009 for a share of 0.2, and 0.002 for shares of it
     assert is_target.is_target.double().mean().item() == pytest.approx(0.2, abs=0.005)
     visible = is_target.inputs[is_target.is_target]
     assert (visible == MASK_ID).double().mean().item() == pytest.approx(0.8, abs=0.01)

@@ -8,28 +8,28 @@ from training.corpus import HELD_OUT, encode, load_or_encode, split, unwrap
 from training.vocabulary import END, MASK, build_tokenizer, special_ids
 
 LONG = "This line is as long as the lines of a wrapped book are, and it"
-# Merges in GPT-2's spelling, where Ġ is a space. "th" and "the" are made up for this test.
+# Merges in GPT-2's notation, where Ġ is a space.
 MERGES = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("a", "t"), ("c", "at"), ("q", "u"), ("Ġ", "c")]
 BOOK = "the cat the the"
 
 
-def test_lines_are_joined_up_to_the_end_of_a_paragraph():
+def test_lines_of_a_paragraph_are_joined():
     assert unwrap(f"TITLE\n{LONG}\r\ngoes on.\n\n{LONG}\n") == (f"TITLE\n{LONG} goes on.\n{LONG} ")
     assert unwrap(f"{LONG}\n\nNext.") == f"{LONG}\nNext.\n"
 
 
-def test_no_book_is_in_both_parts():
+def test_train_and_held_out_books_do_not_overlap():
     names = [*HELD_OUT, "Author_Book_1900"]
     train, held_out = split({name: name for name in names})
     assert list(train) == ["Author_Book_1900"]
     assert sorted(held_out) == sorted(HELD_OUT)
 
 
-def test_the_cut_vocabulary():
+def test_reduced_vocabulary():
     tokenizer = build_tokenizer(MERGES, [BOOK], size=256 + 3 + 2)
-    kept = set(tokenizer.get_vocab()) - set(pre_tokenizers.ByteLevel.alphabet())
-    # " the" is the most frequent piece and brings "the" and "th"; "cat" and "at" don't fit
-    assert kept == {"th", "the", "Ġthe", END, MASK}
+    vocabulary = set(tokenizer.get_vocab()) - set(pre_tokenizers.ByteLevel.alphabet())
+    # " the" is the most frequent piece and requires "the" and "th"; "cat" and "at" don't fit
+    assert vocabulary == {"th", "the", "Ġthe", END, MASK}
     assert special_ids(tokenizer) == (259, 260)
     assert tokenizer.encode("the cat").tokens == ["the", "Ġ", "c", "a", "t"]
     tokenizer = build_tokenizer(MERGES, [BOOK], size=256 + 5 + 2)
@@ -37,7 +37,7 @@ def test_the_cut_vocabulary():
 
 
 @pytest.mark.parametrize("text", ["", "zebra", "naïve 猫 🙂\x00\ud7ff", f"{END} {MASK}"])
-def test_every_text_comes_back(text: str):
+def test_decoding_restores_every_text(text: str):
     tokenizer = build_tokenizer(MERGES, [BOOK], size=300)
     ids = tokenizer.encode(text).ids
     assert tokenizer.decode(ids, skip_special_tokens=False) == text
@@ -56,7 +56,7 @@ def test_encoded_books_are_cached(tmp_path):
     (books / f"{HELD_OUT[0]}.txt").write_text("at")
     first = load_or_encode(books, tokenizer, end, tmp_path / "kept")
     for file in books.iterdir():
-        file.unlink()  # the cached ids don't need the books
-    again = load_or_encode(books, tokenizer, end, tmp_path / "kept")
-    assert first.train.tolist() == again.train.tolist()
-    assert again.held_out.tolist() == encode({"a": "at\n"}, tokenizer, end).tolist()
+        file.unlink()  # cached ids don't need the books
+    cached = load_or_encode(books, tokenizer, end, tmp_path / "kept")
+    assert first.train.tolist() == cached.train.tolist()
+    assert cached.held_out.tolist() == encode({"a": "at\n"}, tokenizer, end).tolist()

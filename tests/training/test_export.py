@@ -1,4 +1,4 @@
-"""The exported model equals the trained one, in transformers and in the core."""
+"""An exported model equals the trained one, in transformers and in the core."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 
 @pytest.fixture(params=["gpt2", "bert"])
 def exported(request, tmp_path, monkeypatch):
-    """A random model of odd sizes, and the same model loaded from its exported folder."""
+    """Return a random model, and the same model loaded from its exported folder."""
     kind = request.param
     model = replace(recipe(kind).model, **SIZES)
     torch.manual_seed(0)
@@ -44,7 +44,7 @@ def exported(request, tmp_path, monkeypatch):
     return kind, trained, pretrained.load(f"tiny-{kind}")
 
 
-def test_the_core_computes_what_was_trained(exported):
+def test_core_equals_the_trained_model(exported):
     kind, trained, loaded = exported
     ids = torch.tensor([loaded.tokenizer.encode(TEXT).ids])
     assert_close(loaded.core(ids).hidden, trained.states(ids), **CLOSE)
@@ -56,7 +56,7 @@ def test_the_core_computes_what_was_trained(exported):
         assert_close(ours, trained.masked_word_logits(ids, everywhere), **CLOSE)
 
 
-def test_transformers_computes_the_same(exported):
+def test_transformers_equals_the_core(exported):
     kind, _, loaded = exported
     expected = {"gpt2": transformers.GPT2LMHeadModel, "bert": transformers.BertForMaskedLM}[kind]
     assert isinstance(loaded.reference, expected)
@@ -70,15 +70,16 @@ def test_transformers_computes_the_same(exported):
         assert_close(record.weights, attention, **CLOSE)
 
 
-def test_a_typed_mask_is_the_mask_of_bert_alone(exported):
+def test_typed_mask_is_only_a_mask_token_for_bert(exported):
     kind, _, loaded = exported
     tokens = loaded.tokenizer.encode(TEXT)
     assert "".join(TEXT[slice(*span)] for span in tokens.spans) == TEXT
     if kind == "bert":
-        place = tokens.pieces.index("[MASK]")
-        assert TEXT[slice(*tokens.spans[place])] == " [MASK]"  # a word includes the space before it
-        assert tokens.ids[place] == loaded.tokenizer.mask_id == SIZES["vocab_size"] - 1
-        assert tokens.special[place]
+        position = tokens.pieces.index("[MASK]")
+        # a word includes the space before it
+        assert TEXT[slice(*tokens.spans[position])] == " [MASK]"
+        assert tokens.ids[position] == loaded.tokenizer.mask_id == SIZES["vocab_size"] - 1
+        assert tokens.special[position]
         assert sum(tokens.special) == 1
     else:
         assert loaded.tokenizer.mask_id is None
@@ -87,10 +88,10 @@ def test_a_typed_mask_is_the_mask_of_bert_alone(exported):
         assert loaded.tokenizer.end_ids == {SIZES["vocab_size"] - 2}
 
 
-def test_transformers_reads_a_text_as_the_same_tokens(exported):
+def test_transformers_gives_the_same_tokens(exported):
     kind, _, loaded = exported
     tokenizer = transformers.AutoTokenizer.from_pretrained(loaded.folder)
-    # in GPT-2's tokenizer a typed mask is text here, but a token in transformers
+    # our GPT-2 tokenizer reads a typed mask as text, but transformers as a special token
     text = TEXT if kind == "bert" else "the cat in the hat"
     assert tokenizer(text).input_ids == list(loaded.tokenizer.encode(text).ids)
     assert tokenizer.mask_token_id == loaded.tokenizer.mask_id

@@ -1,4 +1,4 @@
-"""The history file of a run matches its snapshots."""
+"""The training history matches the run's snapshots."""
 
 import os
 
@@ -31,12 +31,12 @@ def corpus() -> Corpus:
 
 
 @pytest.fixture(scope="module", params=MODELS)
-def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
-    """A short run with random books, and its history as read from the file."""
+def run_and_history(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
+    """Train a short run on random books, and read its history file."""
     folder = tmp_path_factory.mktemp("run")
     tokenizer = build_tokenizer([("t", "h"), ("th", "e"), ("Ġ", "the")], ["the the"], size=261)
     n_tokens, mask_id = special_ids(tokenizer)
-    how = Recipe(
+    recipe = Recipe(
         MODELS[request.param],
         steps=4,
         lengths=((0.0, 64), (0.5, 320)),
@@ -49,15 +49,17 @@ def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
     patch.setattr("training.run.HELD_OUT_EVERY", 2)
     patch.setattr("training.run._HELD_OUT_TEXTS", 3)
     patch.setattr(history, "_CONTEXT_TEXTS", 5)
-    run = PretrainingRun(how, corpus(), folder, n_tokens=n_tokens, mask_id=mask_id)
+    run = PretrainingRun(recipe, corpus(), folder, n_tokens=n_tokens, mask_id=mask_id)
     with torch.no_grad():  # make attention far from uniform
         for name, weight in run.model.named_parameters():
             if name.endswith("qkv.weight"):
                 weight *= 4
     run.train()
-    another = PretrainingRun(how, corpus(), folder / "another", n_tokens=n_tokens, mask_id=mask_id)
+    another = PretrainingRun(
+        recipe, corpus(), folder / "another", n_tokens=n_tokens, mask_id=mask_id
+    )
     result = history.arrays(
-        folder, how, FastBpe(tokenizer), history.held_out_losses(another), TEXTS
+        folder, recipe, FastBpe(tokenizer), history.held_out_losses(another), TEXTS
     )
     np.savez_compressed(folder / "history.npz", allow_pickle=False, **result)
     patch.undo()
@@ -65,7 +67,7 @@ def kept(request, tmp_path_factory) -> tuple[str, PretrainingRun, History]:
 
 
 def core(run: PretrainingRun, step: int) -> Transformer:
-    """The model of a snapshot, loaded as the run loads one."""
+    """Load the model of a snapshot, as the run does."""
     model = LanguageModel(run.recipe.model)
     state = load_file(run.folder / "snapshots" / f"{step}.safetensors")
     model.load_state_dict({name: weight.float() for name, weight in state.items()})
@@ -74,8 +76,8 @@ def core(run: PretrainingRun, step: int) -> Transformer:
     return plain.eval()
 
 
-def test_steps_tokens_and_lengths(kept):
-    kind, run, result = kept
+def test_steps_tokens_and_lengths(run_and_history):
+    kind, run, result = run_and_history
     assert result.steps.tolist() == [0, 4]
     assert result.tokens.tolist() == [0, 4 * 640]
     assert result.text_lengths.tolist() == [[0, 64], [2, 320]]
@@ -85,15 +87,15 @@ def test_steps_tokens_and_lengths(kept):
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_weights_are_those_of_the_snapshot_within_the_rounding(kept, number):
-    _, run, result = kept
+def test_weights_match_the_snapshot_up_to_rounding(run_and_history, number):
+    _, run, result = run_and_history
     model = core(run, result.steps[number])
     for probe in result.probes:
         with torch.inference_mode():
             records = model(torch.tensor(probe.ids)[None].long(), record=True).records
         expected = np.stack([record.weights[0].numpy() for record in records])
-        off = np.abs(probe.weights(number) - expected)
-        assert 0 < off.max() <= probe.error * (1 + 1e-5)
+        errors = np.abs(probe.weights(number) - expected)
+        assert 0 < errors.max() <= probe.error * (1 + 1e-5)
         t = len(probe.ids)
         previous = np.mean([expected[:, :, i, i - 1] for i in range(1, t)], axis=0)
         assert_allclose(probe.scores[number, 0], previous, atol=1e-5)
@@ -102,23 +104,23 @@ def test_weights_are_those_of_the_snapshot_within_the_rounding(kept, number):
         assert np.isnan(probe.scores[number, 1]).all() == result.causal
 
 
-def test_the_loss_on_held_out_books_is_the_run_s_own(kept):
-    _, run, result = kept
+def test_held_out_loss_matches_the_run(run_and_history):
+    _, run, result = run_and_history
     last = read_curve(run.folder)[-1]
-    # for weights in float16
+    # snapshots are stored in float16
     assert result.losses["held_out"][1] == pytest.approx(float(last["held_out_loss"]), abs=2e-3)
     assert result.curve["step"].tolist() == [1, 2, 3, 4]
     assert_array_equal(np.isnan(result.curve["held_out_loss"]), [True, False, True, False])
     assert result.curve["train_loss"][3] == pytest.approx(float(last["train_loss"]))
 
 
-def test_the_same_tokens_with_few_and_with_many_before_them(kept):
-    kind, run, result = kept
+def test_loss_after_contexts_of_different_lengths(run_and_history):
+    kind, run, result = run_and_history
     after = {before: result.losses[f"after_{before}"] for before in (40, 200, 400)}
     if kind == "bert":
         assert np.isnan(list(after.values())).all()
         return
-    # texts had 320 tokens after the first snapshot, but never more
+    # training texts had 320 tokens after the first snapshot, and never more
     assert_array_equal(np.isnan(after[40]), [False, False])
     assert_array_equal(np.isnan(after[200]), [True, False])
     assert np.isnan(after[400]).all()
@@ -130,13 +132,13 @@ def test_the_same_tokens_with_few_and_with_many_before_them(kept):
             start = 400 - before
             with torch.inference_mode():
                 logits = model(text[None, start:420]).logits[0]
-            for place in range(381, 421):
-                row = log_softmax(logits[place - 1 - start].double(), dim=-1)
-                losses.append(-row[text[place]].item())
+            for position in range(381, 421):
+                row = log_softmax(logits[position - 1 - start].double(), dim=-1)
+                losses.append(-row[text[position]].item())
         assert after[before][1] == pytest.approx(np.mean(losses), abs=1e-4)
 
 
-def test_snapshots_that_another_run_left_behind_are_left_out(tmp_path):
+def test_ignores_snapshots_of_an_earlier_run(tmp_path):
     folder = tmp_path / "snapshots"
     folder.mkdir()
     for step, written in ((0, 100), (50, 200), (81, 150), (124, 300), (200, 189), (305, 299)):

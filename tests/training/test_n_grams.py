@@ -1,4 +1,4 @@
-"""Kneser-Ney smoothing compared with the formulas written with dictionaries."""
+"""Kneser-Ney smoothing compared with formulas that use dictionaries."""
 
 from collections import Counter
 
@@ -8,26 +8,27 @@ import pytest
 from training.n_grams import NGrams, perplexity
 
 V, D = 7, 0.6
-IDS = np.random.default_rng(0).choice(V - 1, 60, p=[0.4, 0.2, 0.2, 0.1, 0.05, 0.05])  # never a 6
+# token 6 never occurs
+IDS = np.random.default_rng(0).choice(V - 1, 60, p=[0.4, 0.2, 0.2, 0.1, 0.05, 0.05])
 COUNTED = NGrams(IDS, V, D)
 
 
-def one(c: int) -> float:
+def unigram_probability(c: int) -> float:
     contexts = Counter(b for _, b in set(zip(IDS, IDS[1:], strict=False)))
     return (contexts[c] + 1) / (sum(contexts.values()) + V)
 
 
-def two(b: int, c: int, pairs: Counter) -> float:
+def bigram_probability(b: int, c: int, pairs: Counter) -> float:
     total = sum(n for (x, _), n in pairs.items() if x == b)
     if not total:
-        return one(c)
+        return unigram_probability(c)
     kinds = len([1 for x, _ in pairs if x == b])
-    return max(pairs[b, c] - D, 0) / total + D * kinds / total * one(c)
+    return max(pairs[b, c] - D, 0) / total + D * kinds / total * unigram_probability(c)
 
 
-def three(a: int, b: int, c: int) -> float:
+def trigram_probability(a: int, b: int, c: int) -> float:
     triples = Counter(zip(IDS, IDS[1:], IDS[2:], strict=False))
-    lower = two(b, c, Counter((y, z) for _, y, z in triples))
+    lower = bigram_probability(b, c, Counter((y, z) for _, y, z in triples))
     total = sum(n for (x, y, _), n in triples.items() if (x, y) == (a, b))
     if not total:
         return lower
@@ -41,10 +42,10 @@ def test_every_trigram_and_bigram():
         for b in range(V):
             tokens = [np.array([a, b, c]) for c in range(V)]
             trigrams = [COUNTED.trigram(ids)[0] for ids in tokens]
-            assert trigrams == pytest.approx([three(a, b, c) for c in range(V)])
+            assert trigrams == pytest.approx([trigram_probability(a, b, c) for c in range(V)])
             assert sum(trigrams) == pytest.approx(1.0)
             bigrams = [COUNTED.bigram(np.array([b, c]))[0] for c in range(V)]
-            assert bigrams == pytest.approx([two(b, c, pairs) for c in range(V)])
+            assert bigrams == pytest.approx([bigram_probability(b, c, pairs) for c in range(V)])
             assert sum(bigrams) == pytest.approx(1.0)
 
 
@@ -65,6 +66,6 @@ def test_unigrams_and_lengths():
         ([1, 2, 3], 1.0, r"1\.0"),
     ],
 )
-def test_what_cannot_be_counted(ids, discount, message):
+def test_rejects_invalid_arguments(ids, discount, message):
     with pytest.raises(ValueError, match=message):
         NGrams(np.array(ids), V, discount)

@@ -1,4 +1,4 @@
-"""A run learns, and a run that was stopped resumes without a difference."""
+"""A run learns, and an interrupted run resumes with identical results."""
 
 import math
 
@@ -22,7 +22,7 @@ MODELS = {"gpt2": gpt2_config(**SIZES), "bert": bert_config(**SIZES, n_segments=
 
 
 def books() -> Corpus:
-    """Tokens that follow from the one before in four of five cases."""
+    """Return tokens that depend on the previous token 80% of the time."""
     generator = np.random.default_rng(0)
     ids = [0]
     for surprise in generator.random(6000):
@@ -33,21 +33,21 @@ def books() -> Corpus:
     return Corpus(ids[:5000], ids[5000:])
 
 
-def little(kind: str, **changes) -> Recipe:
+def small_recipe(kind: str, **changes) -> Recipe:
     sizes = {"lengths": ((0.0, 16), (0.5, 80)), "tokens_per_step": 480, "tokens_per_part": 240}
     return Recipe(
         MODELS[kind], **{"steps": 24, "warmup": 4, "rate": 1e-2, "masked": 0.4} | sizes | changes
     )
 
 
-def started(kind: str, folder, **changes) -> PretrainingRun:
+def start_run(kind: str, folder, **changes) -> PretrainingRun:
     return PretrainingRun(
-        little(kind, **changes), books(), folder, n_tokens=N_TOKENS, mask_id=MASK_ID
+        small_recipe(kind, **changes), books(), folder, n_tokens=N_TOKENS, mask_id=MASK_ID
     )
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch):
+def _frequent_logging(monkeypatch):
     monkeypatch.setattr(run_module, "CURVE_EVERY", 4)
     monkeypatch.setattr(run_module, "HELD_OUT_EVERY", 8)
     monkeypatch.setattr(run_module, "SAVE_EVERY", 5)
@@ -55,18 +55,19 @@ def often(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_a_run_that_was_killed_gives_the_same_curve(kind, tmp_path):
-    whole = started(kind, tmp_path / "whole")
+def test_resumed_run_gives_the_same_curve(kind, tmp_path):
+    whole = start_run(kind, tmp_path / "whole")
     whole.train()
-    killed = started(kind, tmp_path / "killed")
-    for _ in range(13):  # past a line of the curve that the last checkpoint, at step 10, lacks
+    killed = start_run(kind, tmp_path / "killed")
+    # past step 12, whose line in the curve is newer than the checkpoint at step 10
+    for _ in range(13):
         killed.losses.append(killed.take_step())
         if killed.step % 4 == 0:
             killed._write_line()
         if killed.step % 5 == 0:
             killed._save_checkpoint()
     del killed
-    resumed = started(kind, tmp_path / "killed")
+    resumed = start_run(kind, tmp_path / "killed")
     assert resumed.step == 10
     resumed.train()
     assert read_curve(tmp_path / "killed") == read_curve(tmp_path / "whole")
@@ -78,22 +79,22 @@ def test_a_run_that_was_killed_gives_the_same_curve(kind, tmp_path):
     ]
 
 
-def test_a_small_run_learns_more_than_frequencies(tmp_path):
-    run = started("gpt2", tmp_path, steps=120)
+def test_small_run_learns_more_than_token_frequencies(tmp_path):
+    run = start_run("gpt2", tmp_path, steps=120)
     run.train()
     last = read_curve(tmp_path)[-1]
     assert float(last["held_out_loss"]) < 0.8 * run.unigram_entropy()
     assert float(last["loss_at_40"]) > 0
     assert last["loss_at_400"] == ""  # texts are too short
     assert run.unigram_entropy() < math.log(N_TOKENS)
-    kept = {int(file.stem) for file in (tmp_path / "snapshots").iterdir()}
-    assert kept == set(snapshot_steps(120))
+    saved_steps = {int(file.stem) for file in (tmp_path / "snapshots").iterdir()}
+    assert saved_steps == set(snapshot_steps(120))
     stored = load_file(tmp_path / "snapshots" / "120.safetensors")
     assert stored.keys() == run.model.state_dict().keys()
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_the_quicker_attention_is_the_cores(kind):
+def test_training_attention_equals_the_core(kind):
     model = LanguageModel(MODELS[kind], dropout=0.5).eval()
     core = Transformer(MODELS[kind])
     core.load_state_dict(model.core.state_dict())
@@ -102,7 +103,7 @@ def test_the_quicker_attention_is_the_cores(kind):
     assert not torch.equal(model.train().states(texts), model.states(texts))  # dropout
 
 
-def test_the_loss_in_one_piece():
+def test_chunked_loss_equals_cross_entropy():
     generator = torch.Generator().manual_seed(0)
     states, weight = (
         torch.randn(150, 24, generator=generator),
@@ -131,6 +132,6 @@ def test_the_loss_in_one_piece():
         ({"tokens_per_step": 500}, "500.*240"),
     ],
 )
-def test_recipes_that_do_not_fit(changes, message):
+def test_rejects_invalid_recipes(changes, message):
     with pytest.raises(ValueError, match=message):
-        little("gpt2", **changes)
+        small_recipe("gpt2", **changes)

@@ -1,4 +1,4 @@
-"""Switching parts off in a pass equals switching them off in the weights."""
+"""Disabling parts in a pass equals zeroing their weights."""
 
 import copy
 import dataclasses
@@ -14,12 +14,12 @@ from tests.helpers.tiny_models import TINY, build
 TOKENS = torch.tensor([[5, 3, 71, 8, 22, 40, 13], [1, 66, 2, 9, 30, 4, 18]])
 
 
-def hidden(model: Transformer, switched: DisabledParts = NOTHING_DISABLED) -> torch.Tensor:
-    return run_without(model, TOKENS, switched)[0]
+def final_hidden(model: Transformer, disabled: DisabledParts = NOTHING_DISABLED) -> torch.Tensor:
+    return run_without(model, TOKENS, disabled)[0]
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_with_nothing_off_it_is_the_model_s_own_pass(name: str):
+def test_disabling_nothing_equals_a_normal_pass(name: str):
     model = build(name)
     last, layers = run_without(model, TOKENS)
     output = model(TOKENS, record=True)
@@ -40,13 +40,13 @@ def test_disabled_head_equals_zero_output_rows(name: str):
     without = copy.deepcopy(model)
     size = model.config.d_head
     without.out_weight(layer)[head * size : (head + 1) * size] = 0.0
-    switched = DisabledParts(heads=frozenset({(layer, head)}))
-    torch.testing.assert_close(hidden(model, switched), without(TOKENS).hidden)
-    assert not torch.allclose(hidden(model, switched), model(TOKENS).hidden, atol=1e-3)
+    disabled = DisabledParts(heads=frozenset({(layer, head)}))
+    torch.testing.assert_close(final_hidden(model, disabled), without(TOKENS).hidden)
+    assert not torch.allclose(final_hidden(model, disabled), model(TOKENS).hidden, atol=1e-3)
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_a_feed_forward_network_that_is_off_is_one_without_weights(name: str):
+def test_disabled_feed_forward_network_equals_zero_weights(name: str):
     model = build(name)
     without = copy.deepcopy(model)
     for parameter in without.blocks[1].mlp.down.parameters():
@@ -59,16 +59,18 @@ def test_a_feed_forward_network_that_is_off_is_one_without_weights(name: str):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_without_the_mask_a_decoder_looks_ahead(name: str):
+def test_decoder_without_mask_is_bidirectional(name: str):
     model = build(name)
     config = dataclasses.replace(model.config, causal=False)
-    free = Transformer(config).eval().requires_grad_(False)
-    free.load_state_dict(model.state_dict())
-    torch.testing.assert_close(hidden(model, DisabledParts(mask=False)), free(TOKENS).hidden)
+    bidirectional = Transformer(config).eval().requires_grad_(False)
+    bidirectional.load_state_dict(model.state_dict())
+    torch.testing.assert_close(
+        final_hidden(model, DisabledParts(mask=False)), bidirectional(TOKENS).hidden
+    )
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_without_the_scale_queries_count_as_if_they_were_longer(name: str):
+def test_removing_the_scale_equals_scaling_up_queries(name: str):
     model = build(name)
     longer = copy.deepcopy(model)
     for block in longer.blocks:
@@ -76,15 +78,15 @@ def test_without_the_scale_queries_count_as_if_they_were_longer(name: str):
         for parameter in block.attention.qkv.parameters():
             parameter[:width] *= math.sqrt(model.config.d_head)
     expected = longer(TOKENS).hidden
-    # scores are larger, so products of rounded numbers differ slightly more
+    # scores are larger, so rounding errors are too
     torch.testing.assert_close(
-        hidden(model, DisabledParts(scale=False)), expected, rtol=1e-4, atol=1e-4
+        final_hidden(model, DisabledParts(scale=False)), expected, rtol=1e-4, atol=1e-4
     )
 
 
-def test_what_a_model_does_not_have_is_refused():
+def test_rejects_missing_layers_and_heads():
     model = build("gpt2")
     with pytest.raises(ValueError, match=r"0.*2.*\[3\]"):
-        hidden(model, DisabledParts(feed_forwards=frozenset({3})))
+        final_hidden(model, DisabledParts(feed_forwards=frozenset({3})))
     with pytest.raises(ValueError, match=r"0.*3.*\[7\]"):
-        hidden(model, DisabledParts(heads=frozenset({(0, 7)})))
+        final_hidden(model, DisabledParts(heads=frozenset({(0, 7)})))

@@ -23,7 +23,7 @@ from attention_core.masks import causal_mask
 from tests.helpers.tiny_models import build
 
 LAYERS, HEADS, TOKENS = 2, 3, 7
-# 5 occurs three times, 8 twice; both ends are special, and one of them is a 5
+# without the special tokens at both ends, 5 occurs three times and 8 twice
 IDS = [1, 5, 8, 5, 8, 5, 5]
 SPECIAL = [True, False, False, False, False, False, True]
 
@@ -36,8 +36,8 @@ def text(*, causal: bool, ids: list[int] = IDS, special: list[bool] = SPECIAL) -
     return TextWeights(scores.softmax(-1), torch.tensor(ids), torch.tensor(special), causal)
 
 
-def by_hand(name: str, w: list[list[float]], causal: bool) -> float:
-    """The definition of a statistic in plain Python."""
+def expected_statistic(name: str, w: list[list[float]], causal: bool) -> float:
+    """Compute a statistic from its definition in plain Python."""
     n = len(w)
     rows = []
     for i in range(n):
@@ -67,13 +67,15 @@ ON_TEXT = [statistic for statistic in STATISTICS if statistic.measure is not Non
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("statistic", ON_TEXT, ids=lambda s: s.name)
-def test_each_statistic_against_its_definition(statistic, causal: bool):
+def test_each_statistic_matches_its_definition(statistic, causal: bool):
     visible = text(causal=causal)
     measurements = statistic.measure(visible)
     assert measurements.shape == (LAYERS, HEADS)
     for layer in range(LAYERS):
         for head in range(HEADS):
-            expected = by_hand(statistic.name, visible.weights[layer, head].tolist(), causal)
+            expected = expected_statistic(
+                statistic.name, visible.weights[layer, head].tolist(), causal
+            )
             assert_close(
                 float(measurements[layer, head]), expected, atol=1e-5, rtol=0, equal_nan=True
             )
@@ -84,14 +86,14 @@ def test_each_statistic_against_its_definition(statistic, causal: bool):
         assert statistic.high is None or (measurements <= statistic.high).all()
 
 
-def test_what_a_text_lacks_is_nan():
+def test_undefined_statistics_are_nan():
     plain = text(causal=True, ids=[4, 2, 9], special=[False] * 3)
     for statistic in ON_TEXT:
         lacking = statistic.name in ("special", "next", "same")
         assert statistic.measure(plain).isnan().all() == lacking, statistic.name
 
 
-def test_a_head_that_looks_at_all_alike_scores_low():
+def test_uniform_head_has_low_scores():
     n = 6
     uniform = causal_mask(2 * n, 2 * n) / torch.arange(1, 2 * n + 1)[:, None]
     expected = sum(1 / (i + 1) for i in range(n, 2 * n)) / n
@@ -99,7 +101,7 @@ def test_a_head_that_looks_at_all_alike_scores_low():
     assert float(duplicate_score(uniform, n)) == pytest.approx(expected)
 
 
-def test_a_repeated_sequence():
+def test_repeated_sequence():
     ids = repeated_sequence(9, range(100, 140), seed=4)
     assert ids.shape == (18,)
     assert torch.equal(ids[:9], ids[9:])
@@ -153,16 +155,16 @@ def induction_circuit() -> Transformer:
     return model
 
 
-def test_an_induction_head_made_by_hand_scores_one():
+def test_handmade_induction_head_scores_one():
     model, n = induction_circuit(), 5
-    # position 0 has no previous token and uses itself instead
+    # position 0 has no previous token, so it attends to itself
     start = VOCABULARY - 1
     ids = repeated_sequence(n, range(start), seed=2)
     scores = repeated_scores(model, ids, before=(start,))
     assert scores.induction.shape == scores.duplicate.shape == (2, 2)
     assert float(scores.induction[1, 0]) > 0.999
     assert float(scores.duplicate[1, 0]) < 0.001
-    # layer 0 can't know the previous token: head 0 attends one back, head 1 uniformly
+    # layer 0 can't do induction: head 0 attends to the previous token, head 1 uniformly
     assert float(scores.induction[0, 0]) < 0.001
     uniform = sum(1 / (i + 1) for i in range(1 + n, 1 + 2 * n)) / n
     assert float(scores.induction[0, 1]) == pytest.approx(uniform, abs=1e-5)
@@ -172,7 +174,7 @@ def test_an_induction_head_made_by_hand_scores_one():
 
 
 @pytest.mark.parametrize("name", ["llama", "bert"])
-def test_scores_of_a_model_are_those_of_its_weights(name: str):
+def test_model_scores_match_its_attention_weights(name: str):
     model = build(name)
     ids = repeated_sequence(8, range(10, 60), seed=1)
     before, after = ((3,), (4, 5)) if name == "bert" else ((), ())
@@ -188,7 +190,7 @@ def test_scores_of_a_model_are_those_of_its_weights(name: str):
             assert float(scores.duplicate[layer, head]) == pytest.approx(duplicate, abs=1e-5)
 
 
-def test_scores_of_a_16_bit_model_are_means_in_float32():
+def test_scores_of_a_16_bit_model_are_float32_means():
     model = build("gpt2").bfloat16()
     ids = repeated_sequence(8, range(10, 60), seed=1)
     scores = repeated_scores(model, ids)
@@ -206,6 +208,6 @@ def test_scores_of_a_16_bit_model_are_means_in_float32():
         ("repeated", lambda: repeated_scores(build("gpt2"), torch.tensor([1, 2, 2, 1]))),
     ],
 )
-def test_what_does_not_fit(numbers: str, call):
+def test_rejects_invalid_arguments(numbers: str, call):
     with pytest.raises(ValueError, match=numbers):
         call()

@@ -21,22 +21,22 @@ CONFIGS = {
     "window": replace(TINY["gpt2"], window=3),
 }
 LENGTH = 11
-CLOSE = {"atol": 1e-4, "rtol": 1e-4}  # differences of float32 sums near 100
+CLOSE = {"atol": 1e-4, "rtol": 1e-4}  # differences between float32 sums near 100
 
 
-def recorded(model: Transformer) -> tuple[LayerRecord, ...]:
+def record_layers(model: Transformer) -> tuple[LayerRecord, ...]:
     return model(tokens(model, 1, LENGTH), record=True).layers
 
 
-def shares_one_by_one(
+def expected_shares(
     model: Transformer, record: LayerRecord, layer: int, query: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A token's shares: all keys (S), each head per key (S, H), its own stream."""
+    """Compute a token's shares: keys (S), heads per key (S, H), and the residual."""
     attention, y = record.attention, record.attention_sum[0, query]
     n_heads, n_kv_heads = attention.weights.shape[1], attention.v.shape[1]
     size = attention.v.shape[-1]
 
-    def matters(source: Tensor) -> float:
+    def importance(source: Tensor) -> float:
         return max(0.0, float(y.abs().sum() - (y - source).abs().sum()))
 
     keys, heads = torch.zeros(LENGTH), torch.zeros(LENGTH, n_heads)
@@ -46,22 +46,22 @@ def shares_one_by_one(
             value = attention.v[0, head // (n_heads // n_kv_heads), key]
             rows = model.out_weight(layer)[head * size : (head + 1) * size]
             passed = attention.weights[0, head, query, key] * (value @ rows)
-            heads[key, head] = matters(passed)
+            heads[key, head] = importance(passed)
             whole += passed
-        keys[key] = matters(whole)
-    own = matters(record.input[0, query])
+        keys[key] = importance(whole)
+    own = importance(record.input[0, query])
     total = float(keys.sum()) + own
     return keys / total, heads, torch.tensor(own / total)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_flow_is_that_of_an_independent_loop(name: str):
+def test_flow_matches_an_independent_loop(name: str):
     model = enlarged_model(CONFIGS[name])
-    layers = recorded(model)
+    layers = record_layers(model)
     flow = information_flow(model, layers)
     assert_close(flow.edges.sum(-1) + flow.residual, torch.ones_like(flow.residual))
     for layer, query in ((0, 4), (len(layers) - 1, LENGTH - 1)):
-        keys, heads, own = shares_one_by_one(model, layers[layer], layer, query)
+        keys, heads, own = expected_shares(model, layers[layer], layer, query)
         assert_close(flow.edges[layer, query], keys, **CLOSE)
         assert_close(flow.residual[layer, query], own, **CLOSE)
         result = edge_heads(
@@ -72,9 +72,9 @@ def test_flow_is_that_of_an_independent_loop(name: str):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
-def test_the_feed_forward_network_is_measured_against_what_it_is_added_to(name: str):
+def test_feed_forward_share_is_relative_to_the_residual_stream(name: str):
     model = enlarged_model(CONFIGS[name])
-    layers = recorded(model)
+    layers = record_layers(model)
     flow = information_flow(model, layers)
     record = layers[1]
     total, network = record.mlp_sum[0, 3], record.mlp_output[0, 3]
@@ -85,27 +85,27 @@ def test_the_feed_forward_network_is_measured_against_what_it_is_added_to(name: 
     assert_close(float(flow.mlp[1, 3]), parts[0] / sum(parts), atol=1e-6, rtol=1e-5)
 
 
-def test_a_decoder_passes_nothing_back_and_an_encoder_does():
+def test_only_an_encoder_passes_information_to_earlier_tokens():
     for name, later in (("gpt2", False), ("bert", True)):
         model = enlarged_model(CONFIGS[name])
-        edges = information_flow(model, recorded(model)).edges
+        edges = information_flow(model, record_layers(model)).edges
         assert bool(edges.triu(1).any()) is later
 
 
-def test_a_head_that_is_off_passes_nothing():
+def test_disabled_heads_pass_no_information():
     model = enlarged_model(CONFIGS["grouped"])
     off = frozenset((1, head) for head in range(model.config.n_heads))
     _, layers = run_without(model, tokens(model, 1, LENGTH), DisabledParts(heads=off))
     flow = information_flow(model, layers, off)
     assert not flow.edges[1].any()
     assert flow.edges[0].any()
-    one = torch.tensor([0])
-    assert not edge_heads(model, layers[1], 1, one + 5, one, off).any()
+    first_token = torch.tensor([0])
+    assert not edge_heads(model, layers[1], 1, first_token + 5, first_token, off).any()
 
 
-def test_a_route_leads_back_along_everything_above_the_threshold():
+def test_route_follows_every_edge_above_the_threshold():
     model = enlarged_model(CONFIGS["llama"])
-    flow = information_flow(model, recorded(model))
+    flow = information_flow(model, record_layers(model))
     result = route(flow, 7, 0.05)
     assert result.nodes[-1].nonzero().flatten().tolist() == [7]
     for layer in range(model.config.n_layers):
@@ -118,9 +118,9 @@ def test_a_route_leads_back_along_everything_above_the_threshold():
         assert not result.edges[layer][~result.nodes[layer + 1]].any()
 
 
-def test_what_is_not_there_is_refused():
+def test_rejects_invalid_arguments():
     model = enlarged_model(CONFIGS["gpt2"])
-    layers = recorded(model)
+    layers = record_layers(model)
     flow = information_flow(model, layers)
     with pytest.raises(ValueError, match=rf"0 to {LENGTH - 1}, got {LENGTH}"):
         route(flow, LENGTH, 0.1)

@@ -31,25 +31,25 @@ def masked_word_head(model: Transformer) -> MaskedWordHead:
     )
 
 
-def attributed(model: Transformer, head: MaskedWordHead | None = None) -> LogitAttribution:
+def attribute_logits(model: Transformer, head: MaskedWordHead | None = None) -> LogitAttribution:
     layers = model(tokens(model, 1, LENGTH), record=True).layers
     return logit_attribution(model, layers, POSITION, IDS, head=head)
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_shares_sum_to_the_logits_of_a_decoder(name: str):
+def test_shares_sum_to_decoder_logits(name: str):
     model = enlarged_model(DECODERS[name])
-    shares = attributed(model)
+    shares = attribute_logits(model)
     logits = model(tokens(model, 1, LENGTH)).logits[0, POSITION, list(IDS)]
     assert_close(shares.logits.float(), logits, atol=1e-4, rtol=1e-4)
     assert shares.keys.shape == (len(IDS), model.config.n_layers, model.config.n_heads, LENGTH)
     assert not shares.keys[..., POSITION + 1 :].any()
 
 
-def test_shares_sum_to_the_logits_of_a_masked_word():
+def test_shares_sum_to_masked_word_logits():
     model = enlarged_model(TINY["bert"])
     head = masked_word_head(model)
-    shares = attributed(model, head)
+    shares = attribute_logits(model, head)
     logits = head(model(tokens(model, 1, LENGTH)).hidden)[0, POSITION, list(IDS)]
     assert_close(shares.logits.float(), logits, atol=1e-4, rtol=1e-4)
     assert shares.norm_bias.abs().min() > 0
@@ -57,23 +57,23 @@ def test_shares_sum_to_the_logits_of_a_masked_word():
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_a_share_is_what_the_logit_loses_without_the_part(name: str):
-    """With a frozen last norm, subtract a part's output from the final vector."""
+def test_share_equals_effect_on_the_logit(name: str):
+    """With the final norm frozen, a part's effect is linear in its output."""
     model = enlarged_model(DECODERS[name])
     layers = model(tokens(model, 1, LENGTH), record=True).layers
     shares = logit_attribution(model, layers, POSITION, IDS)
     last = layers[-1].output[0, POSITION]
     column = model.unembedding[:, IDS[1]]
-    wrote = layers[0].mlp_output[0, POSITION]
+    part_output = layers[0].mlp_output[0, POSITION]
     if name == "gpt2":
-        scale, wrote = last.std(unbiased=False), wrote - wrote.mean()
+        scale, part_output = last.std(unbiased=False), part_output - part_output.mean()
     else:
         scale = last.square().mean().sqrt()
-    expected = (wrote / scale * model.final_norm.weight) @ column
+    expected = (part_output / scale * model.final_norm.weight) @ column
     assert_close(shares.mlp[1, 0].float(), expected, atol=1e-3, rtol=1e-3)
 
 
-def test_a_head_that_is_off_has_no_share():
+def test_disabled_head_has_no_share():
     model = enlarged_model(TINY["llama"])
     off = frozenset({(1, 0)})
     hidden, layers = run_without(model, tokens(model, 1, LENGTH), DisabledParts(heads=off))
@@ -83,7 +83,7 @@ def test_a_head_that_is_off_has_no_share():
     assert_close(shares.logits.float(), logits, atol=1e-4, rtol=1e-4)
 
 
-def test_what_is_not_there_is_refused():
+def test_rejects_invalid_arguments():
     model = enlarged_model(TINY["gpt2"])
     layers = model(tokens(model, 1, LENGTH), record=True).layers
     vocabulary = model.config.vocab_size

@@ -17,7 +17,7 @@ IDS = torch.tensor([1, 4, 2, 8, 5, 7, 3])
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
 
 
-def test_the_lens_ends_in_the_logits(decoder: Transformer):
+def test_logit_lens_ends_at_the_final_logits(decoder: Transformer):
     output = decoder(IDS[None], record=True)
     logits = logit_lens(decoder, torch.cat(output.hidden_states))
     assert logits.shape == (decoder.config.n_layers + 1, 7, decoder.config.vocab_size)
@@ -25,22 +25,22 @@ def test_the_lens_ends_in_the_logits(decoder: Transformer):
     assert (logits[0] - logits[-1]).abs().max() > 0.1
 
 
-def test_the_last_row_alone(decoder: Transformer):
+def test_last_row_logits(decoder: Transformer):
     output = decoder(IDS[None])
-    alone = last_row_logits(decoder, output.hidden[0])
-    assert_close(alone, output.logits[0, -1], **CLOSE)
-    assert_close(alone, decoder(IDS[None], last_only=True).logits[0, 0], atol=0, rtol=0)
+    last_row = last_row_logits(decoder, output.hidden[0])
+    assert_close(last_row, output.logits[0, -1], **CLOSE)
+    assert_close(last_row, decoder(IDS[None], last_only=True).logits[0, 0], atol=0, rtol=0)
 
 
-def test_a_model_without_an_output_matrix_has_no_lens():
+def test_model_without_an_output_matrix_has_no_logit_lens():
     model = build("bert")
     output = model(IDS[None], record=True)
     with pytest.raises(ValueError, match="output matrix"):
         logit_lens(model, torch.cat(output.hidden_states))
 
 
-def test_reading_the_lens_by_hand():
-    # token 2 leads after one layer, falls back, and leads again after three
+def test_lens_reading_of_known_logits():
+    # token 2 is on top after one layer, drops, and is on top again after three
     logits = torch.tensor([[3.0, 2.0, 1.0], [0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [0.0, 1.0, 5.0]])
     lens = lens_predictions(logits, 2)
     assert lens.final == 2

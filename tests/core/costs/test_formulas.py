@@ -44,9 +44,7 @@ def _cache_bytes(**arguments: Any) -> int:
     + [(forward_flops, FLOPS, name) for name in FLOPS if name != "config"]
     + [(_cache_bytes, CACHE, name) for name in CACHE if name != "config"],
 )
-def test_sizes_below_one_are_named(
-    formula: Callable[..., int], arguments: dict[str, Any], name: str
-):
+def test_rejects_sizes_below_one(formula: Callable[..., int], arguments: dict[str, Any], name: str):
     with pytest.raises(ValueError, match=f"^{name}.*0$"):
         formula(**arguments | {name: 0})
 
@@ -56,22 +54,22 @@ VARIANTS = ("MHA", "GQA", "MQA", "MLA", "MHA, window", "GQA, window", "MQA, wind
 
 
 @pytest.mark.parametrize("number", range(32))
-def test_random_shapes_measured_and_by_formula(number: int):
-    """Bytes of a cache's tensors: allocated for all tokens, and used by those stored."""
+def test_formulas_match_measured_bytes_of_random_shapes(number: int):
+    """Check the bytes that are allocated and the bytes that are in use."""
     draw = random.Random(number).randint
     variant = VARIANTS[number % len(VARIANTS)]
     dtype = list(DTYPES)[number // len(VARIANTS)]
     groups, n_kv_heads = draw(2, 4), draw(2, 4)
     n_heads, head_size = groups * n_kv_heads, 2 * draw(1, 9)
     n_layers, batch_size, n_tokens = draw(1, 3), draw(1, 4), draw(9, 40)
-    kept = {"MHA": n_heads, "GQA": n_kv_heads, "MQA": 1, "MLA": n_heads}[variant[:3]]
+    stored_heads = {"MHA": n_heads, "GQA": n_kv_heads, "MQA": 1, "MLA": n_heads}[variant[:3]]
     config = llama_config(
         vocab_size=17,
         context_length=41,
         d_model=12,
         n_layers=n_layers,
         n_heads=n_heads,
-        n_kv_heads=kept,
+        n_kv_heads=stored_heads,
         head_size=head_size,
         d_ff=5,
     )
@@ -91,15 +89,15 @@ def test_random_shapes_measured_and_by_formula(number: int):
         "window": config.window,
     }
 
-    def by_formula(n: int) -> int:
+    def expected_bytes(n: int) -> int:
         if variant.startswith("MLA"):
             sizes = {"latent_size": latent.kv_rank, "rope_size": latent.rope_head_size}
             return mla_cache_bytes(n_tokens=n, **sizes, **shared)
-        return kv_cache_bytes(n_tokens=n, n_kv_heads=kept, head_size=head_size, **shared)
+        return kv_cache_bytes(n_tokens=n, n_kv_heads=stored_heads, head_size=head_size, **shared)
 
     def check(measured: int, n: int) -> None:
         inputs = {"batch_size": batch_size, "bytes_per_value": DTYPES[dtype]}
-        assert measured == by_formula(n) == cache_bytes(config, n, **inputs)
+        assert measured == expected_bytes(n) == cache_bytes(config, n, **inputs)
 
     check(cache.nbytes, n_tokens)
     assert cache.nbytes_used == 0

@@ -30,13 +30,13 @@ PUBLISHED = json.loads((DATA / "published_configs.json").read_text(encoding="utf
 LECTURE = LECTURE_NUMBERS
 BY_NAME = {model.name: model for model in PUBLIC_MODELS}
 
-# all sizes differ; layers 0 to 1 are global, the other three keep 10 tokens
+# all sizes differ; layers 0 and 1 are global, the other three cache 10 tokens
 TINY = PublicModel("tiny", "none", 5, 6, 3, 7, 11, 1000, 64, "-", window=10, n_global_layers=2)
 LATENT = PublicModel("latent", "none", 5, 6, 6, 7, 11, 1000, 64, "-", latent_size=13, rope_size=4)
 
 
-def published_bytes(config: dict[str, Any], n_tokens: int, batch: int, width: int) -> int:
-    """The cache size from the published fields, layer by layer."""
+def expected_cache_bytes(config: dict[str, Any], n_tokens: int, batch: int, width: int) -> int:
+    """Add up the cache size from the published fields, layer by layer."""
     if "n_layer" in config:  # GPT-2
         return config["n_layer"] * 2 * config["n_embd"] * n_tokens * batch * width
     if "n_params" in config:  # the table in GPT-3's paper
@@ -49,18 +49,18 @@ def published_bytes(config: dict[str, Any], n_tokens: int, batch: int, width: in
     head = config.get("head_dim", config["hidden_size"] // n_heads)
     total = 0
     for layer in range(config["num_hidden_layers"]):
-        kept = n_tokens
+        n_cached = n_tokens
         window = config.get("sliding_window")
         # global layers: every second in Gemma 2, every sixth in Gemma 3, none in Mistral
         every = {"gemma2": 2, "gemma3_text": 6}.get(config["model_type"])
         if window and not (every and (layer + 1) % every == 0):
-            kept = min(kept, window)
-        total += 2 * config.get("num_key_value_heads", n_heads) * head * kept
+            n_cached = min(n_cached, window)
+        total += 2 * config.get("num_key_value_heads", n_heads) * head * n_cached
     return total * batch * width
 
 
-def published_parameters(config: dict[str, Any]) -> float:
-    """The weight matrices from the published fields; GPT-3's are as printed."""
+def expected_parameters(config: dict[str, Any]) -> float:
+    """Count parameters from the published fields; GPT-3's count is as printed."""
     if "n_params" in config:
         return float(config["n_params"].rstrip("MB")) * (1e6 if "M" in config["n_params"] else 1e9)
     if "n_layer" in config:
@@ -90,13 +90,14 @@ def published_parameters(config: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_figure_is_that_of_the_published_configuration(name: str):
+def test_cache_size_matches_the_published_configuration(name: str):
     model, config = BY_NAME[name], PUBLISHED[name]["config"]
     for n_tokens, batch, width in ((1, 1, 4), (1000, 3, 2), (5000, 1, 1), (131_072, 8, 2)):
-        shown = cache_bytes(model, n_tokens, batch_size=batch, bytes_per_value=width)
-        expected = published_bytes(config, n_tokens, batch, width)
-        assert shown == pytest.approx(expected, rel=0.01)
-        assert shown == expected  # same formula, same sizes: exact
+        computed = cache_bytes(model, n_tokens, batch_size=batch, bytes_per_value=width)
+        expected = expected_cache_bytes(config, n_tokens, batch, width)
+        assert computed == pytest.approx(expected, rel=0.01)
+        # the formula and the sizes are the same, so the result is exact
+        assert computed == expected
     n_heads = config.get("num_attention_heads") or config.get("n_head") or config["n_heads"]
     assert model.n_heads == n_heads
     assert model.d_model == next(
@@ -106,36 +107,36 @@ def test_the_figure_is_that_of_the_published_configuration(name: str):
         config[k] for k in ("max_position_embeddings", "n_positions", "n_ctx") if k in config
     )
     assert model.context_length == context
-    assert model.n_parameters == pytest.approx(published_parameters(config), rel=0.01)
+    assert model.n_parameters == pytest.approx(expected_parameters(config), rel=0.01)
 
 
 @pytest.mark.parametrize(("name", "published"), [("Mixtral 8x7B", 12.9e9), ("DeepSeek-V2", 21e9),
                                                  ("DeepSeek-V3", 37e9)])  # fmt: skip
-def test_active_parameters_are_about_those_announced(name: str, published: float):
+def test_active_parameters_are_close_to_the_announced_count(name: str, published: float):
     assert BY_NAME[name].active_parameters == pytest.approx(published, rel=0.02)
 
 
 @pytest.mark.parametrize(("example", "number"), [(LECTURE_30B, 0), (LECTURE_DEEPSEEK, 1)])
-def test_the_lecture_s_two_figures_come_out(example: LectureExample, number: int):
+def test_lecture_cache_sizes(example: LectureExample, number: int):
     lecture = LECTURE["003_kv_cache_size"]["examples"][number]
-    shown = cache_bytes(example.model, example.n_tokens, batch_size=example.batch_size)
-    assert shown == lecture["bytes"]
-    assert example.printed == lecture["printed"] == f"{round(shown / 1e9, -1):.0f} GB"
+    computed = cache_bytes(example.model, example.n_tokens, batch_size=example.batch_size)
+    assert computed == lecture["bytes"]
+    assert example.printed == lecture["printed"] == f"{round(computed / 1e9, -1):.0f} GB"
     assert example.model.n_layers == lecture["n_layers"]
     width = example.model.n_kv_heads * example.model.head_size
     assert width == lecture.get("d_model", 128 * 128)
 
 
-def test_deepseek_v3_s_own_cache_is_a_57th_of_the_lecture_s():
+def test_deepseek_v3_cache_is_57_times_smaller_than_in_the_lecture():
     own = cache_bytes(BY_NAME["DeepSeek-V3"], 100_000)
     assert own == 61 * (512 + 64) * 100_000 * 2 == 7_027_200_000
     assert cache_bytes(LECTURE_DEEPSEEK.model, 100_000) / own == pytest.approx(2 * 128 * 128 / 576)
 
 
-def test_windows_count_by_the_layer():
-    # 2 layers keep all tokens, 3 keep at most 10; a token has 2 * 3 * 7 values per layer
-    for n_tokens, kept in ((4, 5 * 4), (10, 5 * 10), (25, 2 * 25 + 3 * 10)):
-        assert cache_bytes(TINY, n_tokens, batch_size=3, bytes_per_value=4) == kept * 42 * 3 * 4
+def test_sliding_windows_are_counted_per_layer():
+    # 2 layers cache all tokens, 3 at most 10; a token takes 2 * 3 * 7 values per layer
+    for n_tokens, n_cached in ((4, 5 * 4), (10, 5 * 10), (25, 2 * 25 + 3 * 10)):
+        assert cache_bytes(TINY, n_tokens, batch_size=3, bytes_per_value=4) == n_cached * 42 * 3 * 4
     parts = cache_parts(TINY, 25)
     assert [(part.n_layers, part.n_tokens, part.n_values) for part in parts] == [
         (2, 25, 42),
@@ -149,7 +150,7 @@ def test_windows_count_by_the_layer():
 
 @pytest.mark.parametrize("model", [TINY, LATENT, replace(TINY, window=None, n_global_layers=0)])
 @pytest.mark.parametrize("n_free", [-5, 419, 420, 421, 123_456])
-def test_the_longest_context_fits_and_one_token_more_does_not(model: PublicModel, n_free: int):
+def test_longest_context_is_exact(model: PublicModel, n_free: int):
     longest = max_context(model, n_free, batch_size=2, bytes_per_value=1)
     assert longest is not None
     if longest:
@@ -157,7 +158,7 @@ def test_the_longest_context_fits_and_one_token_more_does_not(model: PublicModel
     assert cache_bytes(model, longest + 1, batch_size=2, bytes_per_value=1) > max(n_free, 0)
 
 
-def test_a_model_of_windows_only_has_room_for_any_length():
+def test_model_with_only_sliding_windows_fits_any_length():
     windowed = replace(TINY, n_global_layers=0)
     full = cache_bytes(windowed, 10)
     assert max_context(windowed, full) is None
@@ -166,18 +167,18 @@ def test_a_model_of_windows_only_has_room_for_any_length():
     assert max_sequences(windowed, -1, 10_000) == 0
 
 
-def test_weights_of_few_bits():
+def test_weights_with_few_bits():
     assert [weight_bytes(1001, bits) for bits in (32, 16, 8, 4)] == [4004, 2002, 1001, 501]
     with pytest.raises(ValueError, match="0 parameters of 16 bits"):
         weight_bytes(0, 16)
 
 
-def test_what_a_token_costs():
+def test_cost_per_token():
     cost = token_cost(TINY, 25, batch_size=4, bytes_per_value=4, weight_bits=32)
-    kept = 2 * 25 + 3 * 10
+    n_cached = 2 * 25 + 3 * 10
     # per head and cached token: 7 products for q @ k^T and 7 for the weighted sum, 2 operations
     # each
-    assert cost.attention_operations == kept * 6 * 2 * 7 * 2
+    assert cost.attention_operations == n_cached * 6 * 2 * 7 * 2
     assert cost.weight_operations == 2 * 1000
     assert cost.weight_bytes == 1000  # 4 bytes each, shared by 4 sequences
     assert cost.cache_bytes == cache_bytes(TINY, 25, bytes_per_value=4)
@@ -189,7 +190,7 @@ def test_what_a_token_costs():
     assert token_cost(experts, 1).weight_operations == 600
 
 
-def test_the_gpt3_family_s_cache_grows_more_slowly_than_its_weights():
+def test_gpt3_cache_grows_more_slowly_than_its_weights():
     sizes = [model.n_parameters for model in GPT3_FAMILY]
     caches = [cache_bytes(model, 2048) for model in GPT3_FAMILY]
     assert sizes == sorted(sizes)
@@ -212,6 +213,6 @@ def test_the_gpt3_family_s_cache_grows_more_slowly_than_its_weights():
         ({"latent_size": 3, "rope_size": 2}, "window"),
     ],
 )
-def test_shapes_that_fit_nothing_are_named(wrong: dict[str, int], message: str):
+def test_rejects_invalid_shapes(wrong: dict[str, int], message: str):
     with pytest.raises(ValueError, match=message):
         replace(TINY, **wrong)

@@ -1,4 +1,4 @@
-"""Alternating steps, fits of their times, and their operations."""
+"""Interleaved steps, fits of their times, and their operation counts."""
 
 import itertools
 from dataclasses import replace
@@ -28,26 +28,26 @@ def _contenders(model, n_new):
     return {"cached": lambda: start(True), "uncached": lambda: start(False)}
 
 
-def test_every_repeat_takes_each_step_of_each_contender_in_changing_order():
+def test_every_repeat_runs_all_steps_in_alternating_order():
     model = enlarged_model(HEADS["llama, GQA of 3"])
-    taken = list(interleave_steps(_contenders(model, 4), repeats=2, warmup_steps=2))
-    warm = [turn for turn in taken if turn.repeat == WARM_UP]
-    assert [(turn.name, turn.step.kind) for turn in warm] == [
+    timed_steps = list(interleave_steps(_contenders(model, 4), repeats=2, warmup_steps=2))
+    warm = [timed for timed in timed_steps if timed.repeat == WARM_UP]
+    assert [(timed.name, timed.step.kind) for timed in warm] == [
         ("cached", "prefill"),
         ("cached", "decode"),
         ("uncached", "prefill"),
         ("uncached", "decode"),
     ]
-    names = [[turn.name for turn in taken if turn.repeat == repeat] for repeat in range(2)]
+    names = [[timed.name for timed in timed_steps if timed.repeat == repeat] for repeat in range(2)]
     c, u = "cached", "uncached"
     assert names == [[c, u, u, c, c, u, u, c], [u, c, c, u, u, c, c, u]]
     for repeat, name in itertools.product(range(2), (c, u)):
-        steps = [t.step for t in taken if (t.repeat, t.name) == (repeat, name)]
+        steps = [t.step for t in timed_steps if (t.repeat, t.name) == (repeat, name)]
         assert [step.n_keys for step in steps] == [3, 4, 5, 6]
         assert [step.n_new for step in steps] == ([3, 1, 1, 1] if name == c else [3, 4, 5, 6])
 
 
-def test_a_fit_finds_the_terms_that_made_the_times():
+def test_fit_recovers_known_terms():
     seconds = [0.02 + 3e-4 * n + 5e-6 * n * n for n in POSITIONS]
     fit = fit_step_times(POSITIONS, seconds)
     assert fit.constant.value == pytest.approx(0.02, rel=1e-9)
@@ -56,7 +56,7 @@ def test_a_fit_finds_the_terms_that_made_the_times():
     assert fit.predict(100) == pytest.approx(0.02 + 0.03 + 0.05, rel=1e-9)
 
 
-def test_errors_are_those_of_a_textbook():
+def test_standard_errors_match_the_textbook_formula():
     n, y = [1.0, 2.0, 4.0, 7.0, 11.0, 16.0], [3.0, 2.5, 4.0, 9.0, 20.0, 44.0]
     x = torch.tensor([[1.0, a, a * a] for a in n], dtype=torch.float64)
     inverse = torch.linalg.inv(x.T @ x)
@@ -73,7 +73,7 @@ def test_errors_are_those_of_a_textbook():
 
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("config", [*HEADS.values(), *LATENT.values()], ids=str)
-def test_terms_of_operations_are_exact(config, cached):
+def test_operation_terms_are_exact(config, cached):
     constant, linear, quadratic = flops_terms(config, cached=cached)
     for n in (1, 2, 7, 100, 1023):
         expected = forward_flops(config, 1 if cached else n, n)
@@ -85,24 +85,24 @@ def test_terms_of_operations_are_exact(config, cached):
     ("cached", "uncached", "expected"),
     [
         ([5, 1, 1, 1, 1], [4, 2, 2, 2, 2], 3),  # 5 4 | 6 6 | 7 8
-        ([1, 1, 9, 1, 1], [2, 2, 2, 2, 2], None),  # faster at first, slower at the end
+        ([1, 1, 9, 1, 1], [2, 2, 2, 2, 2], None),  # faster at first, but slower at the end
         ([1, 1, 1], [2, 2, 2], 1),
         ([1, 3, 1, 1], [2, 1, 2, 3], 4),  # 1 2 | 4 3 | 5 5 | 6 8
         ([], [], None),
     ],
 )
-def test_the_cache_pays_from_where_it_is_ahead_for_good(cached, uncached, expected):
+def test_break_even_is_where_the_cache_stays_ahead(cached, uncached, expected):
     assert break_even(cached, uncached) == expected
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.0])
-def test_the_exponent_of_a_total(power):
+def test_exponent_of_a_total(power):
     lengths = [32, 64, 128, 256]
     steps = [n**power - (n - 1) ** power for n in range(1, 257)]
     assert total_exponent(steps, lengths) == pytest.approx(power, rel=1e-9)
 
 
-def test_what_does_not_fit_is_refused():
+def test_rejects_invalid_arguments():
     windowed = replace(HEADS["gpt2, MHA"], window=5)
     for numbers, call in {
         "1, 1 and 0": lambda: interleave_steps({"one": lambda: iter(())}, repeats=0),

@@ -1,4 +1,4 @@
-"""A configuration rejects every value that a model can't be built from."""
+"""A configuration rejects every value that no model can be built from."""
 
 import math
 from dataclasses import fields, replace
@@ -12,9 +12,9 @@ from tests.helpers.tiny_models import TINY
 LATENT = LatentConfig(kv_rank=3, nope_head_size=5, rope_head_size=2, v_head_size=4)
 SIZES = ("vocab_size", "context_length", "d_model", "n_layers", "n_heads", "d_ff")
 WRONG: list[tuple[str, object]] = [
-    *((name, wrong) for name in SIZES for wrong in (0, 2.0, None)),
-    *((name, wrong) for name in ("n_kv_heads", "head_size", "window") for wrong in (0, True)),
-    *((name, wrong) for name in ("norm_eps", "rope_theta") for wrong in (0.0, math.inf, True)),
+    *((name, invalid) for name in SIZES for invalid in (0, 2.0, None)),
+    *((name, invalid) for name in ("n_kv_heads", "head_size", "window") for invalid in (0, True)),
+    *((name, invalid) for name in ("norm_eps", "rope_theta") for invalid in (0.0, math.inf, True)),
     *((name, 1) for name in ("causal", "gated", "attention_bias", "mlp_bias")),
     *((name, "x") for name in ("positions", "norm", "norm_order", "output", "activation")),
     ("positions", ["rotary"]),
@@ -25,14 +25,14 @@ WRONG: list[tuple[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "wrong"), WRONG)
-def test_a_value_that_fits_no_model_is_named(name: str, wrong: Any):
-    with pytest.raises(ValueError, match=f"{name}.*{wrong}".replace("[", r"\[")):
-        replace(TINY["llama"], **{name: wrong})
+@pytest.mark.parametrize(("name", "invalid"), WRONG)
+def test_rejects_invalid_values(name: str, invalid: Any):
+    with pytest.raises(ValueError, match=f"{name}.*{invalid}".replace("[", r"\[")):
+        replace(TINY["llama"], **{name: invalid})
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
+    ("name", "invalid"),
     [
         ("kv_rank", True),
         ("kv_rank", 0),
@@ -43,16 +43,16 @@ def test_a_value_that_fits_no_model_is_named(name: str, wrong: Any):
         ("absorbed", 1),
     ],
 )
-def test_latent_sizes_that_fit_no_model_are_named(name: str, wrong: Any):
-    with pytest.raises(ValueError, match=f"{name}.*{wrong}"):
-        replace(LATENT, **{name: wrong})
+def test_rejects_invalid_latent_sizes(name: str, invalid: Any):
+    with pytest.raises(ValueError, match=f"{name}.*{invalid}"):
+        replace(LATENT, **{name: invalid})
 
 
 @pytest.mark.parametrize("config", [*PRESETS.values(), *TINY.values()])
-def test_every_field_of_a_real_configuration_is_accepted_again(config: TransformerConfig):
+def test_valid_configurations_can_be_rebuilt_from_their_fields(config: TransformerConfig):
     values = {field.name: getattr(config, field.name) for field in fields(config)}
     assert TransformerConfig(**values) == config
 
 
-def test_no_segments_is_a_number_of_segments():
+def test_zero_segments_is_valid():
     assert Transformer(replace(TINY["gpt2"], n_segments=0)).segments is None

@@ -1,4 +1,4 @@
-"""Pickled, saved or copied models compute the same with their own weights."""
+"""Pickled, saved, and copied models give the same results with their own weights."""
 
 import copy
 import pickle
@@ -25,31 +25,31 @@ CONFIGS = {
 INT8 = [f"{name} in 8 bits" for name in CONFIGS if name not in LATENT]
 
 
-WAYS: dict[str, Callable[[nn.Module], nn.Module]] = {
+COPY_FUNCTIONS: dict[str, Callable[[nn.Module], nn.Module]] = {
     "pickle": lambda model: pickle.loads(pickle.dumps(model)),
     "deepcopy": copy.deepcopy,
 }
 
 
-def result(model: nn.Module, ids: Tensor) -> Tensor:
+def final_output(model: nn.Module, ids: Tensor) -> Tensor:
     output = model(ids)
     hidden: Tensor = output.hidden if output.logits is None else output.logits
     return hidden
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", COPY_FUNCTIONS)
 @pytest.mark.parametrize("name", [*CONFIGS, *INT8])
-def test_a_copy_computes_the_same_with_weights_of_its_own(name: str, way: str):
+def test_copy_gives_the_same_results_with_its_own_weights(name: str, kind: str):
     model: Transformer = enlarged_model(CONFIGS[name.removesuffix(" in 8 bits")])
     if name in INT8:
         model = Int8Transformer(model)
     ids = torch.randint(model.config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(5))
-    before = result(model, ids)
-    other = WAYS[way](model)
+    before = final_output(model, ids)
+    other = COPY_FUNCTIONS[kind](model)
     assert type(other) is type(model)
     assert not other.training
-    assert torch.equal(result(other, ids), before)
+    assert torch.equal(final_output(other, ids), before)
     for tensor in (*other.parameters(), *other.buffers()):
         assert not tensor.requires_grad
         tensor.zero_()
-    assert torch.equal(result(model, ids), before)
+    assert torch.equal(final_output(model, ids), before)

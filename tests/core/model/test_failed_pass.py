@@ -20,10 +20,10 @@ class Failure(Exception):
 
 def model(window: int | None) -> Transformer:
     torch.manual_seed(2)
-    built = Transformer(replace(TINY["llama"], window=window)).eval().requires_grad_(False)
-    for parameter in built.parameters():
+    core = Transformer(replace(TINY["llama"], window=window)).eval().requires_grad_(False)
+    for parameter in core.parameters():
         parameter.copy_(torch.randn_like(parameter) * 0.3 + (parameter.dim() == 1) * 0.5)
-    return built
+    return core
 
 
 def fail(*arguments: object) -> None:
@@ -35,17 +35,15 @@ def fail(*arguments: object) -> None:
 @pytest.mark.parametrize("window", [None, WINDOW])
 @pytest.mark.parametrize("where", ["before_layer", "edit_heads", "mlp", "final_norm"])
 @pytest.mark.parametrize("layer", [0, 1])
-def test_the_cache_stays_as_it_was(
-    where: str, layer: int, window: int | None, n_cached: int, n_new: int
-):
+def test_cache_is_unchanged(where: str, layer: int, window: int | None, n_cached: int, n_new: int):
     core = model(window)
     ids = torch.randint(89, (1, n_cached + n_new), generator=torch.Generator().manual_seed(3))
     cache, hooks, handle = core.new_cache(1, ids.shape[1]), Hooks(), None
     core(ids[:, :n_cached], cache=cache)
     state, stored = cache.state, [tensor.clone() for tensor in cache.layer(layer)]
 
-    def at_layer(number: int, record: AttentionRecord | None = None) -> None:
-        if number == layer:
+    def at_layer(index: int, record: AttentionRecord | None = None) -> None:
+        if index == layer:
             raise Failure
 
     if where in ("before_layer", "edit_heads"):

@@ -21,19 +21,19 @@ from tests.helpers.tiny_models import TINY
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 CONFIGS = {**TINY, "window": replace(TINY["llama"], window=3), **LATENT}
 CAUSAL = [name for name, config in CONFIGS.items() if config.causal]
-# in the order that attention computes them
+# in the order of computation
 STEPS = ["q", "k", "v", "scores", "masked_scores", "scaled_scores"]
 STEPS += ["attention", "weights", "context"]
 EDITED_LAYER = 1
 
 
-def some_ids(model: Transformer, batch: int = 2, length: int = 7) -> Tensor:
+def random_ids(model: Transformer, batch: int = 2, length: int = 7) -> Tensor:
     generator = torch.Generator().manual_seed(5)
     return torch.randint(model.config.vocab_size, (batch, length), generator=generator)
 
 
 def halve(step: str) -> Hooks:
-    """Halve one step in one layer; minus infinity stays minus infinity."""
+    """Return hooks that halve one step in one layer; minus infinity is unaffected."""
 
     def edit(layer: int, record: AttentionRecord) -> AttentionRecord | None:
         if layer != EDITED_LAYER:
@@ -44,34 +44,34 @@ def halve(step: str) -> Hooks:
 
 
 def expected_steps(record: AttentionRecord, step: str) -> dict[str, Tensor]:
-    """All steps after halving one, from repeated keys and values and plain products."""
+    """Recompute all steps after halving one, with repeated keys and plain products."""
     group = record.q.shape[1] // record.k.shape[1]
-    kept = {name: getattr(record, name) for name in STEPS}
-    kept[step] = kept[step] * 0.5
-    k, v = (kept[name].repeat_interleave(group, dim=1) for name in ("k", "v"))
+    steps = {name: getattr(record, name) for name in STEPS}
+    steps[step] = steps[step] * 0.5
+    k, v = (steps[name].repeat_interleave(group, dim=1) for name in ("k", "v"))
     hidden = record.masked_scores == -math.inf
     compute: dict[str, Callable[[], Tensor]] = {
-        "scores": lambda: torch.einsum("bhtd,bhsd->bhts", kept["q"], k),
-        "masked_scores": lambda: kept["scores"].masked_fill(hidden, -math.inf),
-        "scaled_scores": lambda: kept["masked_scores"] * record.scale,
-        "attention": lambda: kept["scaled_scores"].softmax(-1),
-        "weights": lambda: kept["attention"],
-        "context": lambda: torch.einsum("bhts,bhsd->bhtd", kept["weights"], v),
+        "scores": lambda: torch.einsum("bhtd,bhsd->bhts", steps["q"], k),
+        "masked_scores": lambda: steps["scores"].masked_fill(hidden, -math.inf),
+        "scaled_scores": lambda: steps["masked_scores"] * record.scale,
+        "attention": lambda: steps["scaled_scores"].softmax(-1),
+        "weights": lambda: steps["attention"],
+        "context": lambda: torch.einsum("bhts,bhsd->bhtd", steps["weights"], v),
     }
     for name in STEPS[3:]:
         if STEPS.index(name) > STEPS.index(step):
-            kept[name] = compute[name]()
-    return kept
+            steps[name] = compute[name]()
+    return steps
 
 
 @pytest.mark.parametrize("mode", ["plain", "inference", "cache"])
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("name", CONFIGS)
-def test_an_edit_of_any_step_reaches_the_result_and_the_record(name: str, step: str, mode: str):
+def test_edit_of_any_step_changes_the_result_and_the_record(name: str, step: str, mode: str):
     if mode == "cache" and not CONFIGS[name].causal:
         pytest.skip("a bidirectional model has no cache")
     model = enlarged_model(CONFIGS[name])
-    ids = some_ids(model)
+    ids = random_ids(model)
     cache = model.new_cache(2, 9) if mode == "cache" else None
     plain = model(ids, record=True)
     with torch.inference_mode(mode == "inference"):
@@ -82,13 +82,13 @@ def test_an_edit_of_any_step_reaches_the_result_and_the_record(name: str, step: 
         assert_close(getattr(record, other), expected[other], **CLOSE)
     layer = model.blocks[EDITED_LAYER].attention
     bias = 0.0 if layer.out.bias is None else layer.out.bias
-    written = merge_heads(record.context) @ layer.out_weight() + bias
-    assert_close(record.output, written, **CLOSE)
+    output = merge_heads(record.context) @ layer.out_weight() + bias
+    assert_close(record.output, output, **CLOSE)
     assert not torch.allclose(edited.hidden, plain.hidden, **CLOSE)
     assert_close(edited.records[0].context, plain.records[0].context, **CLOSE)
 
 
-def test_a_step_after_the_edited_one_may_be_replaced_too():
+def test_two_steps_can_be_edited():
     q, k, v = torch.randn(3, 2, 5, 4).unbind()
     record = attend(q, k, v, mask=causal_mask(5, 5))
     ones = torch.ones_like(record.context)
@@ -98,7 +98,7 @@ def test_a_step_after_the_edited_one_may_be_replaced_too():
     assert_close(result.weights, (record.scaled_scores * 2).softmax(-1))
 
 
-def test_another_scale_is_another_softmax():
+def test_edited_scale_changes_the_softmax():
     q, k, v = torch.randn(3, 2, 5, 4).unbind()
     record = attend(q, k, v, mask=causal_mask(5, 5))
     result = recompute_after(replace(record, scale=2.0), record, causal_mask(5, 5))
@@ -107,32 +107,32 @@ def test_another_scale_is_another_softmax():
         assert_close(getattr(result, step), getattr(expected, step))
 
 
-@pytest.mark.parametrize("answer", ["none", "the same record", "equal steps"])
+@pytest.mark.parametrize("case", ["none", "the same record", "equal steps"])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_hook_that_changes_nothing_changes_no_bit(name: str, answer: str):
+def test_no_op_hook_gives_identical_results(name: str, case: str):
     model = enlarged_model(CONFIGS[name])
-    ids = some_ids(model)
+    ids = random_ids(model)
     answers = {
         "none": lambda record: None,
         "the same record": lambda record: record,
         "equal steps": lambda record: replace(record, context=record.context.clone()),
     }
-    hooks = Hooks(edit_heads=lambda layer, record: answers[answer](record))
+    hooks = Hooks(edit_heads=lambda layer, record: answers[case](record))
     assert torch.equal(model(ids, hooks=hooks).hidden, model(ids, record=True).hidden)
 
 
 @pytest.mark.parametrize("step", ["k", "v"])
 @pytest.mark.parametrize("name", CAUSAL)
-def test_an_edit_of_keys_or_values_leaves_the_cache_alone(name: str, step: str):
+def test_edited_keys_and_values_do_not_reach_the_cache(name: str, step: str):
     model = enlarged_model(CONFIGS[name])
-    ids = some_ids(model)
+    ids = random_ids(model)
     caches = [model.new_cache(2, 9) for _ in range(2)]
     for cache in caches:
         model(ids[:, :4], cache=cache)
     with torch.inference_mode():
         model(ids[:, 4:6], cache=caches[0], hooks=replace_first_rows(step))
         model(ids[:, 4:6], cache=caches[1])
-    # only in the first layer, because the next one reads edited values
+    # only in the first layer, because later layers read edited values
     assert all(map(torch.equal, caches[0].layer(0), caches[1].layer(0)))
 
 
@@ -145,7 +145,7 @@ def replace_first_rows(step: str) -> Hooks:
     return Hooks(edit_heads=edit)
 
 
-# entry points that take a model with logits, ids and hooks
+# entry points that take hooks
 ENTRIES: dict[str, Callable[[Transformer, Tensor, Any], Any]] = {
     "forward": lambda model, ids, hooks: model(ids, hooks=hooks),
     "resume": lambda model, ids, hooks: model.resume(
@@ -155,7 +155,7 @@ ENTRIES: dict[str, Callable[[Transformer, Tensor, Any], Any]] = {
     "stream_batch": lambda model, ids, hooks: list(
         stream_batch(model, ids.tolist(), max_new_tokens=2, hooks=hooks)
     ),
-    "a decoder of one shape": lambda model, ids, hooks: list(
+    "fixed-shape decoder": lambda model, ids, hooks: list(
         Decoder(model, 9).stream(ids[0], max_new_tokens=2, hooks=hooks)
     ),
 }
@@ -163,19 +163,19 @@ every_entry = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.key
 
 
 @every_entry
-def test_what_is_not_hooks_is_refused(entry: Callable[..., Any]):
+def test_rejects_invalid_hooks(entry: Callable[..., Any]):
     model = enlarged_model(TINY["gpt2"])
     with pytest.raises(ValueError, match=r"Hooks.*dict"):
-        entry(model, some_ids(model), {"edit_heads": print})
+        entry(model, random_ids(model), {"edit_heads": print})
 
 
 @pytest.mark.parametrize("name", ["before_layer", "edit_heads"])
-def test_a_hook_that_cannot_be_called_is_refused(name: str):
+def test_rejects_hooks_that_are_not_callable(name: str):
     with pytest.raises(ValueError, match=name):
         Hooks(**{name: 5})
 
 
-ANSWERS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
+INVALID_RESULTS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
     "a tensor": (lambda r: r.context, "Tensor"),
     "no context": (lambda r: replace(r, context=None), "context.*NoneType"),
     "weights of one head": (
@@ -183,26 +183,26 @@ ANSWERS: dict[str, tuple[Callable[[AttentionRecord], Any], str]] = {
         r"weights.*\(\d, 4, \d, \d\).*\(\d, 1, \d, \d\)",
     ),
     "keys of other tokens": (lambda r: replace(r, k=r.k[:, :, 1:]), r"\bk\b.*6\).*6\)"),
-    "other numbers": (lambda r: replace(r, q=r.q.double()), "q .*float32.*float64"),
+    "another dtype": (lambda r: replace(r, q=r.q.double()), "q .*float32.*float64"),
     "another device": (lambda r: replace(r, v=r.v.to("meta")), "v .*cpu.*meta"),
-    "a scale that is no number": (lambda r: replace(r, scale=math.nan), "scale .*nan"),
+    "NaN scale": (lambda r: replace(r, scale=math.nan), "scale .*nan"),
 }
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-def test_a_wrong_answer_of_a_hook_is_refused(answer: str):
+@pytest.mark.parametrize("case", INVALID_RESULTS)
+def test_rejects_invalid_hook_results(case: str):
     model = enlarged_model(TINY["gpt2"])
-    make, details = ANSWERS[answer]
+    make, details = INVALID_RESULTS[case]
     hooks = Hooks(edit_heads=lambda layer, record: make(record) if layer == 1 else None)
     with pytest.raises(ValueError, match=details) as error:
-        model(some_ids(model), hooks=hooks)
+        model(random_ids(model), hooks=hooks)
     assert "layer 1" in str(error.value)
 
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("inference", [False, True])
-def test_a_hook_that_writes_into_its_record_is_refused(step: str, inference: bool):
-    """It would change one step but not the ones computed from it."""
+def test_rejects_in_place_edits_of_the_record(step: str, inference: bool):
+    """An in-place edit would change one step but not the ones computed from it."""
     model = enlarged_model(TINY["gpt2"])
 
     def write(layer: int, record: AttentionRecord) -> None:
@@ -210,13 +210,13 @@ def test_a_hook_that_writes_into_its_record_is_refused(step: str, inference: boo
             getattr(record, step)[:, 0] = 0.0
 
     with torch.inference_mode(inference), pytest.raises(ValueError, match=rf"{step}\b.*layer 1"):
-        model(some_ids(model), hooks=Hooks(edit_heads=write))
+        model(random_ids(model), hooks=Hooks(edit_heads=write))
 
 
 @pytest.mark.parametrize("name", CAUSAL)
-def test_a_refused_edit_leaves_the_cache_as_it_was(name: str):
+def test_rejected_edit_leaves_the_cache_unchanged(name: str):
     model = enlarged_model(CONFIGS[name])
-    ids = some_ids(model)
+    ids = random_ids(model)
     cache = model.new_cache(2, 9)
     model(ids[:, :4], cache=cache)
     before = [tensor.clone() for tensor in cache.layer(0)]
@@ -240,7 +240,7 @@ def test_gradients_flow_through_an_edit(step: str):
     hooks = Hooks(
         edit_heads=lambda layer, record: replace(record, **{step: getattr(record, step) * factor})
     )
-    model(some_ids(model), hooks=hooks).hidden.square().sum().backward()
+    model(random_ids(model), hooks=hooks).hidden.square().sum().backward()
     assert factor.grad is not None
     assert factor.grad.isfinite()
     assert factor.grad != 0

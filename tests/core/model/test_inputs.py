@@ -1,4 +1,4 @@
-"""Ids, segments and caches that don't fit a model are rejected with the numbers."""
+"""Ids, segments, and caches that don't fit a model raise clear errors."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,14 +15,14 @@ from tests.helpers.decoders import GPT2, random_model
 from tests.helpers.tiny_models import TINY, build
 
 PROMPT = [3, 1, 4, 1, 5]
-VOCABULARY = 83  # of the tiny GPT-2
+VOCABULARY = 83  # vocabulary size of the tiny GPT-2
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8])
-def test_a_prompt_may_be_a_tensor(device: str, dtype: torch.dtype):
+def test_prompt_can_be_a_tensor(device: str, dtype: torch.dtype):
     model = build("gpt2")
     expected = generate(model, PROMPT, max_new_tokens=4)
     row = torch.tensor(PROMPT, dtype=dtype, device=device)
@@ -47,7 +47,7 @@ def test_a_prompt_may_be_a_tensor(device: str, dtype: torch.dtype):
         ([3, VOCABULARY], "82.*83"),
     ],
 )
-def test_other_prompts_are_refused_before_anything_runs(prompt: object, message: str):
+def test_rejects_invalid_prompts_before_the_first_pass(prompt: object, message: str):
     with pytest.raises(ValueError, match=message):
         stream(build("gpt2"), prompt, max_new_tokens=1)  # type: ignore[arg-type]
 
@@ -67,12 +67,12 @@ IDS = torch.tensor([PROMPT])
         (IDS + 78, "0 and 82.*79 to 83"),
     ],
 )
-def test_ids_that_no_model_can_read(ids: Tensor, message: str):
+def test_rejects_invalid_ids(ids: Tensor, message: str):
     with pytest.raises(ValueError, match=message):
         build("gpt2")(ids)
 
 
-def test_ids_of_a_later_pass_are_checked_too():
+def test_checks_ids_of_later_passes():
     model = build("gpt2")
     cache = model.new_cache(1, 9)
     model(IDS, cache=cache)
@@ -82,7 +82,7 @@ def test_ids_of_a_later_pass_are_checked_too():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_on_a_gpu_only_the_first_pass_waits():
+def test_only_the_first_pass_synchronizes_with_the_gpu():
     model = build("gpt2").to("cuda")
     cache = model.new_cache(1, 9)
     with pytest.raises(ValueError, match="got 79 to 83"):
@@ -110,43 +110,43 @@ SEGMENTS = torch.tensor([[0, 0, 1, 1, 1]])
         ("bert", SEGMENTS[:, 1:], r"segment_ids.*\(1, 5\).*\(1, 4\)"),
     ],
 )
-def test_segments_that_do_not_fit(name: str, segments: Tensor, message: str):
+def test_rejects_invalid_segments(name: str, segments: Tensor, message: str):
     with pytest.raises(ValueError, match=message):
         build(name)(IDS, segment_ids=segments)
 
 
-PLACES = torch.arange(5)[None]
+POSITIONS = torch.arange(5)[None]
 
 
 @pytest.mark.parametrize(
-    ("places", "message"),
+    ("positions", "message"),
     [
-        (PLACES - 1, "positions.*0 and 40.*-1 to 3"),
-        (PLACES + 37, "positions.*0 and 40.*37 to 41"),
-        (PLACES.float(), "positions.*float32"),
-        (PLACES[:, 1:], r"positions.*\(1, 5\).*\(1, 4\)"),
+        (POSITIONS - 1, "positions.*0 and 40.*-1 to 3"),
+        (POSITIONS + 37, "positions.*0 and 40.*37 to 41"),
+        (POSITIONS.float(), "positions.*float32"),
+        (POSITIONS[:, 1:], r"positions.*\(1, 5\).*\(1, 4\)"),
     ],
 )
-def test_positions_that_do_not_fit(places: Tensor, message: str):
+def test_rejects_invalid_positions(positions: Tensor, message: str):
     with pytest.raises(ValueError, match=message):
-        build("gpt2")(IDS, positions=places)
+        build("gpt2")(IDS, positions=positions)
 
 
-def test_positions_of_every_row_are_its_own():
-    """Learned positions are looked up; rotary ones act through distances per row."""
-    apart = torch.cat((PLACES, PLACES * 3 + 2))
+def test_each_row_has_its_own_positions():
+    """Learned positions are looked up; rotary ones depend on distances in a row."""
+    spread_positions = torch.cat((POSITIONS, POSITIONS * 3 + 2))
     for name in ("gpt2", "llama", "llama-tied"):
         model = build(name)
-        both = model(IDS.expand(2, -1), positions=apart).logits
+        batch_logits = model(IDS.expand(2, -1), positions=spread_positions).logits
         for row in range(2):
-            alone = model(IDS, positions=apart[row : row + 1]).logits
-            torch.testing.assert_close(both[row], alone[0], atol=1e-5, rtol=1e-5)
-        torch.testing.assert_close(both[0], model(IDS).logits[0], atol=1e-5, rtol=1e-5)
-        assert (both[1] - both[0]).abs().max() > 0.1
+            single = model(IDS, positions=spread_positions[row : row + 1]).logits
+            torch.testing.assert_close(batch_logits[row], single[0], atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(batch_logits[0], model(IDS).logits[0], atol=1e-5, rtol=1e-5)
+        assert (batch_logits[1] - batch_logits[0]).abs().max() > 0.1
 
 
 @pytest.mark.parametrize("n_layers", [2, 4])
-def test_a_cache_of_another_number_of_layers(n_layers: int):
+def test_rejects_a_cache_with_another_number_of_layers(n_layers: int):
     model = build("gpt2")
     cache = Transformer(replace(TINY["gpt2"], n_layers=n_layers)).new_cache(1, 20)
     with pytest.raises(ValueError, match=f"{n_layers} layers.*3"):
@@ -160,7 +160,7 @@ MASK = torch.tensor([[0, 0, 1, 1, 1]])
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64])
 @pytest.mark.parametrize("name", ["gpt2", "bert"])
-def test_a_mask_of_any_whole_numbers(name: str, dtype: torch.dtype):
+def test_mask_can_have_any_integer_dtype(name: str, dtype: torch.dtype):
     model = build(name)
     expected = model(IDS[:, 2:]).hidden
     hidden = model(IDS, attention_mask=MASK.to(dtype)).hidden[:, 2:]
@@ -179,8 +179,8 @@ def test_a_mask_of_any_whole_numbers(name: str, dtype: torch.dtype):
         (MASK.tolist(), "list"),
     ],
 )
-def test_masks_that_hide_something_else(mask: Tensor, message: str, n_cached: int):
-    """Additive masks and other numbers, in a first pass and after cached tokens."""
+def test_rejects_invalid_masks(mask: Tensor, message: str, n_cached: int):
+    """Reject additive masks and other values, with and without cached tokens."""
     model = build("gpt2")
     cache = model.new_cache(1, 9)
     if n_cached:
@@ -194,13 +194,13 @@ def test_masks_that_hide_something_else(mask: Tensor, message: str, n_cached: in
     "name", ["token_ids", "attention_mask", "segment_ids", "positions", "cache"]
 )
 @pytest.mark.parametrize(("model_on", "other"), [("cpu", "meta"), ("meta", "cpu")])
-def test_inputs_on_another_device_than_the_model(name: str, model_on: str, other: str):
+def test_rejects_inputs_on_another_device(name: str, model_on: str, other: str):
     model = build("gpt2" if name == "cache" else "bert").to(model_on)
     inputs = {
         "token_ids": IDS,
         "attention_mask": MASK,
         "segment_ids": SEGMENTS,
-        "positions": PLACES,
+        "positions": POSITIONS,
     }
     message = f"{name} is on {other}, but the model is on {model_on}"
     if name == "cache":
@@ -216,44 +216,44 @@ def test_inputs_on_another_device_than_the_model(name: str, model_on: str, other
         model(ids, **inputs)
 
 
-def _stops_of_stream(model: Transformer, stop_ids: object) -> list[int]:
+def _generate_with_stream(model: Transformer, stop_ids: object) -> list[int]:
     return generate(model, PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
 
 
-def _stops_of_batch(model: Transformer, stop_ids: object) -> list[int]:
+def _generate_with_batch(model: Transformer, stop_ids: object) -> list[int]:
     [row] = generate_batch(model, [PROMPT], max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
     return row
 
 
-def _stops_of_decoder(model: Transformer, stop_ids: object) -> list[int]:
+def _generate_with_decoder(model: Transformer, stop_ids: object) -> list[int]:
     return Decoder(model, 20).generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
 
 
-def _stops_of_drafts(model: Transformer, stop_ids: object) -> list[int]:
+def _generate_with_drafts(model: Transformer, stop_ids: object) -> list[int]:
     decoder = SpeculativeDecoder(model, model, 20)
     return decoder.generate(PROMPT, max_new_tokens=9, stop_ids=stop_ids)  # type: ignore[arg-type]
 
 
-WAYS_TO_STOP = [
-    _stops_of_stream,
-    _stops_of_batch,
-    _stops_of_decoder,
-    _stops_of_drafts,
+GENERATORS = [
+    _generate_with_stream,
+    _generate_with_batch,
+    _generate_with_decoder,
+    _generate_with_drafts,
 ]
 
 
-@pytest.mark.parametrize("way", WAYS_TO_STOP)
+@pytest.mark.parametrize("generate_with", GENERATORS)
 @pytest.mark.parametrize("form", [list, frozenset, torch.tensor, np.array, np.int16])
-def test_stop_ids_are_any_collection_of_whole_numbers(way: Callable, form: Callable):
+def test_stop_ids_can_be_any_collection_of_integers(generate_with: Callable, form: Callable):
     model = random_model(GPT2)  # generates more than one token
     whole = generate(model, PROMPT, max_new_tokens=9)
     stop = next(token_id for token_id in whole[2:] if token_id not in whole[:2])
     ids = [form(stop)] if form is np.int16 else form([stop, VOCABULARY])
-    assert way(model, ids) == whole[: whole.index(stop) + 1]
-    assert way(model, ()) == way(model, torch.tensor([])) == whole
+    assert generate_with(model, ids) == whole[: whole.index(stop) + 1]
+    assert generate_with(model, ()) == generate_with(model, torch.tensor([])) == whole
 
 
-@pytest.mark.parametrize("way", WAYS_TO_STOP)
+@pytest.mark.parametrize("generate_with", GENERATORS)
 @pytest.mark.parametrize(
     ("stop_ids", "message"),
     [
@@ -266,6 +266,6 @@ def test_stop_ids_are_any_collection_of_whole_numbers(way: Callable, form: Calla
         (iter([5]), "stop_ids"),
     ],
 )
-def test_other_stop_ids_are_refused(way: Callable, stop_ids: object, message: str):
+def test_rejects_invalid_stop_ids(generate_with: Callable, stop_ids: object, message: str):
     with pytest.raises(ValueError, match=message):
-        way(random_model(GPT2), stop_ids)
+        generate_with(random_model(GPT2), stop_ids)

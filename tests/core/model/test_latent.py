@@ -37,7 +37,7 @@ def attention_of(model: Transformer, layer: int = 0) -> LatentAttention:
 
 @pytest.mark.parametrize("batch", [1, 3])
 @chunked
-def test_chunks_give_the_uncached_logits(model: Transformer, sizes: list[int], batch: int):
+def test_chunked_logits_equal_uncached_logits(model: Transformer, sizes: list[int], batch: int):
     check_chunks(model, model.new_cache(batch, LENGTH + 4), sizes)
 
 
@@ -53,7 +53,7 @@ def test_with_a_window_and_a_ring_of_latents(window: int, sizes: list[int]):
         check_chunks(model, model.new_cache(2, LENGTH), sizes)
 
 
-def test_both_forms_are_equal_and_share_their_weights_and_caches(model: Transformer):
+def test_both_forms_agree_and_share_weights_and_caches(model: Transformer):
     ids = tokens(model)
     other = with_latent_form(model, absorbed=not model.config.latent.absorbed)
     assert other.config != model.config
@@ -74,8 +74,8 @@ def test_both_forms_are_equal_and_share_their_weights_and_caches(model: Transfor
     assert_close(torch.cat((first, second), dim=1), one.logits, **CLOSE)
 
 
-def test_the_expanded_record_by_hand():
-    """Each head from the weights, in the order of the paper's equations 9 to 18."""
+def test_expanded_record_matches_the_paper():
+    """Compute each head from the weights, following equations 9 to 18 of the paper."""
     model = enlarged_model(LATENT["expanded"])
     attention, sizes = attention_of(model), model.config.latent
     x = torch.randn(1, 9, model.config.d_model)
@@ -85,20 +85,20 @@ def test_the_expanded_record_by_hand():
 
     down = x[0] @ attention.kv_down.matrix + attention.kv_down.bias
     latent = attention.kv_norm(down[:, :14])
-    # rotated as complex numbers, with neighbors as real and imaginary parts
+    # rotate as complex numbers whose real and imaginary parts are adjacent values
     turns = torch.polar(
         torch.ones(9, 3), torch.arange(9)[:, None] / 10_000 ** (torch.arange(3) / 3)
     )
-    apart = torch.view_as_complex(down[:, 14:].reshape(9, 3, 2).contiguous()) * turns
-    k_rope = torch.cat((apart.real, apart.imag), dim=-1)
+    rotated_keys = torch.view_as_complex(down[:, 14:].reshape(9, 3, 2).contiguous()) * turns
+    k_rope = torch.cat((rotated_keys.real, rotated_keys.imag), dim=-1)
     small = attention.q_norm(x[0] @ attention.q_down.matrix + attention.q_down.bias)
     contexts = []
     for head in range(4):
         q = small @ attention.q_up.matrix[:, 11 * head : 11 * head + 11]
-        turned = torch.view_as_complex(q[:, 5:].reshape(9, 3, 2).contiguous()) * turns
-        q = torch.cat((q[:, :5], turned.real, turned.imag), dim=-1)
-        made = latent @ attention.kv_up.matrix[:, 12 * head : 12 * head + 12]
-        k, v = torch.cat((made[:, :5], k_rope), dim=-1), made[:, 5:]
+        rotated = torch.view_as_complex(q[:, 5:].reshape(9, 3, 2).contiguous()) * turns
+        q = torch.cat((q[:, :5], rotated.real, rotated.imag), dim=-1)
+        key_values = latent @ attention.kv_up.matrix[:, 12 * head : 12 * head + 12]
+        k, v = torch.cat((key_values[:, :5], k_rope), dim=-1), key_values[:, 5:]
         scores = q @ k.T
         weights = (scores / math.sqrt(11)).masked_fill(~allowed, -math.inf).softmax(-1)
         for name, expected in {
@@ -118,7 +118,7 @@ def test_the_expanded_record_by_hand():
     assert sizes.qk_head_size == 11
 
 
-def test_pairs_of_neighbours_are_pairs_of_halves_in_another_order():
+def test_adjacent_rotary_pairs_are_reordered_half_pairs():
     x, rotation = torch.randn(2, 3, 7, 6), rotary_angles(torch.arange(7), 6, 99.0, torch.float32)
     order = [0, 2, 4, 1, 3, 5]
     assert_close(rotate_neighbours(x, rotation), rotate(x[..., order], rotation))
@@ -126,7 +126,7 @@ def test_pairs_of_neighbours_are_pairs_of_halves_in_another_order():
 
 
 @pytest.mark.parametrize(("n_new", "n_keys"), [(11, 11), (3, 11), (1, 11)])
-def test_flops_by_counting_the_matrix_products(model: Transformer, n_new: int, n_keys: int):
+def test_flops_match_counted_matrix_products(model: Transformer, n_new: int, n_keys: int):
     ids = tokens(model, batch=1, length=n_keys)
     cache = model.new_cache(1, n_keys)
     if n_new < n_keys:
@@ -136,7 +136,7 @@ def test_flops_by_counting_the_matrix_products(model: Transformer, n_new: int, n
     assert forward_flops(model.config, n_new, n_keys) == counter.get_total_flops()
 
 
-def test_models_that_latent_attention_does_not_fit():
+def test_rejects_models_that_latent_attention_does_not_support():
     config = LATENT["expanded"]
     for name, wrong in (("n_kv_heads", 2), ("head_size", 8), ("positions", "learned")):
         with pytest.raises(ValueError, match=f"{name}.*{wrong}"):

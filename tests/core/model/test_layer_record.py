@@ -1,4 +1,4 @@
-"""Layer records: their contents, and that recording changes nothing."""
+"""Layer records: their contents, and that recording doesn't change results."""
 
 from dataclasses import fields, replace
 
@@ -26,13 +26,13 @@ def model(request: pytest.FixtureRequest) -> Transformer:
     return enlarged_model(CONFIGS[request.param])
 
 
-def some_ids(model: Transformer, batch: int = 2, length: int = 7) -> Tensor:
+def random_ids(model: Transformer, batch: int = 2, length: int = 7) -> Tensor:
     generator = torch.Generator().manual_seed(5)
     return torch.randint(model.config.vocab_size, (batch, length), generator=generator)
 
 
-def test_each_layer_reads_what_the_one_before_it_wrote(model: Transformer):
-    output = model(some_ids(model), record=True)
+def test_layer_input_is_the_previous_output(model: Transformer):
+    output = model(random_ids(model), record=True)
     assert len(output.layers) == model.config.n_layers
     assert output.embedding is not None
     assert_close(output.layers[0].input, output.embedding.layer_input, **EXACT)
@@ -43,8 +43,10 @@ def test_each_layer_reads_what_the_one_before_it_wrote(model: Transformer):
     assert_close(output.hidden, hidden, **EXACT)
 
 
-def test_a_record_holds_the_steps_of_its_layer(model: Transformer):
-    for layer, block in zip(model(some_ids(model), record=True).layers, model.blocks, strict=True):
+def test_record_contains_the_steps_of_its_layer(model: Transformer):
+    for layer, block in zip(
+        model(random_ids(model), record=True).layers, model.blocks, strict=True
+    ):
         assert layer.attention.output is not None
         assert_close(layer.attention_sum, layer.input + layer.attention.output, **EXACT)
         assert_close(layer.mlp_output, block.mlp.down(layer.mlp_hidden), **EXACT)
@@ -62,8 +64,8 @@ def test_a_record_holds_the_steps_of_its_layer(model: Transformer):
             assert_close(layer.output, block.mlp_norm(layer.mlp_sum), **EXACT)
 
 
-def test_a_record_outlives_the_weights(model: Transformer):
-    output = model(some_ids(model), record=True)
+def test_record_survives_weight_changes(model: Transformer):
+    output = model(random_ids(model), record=True)
     held = [tensor for layer in output.layers for tensor in tensors_of(layer)]
     held += [part for part in vars(output.embedding).values() if part is not None]
     before = [tensor.clone() for tensor in held]

@@ -19,20 +19,20 @@ CONFIGS = {**TINY, "relu": replace(TINY["gpt2"], activation="relu"), **LATENT}
 INT8 = [f"{name} in 8 bits" for name in TINY]
 
 
-def built(name: str) -> Transformer:
+def build_model(name: str) -> Transformer:
     if name in INT8:
         return Int8Transformer(enlarged_model(CONFIGS[name.removesuffix(" in 8 bits")]))
     return enlarged_model(CONFIGS[name])
 
 
-def some_ids(model: Transformer) -> Tensor:
+def random_ids(model: Transformer) -> Tensor:
     generator = torch.Generator().manual_seed(5)
     return torch.randint(model.config.vocab_size, (B, T), generator=generator)
 
 
 def modules(name: str) -> dict[str, nn.Module]:
-    """Every module that a pass calls, without lists and matrices used as weights."""
-    model = built(name)
+    """Return every module that a pass calls, without lists and weight matrices."""
+    model = build_model(name)
     absorbed = model.config.latent is not None and model.config.latent.absorbed
     return {
         part: module
@@ -43,17 +43,17 @@ def modules(name: str) -> dict[str, nn.Module]:
 
 EVERY = [(name, part) for name in (*CONFIGS, *INT8) for part in modules(name)]
 TENSORS = [(name, part) for name, part in EVERY if part]  # the model returns several tensors
-# A recorded pass isn't fused, so its rounding differs.
+# a recorded pass doesn't use the fused kernel, so its rounding differs
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 
 @pytest.mark.parametrize(("name", "part"), EVERY)
-def test_a_hook_on_a_part_fires_once_a_pass(name: str, part: str):
-    model, calls = built(name), list[tuple[Any, ...]]()
+def test_each_hook_runs_once_per_pass(name: str, part: str):
+    model, calls = build_model(name), list[tuple[Any, ...]]()
     model.get_submodule(part).register_forward_hook(lambda *call: calls.append(call))
     for record in (False, True):
         calls.clear()
-        model(some_ids(model), record=record)
+        model(random_ids(model), record=record)
         assert len(calls) == 1
     if (name, part) in TENSORS:
         _, inputs, output = calls[0]
@@ -63,9 +63,9 @@ def test_a_hook_on_a_part_fires_once_a_pass(name: str, part: str):
 
 
 @pytest.mark.parametrize(("name", "part"), TENSORS)
-def test_an_output_that_a_hook_replaces_is_in_the_result_and_the_record(name: str, part: str):
-    model = built(name)
-    ids = some_ids(model)
+def test_replaced_output_changes_the_result_and_the_record(name: str, part: str):
+    model = build_model(name)
+    ids = random_ids(model)
     plain = model(ids, record=True)
     hook = model.get_submodule(part).register_forward_hook(
         lambda module, inputs, output: torch.zeros_like(output)
@@ -74,14 +74,14 @@ def test_an_output_that_a_hook_replaces_is_in_the_result_and_the_record(name: st
     result = "hidden" if plain.logits is None else "logits"
     assert not torch.allclose(getattr(changed, result), getattr(plain, result), atol=1e-5)
     torch.testing.assert_close(getattr(changed, result), getattr(model(ids), result), **CLOSE)
-    assert all(not tensor.any() for tensor in shown(changed, part, model))
-    assert any(tensor.any() for tensor in shown(plain, part, model))
+    assert all(not tensor.any() for tensor in affected_tensors(changed, part, model))
+    assert any(tensor.any() for tensor in affected_tensors(plain, part, model))
     hook.remove()
     check_sums(changed, model)
 
 
-def shown(output: TransformerOutput, part: str, model: Transformer) -> list[Tensor]:
-    """The recorded tensors that are zero if the part's output is zero."""
+def affected_tensors(output: TransformerOutput, part: str, model: Transformer) -> list[Tensor]:
+    """Return the recorded tensors that are zero if the part's output is zero."""
     assert output.embedding is not None
     assert output.logits is not None or model.config.output == "none"
     whole = {"embedding_norm": output.embedding.layer_input, "final_norm": output.hidden}
@@ -114,7 +114,7 @@ def shown(output: TransformerOutput, part: str, model: Transformer) -> list[Tens
 
 
 def check_sums(output: TransformerOutput, model: Transformer) -> None:
-    """A layer adds up what its parts returned, and the next layer reads the sum."""
+    """Check that each layer adds its parts' outputs and passes the sum on."""
     for layer in output.layers:
         assert torch.equal(layer.attention_sum, layer.input + layer.attention.output)
         stream = layer.mlp_reads if model.config.norm_order == "post" else layer.attention_sum
@@ -124,14 +124,14 @@ def check_sums(output: TransformerOutput, model: Transformer) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, config in CONFIGS.items() if config.causal])
-def test_hooks_fire_in_a_pass_with_a_cache_and_in_resume(name: str):
-    model, calls = built(name), list[str]()
+def test_hooks_run_with_a_cache_and_in_resume(name: str):
+    model, calls = build_model(name), list[str]()
     for part in modules(name):
         model.get_submodule(part).register_forward_hook(
             lambda *_, part=part: calls.append(part)  # type: ignore[misc]
         )
     cache = model.new_cache(B, T)
-    for ids in some_ids(model).split(4, dim=1):
+    for ids in random_ids(model).split(4, dim=1):
         calls.clear()
         model(ids, cache=cache)
         assert sorted(calls) == sorted(modules(name))
@@ -141,9 +141,9 @@ def test_hooks_fire_in_a_pass_with_a_cache_and_in_resume(name: str):
     assert len(set(calls)) == len(calls) > 0
 
 
-def test_the_input_that_a_pre_hook_replaces_is_what_the_part_reads():
-    model = built("gpt2")
-    ids = some_ids(model)
+def test_part_reads_the_input_that_a_pre_hook_replaced():
+    model = build_model("gpt2")
+    ids = random_ids(model)
     model.blocks[1].mlp.register_forward_pre_hook(lambda module, inputs: inputs[0] * 0)
     layer: LayerRecord = model(ids, record=True).layers[1]
     block = model.blocks[1]

@@ -1,4 +1,4 @@
-"""The 2017 layers: parity with PyTorch, token order, and parameter counts."""
+"""The 2017 transformer: parity with PyTorch, token order, and parameter counts."""
 
 import math
 
@@ -88,24 +88,24 @@ def inputs() -> tuple[Tensor, Tensor]:
     return torch.randn(B, T, C, generator=generator), torch.randn(B, S, C, generator=generator)
 
 
-def test_the_encoder_layer_is_pytorch_s():
+def test_encoder_layer_equals_pytorch():
     ours, theirs = encoder_pair()
     x, _ = inputs()
     assert_close(ours(x), theirs(x), **CLOSE)
 
 
-def test_the_decoder_layer_is_pytorch_s():
+def test_decoder_layer_equals_pytorch():
     ours, theirs = decoder_pair()
     x, memory = inputs()
     expected = theirs(x, memory, tgt_mask=~causal_mask(T, T))
     assert_close(ours(x, memory), expected, **CLOSE)
-    # and it's causal: a later token changes nothing before it
+    # causal: changing the last token doesn't affect earlier positions
     other = x.clone()
     other[:, -1] += 1.0
     assert_close(ours(other, memory)[:, :-1], expected[:, :-1], **CLOSE)
 
 
-def test_the_whole_model_is_two_of_pytorch_s_stacks():
+def test_model_equals_pytorch_encoder_and_decoder_stacks():
     model = EncoderDecoder(CONFIG).eval()
     model.embedding.copy_(torch.randn(31, C, generator=torch.Generator().manual_seed(1)) * 0.2)
     source, target = torch.tensor([[3, 1, 4, 1, 5, 9, 2]]), torch.tensor([[6, 5, 3, 5, 8]])
@@ -122,7 +122,7 @@ def test_the_whole_model_is_two_of_pytorch_s_stacks():
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_steps_of_a_layer_are_the_layer(name: str):
+def test_steps_of_a_layer_match_its_forward_pass(name: str):
     model = build(name)
     ids = torch.tensor([[1, 4, 2, 8, 5, 7]])
     output = model(ids, record=True)
@@ -135,7 +135,7 @@ def test_the_steps_of_a_layer_are_the_layer(name: str):
         assert steps[HIDDEN].shape[-1] == model.config.d_ff
 
 
-def test_sinusoids_by_hand():
+def test_sinusoids_match_the_formula():
     table = sinusoids(4, 6)
     assert_close(table[0], torch.tensor([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]))
     assert table[3, 2].item() == pytest.approx(math.sin(3 / 10_000 ** (2 / 6)), abs=1e-6)
@@ -143,7 +143,7 @@ def test_sinusoids_by_hand():
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_embeddings_are_what_the_first_layer_reads(name: str):
+def test_first_layer_reads_the_embeddings(name: str):
     model = build(name)
     ids = torch.tensor([[1, 4, 2, 8, 5, 7]])
     expected = model(ids, record=True).hidden_states[0]
@@ -155,7 +155,7 @@ def test_embeddings_are_what_the_first_layer_reads(name: str):
 
 @pytest.mark.parametrize("how", ["reversed", "rotated", "shuffled"])
 @pytest.mark.parametrize("name", TINY)
-def test_only_masks_and_positions_see_the_order(name: str, how: str):
+def test_only_masks_and_positions_depend_on_token_order(name: str, how: str):
     model = build(name)
     ids = torch.tensor([1, 4, 2, 8, 5, 7, 3])
     order = permutation(7, how, seed=1)
@@ -172,8 +172,8 @@ def test_only_masks_and_positions_see_the_order(name: str, how: str):
         assert result[part].difference > 1e-2 * result[part].largest, part
 
 
-def test_the_order_of_a_causal_head_by_hand():
-    """Two tokens with equal keys: the second row is the mean of both values."""
+def test_causal_head_depends_on_token_order():
+    """With two equal keys, the second row is the mean of both values."""
     values = torch.tensor([[1.0], [3.0]])
 
     def head(x: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ def test_the_order_of_a_causal_head_by_hand():
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_parts_add_up(name: str):
+def test_parts_sum_to_the_total(name: str):
     model = build(name)
     config, parts = model.config, parameters_by_part(model)
     assert sum(parts.values()) == sum(p.numel() for p in model.parameters())
@@ -205,7 +205,7 @@ def test_parts_add_up(name: str):
     assert ("output matrix" in parts) == (config.output == "separate")
 
 
-def test_the_base_model_of_2017():
+def test_parameter_count_of_the_2017_base_model():
     model = on_meta_device(EncoderDecoder, original_config())
     parts = parameters_by_part(model)
     assert sum(parts.values()) == sum(p.numel() for p in model.parameters())
@@ -213,11 +213,11 @@ def test_the_base_model_of_2017():
     assert parts["feed-forward"] == 12 * feed_forward
     assert parts["cross-attention"] == 6 * 4 * (512 * 512 + 512)
     assert parts["embedding, also the output matrix"] == 37_000 * 512
-    # table 3 of the paper has 65 million, with its own vocabulary
+    # table 3 of the paper lists 65 million, with a different vocabulary
     assert sum(parts.values()) == pytest.approx(65e6, rel=0.05)
 
 
-def test_gpt2_on_paper_has_its_124_million():
+def test_gpt2_parameter_count_is_124_million():
     model = on_meta_device(Transformer, PRESETS["gpt2"])
     assert isinstance(model, Transformer)
     assert next(model.parameters()).device.type == "meta"

@@ -1,4 +1,4 @@
-"""Padding on either side doesn't change the results of a row."""
+"""Padding on either side doesn't change the result of a row."""
 
 from dataclasses import replace
 
@@ -27,11 +27,13 @@ CONFIGS: dict[str, TransformerConfig] = {
 LENGTH = 17
 LEFT, RIGHT = (0, 4, 11, 16), (0, 6, 2, 0)  # padding columns per row
 NONE = (0, 0, 0, 0)
-CHUNKS = {"at once": [17], "one by one": [1] * 17, "uneven": [5, 1, 1, 7, 3]}
+CHUNKS = {"single chunk": [17], "one by one": [1] * 17, "uneven": [5, 1, 1, 7, 3]}
 
 
-def padded(vocab_size: int, right: tuple[int, ...] = RIGHT) -> tuple[torch.Tensor, torch.Tensor]:
-    """Ids (4, 17) with some padding, and their mask."""
+def padded_batch(
+    vocab_size: int, right: tuple[int, ...] = RIGHT
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return ids (4, 17) with some padding, and their mask."""
     ids = torch.randint(vocab_size, (4, LENGTH), generator=torch.Generator().manual_seed(2))
     columns = torch.arange(LENGTH)
     first, last = torch.tensor(LEFT)[:, None], LENGTH - torch.tensor(right)[:, None]
@@ -42,25 +44,25 @@ def check_rows(
     model: Transformer, hidden: torch.Tensor, ids: torch.Tensor, mask: torch.Tensor
 ) -> None:
     for row, real in enumerate(mask.bool()):
-        alone = model(ids[row : row + 1, real]).hidden[0]
-        assert_close(hidden[row, real], alone, atol=1e-5, rtol=1e-5)
+        expected = model(ids[row : row + 1, real]).hidden[0]
+        assert_close(hidden[row, real], expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
 @pytest.mark.parametrize("name", [*CONFIGS, "bert"])
-def test_a_row_is_what_it_is_alone(name: str, dtype: torch.dtype):
+def test_padded_row_equals_the_row_on_its_own(name: str, dtype: torch.dtype):
     model = enlarged_model(TINY["bert"] if name == "bert" else CONFIGS[name])
-    # dynamic scaling depends on the number of columns, including padding on the right
-    ids, mask = padded(model.config.vocab_size, NONE if name == "dynamic scaling" else RIGHT)
+    # dynamic scaling depends on the number of columns, which includes right padding
+    ids, mask = padded_batch(model.config.vocab_size, NONE if name == "dynamic scaling" else RIGHT)
     check_rows(model, model(ids, attention_mask=mask.to(dtype)).hidden, ids, mask)
 
 
 @pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS)
 @pytest.mark.parametrize("name", sorted({*CONFIGS} - {"dynamic scaling"}))
-def test_in_chunks_with_a_cache(name: str, sizes: list[int]):
-    """Some rows start with padding only. Dynamic scaling depends on chunks: left out."""
+def test_padded_chunks_with_a_cache(name: str, sizes: list[int]):
+    """Some first chunks are all padding. Dynamic scaling depends on chunks, so skip it."""
     model = enlarged_model(CONFIGS[name])
-    ids, mask = padded(model.config.vocab_size)
+    ids, mask = padded_batch(model.config.vocab_size)
     cache, parts = model.new_cache(4, LENGTH), []
     for chunk in ids.split(sizes, dim=1):
         end = cache.length + chunk.shape[1]
@@ -69,9 +71,9 @@ def test_in_chunks_with_a_cache(name: str, sizes: list[int]):
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "bert"])
-def test_a_row_of_padding_alone_sees_nothing(name: str):
+def test_row_with_only_padding_attends_to_nothing(name: str):
     model = build(name)
-    ids, mask = padded(79)
+    ids, mask = padded_batch(79)
     mask[1] = 0
     output = model(ids, attention_mask=mask, record=True)
     assert output.hidden.isfinite().all()
@@ -80,11 +82,11 @@ def test_a_row_of_padding_alone_sees_nothing(name: str):
         assert not record.context[1].any()
 
 
-def test_transformers_with_the_same_positions():
-    """It counts from the first column unless positions are given."""
+def test_equals_transformers_with_the_same_positions():
+    """Without explicit positions, transformers counts from the first column."""
     sizes = dict(vocab_size=79, n_positions=23, n_embd=28, n_layer=3, n_head=4, n_inner=50)
     reference = random_gpt2(GPT2Config(**sizes, initializer_range=0.06))
-    ids, mask = padded(79)
+    ids, mask = padded_batch(79)
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     expected = reference(ids, attention_mask=mask, position_ids=positions).logits
     ours = core_from_reference(reference)(ids, attention_mask=mask).logits

@@ -15,7 +15,7 @@ def tokens(model: Transformer, batch: int = 2, length: int = 11) -> torch.Tensor
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_recording_changes_nothing(name: str):
+def test_recording_does_not_change_results(name: str):
     model = build(name)
     plain, record = model(tokens(model)), model(tokens(model), record=True)
     assert plain.records == plain.hidden_states == ()
@@ -24,20 +24,20 @@ def test_recording_changes_nothing(name: str):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", TINY)
-def test_sixteen_bits(name: str, dtype: torch.dtype):
+def test_16_bit_dtypes(name: str, dtype: torch.dtype):
     model = build(name)
     ids = tokens(model)
     exact = model(ids).hidden
     half = build(name).to(dtype)
     hidden = half(ids).hidden
     assert hidden.dtype == dtype
-    # relative error overall, a few units of the dtype's precision (2**-11 and 2**-8) per layer
+    # the relative error is a few units of precision (2**-11 and 2**-8) per layer
     error = (hidden.float() - exact).norm() / exact.norm()
     assert error < {torch.float16: 0.02, torch.bfloat16: 0.15}[dtype]
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_nothing_waits_for_the_device(name: str):
+def test_forward_pass_does_not_synchronize(name: str):
     """Meta tensors have no values, so reading one on the host would raise an error."""
     model = build(name).to("meta")
     ids = tokens(model).to("meta")
@@ -48,7 +48,7 @@ def test_nothing_waits_for_the_device(name: str):
 
 @pytest.mark.parametrize("device", ["cpu", *(["cuda"] if torch.cuda.is_available() else [])])
 @pytest.mark.parametrize("name", TINY)
-def test_moving_the_model_moves_everything(name: str, device: str):
+def test_moving_the_model_moves_all_tensors(name: str, device: str):
     model = build(name)
     ids = tokens(model)
     exact = model(ids).hidden
@@ -59,8 +59,8 @@ def test_moving_the_model_moves_everything(name: str, device: str):
     assert_close(hidden.float().cpu(), exact, atol=1e-4, rtol=1e-4)
 
 
-def test_presets_have_the_published_number_of_parameters():
-    """GPT-2's four sizes as in OpenAI's checkpoints, counting a tied matrix once."""
+def test_presets_have_the_published_parameter_counts():
+    """Check GPT-2's four sizes against OpenAI's; a tied matrix counts once."""
     published = {
         "gpt2": 124_439_808,
         "gpt2-medium": 354_823_168,
@@ -74,7 +74,7 @@ def test_presets_have_the_published_number_of_parameters():
         assert sum(p.numel() for p in model.parameters()) == expected
 
 
-def test_flops_by_counting_the_matrix_products():
+def test_flops_match_counted_matrix_products():
     model = build("llama")
     config = model.config
     counts = []

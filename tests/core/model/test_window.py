@@ -27,13 +27,13 @@ from tests.helpers.tiny_models import TINY
 WINDOW = 5
 
 
-def windowed(name: str, window: int = WINDOW) -> Transformer:
+def window_config(name: str, window: int = WINDOW) -> Transformer:
     return enlarged_model(replace(TINY[name], window=window))
 
 
 @pytest.fixture(params=["gpt2", "llama", "llama-tied"])
 def model(request: pytest.FixtureRequest) -> Transformer:
-    return windowed(request.param)
+    return window_config(request.param)
 
 
 @pytest.mark.parametrize("name", HEADS)
@@ -46,12 +46,12 @@ def test_every_head_count_with_a_cache(name: str, sizes: list[int]):
 
 
 @pytest.mark.parametrize("name", HEADS)
-def test_every_head_count_cropped(name: str):
+def test_every_head_count_after_cropping(name: str):
     model = enlarged_model(HEADS[name])
     check_crop(model, model.new_cache(2, LENGTH))
 
 
-def test_the_mask_by_hand():
+def test_sliding_window_mask():
     expected = [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]
     assert causal_mask(5, 5, window=2).int().tolist() == expected
     assert causal_mask(2, 5, window=2).int().tolist() == expected[3:]
@@ -61,27 +61,27 @@ def test_the_mask_by_hand():
         causal_mask(3, 3, window=0)
 
 
-def test_a_window_as_wide_as_the_text_changes_nothing_and_a_narrower_one_does():
-    ids = tokens(windowed("llama"))
+def test_window_only_matters_if_shorter_than_the_text():
+    ids = tokens(window_config("llama"))
     whole = enlarged_model(TINY["llama"])(ids).logits
-    assert torch.equal(windowed("llama", LENGTH)(ids).logits, whole)
-    narrow = windowed("llama", LENGTH - 1)(ids).logits
+    assert torch.equal(window_config("llama", LENGTH)(ids).logits, whole)
+    narrow = window_config("llama", LENGTH - 1)(ids).logits
     assert torch.equal(narrow[:, :-1], whole[:, :-1])
     assert not torch.allclose(narrow[:, -1], whole[:, -1], atol=1e-3)
 
 
-@pytest.mark.parametrize("keep_all", [False, True], ids=["a ring", "everything kept"])
+@pytest.mark.parametrize("keep_all", [False, True], ids=["ring cache", "full cache"])
 @pytest.mark.parametrize("batch", [1, 3])
 @chunked
-def test_chunks_give_the_uncached_logits(
+def test_chunked_logits_equal_uncached_logits(
     model: Transformer, sizes: list[int], batch: int, keep_all: bool
 ):
     check_chunks(model, model.new_cache(batch, LENGTH + 4, keep_all=keep_all), sizes)
 
 
-@pytest.mark.parametrize("keep_all", [False, True], ids=["a ring", "everything kept"])
+@pytest.mark.parametrize("keep_all", [False, True], ids=["ring cache", "full cache"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_chunks_and_single_steps_in_sixteen_bits(
+def test_chunks_and_single_steps_with_16_bits(
     model: Transformer, dtype: torch.dtype, keep_all: bool
 ):
     """Also with several new tokens per pass, before and after the ring is full."""
@@ -92,23 +92,23 @@ def test_chunks_and_single_steps_in_sixteen_bits(
         cache = half.new_cache(2, LENGTH, keep_all=keep_all)
         logits = feed(half, ids, cache, sizes)
         assert logits.dtype == dtype
-        # a different order may round to the next number, eps apart; a lost key changes far more
+        # a different order of sums may round differently by eps; a lost key changes far more
         error = (logits.float() - expected).norm() / expected.norm()
         assert error < 4 * torch.finfo(dtype).eps, sizes
 
 
 @pytest.mark.parametrize("window", [1, 2, LENGTH - 1, LENGTH + 9])
 @pytest.mark.parametrize("sizes", [[1] * LENGTH, [7, 1, 1, 9, 2, 3], [13, 10]])
-def test_windows_of_every_size(window: int, sizes: list[int]):
-    model = windowed("llama", window)
+def test_every_window_size(window: int, sizes: list[int]):
+    model = window_config("llama", window)
     check_chunks(model, model.new_cache(2, LENGTH), sizes)
 
 
-def test_everything_kept_can_be_cropped(model: Transformer):
+def test_full_cache_can_be_cropped(model: Transformer):
     check_crop(model, model.new_cache(2, LENGTH, keep_all=True))
 
 
-def test_a_ring_crops_back_by_one_token_or_to_nothing(model: Transformer):
+def test_full_ring_can_only_be_cropped_by_one_token_or_emptied(model: Transformer):
     ids = tokens(model)
     other = (ids + 1) % model.config.vocab_size
     expected = model(ids).logits
@@ -120,7 +120,8 @@ def test_a_ring_crops_back_by_one_token_or_to_nothing(model: Transformer):
             cache.crop(too_far)
     cache.crop(12)
     assert (cache.length, cache.n_stored) == (12, WINDOW - 1)
-    with pytest.raises(ValueError, match="to 11 tokens"):  # it could only go back by one token
+    # a full ring can only go back by one token
+    with pytest.raises(ValueError, match="to 11 tokens"):
         cache.crop(11)
     continued = feed(model, ids[:, 12:], cache, [1, 1, LENGTH - 14])
     assert_close(continued, expected[:, 12:], atol=1e-5, rtol=1e-5)
@@ -129,7 +130,7 @@ def test_a_ring_crops_back_by_one_token_or_to_nothing(model: Transformer):
     assert_close(feed(model, ids, cache, [9, 14]), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_a_ring_that_is_not_full_crops_anywhere(model: Transformer):
+def test_ring_that_is_not_full_can_be_cropped_anywhere(model: Transformer):
     ids = tokens(model)
     other = (ids + 1) % model.config.vocab_size
     cache = model.new_cache(2, LENGTH)
@@ -139,7 +140,7 @@ def test_a_ring_that_is_not_full_crops_anywhere(model: Transformer):
     assert_close(continued, model(ids).logits[:, 2:], atol=1e-5, rtol=1e-5)
 
 
-def test_a_ring_keeps_the_last_rows_in_their_order(model: Transformer):
+def test_ring_keeps_the_last_rows_in_order(model: Transformer):
     ids = tokens(model)
     ring, whole = model.new_cache(2, LENGTH), model.new_cache(2, LENGTH, keep_all=True)
     for chunk in ids.split([3, 1, 4, 1, 1, 9, 4], dim=1):
@@ -149,12 +150,12 @@ def test_a_ring_keeps_the_last_rows_in_their_order(model: Transformer):
         model(chunk, cache=whole)
         assert all(record.k.shape[2] == record.weights.shape[3] == n_keys for record in records)
         for layer in range(model.config.n_layers):
-            for kept, rows in zip(ring.layer(layer), whole.layer(layer), strict=True):
-                assert_close(kept, rows[:, :, -WINDOW:], atol=1e-6, rtol=1e-5)
+            for ring_rows, rows in zip(ring.layer(layer), whole.layer(layer), strict=True):
+                assert_close(ring_rows, rows[:, :, -WINDOW:], atol=1e-6, rtol=1e-5)
             assert_close(records[layer].k, whole.layer(layer)[0][:, :, -n_keys:])
 
 
-def test_windows_that_do_not_fit():
+def test_rejects_invalid_windows():
     with pytest.raises(ValueError, match="window=3.*causal=False"):
         replace(TINY["gpt2"], window=3, causal=False)
     config: TransformerConfig = TINY["gpt2"]

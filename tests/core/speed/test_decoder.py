@@ -31,7 +31,7 @@ N_NEW = 14
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_tokens_and_logits_are_those_of_stream(kind: str, device: str):
+def test_tokens_and_logits_equal_stream(kind: str, device: str):
     model = random_model(CONFIGS[kind], device)
     cache = model.new_cache(1, 23)
     expected = list(stream(model, PROMPT, max_new_tokens=N_NEW, cache=cache))
@@ -49,7 +49,7 @@ def test_tokens_and_logits_are_those_of_stream(kind: str, device: str):
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", SAMPLINGS)
-def test_what_is_drawn_on_the_cpu_is_what_stream_draws(name: str, device: str):
+def test_sampling_on_the_cpu_equals_stream(name: str, device: str):
     model, sampling = random_model(GPT2, device), SAMPLINGS[name]
     expected = stream(
         model, PROMPT, max_new_tokens=20, sampling=sampling, cache=model.new_cache(1, 24)
@@ -62,7 +62,7 @@ def test_what_is_drawn_on_the_cpu_is_what_stream_draws(name: str, device: str):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_its_steps_have_stored_counts(device: str):
+def test_cache_length_follows_the_steps(device: str):
     model = random_model(GPT2, device)
     cache, decoder = model.new_cache(1, 24), Decoder(model, 24)
     assert decoder.cache.length == 0
@@ -79,43 +79,44 @@ def test_what_its_steps_have_stored_counts(device: str):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_others_may_use_the_gpu_while_steps_are_recorded():
-    """Other threads can allocate, copy and synchronize without aborting the capture."""
-    model, over, others = random_model(GPT2, "cuda"), threading.Event(), []
+def test_other_threads_can_use_the_gpu_during_capture():
+    """Other threads can allocate, copy, and synchronize without aborting the capture."""
+    model, done, sums = random_model(GPT2, "cuda"), threading.Event(), []
 
-    def use() -> None:
-        while not over.is_set():
+    def use_gpu() -> None:
+        while not done.is_set():
             sizes = torch.randint(1, 9, (3,)).tolist()
-            others.append(float(torch.ones(*sizes, 1 << 16, device="cuda").sum().cpu()))
+            sums.append(float(torch.ones(*sizes, 1 << 16, device="cuda").sum().cpu()))
             synchronize(model.positions.device)
 
-    thread = threading.Thread(target=use)
+    thread = threading.Thread(target=use_gpu)
     thread.start()
     try:
         tokens = [Decoder(model, 23).generate(PROMPT, max_new_tokens=N_NEW) for _ in range(20)]
     finally:
-        over.set()
+        done.set()
         thread.join()
-    assert others
+    assert sums
     assert tokens == [tokens[0]] * 20
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_draw_is_as_likely_as_it_should_be(device: str):
+def test_samples_follow_the_distribution(device: str):
     model, sampling = random_model(GPT2, device), Sampling(1.0, top_k=3)
     first = next(iter(stream(model, PROMPT, max_new_tokens=1)))
     allowed = first.logits.topk(3).indices
     shares = torch.softmax(first.logits[allowed], dim=0)
     counts, decoder = torch.zeros(3), Decoder(model, 6, sampling=sampling)
     for seed in range(600):
-        decoder.sampling = dataclasses.replace(sampling, seed=seed)  # every run reads it
+        # read at the start of every run
+        decoder.sampling = dataclasses.replace(sampling, seed=seed)
         [token_id] = decoder.generate(PROMPT, max_new_tokens=1)
         counts[(allowed == token_id).nonzero().item()] += 1
-    # five standard deviations of a share of 600 draws are at most 0.102
+    # five standard deviations of a share of 600 samples are at most 0.102
     assert_close(counts / 600, shares, atol=0.102, rtol=0)
 
 
-def test_it_ends_at_a_stop_token_and_after_the_prompt_alone():
+def test_stops_at_a_stop_token_and_after_one_token():
     model = random_model(GPT2)
     decoder = Decoder(model, 23)
     tokens = decoder.generate(PROMPT, max_new_tokens=N_NEW)
@@ -129,7 +130,7 @@ def test_it_ends_at_a_stop_token_and_after_the_prompt_alone():
     assert decoder.generate(PROMPT, max_new_tokens=1) == tokens[:1]
 
 
-def test_int8_weights_too():
+def test_int8_weights():
     model = Int8Transformer(random_model(dataclasses.replace(GPT2, d_model=32)))
     expected = stream(model, PROMPT, max_new_tokens=N_NEW, cache=model.new_cache(1, 23))
     tokens = [step.token_id for step in expected]
@@ -137,7 +138,7 @@ def test_int8_weights_too():
 
 
 @pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler and Python's headers")
-def test_a_compiled_step_gives_the_tokens_and_logits_of_stream():
+def test_compiled_step_equals_stream():
     # one layer is enough, because all layers have the same shapes
     model, sampling = random_model(dataclasses.replace(LLAMA, n_layers=1)), Sampling(1.3, seed=4)
     options = {"max_new_tokens": N_NEW, "sampling": sampling}
@@ -150,12 +151,12 @@ def test_a_compiled_step_gives_the_tokens_and_logits_of_stream():
             assert_close(step.logits, other.logits, atol=1e-5, rtol=1e-5)
     tokens = [step.token_id for step in expected]
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens
-    # the second call doesn't compile anything or run Python code
+    # the second call doesn't recompile
     with torch.compiler.set_stance("fail_on_recompile"):
         assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens
 
 
-def test_what_cannot_be_compiled_says_why():
+def test_compilation_errors_are_clear():
     model = random_model(GPT2)
     with inductor.patch({"cpp.cxx": ("no-such-compiler",)}), pytest.raises(NoCompilerError):
         Decoder(model, 9, compile_step=True)
@@ -164,21 +165,21 @@ def test_what_cannot_be_compiled_says_why():
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_its_memory_is_given_back_at_once(device: str):
-    """Immediately, without waiting for Python's garbage collector."""
+def test_memory_is_released_immediately(device: str):
+    """Memory is released without waiting for Python's garbage collector."""
     decoder = Decoder(random_model(GPT2, device), 23)
     list(decoder.stream(PROMPT, max_new_tokens=3))
     decoder.generate(PROMPT, max_new_tokens=3)
-    there = weakref.ref(decoder)
+    reference = weakref.ref(decoder)
     gc.disable()
     try:
         del decoder
-        assert there() is None
+        assert reference() is None
     finally:
         gc.enable()
 
 
-def test_wrong_arguments():
+def test_rejects_invalid_arguments():
     decoder = Decoder(random_model(GPT2), 10)
     for run in (decoder.stream, decoder.generate):
         with pytest.raises(ValueError, match="11.*10"):
@@ -189,7 +190,7 @@ def test_wrong_arguments():
     next(steps)
     with pytest.raises(ValueError, match="11"):
         decoder.generate(PROMPT, max_new_tokens=7)
-    assert [step.cache_length for step in steps] == [6, 7]  # an error changes no cache
+    assert [step.cache_length for step in steps] == [6, 7]  # the error didn't change the cache
     with pytest.raises(ValueError, match="edited"):
         decoder.stream(PROMPT, max_new_tokens=2, hooks=Hooks(edit_heads=lambda _, record: record))
     with pytest.raises(ValueError, match="31.*30"):
@@ -198,7 +199,7 @@ def test_wrong_arguments():
         Decoder(Transformer(dataclasses.replace(GPT2, output="none")), 9)
 
 
-def test_logits_that_are_no_numbers_are_named():
+def test_rejects_nan_logits():
     model = random_model(GPT2)
     model.final_norm.bias[0] = torch.nan
     decoder = Decoder(model, 10)

@@ -41,13 +41,15 @@ CONFIGS = {
 }
 
 
-def alone(model: Transformer, prompt: list[int], n_new: int, sampling: Sampling) -> list[Step]:
+def single_steps(
+    model: Transformer, prompt: list[int], n_new: int, sampling: Sampling
+) -> list[Step]:
     cache = model.new_cache(1, len(prompt) + n_new)
     return list(stream(model, prompt, max_new_tokens=n_new, cache=cache, sampling=sampling))
 
 
-def rows_of(passes: Iterator[tuple[Step | None, ...]]) -> list[list[Step]]:
-    """The steps of every row; once a row has ended, it has no more steps."""
+def steps_per_row(passes: Iterator[tuple[Step | None, ...]]) -> list[list[Step]]:
+    """Collect the steps of every row, and check that a finished row has no more steps."""
     rows = [list(row) for row in zip(*passes, strict=True)]
     for row in rows:
         assert None not in row[: len(row) - row.count(None)]
@@ -57,18 +59,18 @@ def rows_of(passes: Iterator[tuple[Step | None, ...]]) -> list[list[Step]]:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("sampled", [False, True], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_row_is_what_it_is_alone(name: str, sampled: bool, device: str):
-    """Tokens, logits and counts, with a seed and a number of new tokens per row."""
+def test_batch_row_equals_single_generation(name: str, sampled: bool, device: str):
+    """Compare tokens, logits, and counts; each row has its own seed and token limit."""
     model = enlarged_model(CONFIGS[name]).to(device)
     numbers = [9, 16, 1, 12]
     samplings = [
         Sampling(temperature=1.5, top_p=0.97, seed=31 + row) if sampled else Sampling()
         for row in range(len(PROMPTS))
     ]
-    rows = rows_of(stream_batch(model, PROMPTS, max_new_tokens=numbers, sampling=samplings))
+    rows = steps_per_row(stream_batch(model, PROMPTS, max_new_tokens=numbers, sampling=samplings))
     assert len({tuple(step.token_id for step in row) for row in rows}) == len(rows)
     for row, prompt, n_new, sampling in zip(rows, PROMPTS, numbers, samplings, strict=True):
-        steps = alone(model, prompt, n_new, sampling)
+        steps = single_steps(model, prompt, n_new, sampling)
         assert [step.token_id for step in row] == [step.token_id for step in steps]
         for ours, expected in zip(row, steps, strict=True):
             assert_close(ours.logits, expected.logits, atol=1e-5, rtol=1e-5)
@@ -77,8 +79,8 @@ def test_a_row_is_what_it_is_alone(name: str, sampled: bool, device: str):
                 assert getattr(ours, field) == getattr(expected, field), field
 
 
-def test_every_pass_is_shared(decoder: Transformer):
-    """One pass per token for any number of prompts; a row that has ended is None."""
+def test_rows_share_every_pass(decoder: Transformer):
+    """Each pass adds one token to every row; finished rows are None."""
     calls: list[int] = []
     passes = list(
         stream_batch(
@@ -98,35 +100,39 @@ def test_every_pass_is_shared(decoder: Transformer):
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_rows_end_at_their_stop_tokens_and_the_others_go_on(name: str):
-    """In different steps, after prompts of different lengths, some beyond the window."""
+def test_each_row_ends_at_its_own_stop_token(name: str):
+    """Rows end in different steps, with prompts of different lengths."""
     model, n_new = enlarged_model(CONFIGS[name]), 11
     samplings = [Sampling(temperature=3.0, seed=seed) for seed in range(len(PROMPTS))]
-    free = [
-        [step.token_id for step in alone(model, prompt, n_new, sampling)]
+    unstopped = [
+        [step.token_id for step in single_steps(model, prompt, n_new, sampling)]
         for prompt, sampling in zip(PROMPTS, samplings, strict=True)
     ]
-    assert generate_batch(model, PROMPTS, max_new_tokens=n_new, sampling=samplings) == free
-    for stops in ({free[0][4]}, {free[0][2], free[1][7], free[3][5]}, {ids[1] for ids in free[1:]}):
+    assert generate_batch(model, PROMPTS, max_new_tokens=n_new, sampling=samplings) == unstopped
+    for stops in (
+        {unstopped[0][4]},
+        {unstopped[0][2], unstopped[1][7], unstopped[3][5]},
+        {ids[1] for ids in unstopped[1:]},
+    ):
         ends = [
             min((ids.index(stop) + 1 for stop in stops if stop in ids), default=n_new)
-            for ids in free
+            for ids in unstopped
         ]
         assert min(ends) < max(ends)
         stopped = generate_batch(
             model, PROMPTS, max_new_tokens=n_new, sampling=samplings, stop_ids=stops
         )
-        assert stopped == [ids[:end] for ids, end in zip(free, ends, strict=True)]
+        assert stopped == [ids[:end] for ids, end in zip(unstopped, ends, strict=True)]
 
 
-def test_the_last_position_of_the_context_is_used(decoder: Transformer):
-    """The longest row fills the context completely."""
+def test_last_position_of_the_context_is_used(decoder: Transformer):
+    """The longest row fills the whole context."""
     n_new = decoder.config.context_length - len(PROMPTS[0]) + 1
     expected = [generate(decoder, prompt, max_new_tokens=n_new) for prompt in PROMPTS[:2]]
     assert generate_batch(decoder, PROMPTS[:2], max_new_tokens=n_new) == expected
 
 
-def test_the_tokens_of_transformers_with_padding_on_the_left():
+def test_equals_transformers_with_left_padding():
     sizes = dict(vocab_size=97, n_positions=39, n_embd=28, n_layer=3, n_head=4, n_inner=50)
     reference = random_gpt2(
         GPT2Config(**sizes, initializer_range=0.06, bos_token_id=None, eos_token_id=None)
@@ -134,20 +140,22 @@ def test_the_tokens_of_transformers_with_padding_on_the_left():
     core, n_new = core_from_reference(reference), 13
     longest = max(map(len, PROMPTS))
     padded = torch.tensor([[0] * (longest - len(prompt)) + prompt for prompt in PROMPTS])
-    real = torch.tensor([[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in PROMPTS])
+    attention_mask = torch.tensor(
+        [[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in PROMPTS]
+    )
     output = reference.generate(
         padded,
-        attention_mask=real,
+        attention_mask=attention_mask,
         max_new_tokens=n_new,
         do_sample=False,
         pad_token_id=0,
         output_logits=True,
         return_dict_in_generate=True,
     )
-    rows = rows_of(stream_batch(core, PROMPTS, max_new_tokens=n_new))
+    rows = steps_per_row(stream_batch(core, PROMPTS, max_new_tokens=n_new))
     expected = output.sequences[:, longest:].tolist()
     assert [[step.token_id for step in row] for row in rows] == expected
-    assert min(len(set(row)) for row in expected) >= 3  # otherwise the comparison means little
+    assert min(len(set(row)) for row in expected) >= 3  # otherwise the comparison proves little
     ours = torch.stack([torch.stack([step.logits for step in row]) for row in rows])
     assert_close(ours, torch.stack(output.logits, dim=1), atol=1e-5, rtol=1e-5)
 
@@ -166,12 +174,12 @@ def test_the_tokens_of_transformers_with_padding_on_the_left():
         ([[3], [4] * 40], {"max_new_tokens": [3, 1]}, "40.*42.*41"),
     ],
 )
-def test_arguments_are_checked_before_anything_runs(prompts, arguments, message):
+def test_rejects_invalid_arguments_before_the_first_pass(prompts, arguments, message):
     with pytest.raises(ValueError, match=message):
         stream_batch(build("gpt2"), prompts, **{"max_new_tokens": 2} | arguments)
 
 
-def test_models_that_cannot_generate():
+def test_rejects_models_that_cannot_generate():
     for model in (build("bert"), Transformer(replace(TINY["bert"], output="tied"))):
         with pytest.raises(ValueError, match="output matrix|bidirectional"):
             stream_batch(model, PROMPTS, max_new_tokens=1)

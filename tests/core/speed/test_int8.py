@@ -1,4 +1,4 @@
-"""8-bit matrices: their errors, and that the model is otherwise the same."""
+"""8-bit matrices: rounding errors, and otherwise unchanged models."""
 
 from dataclasses import replace
 
@@ -40,37 +40,38 @@ def random_model(kind: str) -> Transformer:
     return model.requires_grad_(False).eval()
 
 
-def rounded(model: Transformer, int8: Int8Transformer) -> Transformer:
-    """The float32 model with the rounded matrices."""
-    twin = Transformer(model.config)
+def round_matrices(model: Transformer, int8: Int8Transformer) -> Transformer:
+    """Return the float32 model with the rounded matrices."""
+    reference = Transformer(model.config)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     for name, module in int8.named_modules():
         if isinstance(module, Int8Projection):
             state[f"{name}.weight"] = module.weight
     if int8.output_matrix is not None:
         state["unembedding"] = int8.output_matrix.matrix
-    twin.load_state_dict(state)
-    return twin.requires_grad_(False).eval()
+    reference.load_state_dict(state)
+    return reference.requires_grad_(False).eval()
 
 
-def test_a_weight_is_off_by_half_a_step_of_its_output_at_most():
+def test_weight_error_is_at_most_half_a_step():
     torch.manual_seed(1)
-    weight = torch.randn(30, 17) * torch.logspace(-3, 2, 17)  # outputs of very different sizes
+    # columns with very different magnitudes
+    weight = torch.randn(30, 17) * torch.logspace(-3, 2, 17)
     weight[:, 4] = 0
     matrix = Int8Matrix(weight)
     assert matrix.codes.shape == (17, 30)
     assert matrix.codes.dtype == torch.int8
     assert int(matrix.codes.abs().max()) == 127
-    off = (matrix.matrix - weight).abs().amax(dim=0)
-    assert (off <= 0.5001 * weight.abs().amax(dim=0) / 127).all()
+    error = (matrix.matrix - weight).abs().amax(dim=0)
+    assert (error <= 0.5001 * weight.abs().amax(dim=0) / 127).all()
     assert_close(matrix.columns(torch.tensor([[4, 16]])), matrix.matrix.t()[[4, 16]][None])
 
 
 @pytest.mark.parametrize(
     "size", [0.0, 1e-45, 1e-44, 1.9e-43, 1e-42, 1e-40, 1e-38, 1e-36, 1e-6, 1.0, 1e38]
 )
-def test_codes_of_outputs_of_every_size(size: float):
-    """Codes stay in range and signs don't flip, even if a scale has few bits."""
+def test_codes_of_columns_of_every_magnitude(size: float):
+    """Codes stay in range and signs don't flip, even with subnormal scales."""
     torch.manual_seed(6)
     ordinary = torch.randn(33, 1)
     column = (torch.rand(33, 1) * 2 - 1) * size
@@ -78,36 +79,36 @@ def test_codes_of_outputs_of_every_size(size: float):
     columns = (column, column.abs(), -column.abs(), torch.zeros(33, 1).index_fill(0, ROW, size))
     matrix = Int8Matrix(torch.cat((ordinary, *columns, -ordinary), dim=1))
     assert int(matrix.codes.abs().max()) <= 127
-    # scales are rounded to multiples of 2**-149, and a weight is up to 127 of them
+    # scales are rounded to multiples of 2**-149, and a weight is at most 127 scales
     limit = matrix.scales[1:5] * 0.50001 + 127 * 2.0**-150
     exact = torch.cat(columns, dim=1)
     assert ((matrix.matrix[:, 1:5] - exact).abs() <= limit).all()
     assert (matrix.matrix[:, 1:5] * exact.sign() >= 0).all()
-    alone = Int8Matrix(ordinary).matrix  # and its neighbors don't change
-    assert torch.equal(matrix.matrix[:, ::5], torch.cat((alone, -alone), dim=1))
+    ordinary_only = Int8Matrix(ordinary).matrix  # other columns don't affect a column
+    assert torch.equal(matrix.matrix[:, ::5], torch.cat((ordinary_only, -ordinary_only), dim=1))
 
 
 @pytest.mark.parametrize("n_rows", [1, 3, 8, 9, 40])
-@pytest.mark.parametrize("d_in", [48, 41])  # a multiple of 16, and not
+@pytest.mark.parametrize("d_in", [48, 41])  # a multiple of 16, and a size that isn't one
 @pytest.mark.parametrize("bias", [True, False])
-def test_a_product_is_that_with_the_rounded_matrix(n_rows: int, d_in: int, bias: bool):
+def test_product_uses_the_rounded_matrix(n_rows: int, d_in: int, bias: bool):
     torch.manual_seed(2)
     projection = Projection(d_in, 37, bias)
     projection.requires_grad_(False).weight.normal_()
     int8, x = Int8Projection(projection), torch.randn(2, n_rows, d_in)
     y = x @ int8.matrix + (0 if projection.bias is None else projection.bias)
-    # with few rows, activations and products are rounded to bfloat16, 8 bits of mantissa
+    # with few rows, activations and products are rounded to bfloat16 (8-bit precision)
     in_bfloat16 = 2 * n_rows <= 16 and d_in == 48
     tolerance = 2e-2 * float(y.abs().max()) if in_bfloat16 else 1e-4
     assert_close(int8(x), y, atol=tolerance, rtol=0)
 
 
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_a_model_in_8_bits_is_the_model_with_rounded_matrices(kind: str):
+def test_int8_model_equals_the_model_with_rounded_matrices(kind: str):
     model = random_model(kind)
     int8 = Int8Transformer(model)
-    ids = torch.randint(0, model.config.vocab_size, (2, 19))  # 38 rows, so nothing is bfloat16
-    ours, theirs = int8(ids, record=True), rounded(model, int8)(ids)
+    ids = torch.randint(0, model.config.vocab_size, (2, 19))  # 38 rows, so bfloat16 isn't used
+    ours, theirs = int8(ids, record=True), round_matrices(model, int8)(ids)
     assert_close(ours.hidden, theirs.hidden, atol=1e-5, rtol=1e-5)
     if kind != "bert":
         assert_close(ours.logits, theirs.logits, atol=1e-4, rtol=1e-5)
@@ -120,22 +121,22 @@ def test_a_model_in_8_bits_is_the_model_with_rounded_matrices(kind: str):
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_steps_with_a_cache_are_near_the_whole_pass(kind: str):
+def test_cached_steps_are_close_to_the_full_pass(kind: str):
     model = random_model(kind)
     int8 = Int8Transformer(model)
     prompt = [7, 3, 11, 2]
     cache = int8.new_cache(1, 30)
     cached = list(stream(int8, prompt, max_new_tokens=20, cache=cache))
     ids = torch.tensor([prompt + [step.token_id for step in cached][:-1]])
-    whole = rounded(model, int8)(ids).logits[0, len(prompt) - 1 :]
+    whole = round_matrices(model, int8)(ids).logits[0, len(prompt) - 1 :]
     steps = torch.stack([step.logits for step in cached])
-    # steps round activations to 8 bits of mantissa
+    # single steps round activations to bfloat16
     assert_close(steps, whole, atol=5e-2 * float(whole.abs().max()), rtol=0)
     again = generate(int8, prompt, max_new_tokens=20, cache=int8.new_cache(1, 30))
     assert again == [step.token_id for step in cached]
 
 
-def test_what_is_not_quantised():
+def test_some_weights_are_not_quantized():
     with pytest.raises(ValueError, match=r"\(3,\)"):
         Int8Matrix(torch.ones(3))
     with pytest.raises(ValueError, match="int32"):
@@ -156,8 +157,8 @@ def test_what_is_not_quantised():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_a_model_of_another_type_is_refused(kind: str, dtype: torch.dtype):
-    """Even if only a part has another dtype."""
+def test_rejects_models_with_another_dtype(kind: str, dtype: torch.dtype):
+    """Reject a model even if only one part has another dtype."""
     whole, part = random_model(kind).to(dtype), random_model(kind)
     part.blocks[-1].to(dtype)
     for model in (whole, part):
@@ -167,6 +168,6 @@ def test_a_model_of_another_type_is_refused(kind: str, dtype: torch.dtype):
     assert converted(torch.tensor([[3, 1, 4]])).hidden.dtype == torch.float32
 
 
-def test_a_model_in_8_bits_is_refused():
+def test_rejects_int8_models():
     with pytest.raises(ValueError, match="8 bits"):
         Int8Transformer(Int8Transformer(random_model("gpt2")))

@@ -1,4 +1,4 @@
-"""All ways to multiply rows by a matrix agree with the plain product."""
+"""Every method of multiplying rows by a matrix agrees with `torch.matmul`."""
 
 import pytest
 import torch
@@ -13,21 +13,21 @@ SHAPES = [(8,), (3, 2, 8), (1, 1, 6), (4, 1, 8), (12, 1, 8), (13, 1, 8), (2, 33,
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("training", [True, False])
-@pytest.mark.parametrize("by_intel", [True, False], ids=["a CPU by Intel", "by others"])
-@pytest.mark.parametrize("wide", [True, False], ids=["with AVX-512", "without"])
-@pytest.mark.parametrize("large", [True, False], ids=["a large matrix", "a small one"])
-def test_every_product_equals_the_plain_one(
+@pytest.mark.parametrize("by_intel", [True, False], ids=["Intel CPU", "other CPU"])
+@pytest.mark.parametrize("has_avx512", [True, False], ids=["AVX-512", "no AVX-512"])
+@pytest.mark.parametrize("is_large", [True, False], ids=["large matrix", "small matrix"])
+def test_every_method_equals_matmul(
     shape: tuple[int, ...],
     bias: bool,
     training: bool,
     by_intel: bool,
-    wide: bool,
-    large: bool,
+    has_avx512: bool,
+    is_large: bool,
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(products, "PLAIN_IS_FASTEST", by_intel)
-    monkeypatch.setattr(products, "_HAS_AVX512", wide)
-    monkeypatch.setattr(products, "_LARGE_MATRIX", 1 if large else 1000)
+    monkeypatch.setattr(products, "_HAS_AVX512", has_avx512)
+    monkeypatch.setattr(products, "_LARGE_MATRIX", 1 if is_large else 1000)
     plain = Projection(shape[-1], 5, bias)
     torch.nn.init.normal_(plain.weight)
     if plain.bias is not None:
@@ -44,7 +44,7 @@ def test_every_product_equals_the_plain_one(
         assert_close(layer.weight.grad, x.reshape(-1, shape[-1]).sum(0).expand(5, -1))
 
 
-def test_onednn_meets_few_numbers_of_rows():
+def test_onednn_sees_few_distinct_row_counts():
     inputs = {n_rows: products.padded_rows(n_rows) for n_rows in range(1, 1025)}
     assert inputs[1] == 1
     assert {inputs[n_rows] for n_rows in range(2, 9)} == {8}

@@ -1,4 +1,4 @@
-"""Drafted tokens equal those of `stream`; better drafts need fewer passes."""
+"""Speculative decoding gives the tokens of `stream`; better drafts need fewer passes."""
 
 import dataclasses
 
@@ -23,69 +23,69 @@ N_NEW = 17
 
 
 def another_model(device: str = "cpu") -> Transformer:
-    """A model of another size with the tokens of `GPT2`, which rarely guesses right."""
+    """Return a smaller model with the same vocabulary, which rarely guesses right."""
     config = dataclasses.replace(GPT2, d_model=12, n_layers=1, n_heads=2)
     return random_model(config, device)
 
 
-def nearly(model: Transformer, noise: float) -> Transformer:
-    """A model with weights close to another one's, which often guesses right."""
-    near = random_model(model.config, str(next(model.parameters()).device))
-    for parameter, other in zip(near.parameters(), model.parameters(), strict=True):
+def add_noise(model: Transformer, noise: float) -> Transformer:
+    """Return a model with slightly different weights, which often guesses right."""
+    noisy = random_model(model.config, str(next(model.parameters()).device))
+    for parameter, other in zip(noisy.parameters(), model.parameters(), strict=True):
         parameter.data.copy_(other + noise * torch.randn_like(other))
-    return near
+    return noisy
 
 
 def tokens_of(rounds: list[Round]) -> list[int]:
-    return [token_id for settled in rounds for token_id in settled.token_ids]
+    return [token_id for result in rounds for token_id in result.token_ids]
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("n_drafted", [1, 5])
 @pytest.mark.parametrize("kind", CONFIGS)
-def test_tokens_and_logits_are_those_of_stream(kind: str, n_drafted: int, device: str):
+def test_tokens_and_logits_equal_stream(kind: str, n_drafted: int, device: str):
     model = random_model(CONFIGS[kind], device)
     expected = list(stream(model, PROMPT, max_new_tokens=N_NEW, cache=model.new_cache(1, 22)))
-    decoder = SpeculativeDecoder(model, nearly(model, 0.03), 22, n_drafted=n_drafted)
+    decoder = SpeculativeDecoder(model, add_noise(model, 0.03), 22, n_drafted=n_drafted)
     for _ in range(2):  # the second run doesn't depend on the first
         rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
         assert tokens_of(rounds) == [step.token_id for step in expected]
-        logits = torch.cat([settled.logits for settled in rounds])
+        logits = torch.cat([result.logits for result in rounds])
         assert_close(logits, torch.stack([s.logits for s in expected]), atol=1e-5, rtol=1e-5)
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == tokens_of(rounds)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", SAMPLINGS)
-def test_the_draws_are_those_of_stream(name: str, device: str):
+def test_samples_equal_stream(name: str, device: str):
     model, sampling = random_model(GPT2, device), SAMPLINGS[name]
     options = {"max_new_tokens": N_NEW, "sampling": sampling}
     expected = [s.token_id for s in stream(model, PROMPT, cache=model.new_cache(1, 22), **options)]
     n_passes = []
-    for draft in (another_model(device), nearly(model, 0.03)):
+    for draft in (another_model(device), add_noise(model, 0.03)):
         decoder = SpeculativeDecoder(model, draft, 22, sampling=sampling)
         for _ in range(2):  # the seed is reset
             rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
             assert tokens_of(rounds) == expected
         n_passes.append(len(rounds))
     bad, good = n_passes
-    assert 5 <= good < bad <= N_NEW  # at best 5, with five tokens per pass
+    assert 5 <= good < bad <= N_NEW  # at least 5 passes, with at most five tokens each
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(1.3, seed=4)], ids=["greedy", "warm"])
 @pytest.mark.parametrize("n_drafted", [1, 3, 4])
-def test_a_draft_that_is_the_model_itself_is_always_right(n_drafted: int, sampling: Sampling):
-    """Its draws use the same random numbers, so each pass gives k + 1 tokens."""
+def test_model_as_its_own_draft_is_always_right(n_drafted: int, sampling: Sampling):
+    """Both use the same random numbers, so each pass accepts k + 1 tokens."""
     model = random_model(GPT2)
     decoder = SpeculativeDecoder(model, model, 22, n_drafted=n_drafted, sampling=sampling)
     rounds = list(decoder.rounds(PROMPT, max_new_tokens=N_NEW))
-    assert [settled.n_drafted for settled in rounds] == [0] + [n_drafted] * (len(rounds) - 1)
+    assert [result.n_drafted for result in rounds] == [0] + [n_drafted] * (len(rounds) - 1)
     assert len(rounds) == 1 + -(-(N_NEW - 1) // (n_drafted + 1))
-    assert {len(settled.token_ids) for settled in rounds[1:-1]} == {n_drafted + 1}
-    assert [len(settled.logits) for settled in rounds] == [len(r.token_ids) for r in rounds]
+    assert {len(result.token_ids) for result in rounds[1:-1]} == {n_drafted + 1}
+    assert [len(result.logits) for result in rounds] == [len(r.token_ids) for r in rounds]
 
 
-def test_at_the_end_of_the_context_the_last_tokens_are_run_alone():
+def test_last_tokens_of_the_context_are_not_drafted():
     model = random_model(GPT2)
     expected = list(stream(model, PROMPT, max_new_tokens=26, cache=model.new_cache(1, 30)))
     decoder = SpeculativeDecoder(model, model, 30, n_drafted=3)
@@ -97,23 +97,23 @@ def test_at_the_end_of_the_context_the_last_tokens_are_run_alone():
 
 @pytest.mark.parametrize("n_drafted", [2, 5])
 @pytest.mark.parametrize("is_always_right", [True, False])
-def test_every_token_as_a_stop_and_every_budget(is_always_right: bool, n_drafted: int):
-    """Inside an accepted draft, at its ends, and where no draft fits the context."""
+def test_every_stop_token_and_every_limit(is_always_right: bool, n_drafted: int):
+    """Stops fall inside a draft, at its ends, and where no draft fits the context."""
     model = random_model(GPT2)
-    draft = model if is_always_right else nearly(model, 0.03)
-    n_most = GPT2.context_length - len(PROMPT) + 1
-    tokens = [step.token_id for step in stream(model, PROMPT, max_new_tokens=n_most)]
+    draft = model if is_always_right else add_noise(model, 0.03)
+    max_new_tokens = GPT2.context_length - len(PROMPT) + 1
+    tokens = [step.token_id for step in stream(model, PROMPT, max_new_tokens=max_new_tokens)]
     decoder = SpeculativeDecoder(model, draft, GPT2.context_length, n_drafted=n_drafted)
     for stop in sorted({*tokens}):
-        stopped = decoder.generate(PROMPT, max_new_tokens=n_most, stop_ids={stop})
+        stopped = decoder.generate(PROMPT, max_new_tokens=max_new_tokens, stop_ids={stop})
         assert stopped == tokens[: tokens.index(stop) + 1]
-    for budget in range(1, n_most + 1):
-        assert decoder.generate(PROMPT, max_new_tokens=budget) == tokens[:budget]
+    for limit in range(1, max_new_tokens + 1):
+        assert decoder.generate(PROMPT, max_new_tokens=limit) == tokens[:limit]
 
 
 @pytest.mark.skipif(not has_compiler(), reason="needs a C++ compiler and Python's headers")
-def test_a_compiled_pass_of_several_rows_gives_the_logits_of_the_model():
-    """The draft's step is tested with `Decoder`, which compiles the same step."""
+def test_compiled_pass_with_several_rows_equals_the_model():
+    """The draft's single-row step is the one that the `Decoder` tests compile."""
     model = random_model(dataclasses.replace(GPT2, n_layers=1))
     check = FixedPass(model, 22, n_rows=3, compile_step=True)
     ids = torch.tensor([[*PROMPT, 33, 8, 51, 2, 19]])
@@ -129,7 +129,7 @@ def test_a_compiled_pass_of_several_rows_gives_the_logits_of_the_model():
             assert_close(check.logits, expected[start : start + 3], atol=1e-5, rtol=1e-5)
 
 
-def test_wrong_arguments():
+def test_rejects_invalid_arguments():
     model = random_model(GPT2)
     decoder = SpeculativeDecoder(model, another_model(), 10)
     for run in (decoder.rounds, decoder.generate):
@@ -146,16 +146,17 @@ def test_wrong_arguments():
             make()
 
 
-def test_a_draft_whose_logits_are_no_numbers_ends_nothing():
-    """A draft may fail completely, and no NaN remains for the next text."""
+def test_nan_logits_of_a_draft_do_not_stop_generation():
+    """A draft can return only NaN, and no NaN leaks into the next generation."""
     model = random_model(dataclasses.replace(GPT2, output="separate"))
     expected = [s.token_id for s in stream(model, PROMPT, max_new_tokens=N_NEW)]
     bad, guess, *_ = sorted({*range(61)} - {*PROMPT, *expected})
     model.embedding.data[bad] = torch.nan
     draft = random_model(model.config)
-    draft.unembedding.data[:, guess] = torch.nan  # for torch NaN is the largest, so it's the guess
+    # torch treats NaN as the maximum, so the draft always guesses this token
+    draft.unembedding.data[:, guess] = torch.nan
     decoder = SpeculativeDecoder(model, draft, 22)
     assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected
     with pytest.raises(ValueError, match="not a number"):
         decoder.generate((bad, *PROMPT), max_new_tokens=3)
-    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected  # no NaN remains
+    assert decoder.generate(PROMPT, max_new_tokens=N_NEW) == expected  # no NaN is left in the cache

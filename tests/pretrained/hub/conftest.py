@@ -1,4 +1,4 @@
-"""A small hub for the tests of downloads, and the files of a model on it."""
+"""A fake hub for download tests, and the files of a model on it."""
 
 from __future__ import annotations
 

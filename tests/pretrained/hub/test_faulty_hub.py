@@ -1,4 +1,4 @@
-"""A hub that hangs or answers garbage: a sentence, and nothing that looks like a model."""
+"""A hub that hangs or returns garbage gives a clear error and leaves no model behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.helpers.fake_hub import FakeHub
 @pytest.mark.parametrize(
     "garbage", [b"<html>Sign in to this network</html>", b'{"sha": 5, "siblings": "x"}']
 )
-def test_a_hub_that_answers_garbage(fake_hub: FakeHub, hub_cache: Path, garbage: bytes) -> None:
+def test_garbage_from_the_hub(fake_hub: FakeHub, hub_cache: Path, garbage: bytes) -> None:
     fake_hub.garbage = garbage
     download = hub.start_download("lab/tiny")
     assert download.wait(60) == "failed"
@@ -38,16 +38,16 @@ def test_cancel_download_from_hanging_hub(fake_hub: FakeHub, hub_cache: Path) ->
 def test_invalid_weights_are_downloaded_again(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes]
 ) -> None:
-    right = gpt2_files["model.safetensors"]
-    wrong = b"<html>" + bytes(len(right) - 6)
-    fake_hub.repositories["lab/tiny"] = {**gpt2_files, "model.safetensors": wrong}
+    valid = gpt2_files["model.safetensors"]
+    invalid = b"<html>" + bytes(len(valid) - 6)
+    fake_hub.repositories["lab/tiny"] = {**gpt2_files, "model.safetensors": invalid}
     download = hub.start_download("lab/tiny")
     assert download.wait(60) == "failed"
     assert "model.safetensors" in download.error
     assert sources.find("lab/tiny") is None
-    fake_hub.repositories["lab/tiny"] = gpt2_files  # the same commit, as it should have been
-    again = hub.start_download("lab/tiny")
-    assert again.wait(60) == "done", again.error
+    fake_hub.repositories["lab/tiny"] = gpt2_files  # the same commit, now with valid weights
+    retry = hub.start_download("lab/tiny")
+    assert retry.wait(60) == "done", retry.error
     source = sources.find("lab/tiny")
     assert source is not None
-    assert (source.path / "model.safetensors").read_bytes() == right
+    assert (source.path / "model.safetensors").read_bytes() == valid

@@ -1,4 +1,4 @@
-"""Downloads against a small hub of our own on the loopback interface."""
+"""Downloads from a fake hub on the loopback interface."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.helpers.fake_hub import COMMIT, FakeHub
 
 @pytest.fixture
 def closed_port(monkeypatch: pytest.MonkeyPatch) -> str:
-    """HF_ENDPOINT at an address where nobody listens."""
+    """Point HF_ENDPOINT at a port that nothing listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{probe.getsockname()[1]}"
@@ -30,7 +30,7 @@ def closed_port(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def poll(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait for a condition that another process brings about."""
+    """Wait for a condition that depends on another process."""
     end = time.monotonic() + seconds
     waiting = threading.Event()
     while not condition():
@@ -38,7 +38,7 @@ def poll(condition: Callable[[], bool], seconds: float = 20.0) -> None:
         waiting.wait(0.02)
 
 
-def test_download_fetches_only_what_is_used(
+def test_download_fetches_only_the_files_it_needs(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
 ) -> None:
     fake_hub.repositories["lab/tiny"] = gpt2_files
@@ -51,13 +51,13 @@ def test_download_fetches_only_what_is_used(
     assert source.path.resolve() == download.path.resolve()
     assert {file.name for file in source.path.iterdir()} == {"config.json", "model.safetensors"}
     done, total = download.progress()
-    # config.json was there before the count began
+    # config.json is fetched before progress is counted
     assert done == total == len(gpt2_files["model.safetensors"])
     assert not any("pytorch_model" in path or "evil" in path for path in fake_hub.requested)
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_a_downloaded_model_loads_and_agrees_with_the_reference(
+def test_downloaded_model_loads_and_agrees_with_the_reference(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes]
 ) -> None:
     import torch
@@ -66,15 +66,15 @@ def test_a_downloaded_model_loads_and_agrees_with_the_reference(
 
     fake_hub.repositories["lab/tiny"] = gpt2_files
     assert hub.start_download("lab/tiny").wait(60) == "done"
-    asked = len(fake_hub.requested)
+    n_requests = len(fake_hub.requested)
     model = pretrained.load("lab/tiny", device="cpu")
     ids = torch.tensor([[464, 1306, 1110]])
     with torch.inference_mode():
         torch.testing.assert_close(model.core(ids).logits, model.reference(ids).logits)
-    assert len(fake_hub.requested) == asked, "loading used the network"
+    assert len(fake_hub.requested) == n_requests, "loading used the network"
 
 
-def test_what_was_looked_at_is_what_is_fetched(
+def test_download_uses_the_commit_that_was_checked(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path
 ) -> None:
     from huggingface_hub import try_to_load_from_cache
@@ -87,7 +87,7 @@ def test_what_was_looked_at_is_what_is_fetched(
     assert download.path.name == COMMIT
     weights = (download.path / "model.safetensors").read_bytes()
     assert weights == gpt2_files["model.safetensors"]
-    # the branch's name leads there, for us and for the library
+    # the branch points to this commit, for us and for the hub library
     assert (hub_cache / "models--lab--tiny" / "refs" / "main").read_text() == COMMIT
     source = sources.find("lab/tiny")
     assert source is not None
@@ -97,7 +97,7 @@ def test_what_was_looked_at_is_what_is_fetched(
     assert [f.name for f in (hub_cache / "models--lab--tiny" / "refs").iterdir()] == ["main"]
 
 
-def test_an_older_snapshot_stays_in_use_until_the_new_one_is_complete(
+def test_older_snapshot_is_used_until_the_new_one_is_complete(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path, tiny_gpt2: Path
 ) -> None:
     repository = hub_cache / "models--lab--tiny"
@@ -111,19 +111,19 @@ def test_an_older_snapshot_stays_in_use_until_the_new_one_is_complete(
     download.cancel()
     assert sources.find("lab/tiny") == sources.WeightsSource("hub cache", older)
     fake_hub.slow_file = ""
-    again = hub.start_download("lab/tiny")
-    assert again.wait(60) == "done", again.error
-    assert sources.find("lab/tiny") == sources.WeightsSource("hub cache", again.path)
+    retry = hub.start_download("lab/tiny")
+    assert retry.wait(60) == "done", retry.error
+    assert sources.find("lab/tiny") == sources.WeightsSource("hub cache", retry.path)
 
 
-def test_room_is_looked_for_before_anything_is_fetched(
+def test_checks_free_disk_space_before_downloading(
     fake_hub: FakeHub,
     gpt2_files: dict[str, bytes],
     hub_cache: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fake_hub.repositories["lab/tiny"] = gpt2_files
-    # read once, at import: in a process of its own the variable that fake_hub removes is enough
+    # the hub library reads this at import, so fake_hub removes the variable too late
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=7_000))
     with pytest.raises(fetch.DownloadRefused, match=r"0\.0"):
@@ -133,10 +133,10 @@ def test_room_is_looked_for_before_anything_is_fetched(
 
 
 @pytest.mark.parametrize("which", ["one download", "all"])
-def test_cancel_ends_the_process_and_leaves_nothing_half_done(
+def test_cancel_stops_the_process_and_removes_partial_files(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes], hub_cache: Path, which: str
 ) -> None:
-    # The hub library writes in pieces of 10 MB: half of this is more than one.
+    # The hub library writes in chunks of 10 MB, so half of this file is more than one chunk.
     big = {**gpt2_files, "model.safetensors": bytes(24_000_000)}
     fake_hub.repositories["lab/tiny"] = big
     fake_hub.slow_file = "model.safetensors"
@@ -149,15 +149,17 @@ def test_cancel_ends_the_process_and_leaves_nothing_half_done(
     download.cancel() if which == "one download" else hub.cancel_all()
     assert download.state == "cancelled"
     assert download._process is not None
-    download._process.wait(20)  # the hub would keep it for longer
+    download._process.wait(20)  # the fake hub would keep the connection open for longer
     assert download.wait(5) == "cancelled"
     assert sources.find("lab/tiny") is None
     assert not list(hub_cache.rglob("*.incomplete"))
-    download.cancel()  # a second time changes nothing
+    download.cancel()  # canceling twice is a no-op
     assert download.state == "cancelled"
 
 
-def test_a_process_that_dies_is_a_failure(fake_hub: FakeHub, gpt2_files: dict[str, bytes]) -> None:
+def test_killed_download_process_is_reported_as_failed(
+    fake_hub: FakeHub, gpt2_files: dict[str, bytes]
+) -> None:
     fake_hub.repositories["lab/tiny"] = gpt2_files
     fake_hub.slow_file = "model.safetensors"
     download = hub.start_download("lab/tiny")
@@ -177,7 +179,7 @@ def test_a_process_that_dies_is_a_failure(fake_hub: FakeHub, gpt2_files: dict[st
         ({"model.safetensors": None}, "safetensors"),
     ],
 )
-def test_refused_before_the_weights_move(
+def test_rejects_invalid_repositories_before_downloading_weights(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes], change: dict[str, bytes | None], names: str
 ) -> None:
     files = {**gpt2_files, **change}
@@ -199,14 +201,14 @@ def test_byte_limit(
     assert not any(path.endswith(".safetensors") for path in fake_hub.requested)
 
 
-def test_no_hub_is_noticed(closed_port: str, hub_cache: Path) -> None:
+def test_unreachable_hub(closed_port: str, hub_cache: Path) -> None:
     assert hub.hub_reachable() is False
     download = hub.start_download("openai-community/gpt2")
     assert download.wait(60) == "failed"
     assert "can't reach" in download.error
 
 
-def test_downloads_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_downloads_disabled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
     with pytest.raises(PermissionError):
         hub.start_download("openai-community/gpt2")
@@ -225,11 +227,11 @@ def test_hostile_names(hub_id: str, revision: str) -> None:
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_prefetch_takes_what_is_missing_and_reports_what_is_unknown(
+def test_prefetch_downloads_missing_models_and_reports_unknown_ones(
     fake_hub: FakeHub, gpt2_files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_hub.repositories["openai-community/gpt2"] = gpt2_files
-    # A hosted site: visitors may not download, the operator still prepares.
+    # on a hosted site, visitors can't download models but the operator can
     monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
     monkeypatch.setenv("ATTENTION_LAB_PREFETCH", " gpt2, all-minilm-l6-v2,,no-such-model ")
     downloads = {download.hub_id: download for download in hub.prefetch()}
@@ -240,7 +242,7 @@ def test_prefetch_takes_what_is_missing_and_reports_what_is_unknown(
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_models_of_an_image_lie_in_a_folder_of_their_own(
+def test_prepare_downloads_models_into_a_folder(
     fake_hub: FakeHub,
     gpt2_files: dict[str, bytes],
     hub_cache: Path,
@@ -264,7 +266,7 @@ def test_models_of_an_image_lie_in_a_folder_of_their_own(
     assert list(hub_cache.rglob("model.safetensors")) == []
 
 
-def test_choose_takes_the_shards_and_nothing_else() -> None:
+def test_choose_selects_only_config_and_shards() -> None:
     sizes: dict[str, int | None] = {
         "config.json": 1,
         "model.safetensors.index.json": 2,
@@ -287,10 +289,10 @@ def test_timeout_for_unresponsive_hub(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
         monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-        answers: list[bool] = []
-        ask = threading.Thread(
-            target=lambda: answers.append(hub.hub_reachable(timeout=0.3)), daemon=True
+        results: list[bool] = []
+        thread = threading.Thread(
+            target=lambda: results.append(hub.hub_reachable(timeout=0.3)), daemon=True
         )
-        ask.start()
-        ask.join(60)
-        assert answers == [False]
+        thread.start()
+        thread.join(60)
+        assert results == [False]

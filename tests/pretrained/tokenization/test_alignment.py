@@ -1,4 +1,4 @@
-"""Alignment by characters, on real tokenizers and the texts that break naive ones."""
+"""Alignment by characters, with real tokenizers and texts that break naive methods."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def tokenizers(smollm2_folder: Path, minilm_folder: Path) -> dict[str, Tokenizer
     }
 
 
-def holders(tokens: Tokens) -> list[set[int]]:
-    """For each character the tokens whose span holds it."""
+def tokens_of_characters(tokens: Tokens) -> list[set[int]]:
+    """Return, for each character, the tokens whose span contains it."""
     return [
         {n for n, (start, end) in enumerate(tokens.spans) if start <= c < end}
         for c in range(len(tokens.text))
@@ -61,7 +61,7 @@ def check_partition(alignment: Alignment, a: Tokens, b: Tokens) -> None:
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("align", [aligned, aligned_words])
-def test_every_character_belongs_to_the_tokens_that_hold_it(
+def test_tokens_that_share_a_character_are_in_one_unit(
     tokenizers: dict[str, Tokenizer], pair: tuple[str, str], text: str, align
 ) -> None:
     a, b = (tokenizers[name].encode(text) for name in pair)
@@ -71,8 +71,8 @@ def test_every_character_belongs_to_the_tokens_that_hold_it(
         "a": alignment.unit_of("a", len(a)),
         "b": alignment.unit_of("b", len(b)),
     }
-    for in_a, in_b in zip(holders(a), holders(b), strict=True):
-        # all tokens that hold a character are in one unit, on both sides the same
+    for in_a, in_b in zip(tokens_of_characters(a), tokens_of_characters(b), strict=True):
+        # all tokens that contain a character are in the same unit on both sides
         units = {unit_of["a"][n] for n in in_a} | {unit_of["b"][n] for n in in_b}
         assert len(units) <= 1
         if in_a and in_b:
@@ -81,23 +81,23 @@ def test_every_character_belongs_to_the_tokens_that_hold_it(
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 @pytest.mark.parametrize("text", TEXTS)
-def test_units_are_the_smallest(
+def test_units_are_minimal(
     tokenizers: dict[str, Tokenizer], pair: tuple[str, str], text: str
 ) -> None:
-    """Within a unit every inner border of one side lies inside a token of the other."""
+    """Every boundary inside a unit is in the middle of some token."""
     a, b = (tokenizers[name].encode(text) for name in pair)
     for unit in aligned(a, b).units:
         spans = [a.spans[n] for n in unit.a] + [b.spans[n] for n in unit.b]
         if all(start == end for start, end in spans):
-            continue  # [CLS] beside [CLS]
+            continue  # [CLS] aligned with [CLS]
         low, high = min(s for s, _ in spans), max(e for _, e in spans)
-        for border in range(low + 1, high):
-            crossed = any(start < border < end for start, end in spans)
-            # an encoder leaves the mark of a decomposed letter to no token
-            mark = unicodedata.combining(a.text[border]) or unicodedata.combining(
-                a.text[border - 1]
+        for boundary in range(low + 1, high):
+            is_inside_token = any(start < boundary < end for start, end in spans)
+            # with an encoder, a combining mark may belong to no token
+            is_mark = unicodedata.combining(a.text[boundary]) or unicodedata.combining(
+                a.text[boundary - 1]
             )
-            assert crossed or mark
+            assert is_inside_token or is_mark
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_units_are_the_smallest(
     ],
 )
 @pytest.mark.parametrize("name", ["gpt2", "smollm2", "minilm"])
-def test_words_by_hand(
+def test_words_of_known_texts(
     tokenizers: dict[str, Tokenizer], name: str, text: str, expected: list[str]
 ) -> None:
     tokens = tokenizers[name].encode(text)
@@ -124,23 +124,24 @@ def test_words_by_hand(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("🇩🇪🇫🇷🇪", ["🇩🇪", "🇫🇷", "🇪"]),  # letters of flags go in pairs
+        ("🇩🇪🇫🇷🇪", ["🇩🇪", "🇫🇷", "🇪"]),  # regional indicators come in pairs
         ("👩‍🚀👨‍👩‍👧‍👦!", ["👩‍🚀", "👨‍👩‍👧‍👦", "!"]),
         ("❤️‍🔥1️⃣ #️⃣", ["❤️‍🔥", "1️⃣", "#️⃣"]),
         ("👍🏽👍🏿", ["👍🏽", "👍🏿"]),
-        ("한국어 \u1112\u1161\u11ab", ["한국어", "\u1112\u1161\u11ab"]),  # whole, and in parts
+        # precomposed and decomposed
+        ("한국어 \u1112\u1161\u11ab", ["한국어", "\u1112\u1161\u11ab"]),
         ("क्षत्रिय हिन्दी।", ["क्षत्रिय", "हिन्दी", "।"]),  # conjuncts
-        ("မြန်မာစာ", ["မြန်မာစာ"]),  # with a vowel sign that is a character of its own
+        ("မြန်မာစာ", ["မြန်မာစာ"]),  # with a vowel sign that is a separate character
         ("می\u200cخواهم", ["می\u200cخواهم"]),
         ("rock'n’roll 'a' don''t", ["rock'n’roll", "'", "a", "'", "don", "'", "'", "t"]),
         ("a\r\nb \u0301c", ["a", "b", "\u0301", "c"]),
     ],
 )
-def test_what_a_reader_takes_for_one_character_is_never_cut(text: str, expected: list[str]) -> None:
+def test_grapheme_clusters_are_never_split(text: str, expected: list[str]) -> None:
     assert [text[start:end] for start, end in alignment._word_spans(text)] == expected
 
 
-def test_units_by_hand(tokenizers: dict[str, Tokenizer]) -> None:
+def test_units_of_a_known_text(tokenizers: dict[str, Tokenizer]) -> None:
     a = tokenizers["minilm"].encode("We didn't say so...")
     b = tokenizers["gpt2"].encode("We didn't say so...")
     alignment = aligned(a, b)
@@ -166,7 +167,7 @@ def test_units_by_hand(tokenizers: dict[str, Tokenizer]) -> None:
         alignment.unit_of("a", 9)
 
 
-def test_two_sentences_align_by_their_common_words(tokenizers: dict[str, Tokenizer]) -> None:
+def test_sentences_align_by_common_words(tokenizers: dict[str, Tokenizer]) -> None:
     a = tokenizers["minilm"].encode("The animal didn't cross it because it was too tired")
     b = tokenizers["gpt2"].encode("the animal will cross because it was too wide")
     alignment = aligned(a, b)
@@ -181,6 +182,6 @@ def test_two_sentences_align_by_their_common_words(tokenizers: dict[str, Tokeniz
         "too",
     ]
     assert a.labels[alignment.units[4].a[0]] == "it₂"  # the one before "was"
-    gone = {label for group in alignment.only_a for label in group_labels(a, [group])}
-    assert gone == {"[CLS]", "didn", "'", "t", "it", "tired", "[SEP]"}
+    unaligned = {label for group in alignment.only_a for label in group_labels(a, [group])}
+    assert unaligned == {"[CLS]", "didn", "'", "t", "it", "tired", "[SEP]"}
     assert group_labels(b, alignment.only_b) == ("will", "wide")

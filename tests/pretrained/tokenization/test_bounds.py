@@ -1,4 +1,4 @@
-"""Tokenizer files of strangers: what could fill the memory or never end is refused by name."""
+"""Untrusted tokenizer files that could exhaust memory or run forever are rejected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from pretrained.tokenization import bounds
 
-# How vocabularies that are published cut a text: GPT-2, Llama 3, Qwen 2, GPT-4o, DeepSeek.
+# Published split patterns: GPT-2, Llama 3, Qwen 2, GPT-4o, DeepSeek.
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 LLAMA = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
@@ -36,7 +36,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize("pattern", PUBLISHED)
-def test_published_patterns_are_taken(pattern: str):
+def test_accepts_published_patterns(pattern: str):
     bounds.check_pattern(pattern)
 
 
@@ -60,22 +60,22 @@ def test_published_patterns_are_taken(pattern: str):
         "x" * 1_001,
     ],
 )
-def test_patterns_that_could_search_for_hours_are_refused(pattern: str):
+def test_rejects_patterns_with_catastrophic_backtracking(pattern: str):
     with pytest.raises(ValueError, match="could take too long"):
         bounds.check_pattern(pattern)
 
 
-def small() -> dict[str, Any]:
-    """A file that is taken: three words and their pieces."""
+def small_tokenizer() -> dict[str, Any]:
+    """Return a valid tokenizer file with a vocabulary of three words."""
     tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1, "[UNK]": 2}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     value: dict[str, Any] = json.loads(tokenizer.to_str())
     return value
 
 
-def written(folder: Path, **changes: Any) -> Path:
+def write_tokenizer(folder: Path, **changes: Any) -> Path:
     file = folder / "tokenizer.json"
-    file.write_text(json.dumps(small() | changes), encoding="utf-8")
+    file.write_text(json.dumps(small_tokenizer() | changes), encoding="utf-8")
     return file
 
 
@@ -94,14 +94,16 @@ def template(name: str, ids: list[int], n_times: int = 1) -> dict[str, Any]:
     }
 
 
-def test_a_plain_file_is_read_as_the_library_reads_it(tmp_path: Path):
-    file = written(tmp_path, normalizer=replace("``", '"'), post_processor=template("b", [1]))
+def test_valid_file_equals_the_library(tmp_path: Path):
+    file = write_tokenizer(
+        tmp_path, normalizer=replace("``", '"'), post_processor=template("b", [1])
+    )
     ours, theirs = bounds.read_tokenizer(file), Tokenizer.from_file(str(file))
     assert ours.encode("a b ``a x").ids == theirs.encode("a b ``a x").ids
     assert bounds.n_ids_of(ours) == 3
 
 
-def test_published_files_are_taken_and_read_alike(minilm_folder: Path, smollm2_folder: Path):
+def test_published_files_equal_the_library(minilm_folder: Path, smollm2_folder: Path):
     for folder in (minilm_folder, smollm2_folder):
         file = folder / "tokenizer.json"
         text = "The animal didn't cross 1234 streets — “naïve” 🙂\n\n  it was too tired"
@@ -110,80 +112,80 @@ def test_published_files_are_taken_and_read_alike(minilm_folder: Path, smollm2_f
 
 
 MANY = {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 9}
-REFUSED = {
-    "a character replaced by a long text": ({"normalizer": replace("a", "a" * 9)}, "length 9"),
-    "the same inside sequences": (
+HOSTILE = {
+    "character replaced with a long text": ({"normalizer": replace("a", "a" * 9)}, "length 9"),
+    "long replacement in nested sequences": (
         {"normalizer": {"type": "Sequence", "normalizers": [
             {"type": "Sequence", "normalizers": [replace("", "ab")]}]}},
         "length 0 with one of length 2",
     ),
-    "more steps than anybody needs": ({"normalizer": MANY}, "9 steps"),
-    "a long text before every text": (
+    "too many steps": ({"normalizer": MANY}, "9 steps"),
+    "long prefix": (
         {"normalizer": {"type": "Prepend", "prepend": "ab"}}, "more than one character"),
-    "a step that nobody knows": ({"normalizer": {"type": "Grow"}}, "'Grow'"),
-    "a step that is no table": ({"pre_tokenizer": ["Split"]}, "a table"),
-    "a search for hours": (
+    "unknown step": ({"normalizer": {"type": "Grow"}}, "'Grow'"),
+    "step that isn't an object": ({"pre_tokenizer": ["Split"]}, "a table"),
+    "catastrophic backtracking in the pre-tokenizer": (
         {"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+b"},
                            "behavior": "Isolated", "invert": False}},
         "could take too long",
     ),
-    "a search of hours in what is written": (
+    "catastrophic backtracking in the decoder": (
         {"decoder": {"type": "Replace", "pattern": {"Regex": "(a*)*b"}, "content": ""}},
         "could take too long",
     ),
-    "a damaged table of characters": (
+    "damaged character map": (
         {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"}}, "damaged"),
-    "an unknown model": ({"model": {"type": "Neural"}}, "'Neural'"),
-    "no model": ({"model": None}, "no model"),
-    "merges that are dropped at random": (
+    "unknown model": ({"model": {"type": "Neural"}}, "'Neural'"),
+    "missing model": ({"model": None}, "no model"),
+    "random merge dropout": (
         {"model": {"type": "BPE", "dropout": 0.5, "vocab": {}, "merges": []}}, "at random"),
-    "words without an end": (
+    "unlimited word length": (
         {"model": {"type": "WordPiece", "vocab": {}, "max_input_chars_per_word": 10**9}},
         "1000000000",
     ),
-    "a million tokens around a text": (
+    "too many special tokens": (
         {"post_processor": template("b", [1], 17)}, "17 tokens around"),
-    "the text a second time": (
+    "duplicated text": (
         {"post_processor": template("b", [1]) | {
             "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 2}},
         "2 copies",
     ),
-    "an added token beyond the vocabulary": (
+    "special token beyond the vocabulary": (
         {"post_processor": template("b", [77])}, "77 .* only has 3"),
-    "a token as long as a book": (
+    "very long token": (
         {"model": {"type": "WordLevel", "vocab": {"a" * 2_001: 0}, "unk_token": "?"}},
         "2,001 characters",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_is_refused(what: str, tmp_path: Path):
-    changes, caption = REFUSED[what]
-    with pytest.raises(ValueError, match=caption):
-        bounds.read_tokenizer(written(tmp_path, **changes))
+@pytest.mark.parametrize("case", HOSTILE)
+def test_rejects_hostile_files(case: str, tmp_path: Path):
+    changes, message = HOSTILE[case]
+    with pytest.raises(ValueError, match=message):
+        bounds.read_tokenizer(write_tokenizer(tmp_path, **changes))
 
 
-def test_a_damaged_file_says_so(tmp_path: Path):
+def test_damaged_file_gives_a_clear_error(tmp_path: Path):
     with pytest.raises(ValueError, match="is damaged"):
-        bounds.read_tokenizer(written(tmp_path, model={"type": "WordLevel"}))
+        bounds.read_tokenizer(write_tokenizer(tmp_path, model={"type": "WordLevel"}))
     (tmp_path / "tokenizer.json").write_text("{")
     with pytest.raises(ValueError, match="valid JSON"):
         bounds.read_tokenizer(tmp_path / "tokenizer.json")
 
 
-def test_a_panic_of_the_library_is_a_value_error():
-    """A Rust panic is no Exception: nothing else on its way to the visitor would catch it."""
+def test_library_panic_becomes_a_value_error():
+    """A Rust panic isn't an Exception, so no other handler would catch it."""
     tokenizer = Tokenizer(models.WordLevel({"a": 0}, unk_token="a"))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("(a+)+b"), "isolated")
     with (
-        pytest.raises(ValueError, match="can't process this text") as refused,
+        pytest.raises(ValueError, match="can't process this text") as raised,
         bounds.library_errors("The tokenizer can't process this text"),
     ):
         tokenizer.encode("a" * 60)
-    assert type(refused.value.__cause__).__name__ == "PanicException"
+    assert type(raised.value.__cause__).__name__ == "PanicException"
 
 
-def test_what_ends_a_process_goes_on():
+def test_keyboard_interrupt_is_not_converted():
     with pytest.raises(KeyboardInterrupt), bounds.library_errors("The tokenizer"):
         raise KeyboardInterrupt

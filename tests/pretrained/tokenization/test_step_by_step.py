@@ -1,4 +1,4 @@
-"""Words cut step by step end where the tokenizers themselves end."""
+"""Step-by-step tokenization ends with the tokenizer's own tokens."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def byte_level(request: pytest.FixtureRequest, bundled_weights: None) -> Gpt2Bpe
 
 
 def random_texts() -> list[str]:
-    """Characters of every script and of none, in no order that any text has."""
+    """Return random sequences of characters from several scripts and of emoji."""
     draw = random.Random(7)
     ranges = ((0x20, 0x7F), (0xA0, 0x250), (0x370, 0x700), (0x900, 0xA00), (0x4E00, 0x5000),
               (0x1F300, 0x1F650))  # fmt: skip
@@ -58,7 +58,7 @@ def random_texts() -> list[str]:
 
 
 @pytest.mark.parametrize("text", [*TEXTS, PROSE, *random_texts()])
-def test_merges_end_at_the_tokenizer_s_own_tokens(byte_level: Gpt2Bpe | FastBpe, text: str):
+def test_merges_end_with_the_tokens_of_the_tokenizer(byte_level: Gpt2Bpe | FastBpe, text: str):
     ranks, ids = byte_level.merge_ranks, []
     words = byte_level.words(text)
     assert "".join(words) == text
@@ -70,7 +70,7 @@ def test_merges_end_at_the_tokenizer_s_own_tokens(byte_level: Gpt2Bpe | FastBpe,
     assert tuple(ids) == byte_level.encode(text).ids
 
 
-def test_every_step_joins_one_pair_and_says_which(byte_level: Gpt2Bpe | FastBpe):
+def test_every_step_merges_one_pair(byte_level: Gpt2Bpe | FastBpe):
     word = b" unbelievably"
     steps = merge_steps(word, byte_level.merge_ranks)
     assert steps[0].parts == tuple(bytes([byte]) for byte in word)
@@ -82,14 +82,14 @@ def test_every_step_joins_one_pair_and_says_which(byte_level: Gpt2Bpe | FastBpe)
         pair = (before.parts[at], before.parts[at + 1])
         assert step.parts == (*before.parts[:at], pair[0] + pair[1], *before.parts[at + 2 :])
         assert step.rank == byte_level.merge_ranks[pair]
-        # no other neighbours had an earlier merge
-        others = zip(before.parts, before.parts[1:], strict=False)
-        assert step.rank == min(byte_level.merge_ranks.get(other, 10**9) for other in others)
-        # whatever stands between two steps is a token too
+        # no other adjacent pair has a lower rank
+        pairs = zip(before.parts, before.parts[1:], strict=False)
+        assert step.rank == min(byte_level.merge_ranks.get(candidate, 10**9) for candidate in pairs)
+        # every intermediate part is a token, too
         assert all(byte_level.id_of(part) is not None for part in step.parts)
 
 
-def test_merges_by_hand():
+def test_merges_of_known_words():
     ranks = {(b"l", b"o"): 0, (b"lo", b"w"): 1, (b"e", b"r"): 2, (b"a", b"a"): 3}
     steps = merge_steps(b"lower", ranks)
     assert [step.parts for step in steps[1:]] == [
@@ -98,13 +98,13 @@ def test_merges_by_hand():
         (b"low", b"er"),
     ]
     assert [step.rank for step in steps] == [None, 0, 1, 2]
-    # the leftmost of equal pairs first; one that overlaps is then gone
+    # the leftmost of equal pairs is merged first, which removes the overlapping one
     assert merge_steps(b"aaa", ranks)[-1].parts == (b"aa", b"a")
     assert len(merge_steps(b"x", ranks)) == 1
 
 
 @pytest.mark.parametrize("text", [*TEXTS, PROSE, *random_texts()])
-def test_longest_matches_are_the_tokenizer_s_own(minilm: WordPiece, text: str):
+def test_longest_matches_equal_the_tokenizer(minilm: WordPiece, text: str):
     ids = []
     for word in minilm.words(text):
         steps = match_steps(word, minilm.id_of)
@@ -116,7 +116,7 @@ def test_longest_matches_are_the_tokenizer_s_own(minilm: WordPiece, text: str):
     assert ids == own
 
 
-def test_longest_match_by_hand():
+def test_longest_match_of_known_words():
     vocabulary = {"[UNK]": 0, "un": 1, "##able": 2, "##a": 3, "u": 4}
     steps = match_steps("unable", vocabulary.get)
     assert [(s.piece, s.id, s.start, s.end) for s in steps] == [
@@ -131,7 +131,7 @@ def test_longest_match_by_hand():
     assert long.piece == "[UNK]"
 
 
-def test_a_vocabulary_of_pieces_has_no_byte_steps():
+def test_rejects_vocabularies_that_are_not_byte_level():
     tokenizer = FastTokenizer(models.BPE(vocab={"a": 0, "b": 1, "ab": 2}, merges=[("a", "b")]))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.decoder = decoders.Fuse()

@@ -1,4 +1,4 @@
-"""Tokens: ids, spans from bytes, labels, and what people type."""
+"""Tokens: ids, spans from bytes, labels, and unusual input."""
 
 from __future__ import annotations
 
@@ -65,11 +65,11 @@ def test_byte_level_round_trip(byte_level: Gpt2Bpe | FastBpe, text: str) -> None
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_character_belongs_to_the_tokens_that_hold_its_bytes(
+def test_character_spans_cover_the_tokens_with_its_bytes(
     byte_level: Gpt2Bpe | FastBpe, text: str
 ) -> None:
     tokens = byte_level.encode(text)
-    # Counted independently: walk over the bytes, ask of each which token and which character.
+    # independent count: find the token and the character of every byte
     token_of = [n for n, index in enumerate(tokens.ids) for _ in byte_level.decode_bytes([index])]
     char_of = [n for n, char in enumerate(text) for _ in char.encode()]
     expected = {(n, c) for n, c in zip(token_of, char_of, strict=True)}
@@ -88,7 +88,7 @@ def test_labels_are_unique_short_and_printable(tokenizer: Tokenizer, text: str) 
 
 
 @pytest.mark.parametrize("emoji", ["\U0001f9ff", "\U0001fae0", "\U00013000"])
-def test_parts_of_a_character_are_labelled_by_their_bytes(
+def test_partial_characters_are_labeled_by_their_bytes(
     byte_level: Gpt2Bpe | FastBpe, emoji: str
 ) -> None:
     text = f"It {emoji}!"
@@ -96,9 +96,9 @@ def test_parts_of_a_character_are_labelled_by_their_bytes(
     parts = [n for n, span in enumerate(tokens.spans) if 3 in range(*span)]
     assert len(parts) > 1, "choose a character that this vocabulary splits"
     assert not any("\ufffd" in label for label in tokens.labels)
-    # read back from the labels, the bytes are those of the space and the character
-    shown = "".join(tokens.labels[n].rstrip("₂₃₄") for n in range(1, parts[-1] + 1))
-    assert shown.strip("␣") == "".join(f"<{byte:02X}>" for byte in emoji.encode())
+    # the labels contain the bytes of the space and the character
+    label_text = "".join(tokens.labels[n].rstrip("₂₃₄") for n in range(1, parts[-1] + 1))
+    assert label_text.strip("␣") == "".join(f"<{byte:02X}>" for byte in emoji.encode())
     assert all(tokens.spans[n][1] == 4 for n in parts)
     assert tokens.labels[-1] == "!"
     assert len(set(tokens.labels)) == len(tokens)
@@ -123,14 +123,14 @@ def test_typed_special_tokens_are_ordinary_text_for_decoders(gpt2: Gpt2Bpe) -> N
 
 def test_typed_special_tokens_are_ordinary_text_for_smollm2(smollm2: FastBpe) -> None:
     tokens = smollm2.encode("<|im_start|>x<|im_end|><|endoftext|>")
-    assert min(tokens.ids) > 16  # 0 to 16 are the special ones
+    assert min(tokens.ids) > 16  # ids 0 to 16 are special tokens
     assert not any(tokens.special)
     assert smollm2.end_ids == {0, 2}
     assert smollm2.decode([1, 2]) == "<|im_start|><|im_end|>"
 
 
-def test_bytes_that_smollm2_has_no_token_for_move_no_other_character(smollm2: FastBpe) -> None:
-    """Its vocabulary lacks some control characters, which the library leaves out."""
+def test_bytes_missing_from_smollm2_do_not_shift_spans(smollm2: FastBpe) -> None:
+    """SmolLM2's vocabulary lacks some control characters, which the library drops."""
     assert smollm2.id_of(b"\x13") is None
     tokens = smollm2.encode("ab\x12\x13\x14\x15cd\x13 the")
     parts = [tokens.text[start:end] for start, end in tokens.spans]
@@ -138,18 +138,18 @@ def test_bytes_that_smollm2_has_no_token_for_move_no_other_character(smollm2: Fa
     assert list(tokens.raw) == [part.encode() for part in parts]
 
 
-def test_a_typed_mask_stays_the_mask(minilm: WordPiece) -> None:
+def test_typed_mask_is_the_mask_token(minilm: WordPiece) -> None:
     text = "Paris is the [MASK] of France."
     tokens = minilm.encode(text)
-    place = tokens.ids.index(minilm.mask_id)
-    assert tokens.special[place]
-    assert text[slice(*tokens.spans[place])] == "[MASK]"
+    position = tokens.ids.index(minilm.mask_id)
+    assert tokens.special[position]
+    assert text[slice(*tokens.spans[position])] == "[MASK]"
     assert (tokens.ids[0], tokens.ids[-1]) == (minilm.cls_id, minilm.sep_id)
     assert tokens.spans[0] == (0, 0)
     assert tokens.spans[-1] == (len(text), len(text))
 
 
-def test_wordpiece_spans_point_into_the_original_text(minilm: WordPiece) -> None:
+def test_wordpiece_spans_refer_to_the_original_text(minilm: WordPiece) -> None:
     text = "Naïve  CAFÉ, unaffable 日本 don't"
     tokens = minilm.encode(text)
     words = [text[start:end] for start, end in tokens.spans]
@@ -170,14 +170,14 @@ def test_wordpiece_spans_point_into_the_original_text(minilm: WordPiece) -> None
     assert "##ffa" in tokens.labels
 
 
-def test_vocab_txt_alone_gives_the_same_tokens(
+def test_vocab_txt_gives_the_same_tokens(
     minilm: WordPiece, minilm_folder: Path, tmp_path: Path
 ) -> None:
     shutil.copy(minilm_folder / "vocab.txt", tmp_path)
-    alone = WordPiece.from_folder(tmp_path)
-    assert alone.vocab_size == minilm.vocab_size
+    from_vocab = WordPiece.from_folder(tmp_path)
+    assert from_vocab.vocab_size == minilm.vocab_size
     for text in TEXTS:
-        assert alone.encode(text) == minilm.encode(text)
+        assert from_vocab.encode(text) == minilm.encode(text)
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, " " * 100_000, "日本" * 50_000])
@@ -212,34 +212,34 @@ def test_printable(piece: str | bytes, label: str) -> None:
     assert printable(piece) == label
 
 
-# Which tokenizer a folder gets
+# Selecting the tokenizer of a folder
 
 
 @pytest.fixture
 def gpt2_files(tmp_path: Path, bundled_weights: None) -> Path:
-    """A folder with GPT-2's own vocabulary as the hub lays it out."""
+    """Create a folder with GPT-2's vocabulary, as on the Hub."""
     merges, vocabulary = next(gpt2_bpe._gpt2_files(None))
     shutil.copy(merges, tmp_path / "merges.txt")
     shutil.copy(vocabulary, tmp_path / "vocab.json")
     return tmp_path
 
 
-def test_a_folder_with_gpt2s_vocabulary_goes_through_tiktoken(gpt2_files: Path) -> None:
+def test_folder_with_gpt2_vocabulary_uses_tiktoken(gpt2_files: Path) -> None:
     config = {"model_type": "gpt2", "vocab_size": 50257}
     assert isinstance(tokenizer_for_folder(gpt2_files, config), Gpt2Bpe)
-    # and as a tokenizer.json
+    # also as a tokenizer.json
     FastBpe.from_folder(gpt2_files, config)._tokenizer.save(str(gpt2_files / "tokenizer.json"))
     assert isinstance(tokenizer_for_folder(gpt2_files, config), Gpt2Bpe)
 
 
-def test_the_tokenizers_library_agrees_with_tiktoken(gpt2_files: Path, gpt2: Gpt2Bpe) -> None:
+def test_tokenizers_library_agrees_with_tiktoken(gpt2_files: Path, gpt2: Gpt2Bpe) -> None:
     fast = FastBpe.from_folder(gpt2_files, {})
     for text in TEXTS:
-        if "<|" not in text:  # the files alone do not say that <|endoftext|> is special
+        if "<|" not in text:  # the files don't mark <|endoftext|> as special
             assert fast.encode(text) == gpt2.encode(text)
 
 
-def test_a_changed_vocabulary_does_not_pass_for_gpt2s(gpt2_files: Path) -> None:
+def test_modified_vocabulary_does_not_use_tiktoken(gpt2_files: Path) -> None:
     vocabulary = json.loads((gpt2_files / "vocab.json").read_text())
     first, second = list(vocabulary)[1000:1002]
     vocabulary[first], vocabulary[second] = vocabulary[second], vocabulary[first]
@@ -254,8 +254,8 @@ def test_damaged_tokenizer_files(model_type: str, tmp_path: Path) -> None:
         tokenizer_for_folder(tmp_path, {"model_type": model_type, "vocab_size": 77})
 
 
-def test_a_begin_token_that_the_file_adds_has_an_empty_span(tmp_path: Path) -> None:
-    """Llama 2's kind of file: SentencePiece style with byte fallback and a begin token."""
+def test_added_begin_token_has_an_empty_span(tmp_path: Path) -> None:
+    """Use a file like Llama 2's: SentencePiece with byte fallback and a begin token."""
     from tokenizers import Tokenizer as Fast
     from tokenizers import decoders, models, normalizers, processors
 
@@ -286,7 +286,7 @@ NO_TEXTS = [5, None, b"..", ["a", "b"]]
 
 
 @pytest.mark.parametrize("text", NO_TEXTS, ids=repr)
-def test_what_is_not_a_string_is_refused(tokenizer: Tokenizer, text: Any) -> None:
+def test_rejects_input_that_is_not_a_string(tokenizer: Tokenizer, text: Any) -> None:
     for method in (tokenizer.encode, tokenizer.words):  # type: ignore[attr-defined]
         with pytest.raises(ValueError, match=type(text).__name__):
             method(text)
@@ -296,12 +296,12 @@ NO_IDS = [5, None, "12", [1.5], [True], [[1]], [-1], [10**9]]
 
 
 @pytest.mark.parametrize("ids", NO_IDS, ids=repr)
-def test_what_is_not_a_list_of_ids_is_refused(tokenizer: Tokenizer, ids: Any) -> None:
+def test_rejects_input_that_is_not_a_list_of_ids(tokenizer: Tokenizer, ids: Any) -> None:
     for method in (tokenizer.decode, tokenizer.decode_bytes):
         with pytest.raises(ValueError, match=r"[Tt]oken"):
             method(ids)
 
 
-def test_ids_of_numpy_are_ids(tokenizer: Tokenizer) -> None:
+def test_accepts_numpy_ids(tokenizer: Tokenizer) -> None:
     ids = tokenizer.encode("The next day").ids
     assert tokenizer.decode(np.array(ids)) == tokenizer.decode(ids)  # type: ignore[arg-type]
