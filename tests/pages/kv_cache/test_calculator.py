@@ -1,4 +1,4 @@
-"""The page "Calculator": figures against plain arithmetic, the lecture's examples, bad shapes."""
+"""The Calculator page against plain arithmetic, the lecture's examples and invalid shapes."""
 
 import math
 import re
@@ -18,7 +18,7 @@ def formula(site: AppTest) -> str:
 
 
 def table(site: AppTest) -> dict[str, str]:
-    """The page's first table: what, and how much."""
+    """The page's first table: quantity and value."""
     frame = site.table[0].value
     return dict(zip(frame["Quantity"], frame["Value"], strict=True))
 
@@ -27,10 +27,10 @@ def preset(site: AppTest, name: str) -> AppTest:
     return site.menu_button("calculator_example").click(name).run()
 
 
-def test_the_numbers_are_those_of_the_shapes(site: AppTest):
+def test_numbers_follow_the_shapes(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
-    # Llama-3.1 8B: 32 layers, 8 key/value heads of 128, 16 bits; 8 sequences of 32,768 tokens
+    # Llama-3.1 8B: 32 layers, 8 key/value heads of 128, 16 bits. 8 sequences of 32,768 tokens.
     cache = 32 * 8 * 128 * 2 * 2 * 32_768 * 8
     assert site.subheader[0].value == f"{cache / 1e9:.4g} GB of cache"
     left, right = formula(site).split(" = ")
@@ -49,12 +49,12 @@ def test_the_numbers_are_those_of_the_shapes(site: AppTest):
     assert len(frame) >= 12
     assert frame.loc["Llama-3.1 8B", "cache, bytes"] == cache
     assert frame.loc["DeepSeek-V3", "cache, bytes"] == 61 * 576 * 2 * 32_768 * 8
-    assert frame.loc["Mistral 7B v0.1", "cache, bytes"] == cache // 8  # its window: 4,096
+    assert frame.loc["Mistral 7B v0.1", "cache, bytes"] == cache // 8  # Its window is 4,096 tokens.
     assert frame["source"].str.startswith("https://").all()
     assert "0.64" in next(m.value for m in site.markdown if "power" in m.value)
 
 
-def test_the_lecture_s_examples_come_out(site: AppTest):
+def test_lecture_examples(site: AppTest):
     open_whole_page(site, VIEW)
     preset(site, "Lecture: 30B")
     assert formula(site).endswith("= 180,388,626,432 bytes")
@@ -66,7 +66,7 @@ def test_the_lecture_s_examples_come_out(site: AppTest):
     assert not site.exception
 
 
-def test_windows_fill_up_and_small_memories_hold_nothing(site: AppTest):
+def test_full_windows_and_too_little_memory(site: AppTest):
     open_whole_page(site, VIEW, calculator_model="Gemma-3 27B", calculator_memory="24")
     total = (10 * 32_768 + 52 * 1024) * 16 * 128 * 2 * 2 * 8
     assert f"{total:,} bytes" in formula(site)
@@ -79,7 +79,7 @@ def test_windows_fill_up_and_small_memories_hold_nothing(site: AppTest):
     assert not site.exception
 
 
-def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: AppTest):
+def test_custom_shapes_from_a_link(site: AppTest):
     own = {"model": "My own shapes", "n_layers": "3", "n_heads": "10", "n_kv_heads": "5",
            "head_size": "7", "batch": "2", "context": "128", "cache": "float32"}  # fmt: skip
     open_whole_page(site, VIEW, **{f"calculator_{name}": value for name, value in own.items()})
@@ -91,7 +91,7 @@ def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: App
     assert site.number_input("calculator_n_kv_heads").value == 4
 
 
-def test_charts_hold_what_the_tables_hold(site: AppTest):
+def test_charts_match_the_tables(site: AppTest):
     open_whole_page(site, VIEW, calculator_model="DeepSeek-V2")
     by_context, of_models, of_family = drawn_charts(site)
     lines = by_context.layers[0]

@@ -1,4 +1,4 @@
-"""Timing: what follows from the measured steps, and the page that shows it."""
+"""The Timing page: figures derived from the measured steps, and their display."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ BOTH = (CORE_CACHED, CORE_UNCACHED)
 
 
 def run_of(cached: list[list[float]], uncached: list[list[float]]) -> TimingRun:
-    """A run with these seconds: (repeats, steps) of each way."""
+    """A run with these step times in seconds: (repeats, steps) for each strategy."""
     n = len(cached[0])
     keys = np.arange(5, 5 + n)
     shared = {"token_ids": np.zeros((len(cached), n), int), "n_keys": keys}
@@ -82,14 +82,14 @@ def test_verdict_follows_measurement(factor: tuple[float, float], said: str):
     assert float(end) == pytest.approx(np.mean(factor), rel=0.05)
 
 
-def test_numbers_of_known_times():
+def test_figures_from_known_times():
     n = np.arange(5, 25)
     slow = 1e-3 + 2e-4 * n + 3e-6 * n**2
     wobble = 1e-5 * np.array([1.0, -1.0] * 10)
     run = run_of([[0.004] * 20, [0.002] * 20, [0.003] * 20], [list(slow + wobble)] * 3)
     expected = fit_step_times(n[1:].tolist(), (slow + wobble)[1:].tolist())
     table = findings.terms(run)
-    row = table.iloc[4]  # linear, uncached
+    row = table.iloc[4]  # Linear time without a cache.
     value, error = expected.linear.value * 1e6, expected.linear.error * 1e6
     assert row["time"] == f"{value:.0f} ± {error:.2f} µs per token"
     assert row["implied rate"] == f"{90 / expected.linear.value / 1e9:,.3g} GFLOP/s"
@@ -101,11 +101,11 @@ def test_numbers_of_known_times():
     assert findings.ratios(run).iloc[0]["20 tokens"] == (
         f"{np.median(ratio):.2f} ({ratio.min():.2f}..{ratio.max():.2f})"
     )
-    # the constant of the cached steps is all their time: 100 / 2 weights of 4 bytes in 3 ms
+    # Cached steps take constant time: 100 / 2 weights of 4 bytes in 3 ms.
     assert run.weight_rate(CORE_CACHED) == pytest.approx(200 / 3e-3)
 
 
-def test_the_charts():
+def test_charts():
     run = run_of(
         [[0.01 + 1e-5 * i for i in range(16)]] * 2, [[0.02 + 1e-3 * i for i in range(16)]] * 2
     )
@@ -134,14 +134,12 @@ def run_job(site: AppTest) -> TimingJob:
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_the_page_shows_what_the_job_measured_and_compares(
-    site: AppTest, capsys: pytest.CaptureFixture[str]
-):
+def test_page_shows_and_compares_measurements(site: AppTest, capsys: pytest.CaptureFixture[str]):
     link = {"timing_model": TINY, "timing_tokens": "16", "timing_repeats": "2"}
     open_whole_page(site, VIEW, **link, timing_prompt="A linked text")
     assert site.text_input("timing_prompt").value == "A linked text"
     site.multiselect("timing_ways").set_value(list(BOTH)).run()
-    assert site.info  # the stored run belongs to other settings
+    assert site.info  # The stored run used different settings.
     job = run_job(site)
     assert not site.info
     assert job.question == TimingRequest(TINY, "A linked text", 16, 2, BOTH)
@@ -163,7 +161,7 @@ def test_the_page_shows_what_the_job_measured_and_compares(
     assert site.selectbox("timing_shown").value == 2
     site.selectbox("timing_beside").set_value(1).run()
     assert not site.exception
-    site.selectbox("timing_shown").set_value(1).run()  # what is shown is not beside itself
+    site.selectbox("timing_shown").set_value(1).run()  # A run isn't compared with itself.
     assert site.selectbox("timing_beside").value is None
     listed = next(t.value for t in site.dataframe if "run" in t.value)
     assert listed["run"].tolist() == ["#2", "#1"]
@@ -184,10 +182,10 @@ def test_the_page_shows_what_the_job_measured_and_compares(
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_the_page_opens_on_the_stored_run_and_keeps_the_last_runs(site: AppTest):
+def test_page_opens_on_the_stored_run_and_keeps_recent_runs(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
-    assert "timing_job" not in site.session_state  # nothing is measured unasked
+    assert "timing_job" not in site.session_state  # Opening the page doesn't start a measurement.
     run = stored.run()
     assert run.question == FIRST
     assert (run.n_new, run.stopped) == (100, False)
@@ -214,7 +212,7 @@ def test_the_page_opens_on_the_stored_run_and_keeps_the_last_runs(site: AppTest)
     assert site.selectbox("timing_shown").value == MAX_TIMED_RUNS + 1
 
 
-def test_a_run_is_stored_and_read_again():
+def test_stored_run_round_trip():
     run = run_of([[0.5, 0.25, 0.125]], [[0.5, 0.75, 1.0]])
     again = stored.from_json(stored.to_json(run))
     for name in ("question", "device", "n_prompt", "value_bytes", "stopped", "largest_difference"):
@@ -230,7 +228,7 @@ def test_a_run_is_stored_and_read_again():
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_bad_input_is_a_message_and_stays(site: AppTest):
+def test_invalid_input_shows_message_and_is_kept(site: AppTest):
     open_whole_page(site, VIEW, timing_model=TINY, timing_tokens="16")
     hostile = "![x](http://example.invalid/x.png) <b>word</b> " * 40
     site.multiselect("timing_ways").set_value(list(BOTH)).run()
@@ -245,12 +243,12 @@ def test_bad_input_is_a_message_and_stays(site: AppTest):
     assert any("at least one way" in said for said in messages(site))
 
 
-def test_a_hidden_tab_may_ask_once_a_minute(monkeypatch: pytest.MonkeyPatch):
+def test_hidden_tab_may_poll_once_a_minute(monkeypatch: pytest.MonkeyPatch):
     clock = SimpleNamespace(now=1000.0, monotonic=lambda: clock.now)
     monkeypatch.setattr(jobs, "time", clock)
     job = jobs.BackgroundJob()
     clock.now += jobs.UNWATCHED_SECONDS + 1
-    assert job.is_abandoned  # of a visitor who left: the tab was there a moment ago
+    assert job.is_abandoned  # A visible tab that stops polling was closed.
     clock.now = 1000.0 + jobs.HIDDEN_AFTER_SECONDS + 1
     job.keep_alive()
     clock.now += 60 + jobs.UNWATCHED_SECONDS

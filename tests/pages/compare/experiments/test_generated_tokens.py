@@ -1,4 +1,4 @@
-"""Generation with its attention: every step's own rows, bounded, repeatable, stoppable."""
+"""Generation that records the attention rows of every step."""
 
 import gc
 
@@ -15,7 +15,7 @@ N_NEW = 7
 N_RUN = len(PROMPT) + N_NEW - 1
 
 
-def test_rows_of_the_steps_equal_one_pass_over_the_whole_text(decoder: Transformer):
+def test_step_rows_match_a_full_pass(decoder: Transformer):
     result = trace(decoder, PROMPT, max_new_tokens=N_NEW)
     ids = torch.tensor([result.ids[:-1]])
     whole = decoder(ids, record=True)
@@ -34,7 +34,7 @@ def test_rows_of_the_steps_equal_one_pass_over_the_whole_text(decoder: Transform
         assert_close(result.alternative_logprobs[step], logprobs.topk(5).values, atol=1e-4, rtol=0)
 
 
-def test_greedy_takes_the_first_alternative_as_generate_does(decoder: Transformer):
+def test_greedy_picks_the_top_candidate_like_generate(decoder: Transformer):
     result = trace(decoder, PROMPT, max_new_tokens=N_NEW)
     assert result.alternative_ids.shape == (N_NEW, 5)
     assert result.alternative_ids[:, 0].tolist() == list(result.new)
@@ -49,7 +49,7 @@ def test_sampling_is_reproducible(decoder: Transformer):
     assert drawn(1) == drawn(1) != drawn(2)
 
 
-def test_a_text_that_ends_early_keeps_only_its_steps(decoder: Transformer):
+def test_early_end_of_text_returns_only_completed_steps(decoder: Transformer):
     free = trace(decoder, PROMPT, max_new_tokens=12)
     stop = free.new[3]
     result = trace(decoder, PROMPT, max_new_tokens=12, stop_ids={stop})
@@ -61,18 +61,18 @@ def test_a_text_that_ends_early_keeps_only_its_steps(decoder: Transformer):
     assert_close(result.weights, free.weights[:, :, :n_run, :n_run])
 
 
-def test_no_more_than_two_passes_are_held_at_once(decoder: Transformer):
+def test_at_most_two_passes_stay_in_memory(decoder: Transformer):
     held: list[int] = []
 
     def records() -> int:
         return sum(type(one) is AttentionRecord for one in gc.get_objects())
 
-    gc.freeze()  # what is there already is neither counted nor gone through
+    gc.freeze()  # Leave existing objects out of the count and out of collection.
     trace(decoder, PROMPT, max_new_tokens=N_NEW, on_step=lambda _: held.append(records()))
     assert 0 < max(held) <= 2 * decoder.config.n_layers
 
 
-def test_limits_are_checked_before_anything_runs(decoder: Transformer):
+def test_limits_are_checked_before_the_model_runs(decoder: Transformer):
     def fail(_: int) -> None:
         raise AssertionError("a layer ran")
 
@@ -88,7 +88,7 @@ def test_limits_are_checked_before_anything_runs(decoder: Transformer):
         trace(decoder, PROMPT, max_new_tokens=2).row(2)
 
 
-def test_means_over_heads_and_layers():
+def test_head_and_layer_means():
     weights = torch.rand(3, 4, 5, 6)
     assert_close(average_map(weights, 1, 2), weights[1, 2])
     assert_close(average_map(weights, 1, None), weights[1].sum(0) / 4)

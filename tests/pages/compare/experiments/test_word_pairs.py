@@ -1,4 +1,4 @@
-"""Words of several tokens against loops; the yardstick of all other pairs."""
+"""Attention between words of several tokens, against explicit loops, and the baseline."""
 
 from itertools import product
 
@@ -30,7 +30,7 @@ def by_hand(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) 
     return sum(float(matrix[i, j]) for i in query for j in key) / len(query)
 
 
-def test_mean_over_queries_sum_over_keys():
+def test_averages_over_queries_and_sums_over_keys():
     w = weights()
     for query in UNITS:
         taken = unit_weights(w, query, UNITS)
@@ -38,7 +38,7 @@ def test_mean_over_queries_sum_over_keys():
         for layer, head in product(range(2), range(3)):
             expected = [by_hand(w[layer, head], query, unit) for unit in UNITS]
             assert_close(taken[layer, head], torch.tensor(expected), atol=1e-6, rtol=1e-5)
-        assert_close(taken.sum(-1), torch.ones(2, 3))  # the units hold every token once
+        assert_close(taken.sum(-1), torch.ones(2, 3))  # The units cover every token exactly once.
 
 
 def test_ranks():
@@ -49,7 +49,7 @@ def test_ranks():
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_strongest_head_of_every_pair(causal: bool):
+def test_strongest_head_of_each_pair(causal: bool):
     heads = weights(causal=causal).flatten(0, 1)
     largest = strongest_head(heads, UNITS)
     assert largest.shape == (len(UNITS), len(UNITS))
@@ -62,7 +62,7 @@ def test_the_strongest_head_of_every_pair(causal: bool):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_all_other_pairs(causal: bool):
+def test_baseline_covers_all_other_pairs(causal: bool):
     largest = torch.arange(16.0).view(4, 4)
     ordinary = torch.tensor([False, True, True, True])
     result = other_pairs(largest, ordinary, (2, 1), causal=causal).tolist()
@@ -82,7 +82,7 @@ def test_preference_needs_a_margin():
 
 
 @pytest.mark.parametrize("unit", [(), (-1,), (2, 7)])
-def test_words_that_are_not_in_the_text(unit: tuple[int, ...]):
+def test_words_missing_from_the_text(unit: tuple[int, ...]):
     with pytest.raises(ValueError, match="text with 7"):
         unit_weights(weights(), unit, UNITS)
     with pytest.raises(ValueError, match="text with 7"):

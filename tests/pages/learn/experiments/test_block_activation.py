@@ -1,4 +1,4 @@
-"""The non-linearity of a feed-forward network, against torch's own functions."""
+"""The activation function of a feed-forward network, against PyTorch's functions."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_what_the_second_matrix_reads_is_what_the_function_gives(name: str, gated: bool):
+def test_second_matrix_reads_the_activation_output(name: str, gated: bool):
     torch.manual_seed(5)
     config = TransformerConfig(
         vocab_size=7,

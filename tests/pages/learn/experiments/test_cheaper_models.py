@@ -1,4 +1,4 @@
-"""Cheaper models: experts, drafts, rewards and distillation against independent computations."""
+"""Experts, drafts, rewards and distillation against independent computations."""
 
 import copy
 import math
@@ -32,7 +32,7 @@ def mlp_of(model: Transformer, layer: int) -> nn.Module:
 
 @pytest.mark.parametrize("n_experts", [3, 44])
 @pytest.mark.parametrize("sort", [False, True])
-def test_all_experts_add_up_to_the_output(decoder: Transformer, n_experts: int, sort: bool):
+def test_experts_sum_to_the_output(decoder: Transformer, n_experts: int, sort: bool):
     record, down = record_of(decoder, 1), mlp_of(decoder, 1).down
     hidden = record.mlp_hidden[0]
     units = torch.arange(len(down.matrix))
@@ -62,8 +62,8 @@ def test_top_k_by_contribution_length():
     assert errors.tolist() == pytest.approx([(4 / 9 + 2 / 6) / 2, (1 / 9 + 0) / 2, 0.0])
 
 
-def test_the_next_token_is_that_of_a_model_without_the_other_units(decoder: Transformer):
-    """The same experts of every token: a model whose other rows are zero."""
+def test_next_token_matches_a_model_without_the_other_units(decoder: Transformer):
+    """Use the same experts for every token, and a model that has zeros in all other rows."""
     layer, n_experts, chosen = 0, 4, 2
     record, down = record_of(decoder, layer), mlp_of(decoder, layer).down
     units = experts.split_units(torch.arange(len(down.matrix)), n_experts)
@@ -80,7 +80,7 @@ def test_the_next_token_is_that_of_a_model_without_the_other_units(decoder: Tran
         assert_close(logits, expected(IDS).logits[0, -1], atol=1e-4, rtol=1e-4)
 
 
-def test_multiplications_of_the_matrices():
+def test_matrix_multiplication_counts():
     config = TINY["llama"]
     mlp = mlp_of(build("llama"), 0)
     whole, few, router = experts.multiplications(config, 4, 3)
@@ -94,7 +94,7 @@ def test_multiplications_of_the_matrices():
 # ---- drafts
 
 
-def test_the_first_layers_predict_as_the_logit_lens_does(decoder: Transformer):
+def test_first_layers_predict_like_the_logit_lens(decoder: Transformer):
     states = decoder(IDS, record=True).hidden_states
     for n_layers, state in enumerate(states):
         assert decoder.final_norm is not None
@@ -105,8 +105,8 @@ def test_the_first_layers_predict_as_the_logit_lens_does(decoder: Transformer):
 
 @pytest.mark.parametrize("n_read", [0, 2])
 @pytest.mark.parametrize("n_layers", [1, 2])
-def test_a_cache_changes_nothing_of_a_draft(decoder: Transformer, n_layers: int, n_read: int):
-    read = drafts.cache_text(decoder, IDS[0, : n_read + 1])  # but for the last of these
+def test_cached_draft_matches_uncached_draft(decoder: Transformer, n_layers: int, n_read: int):
+    read = drafts.cache_text(decoder, IDS[0, : n_read + 1])  # Cache all tokens except the last one.
     cache = drafts.first_layers(decoder, read, n_layers, IDS.shape[1])
     for start, end in ((n_read, 3), (3, 4), (4, IDS.shape[1])):
         logits = drafts.early_logits(decoder, IDS[0, start:end], n_layers, cache)
@@ -116,8 +116,8 @@ def test_a_cache_changes_nothing_of_a_draft(decoder: Transformer, n_layers: int,
 
 
 @pytest.mark.parametrize("n_drafted", [1, 5])
-def test_a_checked_draft_writes_what_the_whole_model_writes(decoder: Transformer, n_drafted: int):
-    """Whatever the draft is worth: with no layer, with some, and with all of them."""
+def test_verified_draft_matches_the_full_model(decoder: Transformer, n_drafted: int):
+    """Draft with no layers, some layers and all layers: quality doesn't matter."""
     n_all = decoder.config.n_layers
     n_kept = []
     for start in range(1, IDS.shape[1]):
@@ -132,7 +132,7 @@ def test_a_checked_draft_writes_what_the_whole_model_writes(decoder: Transformer
             assert len(checked.drafted) == n_drafted
             assert len(checked.accepted) == checked.n_accepted + 1
             assert list(checked.accepted) == alone[: len(checked.accepted)]
-        assert checked.n_accepted == n_drafted  # all layers draft what they check
+        assert checked.n_accepted == n_drafted  # A draft by all layers always passes its own check.
     assert min(n_kept) == 0
 
 
@@ -154,11 +154,11 @@ def test_a_checked_draft_writes_what_the_whole_model_writes(decoder: Transformer
         (rewards.HAS_WORD, "Straße", "straße", 1),
     ],
 )
-def test_a_rule_marks_with_0_or_1(rule: str, text: str, word: str, expected: float):
+def test_rule_returns_0_or_1(rule: str, text: str, word: str, expected: float):
     assert rewards.reward(rule, (1, 2), text, word) == expected
 
 
-def test_tokens_that_come_twice():
+def test_repeated_tokens():
     assert rewards.reward(rewards.NO_TOKEN_TWICE, (1, 2, 3), "") == 1
     assert rewards.reward(rewards.NO_TOKEN_TWICE, (1, 2, 1), "") == 0
 
@@ -173,7 +173,7 @@ def two_logits(rows: int = 5, size: int = 30) -> tuple[torch.Tensor, torch.Tenso
 
 
 @pytest.mark.parametrize("temperature", [1.0, 2.5])
-def test_the_gradients_are_those_of_autograd(temperature: float):
+def test_gradients_match_autograd(temperature: float):
     teacher, student = two_logits()
     leaf = student.clone().requires_grad_()
     bits = distillation.divergence_bits(teacher, leaf, temperature)
@@ -185,7 +185,7 @@ def test_the_gradients_are_those_of_autograd(temperature: float):
     assert_close(distillation.hard_gradient(right, student), expected, atol=1e-5, rtol=1e-4)
 
 
-def test_the_costs_of_a_student_are_those_of_a_model_of_its_depth():
+def test_student_cost_matches_a_model_of_its_depth():
     config = TINY["llama-tied"]
     n_parameters, whole = distillation.costs(config, config.n_layers, 7)
     assert n_parameters == sum(p.numel() for p in build("llama-tied").parameters())

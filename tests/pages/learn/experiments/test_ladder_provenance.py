@@ -1,4 +1,4 @@
-"""The rungs of the ladder: every number that was computed is what its terms make."""
+"""Every computed number on the ladder follows from its terms."""
 
 import pytest
 import torch
@@ -22,7 +22,7 @@ def rung(name: str, *, causal: bool = True) -> Rung:
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("name", RUNGS)
-def test_the_terms_make_the_number(name: str, causal: bool):
+def test_terms_give_the_number(name: str, causal: bool):
     climbed = rung(name, causal=causal)
     shown = tensors(climbed)
     computed = computations(climbed, DROPOUT)
@@ -35,7 +35,7 @@ def test_the_terms_make_the_number(name: str, causal: bool):
 
 
 @pytest.mark.parametrize("name", RUNGS)
-def test_every_tensor_is_given_moved_or_computed(name: str):
+def test_every_tensor_is_an_input_moved_or_computed(name: str):
     climbed = rung(name)
     shown, computed, same = tensors(climbed), computations(climbed, DROPOUT), identities(climbed)
     inputs = {"x", *(tensor for tensor in shown if tensor.startswith(("W_", "out_proj")))}
@@ -43,7 +43,7 @@ def test_every_tensor_is_given_moved_or_computed(name: str):
 
 
 @pytest.mark.parametrize("name", ["simplified", "wrapper"])
-def test_what_is_moved_is_the_same_number(name: str):
+def test_moved_numbers_are_unchanged(name: str):
     climbed = rung(name)
     shown, same = tensors(climbed), identities(climbed)
     values: dict[int, float] = {}

@@ -1,4 +1,4 @@
-"""The eleven steps: the terms of a number make it."""
+"""Every computed number of the eleven steps follows from its terms."""
 
 import pytest
 import torch
@@ -45,12 +45,12 @@ def whole(shape: tuple[int, ...]) -> list[range]:
     return [range(size) for size in shape]
 
 
-def test_what_is_computed_and_what_is_moved():
+def test_computed_and_moved_tensors():
     assert list(computations(steps_of_example())) == COMPUTED
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_terms_make_the_number(name: str):
+def test_terms_give_the_number(name: str):
     steps = ALL[name]()
     tensors = sources(steps)
     for tensor, how in computations(steps).items():
@@ -63,7 +63,7 @@ def test_the_terms_make_the_number(name: str):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_window_has_the_same_terms(name: str):
+def test_window_has_the_same_terms(name: str):
     steps = ALL[name]()
     tensors = sources(steps)
     for tensor, how in computations(steps).items():
@@ -77,8 +77,8 @@ def test_a_window_has_the_same_terms(name: str):
         assert some.n_terms == full.n_terms
 
 
-def test_scores_read_the_turned_queries_and_keys():
-    """A number is turned with the number half a head away; its own term comes first."""
+def test_scores_read_the_rotated_queries_and_keys():
+    """A number is rotated with the one half a head away. Its own term comes first."""
     steps = steps_of_layer("llama")
     computed, tensors = computations(steps), sources(steps)
     assert computed["7 scores"].sources == ("6 queries, rotated", "6 keys, rotated")

@@ -1,4 +1,4 @@
-"""The translator of dates: its stored weights on unseen dates, and the texts that it reads."""
+"""The date translator: its stored weights on unseen dates, and the input that it accepts."""
 
 import json
 import struct
@@ -23,11 +23,11 @@ from pages.learn.two_networks.experiment.model import WEIGHTS, trained_translato
 from training.translator import accuracy, train
 
 
-def test_the_stored_weights_translate_dates_that_training_never_saw():
+def test_stored_weights_translate_unseen_dates():
     assert accuracy(trained_translator(), 200, seed=5) > 0.98
 
 
-def test_the_stored_file_is_small_and_is_safetensors():
+def test_stored_file_is_small_safetensors():
     content = WEIGHTS.read_bytes()
     assert len(content) <= 2**20
     (length,) = struct.unpack("<Q", content[:8])
@@ -35,7 +35,7 @@ def test_the_stored_file_is_small_and_is_safetensors():
     assert {entry["dtype"] for entry in header.values()} == {"F32"}
 
 
-def test_padding_and_later_symbols_change_nothing():
+def test_padding_and_later_symbols_have_no_effect():
     model = trained_translator()
     texts = ["3rd of may 1998", "the 21st of september 2004"]
     both, _ = model.translate(batch(texts))
@@ -48,12 +48,12 @@ def test_padding_and_later_symbols_change_nothing():
     )
 
 
-def test_training_sees_no_held_out_date():
+def test_training_excludes_held_out_dates():
     assert not any(is_held_out(date.fromisoformat(day)) for _, day in pairs(300, 0, held_out=False))
     assert all(is_held_out(date.fromisoformat(day)) for _, day in pairs(300, 0, held_out=True))
 
 
-def test_training_with_the_same_seeds_gives_the_same_weights():
+def test_training_is_reproducible():
     first, second = train(2).state_dict(), train(2).state_dict()
     assert_close(first, second, atol=0, rtol=0)
 
@@ -66,12 +66,12 @@ def test_ordinals(day, ordinal):
 
 
 @pytest.mark.parametrize("text", ["", "x" * 33, "3 мая 1998"])
-def test_texts_that_the_translator_cannot_read_are_refused(text):
+def test_rejects_unreadable_text(text):
     with pytest.raises(ValueError, match="symbols|letters"):
         encode(text)
 
 
-def test_a_date_is_read_in_every_form_and_nothing_else_is():
+def test_parses_every_date_format_and_nothing_else():
     day = date(1955, 7, 12)
     for form in FORMS:
         assert parse_date(format_date(day, form).upper()) == day
@@ -79,7 +79,7 @@ def test_a_date_is_read_in_every_form_and_nothing_else_is():
         assert parse_date(text) is None
 
 
-def test_one_vector_has_one_key_and_ignores_padding():
+def test_single_vector_has_one_key_and_ignores_padding():
     model = trained_translator()
     texts = ["3rd of may 1998", "the 21st of september 2004"]
     both, result = model.translate(batch(texts), one_vector=True)
