@@ -156,7 +156,7 @@ def test_measured_times_are_kept(site: AppTest, monkeypatch: pytest.MonkeyPatch)
     open_whole_page(site, VIEW, variants_text=TEXT, variants_heads="8", variants_context="256")
     assert page_text(site, "The times haven't been measured yet")
     counts = frame(site, "operations, MHA = 1").set_index("form")
-    # One step of 2 layers after 256 tokens: width 576, 8 heads of 72, MLP width 1536, vocabulary 256.
+    # One step of 2 layers after 256 tokens: width 576, 8 heads of 72, MLP 1536, vocabulary 256.
     rest = 2 * (576 * 576 + 257 * 2 * 576 + 3 * 576 * 1536) + 576 * 256
     mha, mqa = (rest + 2 * 576 * (576 + 2 * 72 * heads) for heads in (8, 1))
     assert counts.loc["MQA", "operations, MHA = 1"] == pytest.approx(mqa / mha)

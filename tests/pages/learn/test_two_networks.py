@@ -1,4 +1,4 @@
-"""From two networks to one: what the page shows against the stored weights, without its code."""
+"""The From two networks to one page against its stored weights, without the page's code."""
 
 import math
 
@@ -23,8 +23,8 @@ SYMBOLS = " ,-0123456789abcdefghijklmnopqrstuvwxyz"
 N_HEADS, LAYERS = 4, (0, 1)
 
 
-class Plain:
-    """The translator once more, from the file's tensors and matrix products only."""
+class PlainTranslator:
+    """A second implementation of the translator: stored tensors and matrix products only."""
 
     def __init__(self) -> None:
         self.tensors = load_file(ROOT / "pages/learn/two_networks/experiment/dates.safetensors")
@@ -39,7 +39,7 @@ class Plain:
     def attention(
         self, x: Tensor, source: Tensor, name: str, *, causal: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Weights (H, T, S) and what is added to the stream (T, C)."""
+        """Attention weights (H, T, S) and the update to the residual stream (T, C)."""
         width = x.shape[-1]
         q, k, v = (
             self.linear(of, f"{name}.qkv")
@@ -61,7 +61,7 @@ class Plain:
         return x + self.linear(inner, f"{name}.down")
 
     def translate(self, text: str, *, one_vector: bool) -> tuple[str, dict[str, Tensor]]:
-        """The answer, and the weights of its last pass by kind: (L, H, T, S)."""
+        """The translation, and the attention weights of the last pass by kind: (L, H, T, S)."""
         ids = torch.tensor([2 + SYMBOLS.index(symbol) for symbol in text])
         kept: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
         symbols = self.tensors["symbols.weight"]
@@ -97,16 +97,16 @@ class Plain:
 
 
 @pytest.fixture(scope="module")
-def plain() -> Plain:
-    return Plain()
+def plain_translator() -> PlainTranslator:
+    return PlainTranslator()
 
 
-def said(site: AppTest, begin: str) -> str:
+def page_text(site: AppTest, begin: str) -> str:
     (text,) = [e.value for e in (*site.markdown, *site.text) if e.value.startswith(begin)]
     return str(text)
 
 
-def test_the_maps_are_those_of_the_stored_weights(site: AppTest, plain: Plain):
+def test_maps_match_the_stored_weights(site: AppTest, plain_translator: PlainTranslator):
     open_page(
         site,
         VIEW,
@@ -117,32 +117,32 @@ def test_the_maps_are_those_of_the_stored_weights(site: AppTest, plain: Plain):
         two_networks_part=sections.ATTENTIONS,
     )
     assert not site.exception
-    answer, weights = plain.translate(TEXT, one_vector=False)
+    answer, weights = plain_translator.translate(TEXT, one_vector=False)
     assert answer == ANSWER
-    assert f"**{ANSWER}**" in said(site, "The encoder read")
+    assert f"**{ANSWER}**" in page_text(site, "The encoder read")
     drawn = maps(site)
     for (_, values), kind in zip(drawn, ("cross", "encoder", "decoder", "cross"), strict=True):
         np.testing.assert_allclose(values, weights[kind][0, 2].numpy(), atol=1e-5)
     row = weights["cross"][0, 2, 6]
     (chart,) = drawn_charts(site)
     np.testing.assert_allclose(chart.rows["value"], row.numpy(), atol=1e-5)
-    sentence = said(site, "To write symbol 6 of its answer, “7”")
+    sentence = page_text(site, "To write symbol 6 of its answer, “7”")
     assert f"to symbol {int(row.argmax())}, " in sentence
     assert percent(float(row.max())) in sentence
 
 
-def test_the_mean_of_the_heads_and_a_layer_that_is_not_there(site: AppTest, plain: Plain):
+def test_mean_over_heads_and_missing_layer(site: AppTest, plain_translator: PlainTranslator):
     open_page(site, VIEW, two_networks_text=TEXT, two_networks_layer="9", two_networks_symbol="-4")
     assert not site.exception
-    _, weights = plain.translate(TEXT, one_vector=False)
+    _, weights = plain_translator.translate(TEXT, one_vector=False)
     _, values = maps(site)[0]
     np.testing.assert_allclose(values, weights["cross"][1].mean(dim=0).numpy(), atol=1e-5)
 
 
-def test_what_one_vector_says(site: AppTest, plain: Plain):
+def test_single_vector_bottleneck(site: AppTest, plain_translator: PlainTranslator):
     open_page(site, VIEW, two_networks_text=TEXT, two_networks_part=sections.ONE_VECTOR)
     assert not site.exception
-    answer, _ = plain.translate(TEXT, one_vector=True)
+    answer, _ = plain_translator.translate(TEXT, one_vector=True)
     shown = {metric.label: metric.value for metric in site.metric}
     assert shown == {"With all states": ANSWER, "With one vector": answer}
     (table,) = plain_tables(site)
@@ -159,7 +159,7 @@ def test_unreadable_text_message(site: AppTest, text: str, problem: str):
     open_page(site, VIEW, two_networks_text=text)
     assert not site.exception
     assert any(problem in message for message in messages(site))
-    # the frame goes on below a page that ends early
+    # The footer still appears below a page that stops early.
     assert site.get("page_link")[-1].proto.label.startswith("Next:")
 
 
@@ -172,12 +172,12 @@ def test_unreadable_text_message(site: AppTest, text: str, problem: str):
         ("12 july 1655", "**not a date**"),
     ],
 )
-def test_a_text_without_a_correct_answer(site: AppTest, text: str, verdict: str):
+def test_text_without_a_correct_translation(site: AppTest, text: str, verdict: str):
     open_page(site, VIEW, two_networks_text=text)
-    assert verdict in said(site, "The encoder read")
+    assert verdict in page_text(site, "The encoder read")
 
 
-def test_a_written_symbol_has_the_same_row_name_in_both_maps(site: AppTest):
+def test_output_symbols_have_the_same_row_name_in_both_maps(site: AppTest):
     open_page(site, VIEW, two_networks_part=sections.ATTENTIONS)
     (top, _), _, (decoder, _), (cross, _) = maps(site)
     assert top["rowLabels"] == cross["rowLabels"] == decoder["rowLabels"]

@@ -1,4 +1,4 @@
-"""One pass: its picture, story, tables and places against the tensors of the pass."""
+"""One pass: its picture, story, tables and locations against the tensors of the pass."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -21,12 +21,12 @@ LAYER, HEAD = 7, 4
 
 
 def drawn(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
-    """Header and arrays of the picture, and of what is open in it, as the browser gets them."""
+    """Header and arrays of the picture and of its open part, as sent to the browser."""
     return [unpack(element.proto.bytes) for element in pictures(site)]
 
 
 def pictures(site: AppTest) -> list[Any]:
-    """What is drawn, without the component that keeps the answers."""
+    """The drawings, without the component that saves the quiz answers."""
     elements = site.get("bidi_component")
     return [element for element in elements if element.proto.WhichOneof("data") == "bytes"]
 
@@ -37,7 +37,7 @@ def opened(site: AppTest, model: str, **query: str) -> AppTest:
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_the_browser_gets_the_tensors_of_the_pass(site: AppTest, name: str):
+def test_browser_receives_the_tensors(site: AppTest, name: str):
     opened(site, name)
     assert not site.exception
     assert not messages(site)
@@ -57,7 +57,7 @@ def test_the_browser_gets_the_tensors_of_the_pass(site: AppTest, name: str):
     np.testing.assert_allclose(open_numbers["context"], record.context[0, HEAD], atol=1e-5)
 
 
-def test_the_tables_are_the_picture(site: AppTest):
+def test_tables_match_the_picture(site: AppTest):
     opened(site, DECODER)
     (_, numbers), _ = drawn(site)
     edges, likeliest, shares = plain_tables(site)[-3:]
@@ -71,7 +71,7 @@ def test_the_tables_are_the_picture(site: AppTest):
 
 
 @pytest.mark.parametrize("name", [DECODER, "gpt2-novels"])
-def test_the_shares_that_the_browser_gets_sum_to_the_logits(site: AppTest, name: str):
+def test_contributions_sum_to_the_logits(site: AppTest, name: str):
     opened(site, name, layer="0", head="0")
     (_, numbers), _ = drawn(site)
     logits = numbers["next_logits"][: len(numbers["why_heads"])]
@@ -95,7 +95,7 @@ def test_default_head_follows_text(site: AppTest):
     assert site.select_slider("one_pass_layer").value == LAYER
 
 
-def test_a_part_that_is_off_is_in_the_link_and_adds_nothing(site: AppTest):
+def test_disabled_part_is_in_the_link_and_adds_nothing(site: AppTest):
     opened(site, DECODER, off=f"F{LAYER} L2H1 mask")
     (header, numbers), _ = drawn(site)
     assert header["off"] == [f"F{LAYER}", "L2H1", "mask"]
@@ -112,14 +112,14 @@ def test_unknown_part_shows_message(site: AppTest, off: str):
     assert drawn(site)[0][0]["off"] == []
 
 
-def test_the_picture_opens_at_the_place_of_the_link(site: AppTest):
+def test_picture_opens_at_the_linked_location(site: AppTest):
     opened(site, DECODER, at=f"matrix scores {LAYER - 3} {HEAD} 2 1 2 5")
     place = drawn(site)[0][0]["place"]
     assert (place["matrix"], place["row"], place["column"], place["told"]) == ("scores", 2, 1, 5)
 
 
 def test_navigation_does_not_resend_picture(site: AppTest):
-    """Its data are the same, so that Streamlit sends a mark in their place."""
+    """If the data is unchanged, Streamlit sends a reference instead."""
     opened(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
     whole, head = pictures(site)
     site.query_params["one_pass_at"] = f"matrix scores {LAYER - 3} {HEAD + 1} 2 1 2 -1"
@@ -129,11 +129,12 @@ def test_navigation_does_not_resend_picture(site: AppTest):
     assert whole_then.proto == whole.proto
     assert head_then.proto != head.proto
     site.text_input("one_pass_text").set_value(f"{TEXT} over the lake").run()
-    assert drawn(site)[0][0]["place"]["matrix"] == "scores"  # another picture opens there
+    # Another matrix opens at this location.
+    assert drawn(site)[0][0]["place"]["matrix"] == "scores"
 
 
-def test_a_place_that_the_pass_does_not_have_is_left_out(site: AppTest):
-    opened(site, DECODER, at="matrix q 4 4 0 64 0 -1")  # layer 4, head 4
+def test_missing_location_is_ignored(site: AppTest):
+    opened(site, DECODER, at="matrix q 4 4 0 64 0 -1")  # Layer 4, head 4.
     assert not site.exception
     assert drawn(site)[0][0]["place"] is None
     passed = one_pass(DECODER, TEXT)
@@ -146,13 +147,13 @@ def test_a_place_that_the_pass_does_not_have_is_left_out(site: AppTest):
 
 
 @pytest.mark.parametrize("lesson", lessons.LESSONS)
-def test_a_lesson_takes_all_that_its_address_gives_it(site: AppTest, lesson: str):
+def test_lesson_accepts_everything_in_its_address(site: AppTest, lesson: str):
     subject = lessons.Subject(TEXT, DECODER, LAYER - 3, HEAD, query=3)
     address = urlsplit(lessons.address(lesson, subject))
     name = address.path[1:].replace("-", "_")
     [view] = [view for view in VIEWS if view.endswith(f"/{name}/page.py")]
     open_page(site, view, **dict(parse_qsl(address.query)))
     assert not site.exception
-    assert not site.toast  # a value that was refused
+    assert not site.toast  # A rejected value would show a toast.
     boxes = [box.value for kind in ("text_input", "text_area") for box in site.get(kind)]
     assert TEXT in boxes
