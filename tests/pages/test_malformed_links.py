@@ -17,7 +17,7 @@ NAMES = {view: parameters(view) for view in VIEWS}
 
 
 def links(view: str) -> list[str]:
-    """This page's share of the hundred links."""
+    """The part of the hundred links that belongs to this page."""
     others = [name for other in VIEWS if other != view for name in NAMES[other]]
     return [
         malformed(number, NAMES[view], others)

@@ -281,9 +281,8 @@ def test_beyond_the_trained_length(site: AppTest):
         assert (table["difference with a cache"][name] > 0.1) == (name == "dynamic NTK")
     np.testing.assert_allclose(reach["none"], factor, rtol=1e-5)
     curves = chart(site, "scaling", "score").rows
-    low, high, times, without, with_scaling = numbers(paragraph(site, "Within the trained length"))[
-        :5
-    ]
+    text = paragraph(site, "Within the trained length")
+    low, high, times, without, with_scaling = numbers(text)[:5]
     trained = curves[(curves["scaling"] == "none") & (curves["distance"] < length)]["score"]
     assert (low, high, times) == pytest.approx((trained.min(), trained.max(), factor), abs=0.051)
     for name, outside in (("none", without), (scaling, with_scaling)):

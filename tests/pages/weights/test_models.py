@@ -69,7 +69,7 @@ def model_over_budget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(models, "MODEL_BUDGET_BYTES", 1_215_000_000)
 
 
-@pytest.mark.usefixtures("no_room_for_a_large_one")
+@pytest.mark.usefixtures("model_over_budget")
 def test_too_large_model_shows_both_sizes(site: AppTest):
     open_page(site, MODELS)
     assert not site.exception
@@ -86,7 +86,7 @@ def test_too_large_model_shows_both_sizes(site: AppTest):
     assert models.preferred("decoder") == "smollm2-135m-instruct"
 
 
-@pytest.mark.usefixtures("no_room_for_a_large_one")
+@pytest.mark.usefixtures("model_over_budget")
 def test_page_with_a_too_large_model_shows_message(site: AppTest):
     open_page(site, "pages/compare/heads/page.py", heads_model="large")
     assert not site.exception
