@@ -38,18 +38,18 @@ def test_operands_give_the_number(
     assert explained
     identities = {one.panel["identity"] for one in tensors.values()}
     for name, one in explained.items():
-        made, values = one.panel["made"], torch.tensor(one.values)
+        provenance_info, values = one.panel["made"], torch.tensor(one.values)
         added = None if one.added is None else torch.tensor(one.added)
-        of_terms = result(made["kind"], torch.tensor(one.operands), added, values)
+        terms_result = result(provenance_info["kind"], torch.tensor(one.operands), added, values)
         rows, columns = one.panel["there"] or values.shape[-2:]
         # Sums of up to 64 float32 products in two different orders.
         assert_close(
             values[..., :rows, :columns],
-            of_terms[..., :rows, :columns],
+            terms_result[..., :rows, :columns],
             atol=1e-4,
             rtol=1e-5,
             msg=lambda text, name=name: f"{name}: {text}",
         )
         # A step on the Shapes page shows its inputs but not their sources.
         if page != SHAPES:
-            assert set(made["sources"]) <= identities
+            assert set(provenance_info["sources"]) <= identities

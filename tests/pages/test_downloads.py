@@ -26,9 +26,9 @@ from ui.widgets.head_choice import HeadChoice
 HOSTILE = 'Kettles sing: \'one\' \\ """ {layer} </script><img src=x> été 👍🏽 \u202e lamps'
 
 
-def heads(*chosen: tuple[str, int, int]) -> tuple[HeadChoice, ...]:
+def heads(*names: tuple[str, int, int]) -> tuple[HeadChoice, ...]:
     entries = {entry.spec.name: entry for entry in models.available()}
-    return tuple(HeadChoice(entries[name], layer, head) for name, layer, head in chosen)
+    return tuple(HeadChoice(entries[name], layer, head) for name, layer, head in names)
 
 
 @pytest.mark.parametrize(
@@ -37,17 +37,17 @@ def heads(*chosen: tuple[str, int, int]) -> tuple[HeadChoice, ...]:
 def test_side_by_side(view: str, renormalise: bool, capsys: pytest.CaptureFixture[str]):
     both = attention.run(ENCODER, HOSTILE), attention.run(DECODER, HOSTILE)
     first, second = heads((ENCODER, 2, 5), (DECODER, 17, 4))
-    shown = comparison.compare(both, (first, second), view, renormalise)
-    code = side_by_side_files.snippet(both, (first, second), shown, view, renormalise)
+    comparison_view = comparison.compare(both, (first, second), view, renormalise)
+    code = side_by_side_files.snippet(both, (first, second), comparison_view, view, renormalise)
     names, printed = run_snippet(code, capsys)
-    np.testing.assert_allclose(names["signed"], shown.difference, atol=1e-5)
-    largest = shown.table.iloc[0]
+    np.testing.assert_allclose(names["signed"], comparison_view.difference, atol=1e-5)
+    largest = comparison_view.table.iloc[0]
     message = [
         float(one) for one in printed.splitlines()[-1].replace("tensor(", "").split(")")[:-1]
     ]
     assert message == pytest.approx(list(largest[["left", "right", "left minus right"]]), abs=1e-4)
-    stored = side_by_side_files.arrays(both, (first, second), shown)
-    np.testing.assert_array_equal(stored["difference"], shown.difference)
+    stored = side_by_side_files.arrays(both, (first, second), comparison_view)
+    np.testing.assert_array_equal(stored["difference"], comparison_view.difference)
     np.testing.assert_array_equal(stored["right_weights"], both[1].weights[17, 4])
     assert stored["left_as_drawn"].dtype == np.float32
     assert len(stored["left_labels_as_drawn"]) == len(stored["left_as_drawn"])
@@ -68,8 +68,8 @@ def test_word_pairs(capsys: pytest.CaptureFixture[str]):
     assert float(first.split()[2]) == pytest.approx(float(result.weights.max()), abs=1e-5)
     assert float(second) == pytest.approx(float(result.other_weights.max()), abs=1e-5)
     stored = word_pairs_files.arrays(ran, result)
-    taken = ran.weights[:, :, stored["query_tokens"]].mean(2)[..., stored["a_tokens"]].sum(-1)
-    np.testing.assert_allclose(stored["weights_on_a"], taken, atol=1e-6)
+    expected = ran.weights[:, :, stored["query_tokens"]].mean(2)[..., stored["a_tokens"]].sum(-1)
+    np.testing.assert_allclose(stored["weights_on_a"], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", runs.KINDS)
@@ -79,25 +79,25 @@ def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_
         save_bert(tmp_path / name)
         monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     text = "the old lamp sings ." if name == "tiny-bert" else HOSTILE
-    asked = runs.question(name, text, "3")
+    question = runs.question(name, text, "3")
     off = ["L0H1", "L1H2"]
-    effect = runs.effect(asked, off, kind)
-    names, _ = run_snippet(ablation.snippet(asked, off, kind), capsys)
+    effect = runs.effect(question, off, kind)
+    names, _ = run_snippet(ablation.snippet(question, off, kind), capsys)
     size, second = names["effect"].tolist()
     assert size == pytest.approx(effect.size, rel=1e-5, abs=1e-5)
     # A logit of 20 differs by 3e-5 from double precision, and this is a difference of two.
     assert second == pytest.approx(effect.second, abs=1e-4)
-    none, _ = run_snippet(ablation.snippet(asked, [], kind), capsys)
+    none, _ = run_snippet(ablation.snippet(question, [], kind), capsys)
     assert none["effect"].abs().max() < 1e-5
     ranked = ranking.Ranking(np.ones((2, 3), "f4"), np.zeros((2, 3), "f4"))
-    stored = ablation.arrays(asked, effect, off, ranked)
+    stored = ablation.arrays(question, effect, off, ranked)
     if name == ENCODER:  # The same numbers under the same names as in the table.
-        states = effects.states_table(asked, effect)
+        states = effects.states_table(question, effect)
         np.testing.assert_array_equal(stored["one_minus_cosine"], states["1 − cosine"])
         np.testing.assert_array_equal(stored["relative_distance"], states["relative distance"])
         names_of_both = "mean_one_minus_cosine", "mean_relative_distance"
     else:
-        table = effects.predictions_table(asked, effect)
+        table = effects.predictions_table(question, effect)
         for when in ("before", "after"):
             logs = stored[f"log_p_{when}"][table["id"]]
             np.testing.assert_allclose(np.exp(logs, dtype="f8"), table[f"p {when}"], rtol=1e-5)

@@ -83,15 +83,15 @@ def test_links_open_the_head_and_the_text(site: AppTest, view: str):
     open_whole_page(site, view, **OPENED[view])
     assert not site.exception
     assert not site.toast  # No parameter of the link was rejected.
-    there = links(site)
-    assert set(there) == {label for label, other in LABELS.items() if other != view}
+    other_links = links(site)
+    assert set(other_links) == {label for label, other in LABELS.items() if other != view}
     expected = OPENED if "ablate" in view else with_pair()  # Ablate doesn't show a token pair.
-    for label, query in there.items():
-        wanted = expected.get(LABELS[label], {})
-        assert query == wanted if LABELS[label] in OPENED else query.items() >= wanted.items()
+    for label, query in other_links.items():
+        params = expected.get(LABELS[label], {})
+        assert query == params if LABELS[label] in OPENED else query.items() >= params.items()
         if "heads" in view:  # The other pages have the same links.
-            opened = AppTest.from_file(FRAME, default_timeout=60)
-            open_whole_page(opened, LABELS[label], **query)
-            assert not opened.exception
-            assert not opened.toast
-            assert TEXT in [box.value for box in opened.text_input]
+            target = AppTest.from_file(FRAME, default_timeout=60)
+            open_whole_page(target, LABELS[label], **query)
+            assert not target.exception
+            assert not target.toast
+            assert TEXT in [box.value for box in target.text_input]

@@ -40,13 +40,13 @@ def folder(request: pytest.FixtureRequest, folders: Path, monkeypatch: pytest.Mo
 
 def not_a_number(site: AppTest) -> list[str]:
     """NaN in the page's text or drawings, except in masked cells of a map."""
-    written = [str(element.value) for kind in ("text", "markdown") for element in site.get(kind)]
+    texts = [str(element.value) for kind in ("text", "markdown") for element in site.get(kind)]
     headers = [
         element.proto.bytes[:200_000].decode("utf-8", "replace")
         for element in site.get("bidi_component")
         if element.proto.WhichOneof("data") == "bytes"
     ]
-    results = [text for text in written if re.search(r"(?<![\w.])-?(nan|inf)(?!\w)", text)]
+    results = [text for text in texts if re.search(r"(?<![\w.])-?(nan|inf)(?!\w)", text)]
     return results + [text[:200] for text in headers if re.search(r"[\[:, ](NaN|-?Infinity)", text)]
 
 

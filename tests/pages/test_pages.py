@@ -118,22 +118,22 @@ def test_path_in_a_link_opens_no_file(site: AppTest, monkeypatch: pytest.MonkeyP
     path = f"checkpoints/{FIRST_GPT2}"
     # The path is loadable, so only the link's check can stop it.
     assert sources.folder_at(path) == sources.folder_at(folder) == folder
-    known = [entry.spec.name for entry in pretrained.catalog()]
+    names = [entry.spec.name for entry in pretrained.catalog()]
     for text in (path, str(folder), f"./{path}"):
         open_page(site, SIDE, side_by_side_a_model=text)
         assert not site.exception
-        assert site.selectbox("side_by_side_a_model").value in known
+        assert site.selectbox("side_by_side_a_model").value in names
         with pytest.raises(ValueError, match="ATTENTION_LAB_MODELS"):
             models.get(text)
 
 
 def test_messages_are_text():
     hostile = "![x](http://a.example/x.png) **b** `c` $d$ :red[e] <f> www.a.example\n# g"
-    shown = escape_markdown(hostile)
-    assert re.search(r"(?<!\\)[!*`$<\[\]()#:]", shown) is None
-    assert "\n" not in shown
-    assert "http\\:\u200b" in shown  # The address is broken up so that it doesn't become a link.
-    assert "www\u200b" in shown
+    escaped = escape_markdown(hostile)
+    assert re.search(r"(?<!\\)[!*`$<\[\]()#:]", escaped) is None
+    assert "\n" not in escaped
+    assert "http\\:\u200b" in escaped  # The address is broken up so that it doesn't become a link.
+    assert "www\u200b" in escaped
     assert len(escape_markdown("x" * 10_000)) == MAX_CHARACTERS
 
 
@@ -179,15 +179,15 @@ def test_page_looks_up_each_model_at_most_twice(site: AppTest, monkeypatch: pyte
 def test_failing_model_does_not_stop_the_warm_up(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    asked = []
+    requests = []
 
     def get(name: str) -> None:
-        asked.append(name)
+        requests.append(name)
         raise OSError("damaged")
 
     monkeypatch.setattr(models, "get", get)
     models.load_preferred()
-    assert asked == [ENCODER, DECODER, FIRST_BERT, FIRST_GPT2]
+    assert requests == [ENCODER, DECODER, FIRST_BERT, FIRST_GPT2]
 
 
 def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.MonkeyPatch):

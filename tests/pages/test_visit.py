@@ -92,8 +92,8 @@ def test_shapes_opens_on_the_current_text(site: AppTest):
     go(site, "learn/shapes")
     assert site.selectbox("shapes_of").value == ENCODER
     assert site.text_input("shapes_words").value == TEXT
-    chosen = [site.select_slider(f"shapes_{name}").value for name in ("layer", "head")]
-    assert chosen == [3, 11]
+    layer_and_head = [site.select_slider(f"shapes_{name}").value for name in ("layer", "head")]
+    assert layer_and_head == [3, 11]
     assert any("layer 3: tokens 0 to 5 of 12; heads 9 to 11 of 12" in t.value for t in site.text)
     site.button("shapes_back").click().run()
     assert site.text_input("shapes_text").value == "The cat sleeps"

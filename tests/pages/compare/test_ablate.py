@@ -72,9 +72,9 @@ def test_page_opens_on_an_important_head(site: AppTest):
     # Five decimals, or two significant digits for small numbers, so that nothing is shown as 0.
     ids = table["id"].tolist()
     for column, logs in (("p before", before), ("p after", after)):
-        shown, expected = table[column].to_numpy(), logs[ids].exp().numpy()
-        assert (shown > 0).all()
-        np.testing.assert_allclose(shown, expected, rtol=0.06, atol=1e-5)
+        actual, expected = table[column].to_numpy(), logs[ids].exp().numpy()
+        assert (actual > 0).all()
+        np.testing.assert_allclose(actual, expected, rtol=0.06, atol=1e-5)
     assert table["token"][0] == "Rome"
     assert (table["p before"].diff().dropna() <= 0).all()
     text = "\n".join(element.value for element in site.text)
@@ -98,13 +98,13 @@ def test_single_and_combined_effects(site: AppTest):
     def divergence(off: list[str]) -> float:
         return float((before.exp() * (before - log_probabilities(text, off))).sum())
 
-    alone = [divergence([head]) for head in heads]
+    single_effects = [divergence([head]) for head in heads]
     line = next(e.value for e in site.text if "separate effects" in e.value)
-    by_name = sorted(zip(heads, alone, strict=True))
+    by_name = sorted(zip(heads, single_effects, strict=True))
     sizes = " + ".join(f"{size:.3f} ({head})" for head, size in by_name)
-    assert f"{sizes} = {sum(alone):.3f}" in line
+    assert f"{sizes} = {sum(single_effects):.3f}" in line
     assert f"{divergence(heads):.3f}." in line
-    assert divergence(heads) > 2 * sum(alone)
+    assert divergence(heads) > 2 * sum(single_effects)
 
 
 def test_head_order_does_not_matter():
@@ -155,18 +155,18 @@ def test_ranking_on_request(site: AppTest):
     open_whole_page(site, PAGE, ablate_model=MINILM, ablate_text=text, ablate_heads="L0H0")
     site.button("ablate_rank").click().run()
     job = site.session_state["ablate_job"]
-    while_it_runs = place(site, site.dataframe[0])
+    location_while_running = place(site, site.dataframe[0])
     finish(job)
     assert (job.state, job.error, job.progress) == ("done", "", 1.0)
     site.run()
     # The finished result replaces the progress display and isn't shown a second time.
-    assert place(site, site.dataframe[0]) == while_it_runs
+    assert place(site, site.dataframe[0]) == location_while_running
     table = site.dataframe[0].value
     assert len(table) == 6 * 12
     assert (table["mean 1 − cosine"].diff().dropna() <= 0).all()
-    asked = runs.question(MINILM, text)
+    question = runs.question(MINILM, text)
     for row in (0, 7, 71):
-        result = runs.effect(asked, [table["name"][row]], "zero")
+        result = runs.effect(question, [table["name"][row]], "zero")
         assert table["mean 1 − cosine"][row] == pytest.approx(result.size, abs=1e-6)
         assert table["mean relative distance"][row] == pytest.approx(result.second, abs=1e-5)
     site.button("ablate_first").click().run()
@@ -219,8 +219,8 @@ def running(site: AppTest) -> RankJob:
 
 @pytest.mark.usefixtures("endless")
 def test_automatic_ranking_stops_when_the_page_or_its_settings_change(site: AppTest):
-    asked = {"ablate_model": SMOLLM2, "ablate_text": "A lamp before"}
-    open_whole_page(site, PAGE, **asked)
+    link = {"ablate_model": SMOLLM2, "ablate_text": "A lamp before"}
+    open_whole_page(site, PAGE, **link)
     first = running(site)
     site.run()
     assert running(site) is first
@@ -230,7 +230,7 @@ def test_automatic_ranking_stops_when_the_page_or_its_settings_change(site: AppT
     assert (first.state, second.kind) == ("stopped", "uniform")
     open_page(site, HOME)
     assert second.state == "stopped"
-    open_whole_page(site, PAGE, **asked)
+    open_whole_page(site, PAGE, **link)
     third = running(site)
     assert third not in (first, second)
     third.stop()
@@ -275,7 +275,7 @@ def test_stopped_ranking_does_not_restart(site: AppTest, monkeypatch: pytest.Mon
 
 
 def test_stopped_ranking_is_not_cached():
-    asked = runs.question(SMOLLM2, "A lamp before the storm that nobody saw")
+    question = runs.question(SMOLLM2, "A lamp before the storm that nobody saw")
 
     class StopsAtOnce(RankJob):
         def check_stop(self, layer: int = 0) -> None:
@@ -283,11 +283,11 @@ def test_stopped_ranking_is_not_cached():
                 self.stop()
             super().check_stop()
 
-    job = StopsAtOnce(asked, "zero")
+    job = StopsAtOnce(question, "zero")
     JobQueue().put(job)
     finish(job)
     assert job.state == "stopped"
-    assert ranking.cached_ranking(asked, "zero") is None
+    assert ranking.cached_ranking(question, "zero") is None
     assert math.isnan(job.ranking.sizes[-1, -1])
 
 

@@ -90,8 +90,8 @@ def test_link_restores_the_step(site: AppTest, expected):
     site.toggle("generated_tokens_without").set_value(True).run()
     mean = weights.mean((0, 1))[query, : query + 1].numpy()
     mean[0] = 0
-    shown = [t[1] for t in shaded(site)["tokens"][: query + 1]]
-    np.testing.assert_allclose(shown, mean / mean.sum(), atol=1e-5)
+    actual = [t[1] for t in shaded(site)["tokens"][: query + 1]]
+    np.testing.assert_allclose(actual, mean / mean.sum(), atol=1e-5)
 
     # The checks below don't need the other parts of the page, so skip them.
     site.button_group("generated_tokens_part").set_value("What this step could choose")
@@ -104,21 +104,21 @@ def test_link_restores_the_step(site: AppTest, expected):
 
 def test_downloads_and_snippet_match_the_page(expected, capsys: pytest.CaptureFixture[str]):
     ids, n_prompt, weights, _ = expected
-    made = run.generation(run.SamplingSettings(DECODER, PROMPT, N_NEW, 0.0, 0))
-    assert made.trace.ids == tuple(ids)
-    shown = step.show(made, step.HeadView(step.ONE, LAYER, HEAD, False))
-    rows = step.all_rows(shown)
+    result = run.generation(run.SamplingSettings(DECODER, PROMPT, N_NEW, 0.0, 0))
+    assert result.trace.ids == tuple(ids)
+    view = step.show(result, step.HeadView(step.ONE, LAYER, HEAD, False))
+    rows = step.all_rows(view)
     assert len(rows) == sum(n_prompt + i for i in range(N_NEW))
-    read = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
-    np.testing.assert_allclose(rows["weight"], read, atol=1e-5)
-    stored = downloads.arrays(made)
+    actual = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
+    np.testing.assert_allclose(rows["weight"], actual, atol=1e-5)
+    stored = downloads.arrays(result)
     assert stored["weights"].dtype == np.float32
     np.testing.assert_allclose(stored["weights"], weights.numpy(), atol=1e-5)
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids
     for which, without in ((step.ONE, False), (step.LAYER, True)):
-        shown = step.show(made, step.HeadView(which, LAYER, HEAD, without))
-        names, _ = run_snippet(step.snippet(shown, STEP - 1), capsys)
-        np.testing.assert_allclose(names["row"], shown.weights[n_prompt + STEP - 2], atol=1e-5)
+        view = step.show(result, step.HeadView(which, LAYER, HEAD, without))
+        names, _ = run_snippet(step.snippet(view, STEP - 1), capsys)
+        np.testing.assert_allclose(names["row"], view.weights[n_prompt + STEP - 2], atol=1e-5)
 
 
 def test_sink_measures(site: AppTest, expected):
@@ -164,21 +164,21 @@ def test_invalid_and_hostile_prompts(site: AppTest):
 
 def test_stopped_run_stays_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     run.generation.clear()
-    asked: list[run.SamplingSettings] = []
+    requests: list[run.SamplingSettings] = []
 
     def stopped(settings: run.SamplingSettings, on_progress: Any) -> run.Generation:
-        asked.append(settings)
+        requests.append(settings)
         raise ValueError("ran")
 
     monkeypatch.setattr(run, "_generate", stopped)
     settings = run.SamplingSettings(DECODER, PROMPT, 5, 0.0, 0)
     site.session_state["generated_tokens_stopped"] = settings
     open_whole_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
-    assert asked == []
+    assert requests == []
     assert not messages(site)
     assert "Stopped" in run_line(site)
     site.button("generated_tokens_go").click().run()
-    assert asked == [settings]
+    assert requests == [settings]
     assert messages(site) == ["ran"]
 
 
@@ -213,6 +213,6 @@ def test_model_with_a_short_context(site: AppTest, monkeypatch: pytest.MonkeyPat
     # The model reads the ninth token. The tenth is selected but never read.
     assert len(shaded(site)["tokens"]) == 10
     assert shaded(site)["title"].endswith("L1H2")
-    made = run.generation(run.SamplingSettings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
-    assert "7 new tokens" in made.end_reason
-    assert sink.measure_all(made).heads.shape == (2, 3)
+    result = run.generation(run.SamplingSettings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
+    assert "7 new tokens" in result.end_reason
+    assert sink.measure_all(result).heads.shape == (2, 3)

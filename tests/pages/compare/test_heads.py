@@ -77,21 +77,21 @@ def test_page_matches_the_tensors(site: AppTest):
     opened(site, **link, query="5", key="2")
     assert not site.exception
     assert not site.toast
-    shown = components(site)
+    drawn_components = components(site)
     expected, out = record(DECODER, TEXT, 17)
     n = expected.weights.shape[-1]
-    header, body = shown["mosaic"]
+    header, body = drawn_components["mosaic"]
     assert (header["layers"], header["heads"], len(header["labels"])) == (30, 9, n)
     codes = np.frombuffer(zlib.decompress(body), np.uint8).reshape(270, -1)
     assert codes.shape[1] == n * (n + 1) // 2  # Only visible keys are sent.
-    assert shown["arrangement"]["selected"] == 17 * 9 + 4
+    assert drawn_components["arrangement"]["selected"] == 17 * 9 + 4
     weights = expected.weights[0, 4].numpy()
-    np.testing.assert_array_equal(floats(shown["map"], n, n), weights)
-    lines = floats(shown["lines"], 2, n, n)
+    np.testing.assert_array_equal(floats(drawn_components["map"], n, n), weights)
+    lines = floats(drawn_components["lines"], 2, n, n)
     np.testing.assert_array_equal(lines[0], weights)
     np.testing.assert_array_equal(lines[1], record(DECODER, TEXT, 3)[0].weights[0, 8])
-    assert shown["lines"][0]["names"] == ["L17H4", "L3H8"]
-    both, products, total = parse_panels(*shown["pair"])
+    assert drawn_components["lines"][0]["names"] == ["L17H4", "L3H8"]
+    both, products, total = parse_panels(*drawn_components["pair"])
     (q, k), [product] = both.values, products.values
     np.testing.assert_array_equal(q, expected.q[0, 4, 5])
     # Query heads 3, 4 and 5 share key head 1.
@@ -142,11 +142,11 @@ def test_contributions_and_omitted_parts(site: AppTest):
     lengths = (expected.v[0, 9] @ out[9]).norm(dim=-1).numpy()
     contributions = weights * lengths
     contributions[:, hidden] = np.nan
-    shown = components(site)
+    drawn_components = components(site)
     n = len(labels)
-    np.testing.assert_allclose(floats(shown["map"], n, n), contributions, rtol=1e-5)
-    assert shown["arrangement"]["hidden"] == hidden
-    assert shown["mosaic"][0]["valueName"] == "contribution"
+    np.testing.assert_allclose(floats(drawn_components["map"], n, n), contributions, rtol=1e-5)
+    assert drawn_components["arrangement"]["hidden"] == hidden
+    assert drawn_components["mosaic"][0]["valueName"] == "contribution"
 
 
 def test_order_and_captions_match_the_table(site: AppTest):
@@ -169,14 +169,14 @@ def test_heads_without_a_value_are_sorted_last():
 
 def test_shared_scale_and_threshold(site: AppTest):
     opened(site, layer="3", head="1", scale="one for all heads", threshold="30")
-    shown = components(site)
+    drawn_components = components(site)
     run = runs.run(ENCODER, TEXT)
     largest = float(run.weights.max())
-    assert shown["arrangement"]["scale"] == pytest.approx(largest)
+    assert drawn_components["arrangement"]["scale"] == pytest.approx(largest)
     n = len(run.tokens)
     below = run.weights[3, 1] < np.float32(0.3 * largest)
     assert 0 < below.sum() < n * n
-    np.testing.assert_array_equal(np.isnan(floats(shown["map"], n, n)), below)
+    np.testing.assert_array_equal(np.isnan(floats(drawn_components["map"], n, n)), below)
 
 
 def test_downloads_contain_every_value():
@@ -192,8 +192,8 @@ def test_downloads_contain_every_value():
     np.testing.assert_array_equal(changed["values_as_shown"], values.values(run, reading))
     np.testing.assert_array_equal(changed["keys_left_out"], [0, 2])
     table = head_pairs.pairs(run, choice(2, 5))
-    read = table.set_index(["query position", "key position"])["weight"].sort_index()
-    np.testing.assert_array_equal(read.to_numpy(np.float32), run.weights[2, 5].ravel())
+    actual = table.set_index(["query position", "key position"])["weight"].sort_index()
+    np.testing.assert_array_equal(actual.to_numpy(np.float32), run.weights[2, 5].ravel())
 
 
 def test_snippet_prints_the_weight(capsys: pytest.CaptureFixture[str]):

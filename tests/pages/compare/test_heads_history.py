@@ -90,10 +90,10 @@ def test_all_controls(site: AppTest):
     site.button_group("heads_history_beside").set_value(ITS_MAP).run()
     assert not site.exception
     assert not site.toast
-    shown, weights = drawings(site), bert.probes[2].weights(1)
-    np.testing.assert_allclose(shown["mosaic"][1], seen(weights, causal=False), atol=1e-6)
-    assert shown["arrangement"]["selected"] == 3 * 8 + 5
-    header, values = shown["map"]
+    drawing, weights = drawings(site), bert.probes[2].weights(1)
+    np.testing.assert_allclose(drawing["mosaic"][1], seen(weights, causal=False), atol=1e-6)
+    assert drawing["arrangement"]["selected"] == 3 * 8 + 5
+    header, values = drawing["map"]
     np.testing.assert_array_equal(values, weights[3, 5])
     assert header["labels"] == list(bert.probes[2].labels)
     assert header["title"] == f"{BERT}, L3H5, step {bert.steps[1]:,}"
@@ -155,14 +155,17 @@ def test_damaged_file_shows_message(site: AppTest, monkeypatch, tmp_path):
 def synthetic_history(**scores: dict[tuple[int, int, int], float]) -> History:
     """GPT-2's history with these scores, by step, layer and head, and 0 everywhere else."""
     real = kept("gpt2-novels")
-    of_text, said_twice = np.zeros_like(real.probes[0].scores), np.zeros_like(real.repeated_scores)
-    of_text[:, 1] = np.nan
+    values_by_step, repeated = (
+        np.zeros_like(real.probes[0].scores),
+        np.zeros_like(real.repeated_scores),
+    )
+    values_by_step[:, 1] = np.nan
     for name, values in scores.items():
-        array = said_twice[:, 0] if name == "induction" else of_text[:, 0]
+        array = repeated[:, 0] if name == "induction" else values_by_step[:, 0]
         for place, value in values.items():
             array[place] = value
     return replace(
-        real, probes=(replace(real.probes[0], scores=of_text),), repeated_scores=said_twice
+        real, probes=(replace(real.probes[0], scores=values_by_step),), repeated_scores=repeated
     )
 
 

@@ -47,9 +47,9 @@ def test_decoder_has_induction_heads_measured_once():
     assert scores["induction"].max() > 0.5
     assert np.median(scores["induction"]) < 0.1
     assert statistics.repeated_statistics(ENCODER)["duplicate"].shape == (6, 12)
-    again = statistics.repeated_statistics(DECODER)
+    second = statistics.repeated_statistics(DECODER)
     # The second call returns the cached measurement.
-    assert np.shares_memory(again["induction"], scores["induction"])
+    assert np.shares_memory(second["induction"], scores["induction"])
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])

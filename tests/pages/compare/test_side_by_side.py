@@ -95,8 +95,8 @@ def test_two_heads_share_one_scale(site: AppTest):
     for values, table in zip((first, second), site.dataframe[1:], strict=True):
         frame = table.value
         assert (frame["weight"].diff().dropna() <= 0).all()
-        read = values[frame["query position"], frame["key position"]]
-        np.testing.assert_array_equal(read, frame["weight"])
+        actual = values[frame["query position"], frame["key position"]]
+        np.testing.assert_array_equal(actual, frame["weight"])
     causal = site.dataframe[2].value
     assert (causal["key position"] <= causal["query position"]).all()
     site.selectbox("side_by_side_colours").set_value(controls.WHOLE).run()
@@ -175,9 +175,9 @@ def test_left_minus_right_over_shared_units(site: AppTest):
     # The table contains the same numbers.
     table = site.dataframe[0].value
     assert len(table) == (~ahead).sum()
-    read = values[table["query unit"], table["key unit"]]
-    np.testing.assert_array_equal(read, table["left minus right"])
-    np.testing.assert_allclose(table["left"] - table["right"], read, atol=1e-7)
+    actual = values[table["query unit"], table["key unit"]]
+    np.testing.assert_array_equal(actual, table["left minus right"])
+    np.testing.assert_allclose(table["left"] - table["right"], actual, atol=1e-7)
     assert (table["left minus right"].abs().diff().dropna() <= 0).all()
 
 
@@ -233,8 +233,8 @@ def test_different_sentence_on_the_right(site: AppTest):
     assert header["labels"] == words.split()
     right = controls.ANIMAL.replace("tired", "wide")
     expected = weights(ENCODER, controls.ANIMAL, 3, 1) - weights(ENCODER, right, 3, 1)
-    kept = [n for n in range(15) if n != 13]
-    np.testing.assert_allclose(values, expected[kept][:, kept], atol=1e-6)
+    positions = [n for n in range(15) if n != 13]
+    np.testing.assert_allclose(values, expected[positions][:, positions], atol=1e-6)
     # Without a common token, there is nothing to subtract.
     site.text_input("side_by_side_text").set_value("one")
     site.text_input("side_by_side_text_b").set_value("two")

@@ -62,8 +62,8 @@ class Held:
         self.job: GenerationJob | None = None
         original_init = GenerationJob.__init__
 
-        def remember_first(job: GenerationJob, asked: RaceRequest) -> None:
-            original_init(job, asked)
+        def remember_first(job: GenerationJob, race_request: RaceRequest) -> None:
+            original_init(job, race_request)
             self.job = self.job or job
 
         monkeypatch.setattr(GenerationJob, "__init__", remember_first)
@@ -87,10 +87,10 @@ def test_both_runs_match_core_generation(queue: JobQueue):
 
 
 def test_int8_job_matches_the_quantized_model(queue: JobQueue):
-    asked = request(6, weights="int8")
-    job = finish(submit(queue, asked))
+    race_request = request(6, weights="int8")
+    job = finish(submit(queue, race_request))
     core = reduced_precision.load_int8(DECODER)
-    ids = models.get(DECODER).tokenizer.encode(asked.prompt).ids
+    ids = models.get(DECODER).tokenizer.encode(race_request.prompt).ids
     expected = generate(core, ids, max_new_tokens=6, cache=core.new_cache(1, len(ids) + 5))
     assert job.state == "done"
     assert job.cached.token_ids == expected
@@ -103,13 +103,13 @@ def test_16_bit_steps_use_graphs_with_the_same_samples(
     monkeypatch.setattr(
         reduced_precision, "has_gpu", lambda: True
     )  # Without a GPU, the same steps run without a graph.
-    asked = request(9, weights="bfloat16", temperature=1.1, seed=5)
-    asked = dataclasses.replace(asked, model=FIRST_GPT2)
-    job = finish(submit(queue, asked))
+    race_request = request(9, weights="bfloat16", temperature=1.1, seed=5)
+    race_request = dataclasses.replace(race_request, model=FIRST_GPT2)
+    job = finish(submit(queue, race_request))
     assert (job.state, job.error) == ("done", "")
     core, model = reduced_precision.load_bfloat16(FIRST_GPT2), models.get(FIRST_GPT2)
     assert {parameter.dtype for parameter in core.parameters()} == {torch.bfloat16}
-    ids = model.tokenizer.encode(asked.prompt).ids
+    ids = model.tokenizer.encode(race_request.prompt).ids
     sampling = Sampling(1.1, seed=5)
     for run, cache in ((job.cached, core.new_cache(1, len(ids) + 8)), (job.uncached, None)):
         expected = generate(core, ids, max_new_tokens=9, cache=cache, sampling=sampling)
@@ -188,26 +188,26 @@ def test_job_stops_while_its_model_loads(queue: JobQueue, monkeypatch: pytest.Mo
 
 
 def test_full_queue_keeps_the_earlier_job(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
-    held = Held(queue, monkeypatch)
+    blocker = Held(queue, monkeypatch)
     first, second, third = (submit(queue, request(1)) for _ in range(3))
     assert [queue.n_ahead(job) for job in (first, second, third)] == [1, 2, 3]
-    assert held.job is not None
+    assert blocker.job is not None
     with pytest.raises(OverLimit, match="3 runs"):
-        submit(queue, request(1), replaces=held.job)
-    assert held.job.is_live
+        submit(queue, request(1), replaces=blocker.job)
+    assert blocker.job.is_live
     # Replacing a job frees its own queue position.
-    instead = submit(queue, request(1), replaces=first)
+    replacement = submit(queue, request(1), replaces=first)
     assert first.state == "stopped"
-    assert [queue.n_ahead(job) for job in (second, third, instead)] == [1, 2, 3]
-    held.release.set()
-    assert finish(instead).state == "done"
+    assert [queue.n_ahead(job) for job in (second, third, replacement)] == [1, 2, 3]
+    blocker.release.set()
+    assert finish(replacement).state == "done"
 
 
 def test_both_runs_sample_the_same_tokens(queue: JobQueue):
     options = {"temperature": 1.2, "top_k": 50, "top_p": 0.9}
     first = finish(submit(queue, request(8, seed=3, **options)))
-    again = finish(submit(queue, request(8, seed=3, **options)))
-    assert first.cached.token_ids == first.uncached.token_ids == again.cached.token_ids
+    second = finish(submit(queue, request(8, seed=3, **options)))
+    assert first.cached.token_ids == first.uncached.token_ids == second.cached.token_ids
 
 
 def test_long_pass_stops_at_the_next_layer(queue: JobQueue):
@@ -283,9 +283,9 @@ def assert_races(site: AppTest, job: GenerationJob) -> None:
     assert race["prompt"] == job.request.prompt
     for lane, run in zip(race["lanes"], (job.cached, job.uncached), strict=True):
         assert lane["text"] == job.text(run)
-        written = [end for end, _, _ in lane["steps"]]
-        assert written == sorted(written)
-        assert written[-1] == len(lane["text"])
+        text_ends = [end for end, _, _ in lane["steps"]]
+        assert text_ends == sorted(text_ends)
+        assert text_ends[-1] == len(lane["text"])
         assert [tokens for _, _, tokens in lane["steps"]] == [step.n_new for step in run.steps]
         assert [milliseconds for _, milliseconds, _ in lane["steps"]] == pytest.approx(
             [1000 * step.seconds for step in run.steps], abs=1e-3
@@ -301,14 +301,14 @@ def test_page_shows_the_measurements(site: AppTest):
     assert [lane["steps"] for lane in before["lanes"]] == [[], []]
     site.slider("generate_tokens").set_value(4).run()
     job = run_job(site)
-    shown = {metric.label: metric.value for metric in site.metric}
-    assert shown["Total speed-up"] == f"{job.speed_up:.2f} ×"
-    assert shown["Largest logit difference"] == f"{job.largest_difference:.1e}"
-    assert shown["Same tokens"] == "yes"
+    metrics = {metric.label: metric.value for metric in site.metric}
+    assert metrics["Total speed-up"] == f"{job.speed_up:.2f} ×"
+    assert metrics["Largest logit difference"] == f"{job.largest_difference:.1e}"
+    assert metrics["Same tokens"] == "yes"
     assert any(job.device in element.value for element in site.markdown)
     # Five prompt tokens and three new ones: 30 layers, 3 key/value heads of 64, float32.
     assert job.cache_size == CacheSize(*[30 * 3 * 64 * (5 + 3) * 2 * 4] * 2)
-    assert shown["Cache size"] == "0.37 MB"
+    assert metrics["Cache size"] == "0.37 MB"
     assert_races(site, job)
     assert site.button("generate_stop").disabled
     steps = site.dataframe[0].value

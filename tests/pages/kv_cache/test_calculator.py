@@ -37,14 +37,14 @@ def test_numbers_follow_the_shapes(site: AppTest):
     factors = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", left)]
     assert math.prod(factors) == cache
     assert right == f"{cache:,} bytes"
-    shown = table(site)
-    assert shown["Each additional token of a sequence"] == "131,072 bytes"
+    figures = table(site)
+    assert figures["Each additional token of a sequence"] == "131,072 bytes"
     assert (
-        shown["With plain multi-head attention"] == f"{4 * cache / 1e9:.4g} GB, 4 times the cache"
+        figures["With plain multi-head attention"] == f"{4 * cache / 1e9:.4g} GB, 4 times the cache"
     )
     free = 80e9 - 2 * 8_029_995_008
-    assert shown["Sequences of 32,768 tokens that fit"] == str(int(free // (cache // 8)))
-    assert shown["Longest context for 8 sequences"] == f"{int(free // (8 * 131_072)):,} tokens"
+    assert figures["Sequences of 32,768 tokens that fit"] == str(int(free // (cache // 8)))
+    assert figures["Longest context for 8 sequences"] == f"{int(free // (8 * 131_072)):,} tokens"
     frame = site.dataframe[0].value.set_index("model")
     assert len(frame) >= 12
     assert frame.loc["Llama-3.1 8B", "cache, bytes"] == cache
@@ -70,10 +70,10 @@ def test_full_windows_and_too_little_memory(site: AppTest):
     open_whole_page(site, VIEW, calculator_model="Gemma-3 27B", calculator_memory="24")
     total = (10 * 32_768 + 52 * 1024) * 16 * 128 * 2 * 2 * 8
     assert f"{total:,} bytes" in formula(site)
-    shown = table(site)
-    assert shown["Each additional token of a sequence"] == f"{10 * 16 * 128 * 2 * 2:,} bytes"
-    assert shown["Left of 24 GB after the weights"].startswith("none: 30.0")
-    assert shown["Sequences of 32,768 tokens that fit"] == "0"
+    figures = table(site)
+    assert figures["Each additional token of a sequence"] == f"{10 * 16 * 128 * 2 * 2:,} bytes"
+    assert figures["Left of 24 GB after the weights"].startswith("none: 30.0")
+    assert figures["Sequences of 32,768 tokens that fit"] == "0"
     preset(site, "Mistral's window")
     assert table(site)["Longest context for 8 sequences"].startswith("unlimited")
     assert not site.exception

@@ -53,11 +53,11 @@ def test_link_restores_the_buffers(site: AppTest, expected):
     assert not site.toast
     assert not messages(site)
     n_rows, length = len(prompt) + N_NEW - 1, len(prompt) + STEP - 1
-    shown = maps(site)
-    for (header, drawn), tensor in zip(shown[:2], (keys, values), strict=True):
-        assert drawn.shape == (n_rows, 32)
-        np.testing.assert_allclose(drawn[:length], tensor[:length], atol=1e-4)
-        assert np.isnan(drawn[length:]).all()
+    pictures = maps(site)
+    for (header, rows_drawn), tensor in zip(pictures[:2], (keys, values), strict=True):
+        assert rows_drawn.shape == (n_rows, 32)
+        np.testing.assert_allclose(rows_drawn[:length], tensor[:length], atol=1e-4)
+        assert np.isnan(rows_drawn[length:]).all()
         assert header["largest"] == pytest.approx(np.abs(tensor).max(), abs=1e-4)
         assert header["framedRows"] == [length - 1]
         assert [" Wr " in label for label in header["rowLabels"]].index(True) == length - 1
@@ -71,9 +71,9 @@ def test_link_restores_the_buffers(site: AppTest, expected):
         f"rows 0 to {len(prompt) - 1}",
         *(f"row {len(prompt) + i}" for i in range(N_NEW - 1)),
     ]
-    held = [(len(prompt) + i) * TOKEN_BYTES for i in range(N_NEW)]
+    cache_sizes = [(len(prompt) + i) * TOKEN_BYTES for i in range(N_NEW)]
     assert list(steps["bytes used"]) == list(steps["by formula"]) == list(steps["bytes read"])
-    assert list(steps["bytes used"]) == held
+    assert list(steps["bytes used"]) == cache_sizes
     assert list(uncached["recomputed"]) == [0, *range(len(prompt), len(prompt) + N_NEW - 1)]
     assert list(uncached["same token"]) == ["yes"] * N_NEW
     assert uncached["logit difference"].max() < 1e-3
@@ -83,7 +83,7 @@ def test_link_restores_the_buffers(site: AppTest, expected):
     assert f"{ROOM} of at most {ROOM} tokens" in code(site)[1]
     assert list(summary["rows"]) == [n_rows, ROOM, ROOM, ROOM]
 
-    after_crop, continued, ring = (drawn for _, drawn in shown[2:])
+    after_crop, continued, ring = (rows_drawn for _, rows_drawn in pictures[2:])
     np.testing.assert_allclose(after_crop, keys, atol=1e-4)  # Cropping doesn't erase anything.
     model = bundled_model(FIRST_GPT2)
     other = [*prompt[:KEPT], *model.tokenizer.encode(OTHER).ids]
@@ -103,43 +103,43 @@ def test_link_restores_the_buffers(site: AppTest, expected):
 
 def test_cost_and_error_of_each_strategy(expected):
     prompt, new, _, _, logits = expected
-    made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
-    assert [step.token_id for step in made.steps] == new
-    result = overflow_runs.run_full_cache(made, ROOM)
+    result_run = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
+    assert [step.token_id for step in result_run.steps] == new
+    result = overflow_runs.run_full_cache(result_run, ROOM)
     text, model = prompt + new[:-1], bundled_model(FIRST_GPT2)
-    past = overflow_runs.summary(made, result).set_index("way")
-    for step, taken in enumerate(result.strategies[overflow_runs.RESTART]):
+    past = overflow_runs.summary(result_run, result).set_index("way")
+    for step, restart_step in enumerate(result.strategies[overflow_runs.RESTART]):
         end = len(prompt) + step
-        first = 0 if end <= ROOM else end - taken.n_visible
+        first = 0 if end <= ROOM else end - restart_step.n_visible
         with torch.inference_mode():
             output = model.core(torch.tensor([text[first:end]]), last_only=True).logits
         assert output is not None
         largest = float((output[0, -1] - logits[end - 1]).abs().max())
-        assert taken.drift.largest == pytest.approx(largest, abs=1e-2)
+        assert restart_step.drift.largest == pytest.approx(largest, abs=1e-2)
     assert all(t.nbytes == ROOM * TOKEN_BYTES for way in result.strategies.values() for t in way)
     assert past.loc[overflow_runs.WHOLE, "allocated, bytes"] == f"{len(text) * TOKEN_BYTES:,}"
     # Losing the first token changes the logits a lot. Keeping it doesn't.
-    lost, kept = (
+    lost, with_sink = (
         result.strategies[way][-1].drift.largest
         for way in (overflow_runs.RING, overflow_runs.FIRST)
     )
-    assert lost > kept > 0
+    assert lost > with_sink > 0
     with pytest.raises(ValueError, match="a cache of 40 rows"):
-        overflow_runs.run_full_cache(made, 40)
+        overflow_runs.run_full_cache(result_run, 40)
 
 
 def test_downloads_and_snippet(expected, capsys: pytest.CaptureFixture[str]):
     prompt, new, keys, values, logits = expected
-    made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
-    stored = downloads.arrays(made)
+    trace = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
+    stored = downloads.arrays(trace)
     np.testing.assert_allclose(stored["keys"][LAYER, HEAD], keys, atol=1e-4)
     np.testing.assert_allclose(stored["values"][LAYER, HEAD], values, atol=1e-4)
     np.testing.assert_allclose(stored["logits"], logits[len(prompt) - 1 :].numpy(), atol=1e-3)
     assert [*stored["prompt_ids"], *stored["new_ids"]] == prompt + new
-    table = downloads.every_step(made)
+    table = downloads.every_step(trace)
     assert len(table) == N_NEW
-    names, _ = run_snippet(downloads.snippet(made, STEP), capsys)
-    assert np.array_equal(names["keys"].numpy(), made.keys)
+    names, _ = run_snippet(downloads.snippet(trace, STEP), capsys)
+    assert np.array_equal(names["keys"].numpy(), trace.keys)
 
 
 def test_invalid_and_hostile_text(site: AppTest):
@@ -164,19 +164,19 @@ def test_invalid_and_hostile_text(site: AppTest):
 
 def test_stopped_run_stays_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     run.run.clear()
-    asked = []
+    requests = []
 
     def make(settings: run.CacheSettings, reporter: run.Reporter) -> run.CacheRun:
-        asked.append(settings)
+        requests.append(settings)
         raise ValueError("ran")
 
     monkeypatch.setattr(run, "_generate", make)
     settings = run.CacheSettings(FIRST_GPT2, PROMPT, 4)
     site.session_state["inside_the_cache_run_stopped"] = settings
     open_whole_page(site, PAGE, inside_the_cache_prompt=PROMPT, inside_the_cache_tokens="4")
-    assert asked == []
+    assert requests == []
     site.button("inside_the_cache_run_go").click().run()
-    assert asked == [settings]
+    assert requests == [settings]
     assert messages(site) == ["ran"]
 
 
@@ -222,25 +222,25 @@ def test_model_with_a_short_context(site: AppTest, monkeypatch: pytest.MonkeyPat
     assert not site.exception
     (message,) = messages(site)
     assert message.startswith("9 remaining and 2 new tokens")
-    _, drawn = maps(site)[0]
+    _, buffer = maps(site)[0]
     # The model reads the ninth token. The tenth is selected but never read.
-    assert drawn.shape == (9, 4)
-    made = run.run(run.CacheSettings("tiny-gpt2", "The cat sat", 16))
-    assert "7 new tokens" in made.end_reason
-    assert numbers.formula_bytes(made, made.n_rows) == made.steps[0].nbytes == 2 * 9 * 12 * 2 * 4
-    assert crop.crop_result(made, 7, "a b").n_after == 9
+    assert buffer.shape == (9, 4)
+    trace = run.run(run.CacheSettings("tiny-gpt2", "The cat sat", 16))
+    assert "7 new tokens" in trace.end_reason
+    assert numbers.formula_bytes(trace, trace.n_rows) == trace.steps[0].nbytes == 2 * 9 * 12 * 2 * 4
+    assert crop.crop_result(trace, 7, "a b").n_after == 9
 
 
 def test_runs_are_measured_cached_and_read_only():
     """A run's bytes exclude the cache sizes that its steps report."""
-    made = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
-    assert made.nbytes == made.keys.nbytes + made.values.nbytes + N_NEW * 8192 * 4
+    trace = run.run(run.CacheSettings(FIRST_GPT2, PROMPT, N_NEW))
+    assert trace.nbytes == trace.keys.nbytes + trace.values.nbytes + N_NEW * 8192 * 4
     with pytest.raises(ValueError, match="read-only"):
-        made.keys[0, 0, 0, 0] = 1
-    full_cache = overflow_runs.run_full_cache(made, ROOM)
-    assert overflow_runs.run_full_cache.is_cached(made, ROOM)
+        trace.keys[0, 0, 0, 0] = 1
+    full_cache = overflow_runs.run_full_cache(trace, ROOM)
+    assert overflow_runs.run_full_cache.is_cached(trace, ROOM)
     row = TOKEN_BYTES // 2
-    assert overflow_runs._bytes(full_cache) == len(made.run_ids) * row
+    assert overflow_runs._bytes(full_cache) == len(trace.run_ids) * row
     assert (MAX_INSIDE_PROMPT + MAX_INSIDE_TOKENS) * row < TEXTS_BYTES  # The longest text.
 
 
@@ -253,7 +253,8 @@ def test_early_end_of_text_leaves_rows_unwritten(site: AppTest, monkeypatch: pyt
     monkeypatch.setattr(tokenizer, "end_ids", frozenset(ends))
     open_whole_page(site, PAGE, inside_the_cache_prompt=prompt, inside_the_cache_tokens="9")
     assert not site.exception
-    _, drawn = maps(site)[0]
-    assert drawn.shape[0] == len(ids) + 8  # The buffer was allocated for the nine requested tokens.
-    assert np.isnan(drawn[len(ids) :]).all()
-    assert not np.isnan(drawn[: len(ids)]).any()
+    _, buffer = maps(site)[0]
+    # The buffer was allocated for the nine requested tokens.
+    assert buffer.shape[0] == len(ids) + 8
+    assert np.isnan(buffer[len(ids) :]).all()
+    assert not np.isnan(buffer[: len(ids)]).any()

@@ -65,18 +65,18 @@ def run_of(cached: list[list[float]], uncached: list[list[float]]) -> TimingRun:
 
 
 @pytest.mark.parametrize(
-    ("factor", "said"),
+    ("factor", "verdict"),
     [
         ((2.0, 2.1), "**2.05 times faster**"),
         ((0.5, 0.5), "2.00 times as long"),
         ((0.9, 1.2), "(0.90 to 1.20 times)"),
     ],
 )
-def test_verdict_follows_measurement(factor: tuple[float, float], said: str):
+def test_verdict_follows_measurement(factor: tuple[float, float], verdict: str):
     cached = [[0.01 + 1e-4 * i for i in range(16)]] * 2
     uncached = [[f * value for value in cached[0]] for f in factor]
     (sentence,) = findings.sentences(run_of(cached, uncached))
-    assert said in sentence
+    assert verdict in sentence
     assert f"{(10 + 90 * 20) / (100 + 20):.3g} times the operations" in sentence
     end = sentence.split("by the fits, took ")[1].split(" times as long")[0]
     assert float(end) == pytest.approx(np.mean(factor), rel=0.05)
@@ -147,12 +147,12 @@ def test_page_shows_and_compares_measurements(site: AppTest, capsys: pytest.Capt
         [sum(s.seconds for s in repeat) for repeat in job.recorder.steps[name]] for name in BOTH
     )
     ratios = np.array(uncached) / np.array(cached)
-    shown = {metric.label: metric.value for metric in site.metric}
+    metrics = {metric.label: metric.value for metric in site.metric}
     low, high = ratios.min(), ratios.max()
-    assert shown["Speed-up of the core"] == (
+    assert metrics["Speed-up of the core"] == (
         f"{low:.2f}–{high:.2f} ×" if low < 1 < high else f"{np.median(ratios):.2f} ×"
     )
-    assert shown["Same tokens"] == "yes"
+    assert metrics["Same tokens"] == "yes"
     totals = site.dataframe[0].value
     assert totals["16 tokens, s"][1].startswith(f"{np.median(uncached):.3g} (")
     assert site.button("timing_stop").disabled
@@ -163,8 +163,8 @@ def test_page_shows_and_compares_measurements(site: AppTest, capsys: pytest.Capt
     assert not site.exception
     site.selectbox("timing_shown").set_value(1).run()  # A run isn't compared with itself.
     assert site.selectbox("timing_beside").value is None
-    listed = next(t.value for t in site.dataframe if "run" in t.value)
-    assert listed["run"].tolist() == ["#2", "#1"]
+    run_table = next(t.value for t in site.dataframe if "run" in t.value)
+    assert run_table["run"].tolist() == ["#2", "#1"]
 
     run = second.partial_run()
     assert run is not None
@@ -177,8 +177,8 @@ def test_page_shows_and_compares_measurements(site: AppTest, capsys: pytest.Capt
     )
     names, _ = run_snippet(downloads.snippet(run), capsys)
     for name, key in ((CORE_CACHED, "cached"), (CORE_UNCACHED, "uncached")):
-        made = [[step.token_id for step in repeat] for repeat in names["steps"][key]]
-        assert made == run.series[name].token_ids.tolist()
+        token_ids = [[step.token_id for step in repeat] for repeat in names["steps"][key]]
+        assert token_ids == run.series[name].token_ids.tolist()
 
 
 @pytest.mark.usefixtures("bundled_weights")
@@ -192,8 +192,8 @@ def test_page_opens_on_the_stored_run_and_keeps_recent_runs(site: AppTest):
     assert site.selectbox("timing_shown").value == results.STORED
     assert not site.info
     without, with_cache = (run.series[name].seconds.sum(1) for name in (CORE_UNCACHED, CORE_CACHED))
-    shown = {metric.label: metric.value for metric in site.metric}
-    assert shown["Speed-up of the core"] == f"{np.median(without / with_cache):.2f} ×"
+    metrics = {metric.label: metric.value for metric in site.metric}
+    assert metrics["Speed-up of the core"] == f"{np.median(without / with_cache):.2f} ×"
     assert any(f"{run.ended:%Y-%m-%d}" in element.value for element in site.text)
     site.selectbox("timing_model").set_value(TINY)
     site.select_slider("timing_tokens").set_value(16).run()
@@ -214,17 +214,17 @@ def test_page_opens_on_the_stored_run_and_keeps_recent_runs(site: AppTest):
 
 def test_stored_run_round_trip():
     run = run_of([[0.5, 0.25, 0.125]], [[0.5, 0.75, 1.0]])
-    again = stored.from_json(stored.to_json(run))
+    restored = stored.from_json(stored.to_json(run))
     for name in ("question", "device", "n_prompt", "value_bytes", "stopped", "largest_difference"):
-        assert getattr(again, name) == getattr(run, name)
-    assert abs(again.ended - run.ended).total_seconds() < 1
+        assert getattr(restored, name) == getattr(run, name)
+    assert abs(restored.ended - run.ended).total_seconds() < 1
     for name, series in run.series.items():
         for field in ("seconds", "token_ids", "n_new", "n_keys", "cache_length", "flops"):
             np.testing.assert_array_equal(
-                getattr(again.series[name], field), getattr(series, field)
+                getattr(restored.series[name], field), getattr(series, field)
             )
-        assert again.series[name].terms == series.terms
-        assert again.series[name].cached == series.cached
+        assert restored.series[name].terms == series.terms
+        assert restored.series[name].cached == series.cached
 
 
 @pytest.mark.usefixtures("bundled_weights")
@@ -235,12 +235,12 @@ def test_invalid_input_shows_message_and_is_kept(site: AppTest):
     for prompt, message in (("", "type a word"), (hostile, "over the limit of 512")):
         site.text_input("timing_prompt").set_value(prompt).run()
         run_job(site)
-        assert any(message in said for said in messages(site))
+        assert any(message in text for text in messages(site))
     assert site.text_input("timing_prompt").value == hostile
     assert not any("example.invalid" in element.value for element in site.markdown)
     site.multiselect("timing_ways").set_value([]).run()
     site.button("timing_start").click().run()
-    assert any("at least one way" in said for said in messages(site))
+    assert any("at least one way" in text for text in messages(site))
 
 
 def test_hidden_tab_may_poll_once_a_minute(monkeypatch: pytest.MonkeyPatch):

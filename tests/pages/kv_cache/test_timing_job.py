@@ -62,8 +62,8 @@ def test_every_strategy_generates_the_core_tokens():
     assert not run.stopped
     for name, series in run.series.items():
         assert series.token_ids.tolist() == [expected, expected]
-        alone = [1] * 15 if series.cached else list(range(len(ids) + 1, len(ids) + 16))
-        assert series.n_new.tolist() == [len(ids), *alone]
+        row_counts = [1] * 15 if series.cached else list(range(len(ids) + 1, len(ids) + 16))
+        assert series.n_new.tolist() == [len(ids), *row_counts]
         constant, linear, quadratic = series.terms
         n = series.n_keys[1:]
         assert series.flops[1:].tolist() == (constant + linear * n + quadratic * n * n).tolist()
@@ -118,8 +118,8 @@ def test_graph_steps_require_a_gpu(monkeypatch):
     [message] = [line for line in findings.sentences(run) if "bfloat16" in line]
     ratio = run.ratio(CORE_CACHED, CORE_GRAPHS, 16)
     agree = not ratio.low < 1 < ratio.high  # Two repeats of such a short text may disagree.
-    shown = f"{ratio.median:.2f} ×" if agree else f"{ratio.low:.2f}–{ratio.high:.2f} ×"
-    assert f"is {shown} as fast" in message
+    expected_text = f"{ratio.median:.2f} ×" if agree else f"{ratio.low:.2f}–{ratio.high:.2f} ×"
+    assert f"is {expected_text} as fast" in message
 
 
 def test_logits_are_compared_until_tokens_part():
@@ -127,8 +127,8 @@ def test_logits_are_compared_until_tokens_part():
     rounds = [((7, [0.0, 1.0]), (7, [0.0, 1.5])), ((7, [0.0, 1.0]), (8, [0.0, 3.0])),
               ((7, [0.0, 1.0]), (7, [9.0, 9.0]))]  # fmt: skip
     for one, other in rounds:
-        for name, made in zip(reversed(BOTH), (other, one), strict=True):
-            comparison.add(ContenderStep(0, name, step(*made)))
+        for name, token_steps in zip(reversed(BOTH), (other, one), strict=True):
+            comparison.add(ContenderStep(0, name, step(*token_steps)))
     assert comparison.parted == {CORE_UNCACHED: 1}
     # The comparison includes the step where the tokens diverged and stops there.
     assert comparison.largest_difference == 2.0
@@ -186,11 +186,11 @@ def test_page_gets_a_compute_slot_between_two_steps():
         job.keep_alive()
     before = job.recorder.n_steps
     with compute.slot():
-        waited = job.recorder.n_steps - before
+        steps_before_slot = job.recorder.n_steps - before
         assert job.is_live
     job.stop()
     finish(job)
-    assert waited <= 2  # One step was running and one more had already requested a slot.
+    assert steps_before_slot <= 2  # One step was running and one more had already requested a slot.
     run = job.partial_run()
     assert run is not None
     assert run.stopped

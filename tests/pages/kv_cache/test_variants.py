@@ -145,8 +145,8 @@ def test_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
     ]
     line = page_text(site, "share key/value head 2")
     assert "query heads 6, 7, 8" in line
-    shown = int(re.findall(r"two of them differ in (\d+)%", line)[0])
-    assert shown == pytest.approx(100 * float(torch.stack(pairs).mean()), abs=0.51)
+    percentage = int(re.findall(r"two of them differ in (\d+)%", line)[0])
+    assert percentage == pytest.approx(100 * float(torch.stack(pairs).mean()), abs=0.51)
     table = frame(site, "head 8: weight")
     assert table["head 8: weight"].to_numpy() == pytest.approx(weights[2].amax(-1).numpy())
 
@@ -163,12 +163,12 @@ def test_measured_times_are_kept(site: AppTest, monkeypatch: pytest.MonkeyPatch)
     assert counts.loc["MHA", "million ops"] == pytest.approx(2 * mha / 1e6)
     site.button("variants_measure").click().run()
     job: VariantTimingJob = site.session_state["variants_job"]
-    while_it_runs = place(site, table_with(site, "operations, MHA = 1"))
+    location_while_running = place(site, table_with(site, "operations, MHA = 1"))
     assert finish(job).state == "done", job.error
     site.run()
     assert not site.exception
     # The finished result replaces the progress display and isn't shown a second time.
-    assert place(site, table_with(site, "ms per step")) == while_it_runs
+    assert place(site, table_with(site, "ms per step")) == location_while_running
     times = timing.cached_times(job.setting, job.round)
     assert times is not None
     table = frame(site, "ms per step").set_index("form")
@@ -190,8 +190,8 @@ def test_summary_names_every_variant_that_is_clearly_faster():
     seconds = {name: (value,) * 9 for name, value in spread.items()}
     seconds["MQA"] = (0.5,) * 5 + (1.5,) * 4
     ones = dict.fromkeys(spread, 1)
-    asked = timing.setting(TEXT, 8, 256)
-    times = timing.VariantTimes(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
+    setting = timing.setting(TEXT, 8, 256)
+    times = timing.VariantTimes(setting, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
     assert "GQA 2 takes 0.80 of MHA's time" in timing.summary(times)
     times.seconds["GQA 2"] = times.seconds["MHA"]
     assert "MQA has the smallest median with 0.50 of MHA's time" in timing.summary(times)

@@ -75,8 +75,8 @@ def test_link_restores_the_step(site: AppTest, expected):
         square = name in ("scores", "weights")
         assert panel["name"] == name
         assert panel["box"] == [n - 1, n - 1 if square else 6]
-        shown = matrix if square else matrix[:, window]
-        np.testing.assert_allclose(values, shown, atol=1e-4, rtol=1e-5)
+        visible = matrix if square else matrix[:, window]
+        np.testing.assert_allclose(values, visible, atol=1e-4, rtol=1e-5)
         change = float(np.abs(matrix[: n - 1, : old[name].shape[1]] - old[name]).max())
         message = panel["note"].split("Largest difference: ")[1].split(". ")[0].rstrip(".")
         assert (0.0 if message == "exactly 0" else float(message)) == pytest.approx(
@@ -92,8 +92,8 @@ def test_link_restores_the_step(site: AppTest, expected):
     assert [values.shape for values in way] == shapes
     for values, name in zip(way[1:5], ("context", "weights", "scores", "queries"), strict=True):
         row = matrices[name][-1:]
-        wanted = row if name in ("scores", "weights") else row[:, window]
-        np.testing.assert_allclose(values, wanted, atol=1e-3)
+        expected_row = row if name in ("scores", "weights") else row[:, window]
+        np.testing.assert_allclose(values, expected_row, atol=1e-3)
     predictions = next(d for d in plain_tables(site) if "predicts" in d)
     np.testing.assert_allclose(predictions["probability"], logits.softmax(-1).amax(-1), atol=1e-4)
     assert list(predictions["used"]) == ["no"] * (n - 1) + ["yes"]
@@ -112,16 +112,16 @@ def test_counts_match_the_model(site: AppTest, expected):
         f"**{total['repeated']:,} of {total['entries']:,} entries**" in m.value
         for m in site.markdown
     )
-    every = next(d for d in plain_tables(site) if "all rows with" in d)
-    assert list(every["all rows without"]) == list(np.cumsum([n_prompt + i for i in range(N_NEW)]))
-    assert list(every["all rows with"]) == [n_prompt + i for i in range(N_NEW)]
+    rows = next(d for d in plain_tables(site) if "all rows with" in d)
+    assert list(rows["all rows without"]) == list(np.cumsum([n_prompt + i for i in range(N_NEW)]))
+    assert list(rows["all rows with"]) == [n_prompt + i for i in range(N_NEW)]
     reads = next(d for d in plain_tables(site) if "query read later" in d)
     # The number of steps after the one that first processed each token.
     later = [STEP - 1] * n_prompt + [1, 0]
     assert not reads["query read later"].any()
     assert list(reads["key read later"]) == list(reads["value read later"]) == later
-    spoiled = next(d for d in plain_tables(site) if "overwritten rows" in d)
-    message = list(spoiled["last context row"])
+    overwritten = next(d for d in plain_tables(site) if "overwritten rows" in d)
+    message = list(overwritten["last context row"])
     assert message[:2] == ["unchanged in every bit"] * 2
     assert all(text.startswith("off by") for text in (message[2], message[4]))
     assert message[3] == message[5] == "also not a number"
@@ -134,36 +134,36 @@ def test_counts_match_the_model(site: AppTest, expected):
 
 def test_encoder_row_changes_match_two_passes(expected):
     ids, _, _, _ = expected
-    made = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
-    assert made.ids == tuple(ids)
-    result = counts.contrast(made)
+    growth = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
+    assert growth.ids == tuple(ids)
+    result = counts.contrast(growth)
     encoder, text = bundled_model(ENCODER), bundled_model(FIRST_GPT2).tokenizer.decode(ids[:-1])
-    whole = list(encoder.tokenizer.encode(text).ids)
-    shorter = whole[:-2] + whole[-1:]
+    all_ids = list(encoder.tokenizer.encode(text).ids)
+    shorter = all_ids[:-2] + all_ids[-1:]
     with torch.inference_mode():
         long, short = (
-            encoder.core(torch.tensor([one]), record=True).records for one in (whole, shorter)
+            encoder.core(torch.tensor([one]), record=True).records for one in (all_ids, shorter)
         )
-    rows, layer = len(whole) - 2, 2
+    rows, layer = len(all_ids) - 2, 2
     old, new = (torch.cat((r[layer].k, r[layer].v))[:, :, :rows] for r in (short, long))
-    change, most = (new - old).abs().max(), old.abs().max()
-    assert result.encoder[layer] == pytest.approx(float(change / most), rel=1e-4)
+    change, largest = (new - old).abs().max(), old.abs().max()
+    assert result.encoder[layer] == pytest.approx(float(change / largest), rel=1e-4)
     assert result.encoder[1:].min() > 1e-3
     assert result.decoder.max() < 1e-5
     # The encoder has more layers than the decoder.
     deeper = dataclasses.replace(result, decoder=result.decoder[:2])
-    chart = charts.contrast_chart(counts.contrast_table(made, deeper)).to_dict()
+    chart = charts.contrast_chart(counts.contrast_table(growth, deeper)).to_dict()
     assert chart["encoding"]["x"]["scale"]["domain"] == [-0.5, len(result.encoder) - 0.5]
-    nothing = dataclasses.replace(made, ids=(198, 198, 198))  # Only line breaks.
+    nothing = dataclasses.replace(growth, ids=(198, 198, 198))  # Only line breaks.
     result = counts.contrast(nothing)
     assert result.n_old == len(result.encoder) == 0
-    assert set(counts.contrast_table(nothing, result)["model"]) == {made.title}
+    assert set(counts.contrast_table(nothing, result)["model"]) == {growth.title}
 
 
 def test_downloads_and_snippet_match_the_page(expected, monkeypatch: pytest.MonkeyPatch):
     ids, n_prompt, now, _ = expected
-    made = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
-    look = pictures.StepView(made, STEP - 1, LAYER, HEAD, COLUMN)
+    growth = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
+    look = pictures.StepView(growth, STEP - 1, LAYER, HEAD, COLUMN)
     stored = downloads.arrays(look)
     assert list(stored["token_ids"]) == ids[:-1]
     for name, matrix in head_of(now).items():
@@ -235,8 +235,8 @@ def test_small_model_with_a_full_context(
     assert not site.exception
     assert not messages(site)
     assert site.session_state["what_is_recomputed_model"] == "short"
-    made = run.growth(run.GrowthSettings("short", "it saw it", 8))
-    assert [step.n_tokens for step in made.steps] == [3, 4]
+    growth = run.growth(run.GrowthSettings("short", "it saw it", 8))
+    assert [step.n_tokens for step in growth.steps] == [3, 4]
     assert panels(site, 0)[0][1].shape == (4, 4)
     site.text_input("what_is_recomputed_prompt").set_value("it saw it and it").run()
     assert any("limit of 3" in m for m in messages(site))

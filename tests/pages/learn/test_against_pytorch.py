@@ -78,14 +78,14 @@ def test_windows_match_torch(
     assert not site.exception
     assert not messages(site)
     ours, theirs, weights = peers(width, heads, tokens, batch, seed, causal, bias)
-    shown = panels(site)
+    page_panels = panels(site)
     n = lesson.WINDOW
-    header, values = shown["ours (weight splits) token"]
+    header, values = page_panels["ours (weight splits) token"]
     np.testing.assert_allclose(values, ours[0, :n, :n], rtol=0, atol=1e-6)
     for name in ("nn.MultiheadAttention token", "with scaled_dot_product_attention token"):
-        np.testing.assert_allclose(shown[name][1], theirs[0, :n, :n], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(page_panels[name][1], theirs[0, :n, :n], rtol=0, atol=1e-6)
     for name in ("ours, mean over heads query", "nn.MultiheadAttention query"):
-        np.testing.assert_allclose(shown[name][1], weights[0, :n, :n], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(page_panels[name][1], weights[0, :n, :n], rtol=0, atol=1e-6)
     # Only rounding: this compares the weight splits with the four other implementations.
     differences = site.table[0].value["largest difference"].map(number_of)
     assert len(differences) == 4
@@ -100,9 +100,9 @@ def test_products_and_memory_are_counted(site: AppTest):
     assert products["kernel calls"].tolist() == [0, 0, 0, 1, 1]
     square = 3 * 12 * 20 * 20 * 4
     assert any(f"**{square:,}** bytes" in text.value for text in site.markdown)
-    kept = [int(text.replace(",", "")) for text in memory["of these in (T, T) tensors"]]
-    assert kept[3:] == [0, 0]
-    assert all(count >= square for count in kept[:3])
+    saved_counts = [int(text.replace(",", "")) for text in memory["of these in (T, T) tensors"]]
+    assert saved_counts[3:] == [0, 0]
+    assert all(count >= square for count in saved_counts[:3])
 
 
 def test_invalid_head_count_is_explained(site: AppTest):
@@ -166,8 +166,8 @@ def test_chart_and_table_show_the_same_measurement():
         assert value["median"] == pytest.approx(milliseconds.median())
         assert value["low"] == pytest.approx(milliseconds.min())
         assert value["high"] == pytest.approx(milliseconds.max())
-        shown = result.table.set_index("heads")[f"{value['way']}, ms"][value["heads"]]
-        assert shown.startswith(f"{value['median']:.2f} (")
+        timings = result.table.set_index("heads")[f"{value['way']}, ms"][value["heads"]]
+        assert timings.startswith(f"{value['median']:.2f} (")
 
 
 def test_answer_matches_the_lecture_count():

@@ -75,9 +75,9 @@ def test_rows_at_every_step(site: AppTest, name: str, layer: int, head: int):
         scores = real.scores[queries, visible]
         m = scores.amax(-1)
         terms = torch.exp(scores - m[:, None])
-        shown = table_of(site, "factor")
+        factors = table_of(site, "factor")
         for line, (new_m, new_l) in enumerate(zip(m, terms.sum(-1), strict=True)):
-            for cell, value in ((shown["m"][line], new_m), (shown["l"][line], new_l)):
+            for cell, value in ((factors["m"][line], new_m), (factors["l"][line], new_l)):
                 after = float(cell.rpartition("→ ")[2].replace("−", "-"))
                 assert after == pytest.approx(float(value), abs=6e-4)
         (header, output), *_ = maps(site)
@@ -140,16 +140,16 @@ def test_bytes_moved(site: AppTest):
     view = settings(tokens=4096, many_queries=32, many_keys=256, numbers="16-bit numbers")
     open_page(site, VIEW, **view)
     size, head_size = 4096, bundled_model(DECODER).core.config.d_head
-    whole = n_bytes * (4 * size**2 + 4 * size * head_size)
+    full_matrix = n_bytes * (4 * size**2 + 4 * size * head_size)
     keys = sum(math.ceil((start + 32) / 256) * 256 for start in range(0, size, 32))
     tiled = n_bytes * (2 * size * head_size + 2 * keys * head_size + 2 * size)
     table = drawn_charts(site)[-1].rows
-    shown = table[table["tokens"] == size].set_index("how")["bytes"]
-    assert shown.to_dict() == {"whole matrix": whole, "tiles": tiled}
-    assert f"{whole / tiled:,.1f}" in page_text(site)
+    n_moved = table[table["tokens"] == size].set_index("how")["bytes"]
+    assert n_moved.to_dict() == {"whole matrix": full_matrix, "tiles": tiled}
+    assert f"{full_matrix / tiled:,.1f}" in page_text(site)
     pieces = table_of(site, "numbers")
     counts = pieces.groupby("how")["numbers"].sum() * n_bytes
-    assert counts.to_dict() == {"whole matrix": whole, "tiles": tiled}
+    assert counts.to_dict() == {"whole matrix": full_matrix, "tiles": tiled}
 
 
 @pytest.mark.parametrize(("name", "layer", "head"), CASES)

@@ -216,10 +216,12 @@ def test_next_token(site: AppTest):
 
 def test_cache_size_is_limited():
     runs.run_forward.clear()
-    done = stream.run(ENCODER, TEXT)
-    assert stream.run(ENCODER, TEXT).run is done.run
+    first = stream.run(ENCODER, TEXT)
+    assert stream.run(ENCODER, TEXT).run is first.run
     assert (
-        runs.run_forward.nbytes == size_of(done.run.tensors) >= done.run.tensors.states.numel() * 4
+        runs.run_forward.nbytes
+        == size_of(first.run.tensors)
+        >= first.run.tensors.states.numel() * 4
     )
 
 
@@ -252,9 +254,9 @@ def test_activation_chart_uses_the_last_token(
         before = outputs_of(mlp.gate if mlp.gate is not None else mlp.up, layer_of, TEXT)[0, -1]
         assert f"{len(before):,} numbers" in message
         assert f"{int((before < 0).sum()):,} are below zero" in message
-        drawn = torch.tensor(points["before"].to_numpy(), dtype=before.dtype)
-        nearest = (before[None] - drawn[:, None]).abs().amin(dim=1)
-        torch.testing.assert_close(nearest, torch.zeros(len(drawn)), atol=1e-4, rtol=0)
+        inputs = torch.tensor(points["before"].to_numpy(), dtype=before.dtype)
+        nearest = (before[None] - inputs[:, None]).abs().amin(dim=1)
+        torch.testing.assert_close(nearest, torch.zeros(len(inputs)), atol=1e-4, rtol=0)
 
 
 def outputs_of(module: torch.nn.Module, name: str, text: str) -> torch.Tensor:

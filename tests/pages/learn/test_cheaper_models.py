@@ -106,7 +106,7 @@ def test_ranks_of_later_tokens(site: AppTest):
             int((logits[t] > logits[t, ids[t + ahead]]).sum()) + 1 for t in range(len(ids) - ahead)
         ]
         assert chart.loc[chart["which"] == which, "rank"].tolist() == expected
-        counts = [f"{sum(r <= most for r in expected)} of {len(expected)}" for most in (1, 10, 100)]
+        counts = [f"{sum(r <= top for r in expected)} of {len(expected)}" for top in (1, 10, 100)]
         assert table.iloc[row].tolist() == [which, *counts]
 
 
@@ -131,9 +131,9 @@ def test_verified_draft_gives_the_greedy_text(site: AppTest):
     assert table["draft"].tolist() == [*(name.strip() for name in names), "(none)"]
     n_written = table["result"].tolist().count("kept") + 1
     greedy = generate(model.core, ids, max_new_tokens=n_written)
-    written = model.tokenizer.decode_bytes(greedy).decode().strip()
+    greedy_text = model.tokenizer.decode_bytes(greedy).decode().strip()
     sentence = page_text(site, f"One pass wrote {n_written} token")
-    assert f"“{written}”" in sentence
+    assert f"“{greedy_text}”" in sentence
     assert f"{1 + n_drafted * n_layers / 6:.1f} passes" in sentence
     tokens = drawn_charts(site)[1].rows["tokens"].tolist()
     assert tokens == pytest.approx([sum(0.5**i for i in range(n + 1)) for n in range(7)])
@@ -172,8 +172,8 @@ def test_each_continuation_depends_only_on_its_seed(site: AppTest):
             )
         )
         text = model.tokenizer.decode_bytes([step.token_id for step in steps]).decode()
-        shown = table["continuation"][number]
-        assert shown.replace("⏎", "\n") == text
+        cell = table["continuation"][number]
+        assert cell.replace("⏎", "\n") == text
         mean = sum(step.logprob for step in steps) / len(steps)
         assert table["mean log p"][number] == pytest.approx(mean, abs=0.006)
     # The word occurs in no continuation: the model learns nothing, and the page explains why.
@@ -191,19 +191,19 @@ def test_policy_gradient_matches_autograd(site: AppTest):
     np.testing.assert_allclose(table["advantage"], advantages, atol=0.006)
     model = bundled_model(FIRST_GPT2)
     run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS)
-    sampled = rewards.sample(rewards.RewardSettings(FIRST_GPT2, TEXT, 6, 0))[1]
+    samples = rewards.sample(rewards.RewardSettings(FIRST_GPT2, TEXT, 6, 0))[1]
     with torch.inference_mode():
-        before = torch.tensor([[*run.tokens.ids, *sampled.ids[:2]]])
+        before = torch.tensor([[*run.tokens.ids, *samples.ids[:2]]])
         logits = model.core(before).logits[0, -1]
     leaf = logits.clone().requires_grad_()
-    token = torch.tensor([sampled.ids[2]])
+    token = torch.tensor([samples.ids[2]])
     (gradient,) = torch.autograd.grad(advantages[1] * cross_entropy(leaf[None], token), leaf)
     (chart,) = drawn_charts(site)
     largest = gradient.abs().topk(len(chart.rows)).indices
     expected = sorted((-gradient[largest]).tolist(), reverse=True)
     np.testing.assert_allclose(chart.rows["value"], expected, atol=1e-5)
     p = float(logits.softmax(-1)[token])
-    assert f"{p:.3f}" in page_text(site, f"“{sampled.pieces[2]}”")
+    assert f"{p:.3f}" in page_text(site, f"“{samples.pieces[2]}”")
 
 
 def test_rule_change_does_not_resample(site: AppTest, monkeypatch: pytest.MonkeyPatch):
@@ -244,9 +244,9 @@ def test_teacher_and_student(site: AppTest):
 
     curve, tokens = drawn_charts(site)
     layers = curve.layers[0]
-    shown = dict(zip(layers["layers"], layers["divergence"], strict=True))
-    assert shown[4] == pytest.approx(float(divergence(temperature)[:-1].mean()), rel=1e-3)
-    assert shown[6] == pytest.approx(0, abs=1e-5)
+    divergences = dict(zip(layers["layers"], layers["divergence"], strict=True))
+    assert divergences[4] == pytest.approx(float(divergence(temperature)[:-1].mean()), rel=1e-3)
+    assert divergences[6] == pytest.approx(0, abs=1e-5)
     bits = tokens.rows[tokens.rows["kind"] == distillation.DIVERGENCE]["bits"]
     np.testing.assert_allclose(bits, divergence(temperature)[:-1].numpy(), rtol=1e-3, atol=1e-3)
     entropy = torch.distributions.Categorical(
@@ -281,10 +281,8 @@ def test_curve_does_not_depend_on_the_batching_of_depths(
         core = bundled_model(FIRST_GPT2).core
         logs = [(core.final_norm(state) @ core.unembedding).log_softmax(-1) for state in lens]
         expected = [
-            float(
-                kl_div(continuation, logs[0], log_target=True, reduction="none").sum(-1)[:-1].mean()
-            )
-            for continuation in logs
+            float(kl_div(logs_p, logs[0], log_target=True, reduction="none").sum(-1)[:-1].mean())
+            for logs_p in logs
         ]
     monkeypatch.setattr(distillation, "N_ROWS", n_depths * len(run.tokens))
     curve = distillation.curve.__wrapped__(run, 1.0)

@@ -88,8 +88,8 @@ def test_link_restores_the_view(site: AppTest, name: str):
 @pytest.mark.parametrize("name", TEXTS)
 def test_hostile_empty_and_long_text(site: AppTest, name: str):
     key = f"{name}_text"
-    chosen = {f"{name}_{setting}": value for setting, value in TEXTS[name].items()}
-    open_whole_page(site, view_of(name), **chosen, **{key: HOSTILE})
+    settings = {f"{name}_{setting}": value for setting, value in TEXTS[name].items()}
+    open_whole_page(site, view_of(name), **settings, **{key: HOSTILE})
     for text in (HOSTILE, "", "word " * 500):
         (box,) = [b for b in [*site.text_input, *site.text_area] if b.key == key]
         typed = text[: box.proto.max_chars or None]

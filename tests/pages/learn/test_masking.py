@@ -31,19 +31,21 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 def test_article_masks_and_dropout(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
-    shown, block = panels(site), NUMBERS["001_masking"]
+    tensors, block = panels(site), NUMBERS["001_masking"]
     scores = np.array(block["scores"])
     np.testing.assert_allclose(
-        shown["scores with this value"], np.where(triangle(9), scores, 0), **FOUR_DECIMALS
+        tensors["scores with this value"], np.where(triangle(9), scores, 0), **FOUR_DECIMALS
     )
-    np.testing.assert_allclose(shown["weights"], block["softmax_masked_with_zero"], **FOUR_DECIMALS)
+    np.testing.assert_allclose(
+        tensors["weights"], block["softmax_masked_with_zero"], **FOUR_DECIMALS
+    )
     for name in ("−∞ before the softmax", "divided by the row's sum"):
         np.testing.assert_allclose(
-            shown[name], block["softmax_masked_with_minus_inf"], **FOUR_DECIMALS
+            tensors[name], block["softmax_masked_with_minus_inf"], **FOUR_DECIMALS
         )
     ahead = np.where(triangle(9), 0, block["softmax_masked_with_zero"]).sum(1)
     # This sums nine numbers that were rounded to six decimals.
-    np.testing.assert_allclose(shown["leaked"][:, 0], ahead, atol=1e-5)
+    np.testing.assert_allclose(tensors["leaked"][:, 0], ahead, atol=1e-5)
     assert number_of(site.metric[1].value) == pytest.approx(float(ahead.sum()), abs=5e-4)
     # Two softmaxes sum the same scores in a different order, which differs by float32 rounding.
     assert 0 <= number_of(site.metric[0].value) < 1e-6
@@ -51,20 +53,22 @@ def test_article_masks_and_dropout(site: AppTest):
     # Zeroing breaks the row sums, and dividing by them repairs them.
     table = site.dataframe[0].value
     np.testing.assert_array_equal(
-        shown["future set to 0"], np.where(triangle(9), shown["softmax over all"], 0)
+        tensors["future set to 0"], np.where(triangle(9), tensors["softmax over all"], 0)
     )
-    sums = shown["future set to 0"].sum(1)
+    sums = tensors["future set to 0"].sum(1)
     assert (sums[:-1] < 0.99).all()
     np.testing.assert_allclose(table["sum after zeroing"], sums, atol=1e-6)
     for name in ("renormalized", "−∞ before"):
         np.testing.assert_allclose(table[name], 1, atol=1e-6)
     block = NUMBERS["001_dropout_seed123"]
-    np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
-    np.testing.assert_allclose(shown["after"], block["dropped"], **FOUR_DECIMALS)
-    np.testing.assert_array_equal(shown["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0)
-    np.testing.assert_allclose(shown["row sums"][:, 0], shown["after"].sum(1), atol=1e-6)
-    kept = int((np.array(block["dropped"]) > 0).sum())
-    assert any(f"**{kept}** of 15" in e.value for e in site.markdown)
+    np.testing.assert_allclose(tensors["before"], block["matrix"], **FOUR_DECIMALS)
+    np.testing.assert_allclose(tensors["after"], block["dropped"], **FOUR_DECIMALS)
+    np.testing.assert_array_equal(
+        tensors["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0
+    )
+    np.testing.assert_allclose(tensors["row sums"][:, 0], tensors["after"].sum(1), atol=1e-6)
+    n_kept = int((np.array(block["dropped"]) > 0).sum())
+    assert any(f"**{n_kept}** of 15" in e.value for e in site.markdown)
 
 
 def test_triangle_grows_token_by_token(site: AppTest):
@@ -153,14 +157,14 @@ def test_scores_of_a_real_head(site: AppTest):
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         record = model.core(torch.tensor([tokens.ids]), record=True).records[29]
-    shown = panels(site)
+    tensors = panels(site)
     # The page masks the scores itself. The result matches the model's own mask.
     np.testing.assert_allclose(
-        shown["−∞ before the softmax"], record.weights[0, 8].numpy(), atol=1e-6
+        tensors["−∞ before the softmax"], record.weights[0, 8].numpy(), atol=1e-6
     )
     n = len(tokens.ids)
-    filled = np.where(triangle(n), record.scores[0, 8].numpy(), 0)
-    np.testing.assert_allclose(shown["scores with this value"], filled, rtol=1e-5, atol=1e-5)
+    masked = np.where(triangle(n), record.scores[0, 8].numpy(), 0)
+    np.testing.assert_allclose(tensors["scores with this value"], masked, rtol=1e-5, atol=1e-5)
     assert headers_by_title(site)["weights"]["rows"] == list(tokens.labels)
     assert number_of(site.metric[0].value) < 1e-6
     site.selectbox("masking_model").set_value(ENCODER).run()

@@ -33,7 +33,7 @@ def numbers(text: str) -> list[float]:
 
 def chart(site: AppTest, *columns: str) -> DrawnChart:
     """The chart with these columns."""
-    (results,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
+    (results,) = [c for c in drawn_charts(site) if set(columns) <= set(c.rows)]
     return results
 
 
@@ -52,16 +52,16 @@ def minilm_outputs(ids: list[int], places: list[int] | None) -> torch.Tensor:
         return merged @ attention.out.matrix + attention.out.bias
 
 
-@pytest.mark.parametrize("given", [permutation.WITHOUT, permutation.WITH])
-def test_same_tokens_in_two_orders(site: AppTest, given: str):
-    open_page(site, VIEW, position_text="dog bites man", position_given=given)
+@pytest.mark.parametrize("text", [permutation.WITHOUT, permutation.WITH])
+def test_same_tokens_in_two_orders(site: AppTest, text: str):
+    open_page(site, VIEW, position_text="dog bites man", position_given=text)
     ids = list(bundled_model(ENCODER).tokenizer.encode("dog bites man").ids)
-    places = [0, 1, 2, 3, 4] if given == permutation.WITH else None
-    shown, other = panels(site), [ids[0], ids[3], ids[2], ids[1], ids[4]]
+    places = [0, 1, 2, 3, 4] if text == permutation.WITH else None
+    tensors, other = panels(site), [ids[0], ids[3], ids[2], ids[1], ids[4]]
     first, second = minilm_outputs(ids, places), minilm_outputs(other, places)
     close = {"atol": 1e-5, "rtol": 0}
-    np.testing.assert_allclose(shown["original order"], first.T[:8], **close)
-    np.testing.assert_allclose(shown["new order"], second.T[:8], **close)
+    np.testing.assert_allclose(tensors["original order"], first.T[:8], **close)
+    np.testing.assert_allclose(tensors["new order"], second.T[:8], **close)
     (pair,) = pictures(site)
     assert [p.panel["columns"] for p in pair] == [
         ["[CLS]", "dog", "bites", "man", "[SEP]"],
@@ -71,7 +71,7 @@ def test_same_tokens_in_two_orders(site: AppTest, given: str):
     change = float((first[[0, 3, 2, 1, 4]] - second).abs().max())
     _, without, with_positions, largest = numbers(paragraph(site, "Each column shows"))
     assert without < 1e-5
-    if given == permutation.WITH:
+    if text == permutation.WITH:
         assert with_positions == pytest.approx(change, rel=0.05)
         assert largest == pytest.approx(float(first.abs().max()), rel=0.05)
     else:
@@ -120,9 +120,9 @@ def test_sinusoids(site: AppTest, width: int, position: int, distance: int):
     for row in rows.sample(20, random_state=0).itertuples():
         start = int(row[1].split()[1])
         assert row.product == pytest.approx(table[start] @ table[start + row.distance], abs=1e-4)
-    apart, product, spread, low, high = numbers(paragraph(site, "Any two positions"))
+    closest, product, spread, low, high = numbers(paragraph(site, "Any two positions"))
     products = [float(table[i] @ table[i + distance]) for i in range(32 - distance)]
-    assert apart == distance
+    assert closest == distance
     assert product == pytest.approx(products[0], abs=1e-4)
     assert max(products) - min(products) < 1e-9
     assert spread < 1e-4
@@ -151,8 +151,8 @@ def test_learned_positions(site: AppTest, model: str, count: int):
     ((header, values),) = heatmaps(site)
     np.testing.assert_allclose(values, expected, atol=1e-5)
     assert header["rows"] == header["columns"] == count
-    shown = chart(site, "table", "mean").rows
-    own = shown[shown["table"] != "sinusoids"]
+    bars = chart(site, "table", "mean").rows
+    own = bars[bars["table"] != "sinusoids"]
     assert any("MiniLM" in name for name in own["table"])
     for name, measure in (("mean", torch.mean), ("low", torch.min), ("high", torch.max)):
         diagonals = [float(measure(expected.diagonal(d))) for d in range(count)]

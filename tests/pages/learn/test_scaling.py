@@ -57,11 +57,11 @@ def test_first_section_shows_the_softmaxes(site: AppTest):
 
 
 @pytest.mark.parametrize(
-    ("typed", "named"),
+    ("typed", "message"),
     [("", "2 to 16"), ("7", "1"), ("1 " * 17, "17"), ("1 nan", "nan"), ("1 -1e30", "-1e30")],
 )
-def test_rejects_non_numeric_scores(typed: str, named: str):
-    with pytest.raises(ValueError, match=named):
+def test_rejects_non_numeric_scores(typed: str, message: str):
+    with pytest.raises(ValueError, match=message):
         softmax.parse(typed)
 
 

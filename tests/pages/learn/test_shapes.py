@@ -79,7 +79,7 @@ def expected() -> dict[str, torch.Tensor]:
 
 
 def test_each_step_shows_its_inputs_and_outputs(site: AppTest):
-    wanted = expected()
+    reference = expected()
     visible = set()
     open_page(site, VIEW)
     for number in range(1, 12):
@@ -90,11 +90,11 @@ def test_each_step_shows_its_inputs_and_outputs(site: AppTest):
                 continue  # The two views of step 6.
             visible.add(name)
             # Float32, computed in a different order.
-            np.testing.assert_allclose(panel.values, wanted[name], atol=1e-6, rtol=1e-5)
-        assert {name for name in wanted if name.startswith(f"step {number}:")} <= set(
+            np.testing.assert_allclose(panel.values, reference[name], atol=1e-6, rtol=1e-5)
+        assert {name for name in reference if name.startswith(f"step {number}:")} <= set(
             drawn_panels(site)
         )
-    assert visible == set(wanted)
+    assert visible == set(reference)
     attention, x = example_attention()
     np.testing.assert_allclose(
         drawn_panels(site)["step 11: output"].values, attention(x), atol=1e-6, rtol=1e-5
@@ -103,7 +103,7 @@ def test_each_step_shows_its_inputs_and_outputs(site: AppTest):
 
 def test_operands_give_every_computed_number(site: AppTest):
     """Recompute each number from the terms below its picture."""
-    wanted = {
+    expected_names = {
         "queries": "product", "keys": "product", "values": "product", "scores": "product",
         "masked": "masked", "scaled": "scaled", "weights": "softmax", "context": "product",
         "output": "product",
@@ -117,15 +117,15 @@ def test_operands_give_every_computed_number(site: AppTest):
         for name, panel in panels.items():
             if not name.startswith(f"step {number}: ") or panel.operands is None:
                 continue
-            made = panel.panel["made"]
-            assert set(made["sources"]) <= set(identities)
-            kind = visible[name.partition(": ")[2]] = made["kind"]
-            assert made["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
+            provenance = panel.panel["made"]
+            assert set(provenance["sources"]) <= set(identities)
+            kind = visible[name.partition(": ")[2]] = provenance["kind"]
+            assert provenance["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
             added = None if panel.added is None else torch.tensor(panel.added)
             values = torch.tensor(panel.values)
-            of_terms = result(kind, torch.tensor(panel.operands), added, values)
-            torch.testing.assert_close(values, of_terms, atol=1e-6, rtol=1e-5)
-    assert visible == wanted
+            terms_result = result(kind, torch.tensor(panel.operands), added, values)
+            torch.testing.assert_close(values, terms_result, atol=1e-6, rtol=1e-5)
+    assert visible == expected_names
 
 
 def test_computed_number_names_its_inputs(site: AppTest):
@@ -138,9 +138,9 @@ def test_computed_number_names_its_inputs(site: AppTest):
         for name, panel in panels.items():
             if not name.startswith(f"step {number}: ") or panel.panel["made"] is None:
                 continue
-            made = panel.panel["made"]
-            inputs = re.sub(r"\(\w+\)", "x", made["equation"]).split("->")[0].split(",")
-            for source, letters in zip(made["sources"], inputs, strict=True):
+            provenance = panel.panel["made"]
+            inputs = re.sub(r"\(\w+\)", "x", provenance["equation"]).split("->")[0].split(",")
+            for source, letters in zip(provenance["sources"], inputs, strict=True):
                 assert len(letters) == len(identities[source].panel["shape"])
 
 
@@ -183,7 +183,7 @@ def test_layer_overview_has_one_shape_per_line(site: AppTest):
 
 def test_numbers_keep_their_identity_across_steps(site: AppTest):
     open_page(site, VIEW)
-    followed: dict[str, dict[int, float]] = {}
+    values_by_identity: dict[str, dict[int, float]] = {}
     for number in range(4, 12):
         site.slider("shapes_step").set_value(number).run()
         palettes = set()
@@ -198,8 +198,8 @@ def test_numbers_keep_their_identity_across_steps(site: AppTest):
             what = name.partition(": ")[2].replace("merged", "context")
             now = dict(zip(panel.cells.flat, panel.values.flat, strict=True))
             assert len(now) == panel.values.size  # Every cell has its own identity.
-            assert followed.setdefault(what, now) == now
-    assert set(followed) == {"queries", "keys", "values", "context"}
+            assert values_by_identity.setdefault(what, now) == now
+    assert set(values_by_identity) == {"queries", "keys", "values", "context"}
 
 
 def test_scores_belong_to_the_query_token_and_head(site: AppTest):
@@ -230,7 +230,7 @@ def test_every_step_shows_code_that_ran(site: AppTest, kind: dict[str, str]):
     for number in range(1, 12):
         site.slider("shapes_step").set_value(number).run()
         assert not site.exception
-        place, *shown = code(site)[1].splitlines()
+        place, *code_lines = code(site)[1].splitlines()
         file, first = re.findall(r"# (.*?), lines? (\d+)", place)[0]
         # Long paths are shortened to their end, which must match only one file.
         end = file.removeprefix("…")
@@ -242,7 +242,7 @@ def test_every_step_shows_code_that_ran(site: AppTest, kind: dict[str, str]):
         )
         ran = path.read_text(encoding="utf-8").splitlines()[int(first) - 1]
         # The comments differ because the anchor isn't shown.
-        assert shown[0].partition("#")[0].strip() == ran.partition("#")[0].strip()
+        assert code_lines[0].partition("#")[0].strip() == ran.partition("#")[0].strip()
 
 
 def test_dropout_uses_its_own_seed(site: AppTest):
@@ -380,24 +380,24 @@ def test_real_layer_matches_its_record(
         record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
     assert record.output is not None
     heads, t, d = slice(first, first + 3), slice(0, 6), slice(0, 8)
-    wanted = {
+    reference = {
         7: ("scores", record.scores[:, heads, t, t]),
         8: ("weights", record.weights[:, heads, t, t]),
         9: ("context", record.context[:, heads, t, d]),
         11: ("output", record.output[:, t, d]),
     }
     panels = open_step(site, 6, **query)
-    turned = ", rotated" if name == DECODER else ""
+    suffix = ", rotated" if name == DECODER else ""
     np.testing.assert_array_equal(
-        panels[f"step 6: queries{turned}"].values, record.q[:, heads, t, d]
+        panels[f"step 6: queries{suffix}"].values, record.q[:, heads, t, d]
     )
     np.testing.assert_array_equal(
-        panels[f"step 6: keys{turned}"].values, record.k[:, kv_heads, t, d]
+        panels[f"step 6: keys{suffix}"].values, record.k[:, kv_heads, t, d]
     )
     np.testing.assert_array_equal(panels["step 6: values"].values, record.v[:, kv_heads, t, d])
     assert panels["step 6: values"].panel["positions"][1] == kv_heads
     assert panels["step 6: queries"].panel["rows"] == [list(tokens.labels[:6])]
-    for number, (tensor, values) in wanted.items():
+    for number, (tensor, values) in reference.items():
         site.slider("shapes_step").set_value(number).run()
         assert not site.exception
         panel = drawn_panels(site)[f"step {number}: {tensor}"]

@@ -92,8 +92,8 @@ def test_fan_chart_and_both_lists(site: AppTest, name: str, word: int):
         ("length", table.norm(dim=-1)),
         ("along", dots / x.norm()),
     ):
-        shown = torch.tensor(in_text[column].tolist())
-        assert_close(shown, values[others], atol=1e-4, rtol=1e-4)
+        actual = torch.tensor(in_text[column].tolist())
+        assert_close(actual, values[others], atol=1e-4, rtol=1e-4)
     corners = np.hypot(points["along"], points["across"])
     np.testing.assert_allclose(corners, points["length"], rtol=1e-4)
     larger = int((dots > dots[ids[word]]).sum())
@@ -126,8 +126,8 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     np.testing.assert_allclose(plain_weights, expected, atol=1e-4)
     scores = real.q @ real.k.T
     np.testing.assert_allclose(weights, real.weights(scores * len(real.q[0]) ** -0.5), atol=1e-5)
-    every = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
-    heads = real.weights(every)
+    all_scores = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
+    heads = real.weights(all_scores)
     np.testing.assert_allclose(rows, torch.cat([expected[word][None], heads[:, word]]), atol=1e-4)
     assert header["rowLabels"][:2] == ["x·xᵀ", "head 0"]
 
@@ -166,9 +166,9 @@ def test_effect_of_the_matrices(site: AppTest, name: str):
     view = {"similarity_part": sections.MATRICES, "similarity_model": name}
     open_page(site, VIEW, similarity_layer="2", similarity_head="5", **view)
     real = ReferenceLayer(name, controls.ANIMAL, 2, 5)
-    shown = [values for _, values in maps(site)]
+    heatmaps = [values for _, values in maps(site)]
     scores = [real.x @ real.x.T, real.k @ real.k.T, real.q @ real.k.T]
-    for values, expected in zip(shown, scores, strict=True):
+    for values, expected in zip(heatmaps, scores, strict=True):
         np.testing.assert_allclose(values, expected, atol=1e-3, rtol=1e-4)
     table = table_of(site, "asymmetry").set_index("scores")
     assert table["asymmetry"].tolist()[:3] == [0, 0, 0]

@@ -150,21 +150,21 @@ def test_vectors_match_the_weights(site: AppTest, name: str):
     assert not site.exception
     model = bundled_model(name)
     ids = model.tokenizer.encode(tokenizers.NEXT_DAY).ids
-    shown = panels(site)
+    tensors = panels(site)
     n = embeddings.COLUMNS
     with torch.inference_mode():
-        entered = model.core(torch.tensor([ids]), record=True).hidden_states[0][0, 5, :n].numpy()
-    token = shown["token embedding"]
+        embedded = model.core(torch.tensor([ids]), record=True).hidden_states[0][0, 5, :n].numpy()
+    token = tensors["token embedding"]
     if name == DECODER:
-        assert set(shown) == {"token embedding", "= sum"}
-        np.testing.assert_array_equal(token, entered)
+        assert set(tensors) == {"token embedding", "= sum"}
+        np.testing.assert_array_equal(token, embedded)
     else:
         position = model.core.positions[5, :n].detach().numpy()
-        np.testing.assert_array_equal(shown["+ position embedding"], position)
-        total = token + shown["+ segment embedding"] + position
+        np.testing.assert_array_equal(tensors["+ position embedding"], position)
+        total = token + tensors["+ segment embedding"] + position
         # Float32 sums in a different order differ by rounding.
-        np.testing.assert_allclose(shown["= sum"], total, rtol=0, atol=1e-7)
-        np.testing.assert_array_equal(shown["after LayerNorm: enters layer 0"], entered)
+        np.testing.assert_allclose(tensors["= sum"], total, rtol=0, atol=1e-7)
+        np.testing.assert_array_equal(tensors["after LayerNorm: enters layer 0"], embedded)
     (sentence,) = [e.value for e in site.markdown if "over all tokens and columns" in e.value]
     assert number_of(re.findall(r"\*\*(.+?)\*\*", sentence)[0]) < 1e-5
 

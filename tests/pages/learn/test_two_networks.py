@@ -63,37 +63,37 @@ class PlainTranslator:
     def translate(self, text: str, *, one_vector: bool) -> tuple[str, dict[str, Tensor]]:
         """The translation, and the attention weights of the last pass by kind: (L, H, T, S)."""
         ids = torch.tensor([2 + SYMBOLS.index(symbol) for symbol in text])
-        kept: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
+        weights_by_kind: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
         symbols = self.tensors["symbols.weight"]
         x = symbols[ids] + self.tensors["text_positions.weight"][: len(ids)]
         for layer in LAYERS:
             normed = self.norm(x, f"encoder.{layer}.self_norm")
             weights, added = self.attention(normed, normed, f"encoder.{layer}.self_attention")
-            kept["encoder"].append(weights)
+            weights_by_kind["encoder"].append(weights)
             x = self.feed_forward(x + added, f"encoder.{layer}")
         memory = self.norm(x, "encoder_norm")
         memory = memory.mean(dim=0, keepdim=True) if one_vector else memory
-        written = [1]
-        while len(written) <= len(ANSWER):
-            kept["decoder"], kept["cross"] = [], []
-            y = symbols[torch.tensor(written)]
-            y = y + self.tensors["answer_positions.weight"][: len(written)]
+        output_ids = [1]
+        while len(output_ids) <= len(ANSWER):
+            weights_by_kind["decoder"], weights_by_kind["cross"] = [], []
+            y = symbols[torch.tensor(output_ids)]
+            y = y + self.tensors["answer_positions.weight"][: len(output_ids)]
             for layer in LAYERS:
                 name = f"decoder.{layer}"
                 normed = self.norm(y, f"{name}.self_norm")
                 weights, added = self.attention(
                     normed, normed, f"{name}.self_attention", causal=True
                 )
-                kept["decoder"].append(weights)
+                weights_by_kind["decoder"].append(weights)
                 y = y + added
                 normed = self.norm(y, f"{name}.cross_norm")
                 weights, added = self.attention(normed, memory, f"{name}.cross_attention")
-                kept["cross"].append(weights)
+                weights_by_kind["cross"].append(weights)
                 y = self.feed_forward(y + added, name)
             logits = self.linear(self.norm(y, "decoder_norm"), "unembed")
-            written.append(int(logits[-1].argmax()))
-        answer = "".join(SYMBOLS[number - 2] for number in written[1:])
-        return answer, {kind: torch.stack(weights) for kind, weights in kept.items()}
+            output_ids.append(int(logits[-1].argmax()))
+        answer = "".join(SYMBOLS[number - 2] for number in output_ids[1:])
+        return answer, {kind: torch.stack(weights) for kind, weights in weights_by_kind.items()}
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +120,8 @@ def test_maps_match_the_stored_weights(site: AppTest, plain_translator: PlainTra
     answer, weights = plain_translator.translate(TEXT, one_vector=False)
     assert answer == ANSWER
     assert f"**{ANSWER}**" in page_text(site, "The encoder read")
-    drawn = maps(site)
-    for (_, values), kind in zip(drawn, ("cross", "encoder", "decoder", "cross"), strict=True):
+    heatmaps = maps(site)
+    for (_, values), kind in zip(heatmaps, ("cross", "encoder", "decoder", "cross"), strict=True):
         np.testing.assert_allclose(values, weights[kind][0, 2].numpy(), atol=1e-5)
     row = weights["cross"][0, 2, 6]
     (chart,) = drawn_charts(site)
@@ -143,8 +143,8 @@ def test_single_vector_bottleneck(site: AppTest, plain_translator: PlainTranslat
     open_page(site, VIEW, two_networks_text=TEXT, two_networks_part=sections.ONE_VECTOR)
     assert not site.exception
     answer, _ = plain_translator.translate(TEXT, one_vector=True)
-    shown = {metric.label: metric.value for metric in site.metric}
-    assert shown == {"With all states": ANSWER, "With one vector": answer}
+    metrics = {metric.label: metric.value for metric in site.metric}
+    assert metrics == {"With all states": ANSWER, "With one vector": answer}
     (table,) = plain_tables(site)
     right = table.iloc[:, 1].tolist()
     assert right == list(held_out_results().n_right)

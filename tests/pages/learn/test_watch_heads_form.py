@@ -52,7 +52,7 @@ def page_text(site: AppTest, words: str) -> str:
 
 def drawn_maps(site: AppTest) -> tuple[dict, np.ndarray]:
     """Header and weights (layers, H, T, T) of the drawing, with 0 in masked cells."""
-    ((header, body),) = [found for found in drawings(site) if "scoreNames" in found[0]]
+    ((header, body),) = [candidate for candidate in drawings(site) if "scoreNames" in candidate[0]]
     codes = np.frombuffer(zlib.decompress(body), np.uint8)
     n, n_heads = len(header["labels"]), header["layers"] * header["heads"]
     weights = np.zeros((n_heads, n, n))
@@ -198,9 +198,9 @@ def test_paused_run_resumes_unchanged(monkeypatch: pytest.MonkeyPatch):
     finish(second)
     assert second.state == "done"
     assert paused.n_steps == STEPS
-    whole = train(settings, STEPS).measure()
+    straight = train(settings, STEPS).measure()
     assert [m.step for m in paused.recording.moments] == [0, 10, 20]
-    assert paused.recording.moments[-1].loss_unseen == pytest.approx(whole.loss_unseen, abs=1e-6)
+    assert paused.recording.moments[-1].loss_unseen == pytest.approx(straight.loss_unseen, abs=1e-6)
 
 
 def test_pausing_on_the_page_frees_the_slot(site: AppTest, monkeypatch: pytest.MonkeyPatch):
@@ -218,9 +218,9 @@ def test_pausing_on_the_page_frees_the_slot(site: AppTest, monkeypatch: pytest.M
     watch.TRAININGS.put(other)
     finish(other)
     assert other.state == "done"
-    again = site.button("watch_heads_form_again")
-    assert not again.disabled
-    again.click().run()
+    resume_button = site.button("watch_heads_form_again")
+    assert not resume_button.disabled
+    resume_button.click().run()
     assert my_job(site).number != mine.number
     finish(my_job(site))
 
@@ -296,13 +296,13 @@ def test_text_follows_the_numbers():
         TrainingSettings(n_heads=2, one_distance=True), loss_trained=0.0, loss_unseen=9.5
     )
     assert "9.50" in findings.generalization_sentence(trap)
-    open_eyed = moments_of(
+    unmasked = moments_of(
         TrainingSettings(n_heads=2, mask=False),
         loss_trained=0.0,
         loss_unseen=0.0,
         loss_writing=4.25,
     )
-    assert "4.25" in findings.generalization_sentence(open_eyed)
+    assert "4.25" in findings.generalization_sentence(unmasked)
     waiting = moments_of(TrainingSettings(n_heads=2), loss_trained=3.3)
     assert "at step" not in findings.drop_sentence(waiting)
 
@@ -312,9 +312,9 @@ def test_stored_runs_round_trip():
     run.begin()
     text = stored.to_json({"one": run.recording}, "a machine", "2026-01-02")
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    read = stored._recording(json.loads(text)["runs"]["one"])
-    assert read.settings == run.recording.settings
-    (before,), (after,) = run.recording.moments, read.moments
+    restored = stored._recording(json.loads(text)["runs"]["one"])
+    assert restored.settings == run.recording.settings
+    (before,), (after,) = run.recording.moments, restored.moments
     assert isinstance(after, Moment)
     assert after.codes is not None
     assert before.codes is not None

@@ -102,7 +102,7 @@ def open_it(site: AppTest, part: str, steps: int = 2) -> None:
 
 def chart(site: AppTest, *columns: str) -> DrawnChart:
     """The chart with these columns."""
-    (results,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
+    (results,) = [c for c in drawn_charts(site) if set(columns) <= set(c.rows)]
     return results
 
 
@@ -127,15 +127,15 @@ def test_losses_and_weight_changes(site: AppTest, expected: ExpectedTraining):
     assert table["numbers"].sum() == sum(
         p.numel() for p in bundled_model(FIRST_GPT2).core.parameters()
     )
-    drawn = chart(site, "moved", "kind").rows
+    rows = chart(site, "moved", "kind").rows
     for layer in (0, LAST):
-        row = drawn[(drawn["layer"] == layer) & (drawn["kind"] == "W_o")]
+        row = rows[(rows["layer"] == layer) & (rows["kind"] == "W_o")]
         share = expected.shares[str(layer)]
         assert float(row["moved"].iloc[0]) == pytest.approx(share, rel=2e-3)
-    of_layer = table[table["layer"] == LAYER].set_index("kind")["gradient"]
+    layer_gradients = table[table["layer"] == LAYER].set_index("kind")["gradient"]
     qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"]
     for kind, gradient in zip(("W_q", "W_k", "W_v"), qkv.split(WIDTH), strict=True):
-        assert of_layer[kind] == pytest.approx(length(gradient), rel=6e-3)
+        assert layer_gradients[kind] == pytest.approx(length(gradient), rel=6e-3)
     text = page_text(site, "The loss")
     first, last, after, before = page_numbers(text)[:4]
     assert (first, last) == pytest.approx((means[0], means[2]), abs=6e-4)
@@ -143,8 +143,8 @@ def test_losses_and_weight_changes(site: AppTest, expected: ExpectedTraining):
     assert (before, after) == pytest.approx(
         (100 * math.exp(-means[0]), 100 * math.exp(-means[2])), rel=0.06
     )
-    shown = drawn.loc[[drawn["moved"].idxmax(), drawn["moved"].idxmin()]]
-    most, least = (f"{row.kind} of layer {row.layer}" for row in shown.itertuples())
+    extremes = rows.loc[[rows["moved"].idxmax(), rows["moved"].idxmin()]]
+    most, least = (f"{row.kind} of layer {row.layer}" for row in extremes.itertuples())
     assert most in text.split("moved most")[0]
     assert least in text.split("moved most")[1]
     embeddings = table[table["kind"] == "embeddings"]["change ÷ length"].iloc[0]
@@ -154,8 +154,8 @@ def test_losses_and_weight_changes(site: AppTest, expected: ExpectedTraining):
 def test_head_before_and_after(site: AppTest, expected: ExpectedTraining):
     open_it(site, sections.MAPS)
     before, after = expected.weights[0][LAYER, HEAD], expected.weights[2][LAYER, HEAD]
-    shown = maps(site)
-    for (header, values), tensor in zip(shown, (before, after, after - before), strict=True):
+    heatmaps = maps(site)
+    for (header, values), tensor in zip(heatmaps, (before, after, after - before), strict=True):
         np.testing.assert_allclose(values, tensor, atol=1e-4)
         assert header["labels"] == list(expected.labels)
     change = (after - before).abs()
@@ -227,9 +227,9 @@ def test_tensors_saved_for_training(site: AppTest, expected: ExpectedTraining):
         == f"{2 * 6 * WIDTH * 4 * n_tokens / 1e6:.2f} MB"
     )
     assert table["training"]["predictions per pass"] == str(n_tokens - 1)
-    kept = page_numbers(table["training"]["activations for the backward pass"])[0]
+    saved_size = page_numbers(table["training"]["activations for the backward pass"])[0]
     # At least the hidden values of the MLPs before and after GELU, in every layer.
-    assert kept > 2 * 6 * 1024 * 4 * n_tokens / 1e6
+    assert saved_size > 2 * 6 * 1024 * 4 * n_tokens / 1e6
     change, largest = page_numbers(page_text(site, "**Why training has no KV cache**"))[1:3]
     before, after = expected.keys[0], expected.keys[2]
     assert change == pytest.approx(float((after - before).abs().max()), rel=6e-3)

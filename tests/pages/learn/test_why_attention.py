@@ -70,10 +70,10 @@ def test_gradients_match_autograd(site: AppTest):
 
 def test_growth_ends_with_the_whole_sentence():
     words = " ".join(f"w{i}" for i in range(64))
-    asked = influence.setting(
+    setting = influence.setting(
         words, notebook=False, width=8, state=16, hold=0.0, layer=influence.TRAINABLE, seed=0
     )
-    grown, result = influence.growth(asked), influence.reach(asked)
+    grown, result = influence.growth(setting), influence.reach(setting)
     assert grown[influence.GRU].iloc[-1] == pytest.approx(result.gru_share[0], rel=1e-6)
     assert grown[influence.ATTENTION].iloc[-1] == pytest.approx(result.attention_share[0], rel=1e-6)
     assert grown[influence.GRU].iloc[0] == 1.0
@@ -133,15 +133,15 @@ def test_times_are_measured_only_on_request(site: AppTest):
     first = site.dataframe[1].value
     assert list(first["tokens"]) == list(timing.FEW)
     assert list(first["attention scores"]) == [n**2 for n in timing.FEW]
-    kept = timing.times(measure.FIRST)
+    cached = timing.times(measure.FIRST)
     site.select_slider("why_attention_state").set_value(8).run()
-    assert timing.times(measure.FIRST) is kept
+    assert timing.times(measure.FIRST) is cached
     assert site.dataframe[1].value.equals(first)
-    assert any(f"{kept.at:%H:%M:%S} UTC" in element.value for element in site.markdown)
+    assert any(f"{cached.at:%H:%M:%S} UTC" in element.value for element in site.markdown)
     site.button("why_attention_measure").click().run()
     assert not site.exception
-    again = site.dataframe[1].value
-    assert list(again["tokens"]) == list(timing.MANY)
+    second = site.dataframe[1].value
+    assert list(second["tokens"]) == list(timing.MANY)
     label = f"GRU loop compared to attention, {timing.RATIO_AT} tokens"
     assert float(metrics(site)[label].split(" ")[0]) > 0
 

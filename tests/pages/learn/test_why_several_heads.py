@@ -66,23 +66,23 @@ def test_two_maps_and_their_mean(site: AppTest, model: str):
     assert not site.exception
     weights, _ = contexts(model)
     layer, first, second = HEADS[model]
-    drawn = maps(site)
-    for (header, values), expected in zip(drawn, [*weights, weights.mean(dim=0)], strict=True):
+    heatmaps = maps(site)
+    for (header, values), expected in zip(heatmaps, [*weights, weights.mean(dim=0)], strict=True):
         np.testing.assert_allclose(values, expected, atol=1e-5)
         assert header["largest"] == pytest.approx(float(weights.max()), rel=1e-5)
         assert header["causal"] == (model == DECODER)
-    titles = [header["title"] for header, _ in drawn]
+    titles = [header["title"] for header, _ in heatmaps]
     assert titles == [f"L{layer}H{first}", f"L{layer}H{second}", two_heads.AVERAGE]
     # The page opens on the last word.
-    labels = drawn[0][0]["rowLabels"]
-    (framed,) = drawn[0][0]["framedRows"]
+    labels = heatmaps[0][0]["rowLabels"]
+    (framed,) = heatmaps[0][0]["framedRows"]
     assert labels[framed] == "harbour"
     rows = drawn_charts(site)[0].rows
     for name, values in zip(titles, [*weights, weights.mean(dim=0)], strict=True):
-        shown = rows[rows["map"] == name]
-        places = [labels.index(key) for key in shown["token"]]
+        visible_rows = rows[rows["map"] == name]
+        places = [labels.index(key) for key in visible_rows["token"]]
         assert places == sorted(places)
-        np.testing.assert_allclose(shown["weight"], values[framed][places], atol=1e-5)
+        np.testing.assert_allclose(visible_rows["weight"], values[framed][places], atol=1e-5)
 
 
 @pytest.mark.parametrize("model", HEADS)
@@ -93,27 +93,27 @@ def test_what_one_head_misses(site: AppTest, model: str):
     average = (a + b) / 2 @ (u + v)
     lengths = both.norm(dim=-1)
     expected = ((both - average).norm(dim=-1) / lengths).numpy()
-    small, every = plain_tables(site)[:2]
-    np.testing.assert_allclose(every[f"error of {two_heads.AVERAGE}"], expected, atol=6e-5)
-    np.testing.assert_allclose(every["distance of both rows"], (a - b).abs().sum(-1) / 2, atol=6e-5)
-    best = every[f"error of {two_heads.BEST}"]
+    small, full = plain_tables(site)[:2]
+    np.testing.assert_allclose(full[f"error of {two_heads.AVERAGE}"], expected, atol=6e-5)
+    np.testing.assert_allclose(full["distance of both rows"], (a - b).abs().sum(-1) / 2, atol=6e-5)
+    best = full[f"error of {two_heads.BEST}"]
     assert (best <= expected + 6e-5).all()
-    whole = float((both - average).norm() / both.norm())
-    here, in_all = zip(*percents(small), strict=True)
-    assert here == (round(100 * expected[4]), round(100 * best[4]))
-    assert in_all[0] == round(100 * whole)
+    total_error = float((both - average).norm() / both.norm())
+    percentages, in_all = zip(*percents(small), strict=True)
+    assert percentages == (round(100 * expected[4]), round(100 * best[4]))
+    assert in_all[0] == round(100 * total_error)
     assert in_all[1] <= in_all[0]
 
 
 def test_text_names_the_keys_of_both_heads(site: AppTest):
     open_page(site, VIEW)
     weights = record_layers(DECODER, controls.ARTIST)[2].records[9].weights[0]
-    shown = re.sub("[\u2068\u2069]", "", site.text[0].value)
-    painted, woman = float(weights[4, 10, 2]), float(weights[1, 10, 7])
-    assert f"“painted” in L9H4 ({percent(painted)})" in shown
-    assert f"“woman” in L9H1 ({percent(woman)})" in shown
+    text = re.sub("[\u2068\u2069]", "", site.text[0].value)
+    painted_weight, woman_weight = float(weights[4, 10, 2]), float(weights[1, 10, 7])
+    assert f"“painted” in L9H4 ({percent(painted_weight)})" in text
+    assert f"“woman” in L9H1 ({percent(woman_weight)})" in text
     means = [float((weights[4, 10, key] + weights[1, 10, key]) / 2) for key in (2, 7)]
-    assert f"{percent(means[0])} and {percent(means[1])}" in shown
+    assert f"{percent(means[0])} and {percent(means[1])}" in text
 
 
 @pytest.mark.parametrize(("model", "count"), [(DECODER, 6), (ENCODER, 1)])
@@ -122,17 +122,17 @@ def test_cost_of_heads(site: AppTest, model: str, count: int):
     layer, loaded = HEADS[model][0], bundled_model(model)
     width, n = loaded.core.config.d_model, len(loaded.tokenizer.encode(TEXT).ids)
     prices = plain_tables(site)[2]
-    of_count = prices.iloc[:, -1].tolist()
-    assert of_count[0] == str(width // count)
-    assert of_count[1] == f"{4 * width**2:,}"
-    assert of_count[2] == f"{count * n**2:,}"
+    last_column = prices.iloc[:, -1].tolist()
+    assert last_column[0] == str(width // count)
+    assert last_column[1] == f"{4 * width**2:,}"
+    assert last_column[2] == f"{count * n**2:,}"
     rows = drawn_charts(site)[1].rows.set_index("heads")
     x = torch.nn.functional.normalize(record_layers(model)[2].hidden_states[layer][0], dim=-1)
     cosines = torch.stack([x[i] @ x[j] for i, j in itertools.combinations(range(n), 2)])
     theory = ((1 + cosines**2) * count / width).mean().sqrt()
     assert rows.loc[count, "theory"] == pytest.approx(float(theory), rel=1e-4)
-    assert of_count[4] == f"{rows.loc[count, 'theory']:.3f}"
-    assert of_count[3] == f"{rows.loc[count, 'measured']:.3f}"
+    assert last_column[4] == f"{rows.loc[count, 'theory']:.3f}"
+    assert last_column[3] == f"{rows.loc[count, 'measured']:.3f}"
     assert (rows["low"] < rows["measured"]).all()
     assert (rows["measured"] < rows["high"]).all()
     # The mean of 48 samples, where the largest heads have one score each.
@@ -173,8 +173,8 @@ def test_default_layer_has_the_most_different_heads(site: AppTest):
     means = []
     for record in record_layers(DECODER, controls.ARTIST)[2].records:
         rows = record.weights[0, :, 1:]
-        apart = [(a - b).abs().sum(-1).mean() / 2 for a, b in itertools.combinations(rows, 2)]
-        means.append(float(torch.stack(apart).mean()))
+        distances = [(a - b).abs().sum(-1).mean() / 2 for a, b in itertools.combinations(rows, 2)]
+        means.append(float(torch.stack(distances).mean()))
     assert site.selectbox("why_several_heads_compared").value == str(int(np.argmax(means)))
 
 
@@ -195,12 +195,15 @@ def test_layer_with_only_one_head_left(site: AppTest):
         return float(1 - torch.cosine_similarity(hidden, output.hidden[0], dim=-1).mean())
 
     for name, sets in (
-        (head_roles.ALONE, [[h for h in range(n_heads) if h != kept] for kept in range(n_heads)]),
+        (
+            head_roles.ALONE,
+            [[h for h in range(n_heads) if h != kept] for kept in range(n_heads)],
+        ),
         (head_roles.OFF, [[head] for head in range(n_heads)]),
     ):
-        shown = rows[rows["heads"] == name].set_index("head")["lost"]
+        actual = rows[rows["heads"] == name].set_index("head")["lost"]
         for head in (0, 5, n_heads - 1):
-            assert shown[head] == pytest.approx(output_change(*sets[head]), rel=1e-3, abs=1e-6)
+            assert actual[head] == pytest.approx(output_change(*sets[head]), rel=1e-3, abs=1e-6)
     line = drawn_charts(site)[1].layers[0]["lost"]
     assert line.tolist() == [pytest.approx(output_change(*range(n_heads)), rel=1e-3)]
     assert f"{2 * n_heads + 1} runs" in str(site.get("progress")[0].proto)

@@ -74,15 +74,15 @@ def test_one_pass_reports_a_model_that_fails_to_load(
 def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
-    happened: list[str] = []
+    events: list[str] = []
     model, draw = bundled_model(DECODER), canvas.one_pass
 
     def loads(name: str) -> pretrained.Pretrained:
-        happened.append(f"{name} is loaded")
+        events.append(f"{name} is loaded")
         return model
 
     def draws(*args: Any, **kwargs: Any) -> None:
-        happened.append("drawn")
+        events.append("drawn")
         draw(*args, **kwargs)
 
     monkeypatch.setattr(pretrained, "load_by_name", loads)
@@ -92,4 +92,4 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     open_page(site, ONE_PASS)
     assert not site.exception
     # The user's own picture loads the model. The stored picture was sent only once.
-    assert happened == ["drawn", f"{DECODER} is loaded", "drawn"]
+    assert events == ["drawn", f"{DECODER} is loaded", "drawn"]

@@ -64,21 +64,21 @@ def test_user_text_is_only_text():
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_file_contains_every_head_exactly(name: str):
     inputs = walk(name)
-    run, held = inputs.passed.run, layers(offline.page(inputs))
+    run, layer_data = inputs.passed.run, layers(offline.page(inputs))
     n_layers, n_heads = run.q.shape[:2]
-    assert sorted(held) == list(range(n_layers))
-    for number, (header, arrays) in held.items():
+    assert sorted(layer_data) == list(range(n_layers))
+    for number, (header, arrays) in layer_data.items():
         assert [int(head) for head in header["heads"]] == list(range(n_heads))
         for name, strip in layer_detail(run, number).strips.items():
             np.testing.assert_array_equal(arrays[f"strip {name}"], strip)
         for head in range(n_heads):
-            opened = head_detail(run, number, head)
-            told = header["heads"][str(head)]
+            detail = head_detail(run, number, head)
+            about = header["heads"][str(head)]
             for step in STEPS:
-                whose = f"shared {told['shared']}" if step in ("k", "v") else f"head {head}"
-                np.testing.assert_array_equal(arrays[f"{whose} {step}"], getattr(opened, step))
-            assert told["scale"] == opened.scale
-            assert {(said["layer"], said["head"]) for said in told["captions"]} == {(number, head)}
+                prefix = f"shared {about['shared']}" if step in ("k", "v") else f"head {head}"
+                np.testing.assert_array_equal(arrays[f"{prefix} {step}"], getattr(detail, step))
+            assert about["scale"] == detail.scale
+            assert {(c["layer"], c["head"]) for c in about["captions"]} == {(number, head)}
 
 
 def test_stated_file_size():
@@ -94,11 +94,11 @@ def test_long_text_includes_one_head_per_layer_and_the_open_ones(
 ):
     monkeypatch.setattr(offline, "MAX_BYTES", 1)
     inputs = walk(FIRST_GPT2, visited=frozenset({(2, 1), (4, 0), (4, 7)}))
-    held = layers(offline.page(inputs))
+    data = layers(offline.page(inputs))
     heads = {
-        number: [int(head) for head in header["heads"]] for number, (header, _) in held.items()
+        number: [int(head) for head in header["heads"]] for number, (header, _) in data.items()
     }
-    assert heads == dict.fromkeys(range(len(held)), [1]) | {4: [0, 1, 7]}
+    assert heads == dict.fromkeys(range(len(data)), [1]) | {4: [0, 1, 7]}
 
 
 def test_arrays_match_the_tensors():

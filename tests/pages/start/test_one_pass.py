@@ -41,12 +41,15 @@ def test_browser_receives_the_tensors(site: AppTest, name: str):
     opened(site, name)
     assert not site.exception
     assert not messages(site)
-    (whole, numbers), (head, open_numbers) = drawn(site)
+    (main, numbers), (head, open_numbers) = drawn(site)
     model = models.get(name)
     ids = model.tokenizer.encode(TEXT).ids
     with torch.inference_mode():
         output = model.core(torch.tensor([ids]), record=True)
-    assert (whole["layers"], whole["heads"]) == (len(output.layers), output.records[0].q.shape[1])
+    assert (main["layers"], main["heads"]) == (
+        len(output.layers),
+        output.records[0].q.shape[1],
+    )
     norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
     np.testing.assert_allclose(numbers["state_norms"], norms, rtol=1e-5)
     mlp = torch.stack([layer.mlp_output[0].norm(dim=-1) for layer in output.layers])
@@ -121,12 +124,12 @@ def test_picture_opens_at_the_linked_location(site: AppTest):
 def test_navigation_does_not_resend_picture(site: AppTest):
     """If the data is unchanged, Streamlit sends a reference instead."""
     opened(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
-    whole, head = pictures(site)
+    picture, head = pictures(site)
     site.query_params["one_pass_at"] = f"matrix scores {LAYER - 3} {HEAD + 1} 2 1 2 -1"
     site.session_state["one_pass_head"] = HEAD + 1
     site.run()
     whole_then, head_then = pictures(site)
-    assert whole_then.proto == whole.proto
+    assert whole_then.proto == picture.proto
     assert head_then.proto != head.proto
     site.text_input("one_pass_text").set_value(f"{TEXT} over the lake").run()
     # Another matrix opens at this location.
@@ -138,12 +141,12 @@ def test_missing_location_is_ignored(site: AppTest):
     assert not site.exception
     assert drawn(site)[0][0]["place"] is None
     passed = one_pass(DECODER, TEXT)
-    here = [locations.open_location(f"matrix {there} -1", passed, 4, 4) for there in (
+    results = [locations.open_location(f"matrix {location} -1", passed, 4, 4) for location in (
         "q 4 4 0 63 0", "scores 30 0 0 0 0", "scores 4 9 0 0 0", "weights 4 4 0 9 0",
         "q 4 4 0 0 99", "weights 5 4 0 0 0",
     )]  # fmt: skip
-    assert here[0] is not None
-    assert here[1:] == [None] * 5
+    assert results[0] is not None
+    assert results[1:] == [None] * 5
 
 
 @pytest.mark.parametrize("lesson", lessons.LESSONS)

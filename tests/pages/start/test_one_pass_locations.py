@@ -19,8 +19,8 @@ def test_story_continues_at_another_head():
         locations.resolve_location("matrix scores 12 3 5 2 4 6", 7, 1)
         == "matrix scores 7 1 5 2 4 6 3 -1"
     )
-    for no_story in ("matrix scores 12 3 5 2 4 -1", "cellar", ""):
-        assert locations.resolve_location(no_story, 7, 1) == no_story
+    for text in ("matrix scores 12 3 5 2 4 -1", "cellar", ""):
+        assert locations.resolve_location(text, 7, 1) == text
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_tour_highlights_its_pair_with_the_weight():
     layer = layer_detail(passed.run, int(edge[0]))
     head = head_detail(passed.run, int(edge[0]), int(edge[4]))
     story = captions(StoryContext(models.spec(DECODER), passed, layer, head, QUERY, KEY))
-    [lit] = [caption for caption in story if caption.is_highlighted]
-    assert percent(float(edge[3])) in lit.text
-    assert (lit.row, lit.column) == (QUERY, KEY)
+    [highlighted] = [caption for caption in story if caption.is_highlighted]
+    assert percent(float(edge[3])) in highlighted.text
+    assert (highlighted.row, highlighted.column) == (QUERY, KEY)
     assert all(not caption.is_highlighted or caption.level == "whole" for caption in story)

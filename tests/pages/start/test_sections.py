@@ -31,8 +31,8 @@ def opened(site: AppTest, model: str = DECODER, *, layer: int = 4, head: int = 5
 
 def headers(site: AppTest) -> list[dict[str, Any]]:
     """The drawings, without the component that saves the quiz answers."""
-    drawn = site.get("bidi_component")
-    pictures = [element for element in drawn if element.proto.WhichOneof("data") == "bytes"]
+    elements = site.get("bidi_component")
+    pictures = [element for element in elements if element.proto.WhichOneof("data") == "bytes"]
     return [unpack(element.proto.bytes)[0] for element in pictures]
 
 
@@ -50,9 +50,9 @@ def test_token_through_all_layers(site: AppTest, name: str):
     for layer, record in enumerate(output.records):
         weights = record.weights[0, :, TOKEN].mean(dim=0)
         labels = one_pass(name, TEXT).run.tokens.labels
-        read = labels.index(table["attends most to"][layer])
-        assert table["weight"][layer] == pytest.approx(float(weights[read]), abs=6e-4)
-        assert read != TOKEN
+        most_read = labels.index(table["attends most to"][layer])
+        assert table["weight"][layer] == pytest.approx(float(weights[most_read]), abs=6e-4)
+        assert most_read != TOKEN
     for last in logits:  # The last row is the model's prediction after this token.
         likeliest, token_id = last[0, -1].softmax(dim=-1).max(dim=-1)
         assert table["probability"].iloc[-1] == pytest.approx(float(likeliest), abs=1e-4)

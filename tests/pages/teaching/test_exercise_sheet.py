@@ -56,21 +56,21 @@ def by_pencil(row: np.ndarray) -> list[float]:
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("n_tokens", [3, 4])
 def test_scores(variant: int, n_tokens: int):
-    made = by_hand.scores(LABELS[:n_tokens], variant)
-    (query,), keys = (numbers(table) for table in made.data_tables)
+    problem = by_hand.scores(LABELS[:n_tokens], variant)
+    (query,), keys = (numbers(table) for table in problem.data_tables)
     products = [exact_sum(query, key) for key in keys]
-    assert numbers(made.answer_tables[0])[0].tolist() == products
+    assert numbers(problem.answer_tables[0])[0].tolist() == products
     best = LABELS[max(range(n_tokens), key=lambda place: products[place])]
-    assert made.steps[-1].startswith(f"{best} has the largest score")
+    assert problem.steps[-1].startswith(f"{best} has the largest score")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("n_tokens", [3, 4])
 def test_softmax(variant: int, n_tokens: int):
-    made = by_hand.softmax(LABELS[:n_tokens], variant)
-    (scores,) = numbers(made.data_tables[0])
-    size = int(re.search(r"d = (\d) elements", made.task[0])[1])  # type: ignore[index]
-    scaled, powers, shares = numbers(made.answer_tables[0])
+    problem = by_hand.softmax(LABELS[:n_tokens], variant)
+    (scores,) = numbers(problem.data_tables[0])
+    size = int(re.search(r"d = (\d) elements", problem.task[0])[1])  # type: ignore[index]
+    scaled, powers, shares = numbers(problem.answer_tables[0])
     assert scaled.tolist() == [half_up(score / round(size**0.5, 3), 2) for score in scores]
     assert powers.tolist() == [half_up(math.exp(value), 3) for value in scaled]
     assert shares.tolist() == by_pencil(scaled)
@@ -78,14 +78,17 @@ def test_softmax(variant: int, n_tokens: int):
     exact = torch.softmax(torch.tensor(scores) / size**0.5, -1).tolist()
     assert shares.tolist() == [half_up(weight, 2) for weight in exact]
     assert round(100 * shares.sum()) == 100
-    assert f"√{size} = {size**0.5:.3f}" in made.steps
+    assert f"√{size} = {size**0.5:.3f}" in problem.steps
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("n_tokens", [3, 4])
 def test_mask(variant: int, n_tokens: int):
-    made = by_hand.mask(LABELS[:n_tokens], variant)
-    scores, (masked, shares) = numbers(made.data_tables[0]), map(numbers, made.answer_tables)
+    problem = by_hand.mask(LABELS[:n_tokens], variant)
+    scores, (masked, shares) = (
+        numbers(problem.data_tables[0]),
+        map(numbers, problem.answer_tables),
+    )
     allowed = np.tril(np.ones((n_tokens, n_tokens), bool))
     np.testing.assert_array_equal(masked, np.where(allowed, scores, -np.inf))
     for place, row in enumerate(scores):
@@ -103,46 +106,56 @@ def test_mask(variant: int, n_tokens: int):
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("n_tokens", [3, 4])
 def test_context(variant: int, n_tokens: int):
-    made = by_hand.context(LABELS[:n_tokens], variant)
-    table = numbers(made.data_tables[0])
+    problem = by_hand.context(LABELS[:n_tokens], variant)
+    table = numbers(problem.data_tables[0])
     shares, values = table[:, 0], table[:, 1:]
     assert round(100 * shares.sum()) == 100
     assert (shares > 0).all()
     sums = [exact_sum(shares, column) for column in values.T]
-    assert numbers(made.answer_tables[0])[0].tolist() == sums
+    assert numbers(problem.answer_tables[0])[0].tolist() == sums
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_shapes(variant: int):
-    made = sizes.shapes(variant)
-    result = re.search(r"B = (\d+) .* T = (\d+) .* H = (\d+) .* D = (\d+)", made.task[0])
+    problem = sizes.shapes(variant)
+    result = re.search(r"B = (\d+) .* T = (\d+) .* H = (\d+) .* D = (\d+)", problem.task[0])
     assert result is not None
     batch, tokens, heads, size = map(int, result.groups())
     width = heads * size
-    shapes = [cells[0] for _, cells in made.answer_tables[0].rows]
-    whole, cut = (batch, tokens, width), (batch, heads, tokens, size)
+    shapes = [cells[0] for _, cells in problem.answer_tables[0].rows]
+    joint, cut = (batch, tokens, width), (batch, heads, tokens, size)
     square = (batch, heads, tokens, tokens)
-    turned = (batch, heads, size, tokens)
-    expected = [whole, whole, cut, turned, square, square, cut, whole, whole]
+    transposed = (batch, heads, size, tokens)
+    expected = [
+        joint,
+        joint,
+        cut,
+        transposed,
+        square,
+        square,
+        cut,
+        joint,
+        joint,
+    ]
     assert shapes == [str(shape) for shape in expected]
     layer = torch.nn.MultiheadAttention(width, heads, bias=False)
     n = sum(parameter.numel() for parameter in layer.parameters()) + width
-    assert numbers(made.answer_tables[1]) == [[n]]
-    assert made.steps[-1].endswith(f"= {n:,} parameters")
+    assert numbers(problem.answer_tables[1]) == [[n]]
+    assert problem.steps[-1].endswith(f"= {n:,} parameters")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_cache(variant: int):
-    made = sizes.cache(variant)
-    task = made.task[0]
+    problem = sizes.cache(variant)
+    task = problem.task[0]
     result = re.search(r"has (\d+) layers and (\d+) query heads of size D = (\d+)", task)
-    held = re.search(r"stores ([\d,]+) tokens in (\w+), with (\d) bytes", task)
+    match = re.search(r"stores ([\d,]+) tokens in (\w+), with (\d) bytes", task)
     assert result is not None
-    assert held is not None
+    assert match is not None
     layers, heads, size = map(int, result.groups())
-    tokens, width = int(held[1].replace(",", "")), int(held[3])
-    assert width == torch.empty(0, dtype=getattr(torch, held[2])).element_size()
-    rows = numbers(made.answer_tables[0])
+    tokens, width = int(match[1].replace(",", "")), int(match[3])
+    assert width == torch.empty(0, dtype=getattr(torch, match[2])).element_size()
+    rows = numbers(problem.answer_tables[0])
     for (n_heads, n_bytes, n_mib, smaller), expected in zip(
         rows, (heads, heads / 4, 1), strict=True
     ):
@@ -151,7 +164,7 @@ def test_cache(variant: int):
         assert n_bytes == 2 * keys.nbytes
         assert n_mib == n_bytes / 1_048_576
         assert smaller == heads / n_heads
-    without, cached, saved = numbers(made.answer_tables[1])[:, 0]
+    without, cached, saved = numbers(problem.answer_tables[1])[:, 0]
     # Multiplying (a, b) by (b, c) takes a * b * c multiplications. Each head does it twice.
     assert without == heads * (tokens * size * tokens + tokens * tokens * size)
     assert cached == heads * (1 * size * tokens + 1 * tokens * size)
@@ -162,36 +175,36 @@ def test_cache(variant: int):
 @pytest.mark.parametrize("variant", VARIANTS[:3])
 @pytest.mark.usefixtures("bundled_weights")
 def test_real_attention_map(sentence: str, variant: int):
-    (made,) = sheet.sheet(DECODER, sentence, ["a real map"], variant).exercises
-    result = re.search(r"head L(\d+)H(\d+) ", made.task[0])
+    (problem,) = sheet.sheet(DECODER, sentence, ["a real map"], variant).exercises
+    result = re.search(r"head L(\d+)H(\d+) ", problem.task[0])
     assert result is not None
-    printed = numbers(made.data_tables[0])
+    printed = numbers(problem.data_tables[0])
     n = len(printed)
     original = weights(DECODER, sentence, int(result[1]), int(result[2]))[:n, :n]
     np.testing.assert_allclose(printed, original, atol=0.005 + 1e-5)
-    names = made.data_tables[0].columns
-    for place, (_, (most, total)) in enumerate(made.answer_tables[0].rows):
+    names = problem.data_tables[0].columns
+    for place, (_, (top, total)) in enumerate(problem.answer_tables[0].rows):
         largest = np.flatnonzero(printed[place] == max(printed[place]))
-        assert most == ", ".join(names[key] for key in largest)
+        assert top == ", ".join(names[key] for key in largest)
         assert float(total) == pytest.approx(printed[place].sum(), abs=1e-9)
     assert (printed[np.triu_indices(n, 1)] == 0).all()
     n_masked = n * (n - 1) // 2
-    assert f"{n_masked} cells above the diagonal; {n_masked} of them" in made.steps[0]
+    assert f"{n_masked} cells above the diagonal; {n_masked} of them" in problem.steps[0]
     small = int((printed[np.tril_indices(n)] == 0).sum())
-    turned = rf"turned {small} weights? on or below"
-    assert any(re.search(turned, step) for step in made.steps) == bool(small)
+    pattern = rf"turned {small} weights? on or below"
+    assert any(re.search(pattern, step) for step in problem.steps) == bool(small)
 
 
 @pytest.mark.parametrize("sentence", SENTENCES)
 @pytest.mark.usefixtures("bundled_weights")
 def test_tokens(sentence: str):
-    (made,) = sheet.sheet(DECODER, sentence, ["tokens"], 1).exercises
+    (problem,) = sheet.sheet(DECODER, sentence, ["tokens"], 1).exercises
     tokens = bundled_model(DECODER).tokenizer.encode(sentence)
-    counts = numbers(made.answer_tables[0])[:, 0].tolist()
+    counts = numbers(problem.answer_tables[0])[:, 0].tolist()
     assert counts == [len(sentence), len(sentence.split()), len(tokens)]
-    shown = [[cells for _, cells in table.rows] for table in made.solution_tables]
-    assert [label[1:-1] for labels, _ in shown for label in labels] == list(tokens.labels)
-    assert [int(text) for _, ids in shown for text in ids] == list(tokens.ids)
+    solution_rows = [[cells for _, cells in table.rows] for table in problem.solution_tables]
+    assert [label[1:-1] for labels, _ in solution_rows for label in labels] == list(tokens.labels)
+    assert [int(text) for _, ids in solution_rows for text in ids] == list(tokens.ids)
 
 
 def test_variants_have_different_numbers():
@@ -207,9 +220,9 @@ def test_informative_head_does_not_attend_to_the_first_token():
     maps = np.zeros((2, 9, 3, 3))
     maps[..., 0] = 1.0
     maps[1, 4, 2] = [0, 1, 0]  # The last token attends to the previous one.
-    told = {str(from_model.informative_head(maps, variant)) for variant in range(200)}
-    assert "L1H4" in told
-    assert len(told) == from_model.INFORMATIVE_HEADS
+    names = {str(from_model.informative_head(maps, variant)) for variant in range(200)}
+    assert "L1H4" in names
+    assert len(names) == from_model.INFORMATIVE_HEADS
 
 
 def test_empty_table_has_no_values():
@@ -247,9 +260,9 @@ class DocumentParser(HTMLParser):
 def test_hostile_sentence_is_only_text():
     kinds = list(sheet.KINDS)
     hostile, usual = (sheet.sheet(DECODER, text, kinds, 3) for text in (HOSTILE, controls.ANIMAL))
-    shown = DocumentParser(sheet.html(hostile))
-    assert shown.tags == DocumentParser(sheet.html(usual)).tags
-    assert shown.text.count(HOSTILE) == 2  # Once in the exercises and once in the solutions.
+    document = DocumentParser(sheet.html(hostile))
+    assert document.tags == DocumentParser(sheet.html(usual)).tags
+    assert document.text.count(HOSTILE) == 2  # Once in the exercises and once in the solutions.
     saved = DocumentParser(sheet.document(hostile).decode())
     assert saved.tags == DocumentParser(sheet.document(usual).decode()).tags
     assert "script" not in saved.tags
@@ -262,14 +275,14 @@ def test_exercises_do_not_include_solutions():
     printed = sheet.sheet(DECODER, controls.ANIMAL, list(sheet.KINDS), 1)
     exercises, solutions = sheet.html(printed).split('<section class="solutions">')
     assert len(printed.exercises) == exercises.count("<li>") == solutions.count("<li>") == 8
-    for made in printed.exercises:
-        for step in made.steps:
+    for problem in printed.exercises:
+        for step in problem.steps:
             assert step not in DocumentParser(exercises).text
             assert step in DocumentParser(solutions).text
-        asked = itertools.chain.from_iterable(
-            cells for t in made.answer_tables for _, cells in t.rows
+        requested = itertools.chain.from_iterable(
+            cells for t in problem.answer_tables for _, cells in t.rows
         )
-        assert all(f"<td>{cell}</td>" in solutions for cell in asked if cell.isdigit())
+        assert all(f"<td>{cell}</td>" in solutions for cell in requested if cell.isdigit())
     cells = re.findall('<table class="asked">(.*?)</table>', exercises)
     assert cells
     assert not re.search("<td>[^<]+</td>", "".join(cells))
@@ -299,9 +312,9 @@ def test_page_shows_the_linked_sheet(site: AppTest):
     open_page(site, VIEW, **query, exercise_sheet_kinds="mask")
     assert not site.exception
     assert not site.toast
-    (shown,) = sheets(site)
+    (html,) = sheets(site)
     expected = sheet.html(sheet.sheet(DECODER, "Ships sail at night", ["mask"], 12))
-    assert expected in shown
+    assert expected in html
     site.button_group(key="exercise_sheet_kinds").set_value([]).run()
     assert sheets(site) == []
     assert any("at least one exercise" in message for message in messages(site))

@@ -18,18 +18,18 @@ N_RUN = len(PROMPT) + N_NEW - 1
 def test_step_rows_match_a_full_pass(decoder: Transformer):
     result = trace(decoder, PROMPT, max_new_tokens=N_NEW)
     ids = torch.tensor([result.ids[:-1]])
-    whole = decoder(ids, record=True)
-    expected = torch.cat([record.weights for record in whole.records])
+    full_pass = decoder(ids, record=True)
+    expected = torch.cat([record.weights for record in full_pass.records])
     config = decoder.config
     assert result.weights.shape == (config.n_layers, config.n_heads, N_RUN, N_RUN)
     assert_close(result.weights, expected, atol=1e-5, rtol=0)
     assert_close(result.weights.sum(-1), torch.ones_like(result.weights[..., 0]))
-    norms = [value_norms(r.v, decoder.out_weight(i)) for i, r in enumerate(whole.records)]
+    norms = [value_norms(r.v, decoder.out_weight(i)) for i, r in enumerate(full_pass.records)]
     assert_close(result.value_norms, torch.cat(norms), atol=1e-4, rtol=1e-5)
     for step in range(N_NEW):
         query = len(PROMPT) + step - 1
         assert_close(result.row(step), expected[:, :, query, : query + 1], atol=1e-5, rtol=0)
-        logprobs = torch.log_softmax(whole.logits[0, query], -1)
+        logprobs = torch.log_softmax(full_pass.logits[0, query], -1)
         assert result.logprobs[step] == pytest.approx(float(logprobs[result.new[step]]), abs=1e-4)
         assert_close(result.alternative_logprobs[step], logprobs.topk(5).values, atol=1e-4, rtol=0)
 
@@ -62,14 +62,14 @@ def test_early_end_of_text_returns_only_completed_steps(decoder: Transformer):
 
 
 def test_at_most_two_passes_stay_in_memory(decoder: Transformer):
-    held: list[int] = []
+    record_counts: list[int] = []
 
     def records() -> int:
         return sum(type(one) is AttentionRecord for one in gc.get_objects())
 
     gc.freeze()  # Leave existing objects out of the count and out of collection.
-    trace(decoder, PROMPT, max_new_tokens=N_NEW, on_step=lambda _: held.append(records()))
-    assert 0 < max(held) <= 2 * decoder.config.n_layers
+    trace(decoder, PROMPT, max_new_tokens=N_NEW, on_step=lambda _: record_counts.append(records()))
+    assert 0 < max(record_counts) <= 2 * decoder.config.n_layers
 
 
 def test_limits_are_checked_before_the_model_runs(decoder: Transformer):
@@ -78,10 +78,10 @@ def test_limits_are_checked_before_the_model_runs(decoder: Transformer):
 
     never = Hooks(before_layer=fail)
     config = decoder.config
-    needed = config.n_layers * config.n_heads * N_RUN**2 * 4
-    with pytest.raises(ValueError, match=f"{needed:,} bytes"):
-        trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed - 1, hooks=never)
-    assert trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed).n_steps == N_NEW
+    required_bytes = config.n_layers * config.n_heads * N_RUN**2 * 4
+    with pytest.raises(ValueError, match=f"{required_bytes:,} bytes"):
+        trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=required_bytes - 1, hooks=never)
+    assert trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=required_bytes).n_steps == N_NEW
     with pytest.raises(ValueError, match="context length"):
         trace(decoder, PROMPT, max_new_tokens=config.context_length, hooks=never)
     with pytest.raises(ValueError, match="got 2"):

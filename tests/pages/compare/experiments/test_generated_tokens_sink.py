@@ -107,14 +107,14 @@ def test_masking_equals_dropping_the_first_token_only_with_relative_positions(na
     assert same == (name == "llama")
     if same:
         assert hidden.next_id == dropped.next_id
-    whole = outcomes["original text"]
+    original = outcomes["original text"]
     output = model(torch.tensor([IDS]), record=True)
     probabilities = output.logits[0, -1].softmax(-1)
-    assert whole.next_id == int(probabilities.argmax())
-    assert whole.next_probability == pytest.approx(float(probabilities.max()), rel=1e-4)
-    assert_close(whole.received, received_weight(torch.cat([r.weights for r in output.records])))
-    assert whole.received[whole.sink] >= whole.received[whole.second] >= 0
-    assert whole.sink != whole.second
+    assert original.next_id == int(probabilities.argmax())
+    assert original.next_probability == pytest.approx(float(probabilities.max()), rel=1e-4)
+    assert_close(original.received, received_weight(torch.cat([r.weights for r in output.records])))
+    assert original.received[original.sink] >= original.received[original.second] >= 0
+    assert original.sink != original.second
 
 
 def test_positional_sink_does_not_depend_on_the_token():

@@ -77,8 +77,8 @@ def test_group_mask():
 
 
 def test_renormalized_rows_sum_to_one():
-    maps, kept = weights(3, 4), torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 0]]).bool()
-    shares = renormalize(maps, kept)
+    maps, key_mask = weights(3, 4), torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 0]]).bool()
+    shares = renormalize(maps, key_mask)
     assert_close(shares[0], torch.cat([maps[0, :2] / maps[0, :2].sum(), torch.zeros(2)]))
     assert_close(shares[:2].sum(-1), torch.ones(2))
     assert shares[2].isnan().all()

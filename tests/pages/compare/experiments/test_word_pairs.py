@@ -33,19 +33,20 @@ def by_hand(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) 
 def test_averages_over_queries_and_sums_over_keys():
     w = weights()
     for query in UNITS:
-        taken = unit_weights(w, query, UNITS)
-        assert taken.shape == (2, 3, len(UNITS))
+        word_weights = unit_weights(w, query, UNITS)
+        assert word_weights.shape == (2, 3, len(UNITS))
         for layer, head in product(range(2), range(3)):
             expected = [by_hand(w[layer, head], query, unit) for unit in UNITS]
-            assert_close(taken[layer, head], torch.tensor(expected), atol=1e-6, rtol=1e-5)
-        assert_close(taken.sum(-1), torch.ones(2, 3))  # The units cover every token exactly once.
+            assert_close(word_weights[layer, head], torch.tensor(expected), atol=1e-6, rtol=1e-5)
+        # The units cover every token exactly once.
+        assert_close(word_weights.sum(-1), torch.ones(2, 3))
 
 
 def test_ranks():
-    taken = torch.tensor([[0.1, 0.5, 0.4], [0.3, 0.3, 0.4]])
-    assert unit_rank(taken, 0).tolist() == [3, 2]
-    assert unit_rank(taken, 1).tolist() == [1, 2]
-    assert unit_rank(taken, 2).tolist() == [2, 1]
+    word_weights = torch.tensor([[0.1, 0.5, 0.4], [0.3, 0.3, 0.4]])
+    assert unit_rank(word_weights, 0).tolist() == [3, 2]
+    assert unit_rank(word_weights, 1).tolist() == [1, 2]
+    assert unit_rank(word_weights, 2).tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("causal", [False, True])

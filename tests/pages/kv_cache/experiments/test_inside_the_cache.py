@@ -125,8 +125,8 @@ def test_crop_keeps_the_buffer_and_reuses_rows(decoder: Transformer):
     assert result.flops < result.fresh_flops
     longer = crop_and_continue(decoder, TEXT[:9], rows, 9, other)
     assert longer.after[0].shape[2] == longer.n_after == 12
-    spoiled = (rows[0], rows[1] + 1)  # A wrong value in the reused rows would change the result.
-    assert crop_and_continue(decoder, TEXT[:9], spoiled, 4, other).difference > 1e-2
+    corrupted = (rows[0], rows[1] + 1)  # A wrong value in the reused rows would change the result.
+    assert crop_and_continue(decoder, TEXT[:9], corrupted, 4, other).difference > 1e-2
     with pytest.raises(ValueError, match="9 tokens to 10"):
         crop_and_continue(decoder, TEXT[:9], rows, 10, other)
 
@@ -169,8 +169,8 @@ def test_ring_overwrites_rows_in_order(decoder: Transformer):
             else:
                 assert row == position % ROOM
                 assert torch.equal(after[0][:, :, row], rows[:, :, position])
-        whole = last_logits(model, TEXT[:length])  # The same window as a mask, without a cache.
-        assert_close(one.logits, whole, atol=1e-5, rtol=0)
+        full_pass = last_logits(model, TEXT[:length])  # The same window as a mask, without a cache.
+        assert_close(one.logits, full_pass, atol=1e-5, rtol=0)
         assert one.n_visible == min(length, ROOM)
         before = after
     assert ring_positions(0, 3) == (None, None, None)

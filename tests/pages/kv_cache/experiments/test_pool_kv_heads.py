@@ -66,16 +66,16 @@ def test_pooling_equal_heads_is_lossless():
     """Expand a grouped model to one key/value head per query head, then pool it again."""
     grouped = enlarged_model(HEADS["llama, GQA of 2"])
     widths = (48, 16, 16)
-    whole = Transformer(replace(grouped.config, n_kv_heads=6)).eval().requires_grad_(False)
+    ungrouped = Transformer(replace(grouped.config, n_kv_heads=6)).eval().requires_grad_(False)
     state = dict(grouped.state_dict())
     for key in [key for key in state if ".qkv." in key]:
         q, *others = state[key].split(widths)
         repeated = [x.unflatten(0, (2, 8)).repeat_interleave(3, 0).flatten(0, 1) for x in others]
         state[key] = torch.cat((q, *repeated))
-    whole.load_state_dict(state)
+    ungrouped.load_state_dict(state)
     ids = tokens(grouped)
-    assert_close(whole(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
-    pooled = mean_pooled_kv_heads(whole, 2)
+    assert_close(ungrouped(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
+    pooled = mean_pooled_kv_heads(ungrouped, 2)
     assert_close(pooled(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
 
 

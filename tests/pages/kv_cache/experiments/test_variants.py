@@ -53,8 +53,8 @@ def test_variants_go_from_mha_to_mqa_to_mla():
     assert latent is not None
     # DeepSeek's proportions: 512 and 64 for heads of size 128.
     assert (latent.kv_rank, latent.rope_head_size, latent.v_head_size) == (32, 4, 8)
-    whole = latent_sizes(128)
-    assert (whole.kv_rank, whole.rope_head_size) == (512, 64)
+    full_size = latent_sizes(128)
+    assert (full_size.kv_rank, full_size.rope_head_size) == (512, 64)
     assert [variant.numbers_per_token for variant in LADDER] == [96, 48, 32, 16, 36]
     assert divisors(12) == (12, 6, 4, 3, 2, 1)
     assert kv_head_readers(6, 2) == ((0, 1, 2), (3, 4, 5))
@@ -74,12 +74,12 @@ def test_cache_bytes_and_decoding_of_every_variant(base: Transformer, variant: A
 @pytest.mark.parametrize("variant", [*LADDER, with_window(LADDER[0], 7)], ids=[*NAMES, "window"])
 def test_cache_only_prefill_matches_a_full_pass(base: Transformer, variant: AttentionForm):
     model = build_variant(base, variant)
-    whole, ids = model.new_cache(2, LENGTH), tokens(model)
-    model(ids, cache=whole)
-    alone = filled_cache(model, ids)
-    assert (alone.length, alone.nbytes_used) == (LENGTH, whole.nbytes_used)
+    full_cache, ids = model.new_cache(2, LENGTH), tokens(model)
+    model(ids, cache=full_cache)
+    cache_only = filled_cache(model, ids)
+    assert (cache_only.length, cache_only.nbytes_used) == (LENGTH, full_cache.nbytes_used)
     for layer in range(model.config.n_layers):
-        assert_close(alone.layer(layer), whole.layer(layer), atol=0, rtol=0)
+        assert_close(cache_only.layer(layer), full_cache.layer(layer), atol=0, rtol=0)
 
 
 def test_cache_only_prefill_requires_pre_norm():
@@ -103,12 +103,12 @@ def test_variants_share_all_weights_except_keys_and_values(base: Transformer):
 
 def test_first_layer_group_keys_are_means(base: Transformer):
     ids = tokens(base)
-    whole = base(ids, record=True).records[0].k
+    all_keys = base(ids, record=True).records[0].k
     grouped = build(base, LADDER[2], seed=1)(ids, record=True).records[0].k
-    means = whole.unflatten(1, (2, 3)).mean(2)
+    means = all_keys.unflatten(1, (2, 3)).mean(2)
     assert_close(grouped, means, atol=1e-5, rtol=1e-5)
-    assert_close(mean_of_groups(whole, 2, dim=-3), means)
-    assert_close(mean_of_groups(whole.transpose(1, 2), 2, dim=-2), means.transpose(1, 2))
+    assert_close(mean_of_groups(all_keys, 2, dim=-3), means)
+    assert_close(mean_of_groups(all_keys.transpose(1, 2), 2, dim=-2), means.transpose(1, 2))
 
 
 def test_absorbed_latent_attention_matches_the_expanded_form(base: Transformer):
@@ -119,8 +119,8 @@ def test_absorbed_latent_attention_matches_the_expanded_form(base: Transformer):
     expanded(ids[:, :-1], cache=cache)
     mixed = absorbed(ids[:, -1:], cache=cache).logits
     assert_close(mixed, expanded(ids).logits[:, -1:], atol=1e-5, rtol=1e-5)
-    again = feed(absorbed, ids, absorbed.new_cache(2, LENGTH), [9, LENGTH - 9])
-    assert_close(again, expanded(ids).logits, atol=1e-5, rtol=1e-5)
+    repeat = feed(absorbed, ids, absorbed.new_cache(2, LENGTH), [9, LENGTH - 9])
+    assert_close(repeat, expanded(ids).logits, atol=1e-5, rtol=1e-5)
 
 
 def test_seed_determines_the_weights():

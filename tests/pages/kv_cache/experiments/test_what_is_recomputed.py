@@ -39,9 +39,9 @@ def test_steps_match_a_generation(decoder: Transformer):
     assert sum(step.nbytes for step in steps) == bytes_needed(decoder.config, 5, 3)
     step = steps[-1]
     with torch.inference_mode():
-        whole = decoder(torch.tensor([IDS + new[:2]]), record=True)
+        full_pass = decoder(torch.tensor([IDS + new[:2]]), record=True)
     config, layer, head = decoder.config, 1, config_head(decoder)
-    record, shared = whole.records[layer], config.n_heads // config.kv_heads
+    record, shared = full_pass.records[layer], config.n_heads // config.kv_heads
     by_name = step.full.head(layer, head)
     assert_close(by_name[QUERIES], record.q[0, head])
     assert_close(by_name[KEYS], record.k[0, head // shared])
@@ -49,9 +49,9 @@ def test_steps_match_a_generation(decoder: Transformer):
     assert_close(by_name[SCORES], record.scores[0, head])
     assert_close(by_name[WEIGHTS], record.weights[0, head])
     assert_close(by_name[CONTEXT], record.context[0, head])
-    assert_close(step.top_logits, whole.logits[0][:, step.top_ids])
-    assert list(step.likeliest_ids) == list(whole.logits[0].argmax(-1))
-    assert_close(step.likeliest, whole.logits[0].softmax(-1).amax(-1))
+    assert_close(step.top_logits, full_pass.logits[0][:, step.top_ids])
+    assert list(step.likeliest_ids) == list(full_pass.logits[0].argmax(-1))
+    assert_close(step.likeliest, full_pass.logits[0].softmax(-1).amax(-1))
     # The cached path computed one row against the same keys.
     cached = step.cached.head(layer, head)
     assert {name: tuple(cached[name].shape) for name in (QUERIES, KEYS, WEIGHTS)} == {
@@ -77,9 +77,9 @@ def test_boxed_entries_existed_in_the_previous_step(decoder: Transformer):
         assert change.shape == before.shape[:2]
         assert float(change.max()) < 1e-4 * max(1.0, float(before.abs().max()))
         # The comparison detects a single entry that did change.
-        spoiled = before.clone()
-        spoiled[-1, -1, 2, 1] += 3.0
-        assert float(change_of_old_part(spoiled, second.full.parts[name], name)[-1, -1]) > 2.9
+        corrupted = before.clone()
+        corrupted[-1, -1, 2, 1] += 3.0
+        assert float(change_of_old_part(corrupted, second.full.parts[name], name)[-1, -1]) > 2.9
 
 
 def test_old_rows_change_only_in_an_encoder(decoder: Transformer):
@@ -118,8 +118,8 @@ def test_keys_and_values_outside_the_window_are_not_read(decoder: Transformer):
     assert result[QUERIES].tolist() == [False] * (n - 1) + [True]
     assert result[KEYS].tolist() == result[VALUES].tolist() == [False] * (n - 2) + [True] * 2
     mask = causal_mask(n, n, window=2)
-    whole = attend(q, k, v, mask=mask, scale=scale).context[-1]
-    assert_close(last_context(q, k, v, scale=scale, window=2), whole)
+    full_context = attend(q, k, v, mask=mask, scale=scale).context[-1]
+    assert_close(last_context(q, k, v, scale=scale, window=2), full_context)
     assert_close(last_context(q, k, v, scale=scale, window=99), matrices[CONTEXT][-1])
 
 

@@ -89,28 +89,28 @@ def test_steps_skip_masked_tiles():
 def test_gradients_match_autograd(causal: bool, tile: tuple[int, int]):
     q, k, v = (of[0, 0].requires_grad_() for of in tensors(torch.float64))
     mask = causal_mask(T, S) if causal else None
-    of_output = torch.randn(T, D_V, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    upstream = torch.randn(T, D_V, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     expected = torch.autograd.grad(
-        attend(q, k, v, mask=mask, scale=0.4).context, (q, k, v), of_output
+        attend(q, k, v, mask=mask, scale=0.4).context, (q, k, v), upstream
     )
     with torch.no_grad():
         rows = attend_in_tiles(q, k, v, (3, 5), mask=mask, scale=0.4)
-        result = backward.gradients(q, k, v, rows, of_output, tile, scale=0.4, mask=mask)
+        result = backward.gradients(q, k, v, rows, upstream, tile, scale=0.4, mask=mask)
     for one, other in zip((result.q, result.k, result.v), expected, strict=True):
         assert_close(one, other, atol=1e-12, rtol=0)
     assert result.n_live_weights == tile[0] * tile[1]
-    visited = sum(
+    n_tiles = sum(
         (a.stop - a.start) * (b.stop - b.start)
         for a, b in tiles(T, S, tile)
         if mask is None or mask[a, b].any()
     )
-    assert result.n_weights == visited
+    assert result.n_weights == n_tiles
 
 
 def test_matrix_of_8192_tokens_takes_268_million_bytes():
-    whole = memory.whole_matrix(8192, 64)
-    assert whole.n_saved * 4 == 268_435_456
-    assert whole.n_transferred == 4 * 8192**2 + 4 * 8192 * 64
+    full_matrix = memory.whole_matrix(8192, 64)
+    assert full_matrix.n_saved * 4 == 268_435_456
+    assert full_matrix.n_transferred == 4 * 8192**2 + 4 * 8192 * 64
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -133,6 +133,6 @@ def test_fast_memory_fits_one_tile_of_each_tensor():
     q, k, v = (of[0, 0] for of in tensors(torch.float64))
     step = next(steps(q, k, v[:, :D], (4, 3)))
     tile_rows = step.rows.select(step.queries)
-    held = [q[step.queries], k[step.keys], v[step.keys, :D], step.scores]
-    held += [tile_rows.m, tile_rows.l, tile_rows.o]
-    assert memory.fast_numbers(D, (4, 3)) == sum(of.numel() for of in held)
+    buffers = [q[step.queries], k[step.keys], v[step.keys, :D], step.scores]
+    buffers += [tile_rows.m, tile_rows.l, tile_rows.o]
+    assert memory.fast_numbers(D, (4, 3)) == sum(of.numel() for of in buffers)

@@ -22,10 +22,10 @@ def test_deviations_of_averages():
     weights, p, draws = torch.tensor([[0.7, 0.0, 0.3], [0.2, 0.8, 0.0]]), 0.4, (1, 3, 64)
     result = deviations(weights, p, 5, draws)
     cells = weights[weights > 0]
-    kept = torch.empty(64, 4, dtype=torch.uint8)
-    kept.bernoulli_(1 - p, generator=torch.Generator().manual_seed(5))
+    keep_mask = torch.empty(64, 4, dtype=torch.uint8)
+    keep_mask.bernoulli_(1 - p, generator=torch.Generator().manual_seed(5))
     for place, n in enumerate(draws):
-        away = ((cells * kept[:n].float() / (1 - p)).mean(0) - cells).abs()
+        away = ((cells * keep_mask[:n].float() / (1 - p)).mean(0) - cells).abs()
         assert float(result.largest[place]) == pytest.approx(float(away.max()), abs=1e-6)
         assert float(result.mean[place]) == pytest.approx(float(away.mean()), abs=1e-6)
 

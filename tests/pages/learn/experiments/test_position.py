@@ -52,12 +52,12 @@ def test_rotated_vectors_match_the_model(name: str):
     for head in (0, config.n_heads - 1):
         queries, keys = unrotated_vectors(layer, config, head)
         for query, key in ((8, 3), (5, 5), (7, 0)):
-            here = torch.tensor([key]), torch.tensor([query - key])
-            q, k = rotate_pair(queries[query], keys[key], *here, config.rope_theta)
+            positions = torch.tensor([key]), torch.tensor([query - key])
+            q, k = rotate_pair(queries[query], keys[key], *positions, config.rope_theta)
             assert_close(q[0], layer.attention.q[0, head, query], **CLOSE)
             kv_head = head // config.group_size
             assert_close(k[0], layer.attention.k[0, kv_head, key], **CLOSE)
-            score = scores(queries[query], keys[key], *here, config.rope_theta)
+            score = scores(queries[query], keys[key], *positions, config.rope_theta)
             assert_close(score[0], layer.attention.scores[0, head, query, key], **CLOSE)
             assert_close(pair_scores(q, k).sum(-1), score, **CLOSE)
         assert queries.shape == keys.shape == (n, config.d_head)

@@ -99,7 +99,7 @@ def test_sweep_matches_its_definition():
 
 def test_only_sqrt_d_keeps_the_softmax_stable():
     results = scaling_sweep([16, 1024], n_draws=20, n_tokens=32, seed=0)
-    entropies = {name: [found.entropy for found in row] for name, row in results.items()}
+    entropies = {name: [point.entropy for point in row] for name, row in results.items()}
     assert entropies["nothing"][1] < 0.3 < entropies["nothing"][0]
     assert entropies["√d_k"][0] == pytest.approx(entropies["√d_k"][1], abs=0.1)
     for name in ("d_k", "d_k²"):

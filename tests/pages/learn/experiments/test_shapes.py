@@ -220,9 +220,9 @@ def test_layer_steps_match_its_record(name: str):
 def test_torch_error_message_for_view():
     context = torch.randn(2, 3, 5, 4)
     message = view_without_contiguous_error(context)
-    with pytest.raises(RuntimeError) as raised:
+    with pytest.raises(RuntimeError) as error:
         context.transpose(1, 2).view(2, 5, 12)
-    assert message == str(raised.value)
+    assert message == str(error.value)
     assert "view" in message
     assert view_without_contiguous_error(torch.randn(2, 1, 5, 4)) == ""
     assert view_without_contiguous_error(torch.randn(2, 3, 1, 4)) == ""

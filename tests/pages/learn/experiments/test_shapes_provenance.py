@@ -54,12 +54,12 @@ def test_terms_give_the_number(name: str):
     steps = ALL[name]()
     tensors = sources(steps)
     for tensor, how in computations(steps).items():
-        shown = tensors[tensor]
-        match = terms(how, tensors, whole(shown.shape), max_terms=1000)
-        assert match.operands.shape[:-2] == shown.shape
+        actual = tensors[tensor]
+        match = terms(how, tensors, whole(actual.shape), max_terms=1000)
+        assert match.operands.shape[:-2] == actual.shape
         assert match.operands.shape[-2] == match.n_terms + (how.kind == "softmax")
-        made = result(how.kind, match.operands, match.added, shown)
-        assert_close(shown, made, atol=1e-5, rtol=1e-5)
+        terms_result = result(how.kind, match.operands, match.added, actual)
+        assert_close(actual, terms_result, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -82,8 +82,8 @@ def test_scores_read_the_rotated_queries_and_keys():
     steps = steps_of_layer("llama")
     computed, tensors = computations(steps), sources(steps)
     assert computed["7 scores"].sources == ("6 queries, rotated", "6 keys, rotated")
-    turned = computed["6 keys, rotated"]
-    assert turned.sources[0] == "6 keys"
+    rotated_keys = computed["6 keys, rotated"]
+    assert rotated_keys.sources[0] == "6 keys"
     keys = tensors["6 keys"]
-    own = terms(turned, tensors, whole(keys.shape), max_terms=2).operands[..., 0]
+    own = terms(rotated_keys, tensors, whole(keys.shape), max_terms=2).operands[..., 0]
     assert torch.equal(own, torch.stack((keys, keys.roll(4, dims=-1)), dim=-1))

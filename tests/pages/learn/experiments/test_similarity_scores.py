@@ -57,14 +57,14 @@ def columns(model: Transformer, part: int, head: int) -> slice:
 @pytest.mark.parametrize("name", TINY)
 def test_head_matrices_give_its_queries_keys_and_values(name: str):
     model = build(name)
-    matrices, shown = head_matrices(model, LAYER, HEAD), attention_weights(model)
+    matrices, record = head_matrices(model, LAYER, HEAD), attention_weights(model)
     qkv = model.blocks[LAYER].attention.qkv
     for part, matrix in enumerate((matrices.query, matrices.key, matrices.value)):
         place = columns(model, part, HEAD)
         assert matrix.shape == (model.config.d_model, model.config.d_head)
         assert_close(matrix, qkv.matrix[:, place], atol=0, rtol=0)
         bias = 0.0 if qkv.bias is None else qkv.bias[place]
-        assert_close(shown.projected[part], shown.x @ matrix + bias)
+        assert_close(record.projected[part], record.x @ matrix + bias)
     assert matrices.n_numbers == 3 * model.config.d_model * model.config.d_head
     # The matrices are copies, so later changes to the model don't affect them.
     with torch.no_grad():
@@ -154,23 +154,23 @@ def test_updated_query_matrix_has_the_predicted_effect(name: str, scaling: RopeS
         if model.config.positions != "rotary":
             pytest.skip("no rotary positions to be scaled")
         model.config = replace(model.config, rope_scaling=scaling)
-    shown, query = attention_weights(model), 5
-    key = int(shown.head.k[: query + 1].norm(dim=-1).argmax())
-    lesson = teach_query_matrix(model.config, shown, head_matrices(model, LAYER, HEAD), query, key)
-    assert lesson.before == pytest.approx(float(shown.head.weights[query, key]), abs=1e-5)
+    before, query = attention_weights(model), 5
+    key = int(before.head.k[: query + 1].norm(dim=-1).argmax())
+    lesson = teach_query_matrix(model.config, before, head_matrices(model, LAYER, HEAD), query, key)
+    assert lesson.before == pytest.approx(float(before.head.weights[query, key]), abs=1e-5)
     assert lesson.before < lesson.after
     # The keys of this BERT are too similar for any query to tell them apart.
     assert (lesson.after >= GOAL) == (name != "bert")
     model.blocks[LAYER].attention.qkv.matrix[:, columns(model, 0, HEAD)] = lesson.result
-    again = attention_weights(model)
-    assert_close(again.x, shown.x, atol=0, rtol=0)
-    assert float(again.head.weights[query, key]) == pytest.approx(lesson.after, abs=1e-5)
+    after = attention_weights(model)
+    assert_close(after.x, before.x, atol=0, rtol=0)
+    assert float(after.head.weights[query, key]) == pytest.approx(lesson.after, abs=1e-5)
 
 
 def test_no_update_when_it_is_unnecessary_or_impossible(monkeypatch: pytest.MonkeyPatch):
     start = random(3, 2)
-    reached = teach(lambda x: 0.0 * x.sum() - 0.1, start)
-    assert (reached.share, reached.after) == (0.0, reached.before)
+    update = teach(lambda x: 0.0 * x.sum() - 0.1, start)
+    assert (update.share, update.after) == (0.0, update.before)
     flat = teach(lambda x: 0.0 * x.sum() - 5.0, start)
     assert flat.share == 0.0
     assert flat.after < GOAL

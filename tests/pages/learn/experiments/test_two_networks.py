@@ -40,11 +40,11 @@ def test_padding_and_later_symbols_have_no_effect():
     texts = ["3rd of may 1998", "the 21st of september 2004"]
     both, _ = model.translate(batch(texts))
     assert [decode(row) for row in both.tolist()] == ["1998-05-03", "2004-09-21"]
-    alone, result = model.translate(batch(texts[:1]))
-    assert_close(alone[0], both[0])
-    written = torch.cat((torch.tensor([[START]]), alone[:, :4]), dim=1)
+    single_output, result = model.translate(batch(texts[:1]))
+    assert_close(single_output[0], both[0])
+    decoder_input = torch.cat((torch.tensor([[START]]), single_output[:, :4]), dim=1)
     assert_close(
-        model(batch(texts[:1]), written).logits, result.logits[:, :5], atol=1e-5, rtol=1e-5
+        model(batch(texts[:1]), decoder_input).logits, result.logits[:, :5], atol=1e-5, rtol=1e-5
     )
 
 
@@ -84,6 +84,6 @@ def test_single_vector_has_one_key_and_ignores_padding():
     texts = ["3rd of may 1998", "the 21st of september 2004"]
     both, result = model.translate(batch(texts), one_vector=True)
     assert result.cross[0].weights.shape == (2, 4, 10, 1)
-    alone, one = model.translate(batch(texts[:1]), one_vector=True)
-    assert_close(alone[0], both[0])
+    single_output, one = model.translate(batch(texts[:1]), one_vector=True)
+    assert_close(single_output[0], both[0])
     assert_close(one.logits[0], result.logits[0], atol=1e-5, rtol=1e-5)

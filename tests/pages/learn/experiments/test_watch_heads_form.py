@@ -46,8 +46,8 @@ def test_segment_repeats_at_varying_distance_and_position():
         assert ids[begin : last + 1] == ids[begin - n : begin]
     assert set(repeats.distances.tolist()) == set(TRAINED_DISTANCES)
     assert repeats.starts.min() == 0
-    of_one = [s for n, s in zip(repeats.distances, repeats.starts, strict=True) if n == 7]
-    assert len({int(start) for start in of_one}) > 10
+    starts_at_7 = [s for n, s in zip(repeats.distances, repeats.starts, strict=True) if n == 7]
+    assert len({int(start) for start in starts_at_7}) > 10
     assert repeats.ids.unique().numel() == VOCABULARY
 
 
@@ -116,10 +116,10 @@ def test_only_the_mask_hides_later_tokens(causal: bool):
     ids = torch.arange(9)[None] % 11
     changed = ids.clone()
     changed[0, 6] = 10
-    made = model(Design(2, causal=causal))
+    net = model(Design(2, causal=causal))
     with torch.no_grad():
-        before, after = made(ids)[0], made(changed)[0]
-        masked = made(ids, causal=True)[0], made(changed, causal=True)[0]
+        before, after = net(ids)[0], net(changed)[0]
+        masked = net(ids, causal=True)[0], net(changed, causal=True)[0]
     assert torch.allclose(before[0, :6], after[0, :6]) == causal
     assert not torch.allclose(before[0, 6:], after[0, 6:])
     torch.testing.assert_close(masked[0][0, :6], masked[1][0, :6])

@@ -44,8 +44,8 @@ def test_steps_match_sgd_on_the_transformers_model(family: str):
         assert step.before.loss == pytest.approx(float(output.loss.detach()), abs=1e-5)
         attentions = torch.cat([layer.detach() for layer in output.attentions])
         assert_close(step.before.weights, attentions, **TOLERANCE)
-    stepped = core_from_reference(reference)
-    for name, expected in stepped.state_dict().items():
+    updated = core_from_reference(reference)
+    for name, expected in updated.state_dict().items():
         assert_close(training.model.state_dict()[name], expected, **TOLERANCE)
     after = reference(text, labels=text)
     assert training.summarize().loss == pytest.approx(float(after.loss.detach()), abs=1e-5)
@@ -80,9 +80,9 @@ def test_matrix_gradients_match_transformers():
         assert_close(step.signal.w_q[number], of_heads, atol=1e-5, rtol=1e-4)
     flat = torch.cat([reference.model.embed_tokens.weight.grad, reference.lm_head.weight.grad])
     assert step.gradients[None, lesson.EMBEDDINGS] == pytest.approx(float(flat.norm()), rel=1e-4)
-    whole = sum(float(p.grad.norm()) ** 2 for p in reference.parameters())
+    squared_norm = sum(float(p.grad.norm()) ** 2 for p in reference.parameters())
     parts = sum(length**2 for length in step.gradients.values())
-    assert math.sqrt(parts) == pytest.approx(math.sqrt(whole), rel=1e-4)
+    assert math.sqrt(parts) == pytest.approx(math.sqrt(squared_norm), rel=1e-4)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "llama-tied"])
@@ -99,14 +99,14 @@ def test_chain_rule_from_scores_to_one_head(family: str):
     config = core.config
     for number, layer in enumerate(output.layers):
         record = layer.attention
-        of_layer = leaf.blocks[number].attention.qkv.weight.grad.t()
+        layer_gradient = leaf.blocks[number].attention.qkv.weight.grad.t()
         for head in range(config.n_heads):
             keys = record.k[0, head // config.group_size].detach()
             of_scores = signal.score_gradients[number, head]
             of_queries = lesson.query_gradient(of_scores, keys, record.scale)
             x = layer.attention_reads[0].detach()
             result = lesson.w_q_gradient(x, of_queries, rotation)
-            expected = of_layer[:, head * config.d_head : (head + 1) * config.d_head]
+            expected = layer_gradient[:, head * config.d_head : (head + 1) * config.d_head]
             assert_close(result, expected, atol=1e-5, rtol=1e-4)
             for length, gradient in ((signal.w_q, expected), (signal.queries, of_queries)):
                 assert_close(length[number, head], gradient.norm(), atol=1e-5, rtol=1e-4)
@@ -140,12 +140,12 @@ def test_signal_is_the_gradient_of_each_intermediate_tensor():
 
 def test_autograd_memory_grows_with_the_text():
     core = build("gpt2")
-    kept = [Training(core, torch.arange(n)[None], 0.1).step().n_kept_bytes for n in (4, 8, 16)]
-    assert kept[0] < kept[1] < kept[2] < 8 * kept[0]
+    sizes = [Training(core, torch.arange(n)[None], 0.1).step().n_kept_bytes for n in (4, 8, 16)]
+    assert sizes[0] < sizes[1] < sizes[2] < 8 * sizes[0]
     # Little of it is constant, so the saved tensors don't include the weights.
-    assert kept[2] - kept[1] > kept[1] - kept[0] > kept[0] / 2
+    assert sizes[2] - sizes[1] > sizes[1] - sizes[0] > sizes[0] / 2
     # At least the inputs of each layer's matrices: (T, C) twice, (T, H D) and (T, F), in float32.
-    assert kept[0] > 4 * 4 * 3 * (24 + 24 + 24 + 52)
+    assert sizes[0] > 4 * 4 * 3 * (24 + 24 + 24 + 52)
 
 
 def test_rejects_models_and_texts_without_a_next_token():

@@ -43,10 +43,10 @@ def test_any_text_is_a_word(word: str):
 def test_encoder_matches_torch_with_a_different_gate():
     torch.manual_seed(4)
     expected = nn.GRU(3, 5, batch_first=True)
-    plain, held = encoder(3, 5, 4), encoder(3, 5, 4, hold=2.0)
+    plain, open_gate = encoder(3, 5, 4), encoder(3, 5, 4, hold=2.0)
     for name, parameter in expected.named_parameters():
         assert_close(plain.get_parameter(name), parameter.detach(), atol=0, rtol=0)
-    change = held.bias_ih_l0 - plain.bias_ih_l0
+    change = open_gate.bias_ih_l0 - plain.bias_ih_l0
     assert_close(change, torch.tensor([0.0] * 5 + [2.0] * 5 + [0.0] * 5))
 
 
@@ -93,8 +93,8 @@ def test_gru_forgets_its_first_token_but_attention_does_not():
     assert (of_gru.diff() < 0).all()
     assert of_gru[-1] < 1e-3
     assert ((of_attention - 1).abs() < 0.2).all()
-    held = encoder(8, 16, 0, hold=4.0).double()
-    assert first_token_shares(lambda c: last_state(held, c), x, 16, [32])[0] > 0.5
+    open_gate = encoder(8, 16, 0, hold=4.0).double()
+    assert first_token_shares(lambda c: last_state(open_gate, c), x, 16, [32])[0] > 0.5
 
 
 def test_readout_is_limited_by_the_state_size():

@@ -63,8 +63,8 @@ def test_best_single_map_is_optimal(causal: bool):
         visible = visible.tril()
         weights = weights * visible
         weights = weights / weights.sum(dim=-1, keepdim=True)
-    wanted = attend_with_maps(weights, values)
-    best = best_map(values, wanted, visible, steps=2000)
+    target = attend_with_maps(weights, values)
+    best = best_map(values, target, visible, steps=2000)
     assert best.shape == (n, n)
     assert_close(best.sum(dim=-1), torch.ones(n).double(), atol=1e-9, rtol=0)
     assert bool((best >= 0).all())
@@ -72,21 +72,21 @@ def test_best_single_map_is_optimal(causal: bool):
     # Optimality conditions over distributions: no visible key would reduce the error more than
     # the keys with weight, and those would all reduce it equally.
     keys = values.double().sum(dim=0)
-    slopes = (best @ keys - wanted.double()) @ keys.T
+    slopes = (best @ keys - target.double()) @ keys.T
     for row, slope, is_visible in zip(best, slopes, visible, strict=True):
-        used = slope[row > 1e-6]
-        assert_close(used, used.mean().expand_as(used), atol=1e-5, rtol=0)
-        assert float(slope[is_visible].min()) > float(used.mean()) - 1e-5
-    errors = missed_share(wanted.double(), attend_with_one_map(best, values.double()))
-    others = missed_share(wanted, attend_with_one_map(average_map(weights), values))
+        active = slope[row > 1e-6]
+        assert_close(active, active.mean().expand_as(active), atol=1e-5, rtol=0)
+        assert float(slope[is_visible].min()) > float(active.mean()) - 1e-5
+    errors = missed_share(target.double(), attend_with_one_map(best, values.double()))
+    others = missed_share(target, attend_with_one_map(average_map(weights), values))
     assert bool((errors <= others + 1e-6).all())
     assert bool((errors[int(causal) :] < others[int(causal) :] - 1e-4).any())
 
 
 def test_best_map_of_two_keys_lies_between_them():
     values = torch.tensor([[[0.0, 0.0], [2.0, 0.0]]])
-    wanted = torch.tensor([[0.5, 7.0], [-1.0, 0.0], [9.0, 1.0]])
-    best = best_map(values, wanted, torch.ones(3, 2, dtype=torch.bool))
+    target = torch.tensor([[0.5, 7.0], [-1.0, 0.0], [9.0, 1.0]])
+    best = best_map(values, target, torch.ones(3, 2, dtype=torch.bool))
     expected = torch.tensor([[0.75, 0.25], [1.0, 0.0], [0.0, 1.0]]).double()
     assert_close(best, expected, atol=1e-6, rtol=0)
 
@@ -187,13 +187,13 @@ def test_losses_match_a_model_with_zeroed_output_rows(name: str):
     model, layer = build(name), 1
     n_heads, decoder = model.config.n_heads, model.config.causal
     heads = list(range(n_heads))
-    sets = [heads, *([h for h in heads if h != kept] for kept in heads), *([h] for h in heads)]
+    sets = [heads, *([h for h in heads if h != head] for head in heads), *([h] for h in heads)]
     output = model(IDS[None], record=True)
     lost = division.prediction_loss(logits_function(model)) if decoder else division.state_loss
     result = list(division.losses(model, output.hidden_states[layer], layer, lost))
     assert len(result) == len(sets) == 1 + 2 * n_heads
-    for value, switched in zip(result, sets, strict=True):
-        changed = off(model, layer, switched)(IDS[None])
+    for value, disabled in zip(result, sets, strict=True):
+        changed = off(model, layer, disabled)(IDS[None])
         if decoder:
             before, after = (o.logits[0].double().log_softmax(-1) for o in (output, changed))
             expected = torch.nn.functional.kl_div(
@@ -231,16 +231,16 @@ def test_one_product_gives_the_queries_of_every_head(name: str):
     weight, bias = splitting.query_matrix(model, 1)
     assert weight.shape == (model.config.d_model, n_heads * size)
     x = layer.attention_reads[0]
-    together = splitting.one_product(x, weight, bias, n_heads)
-    assert together.shape == (n_heads, N_TOKENS, size)
-    apart = splitting.product_for_each_head(x, weight, bias, n_heads)
-    assert_close(together, apart, atol=1e-5, rtol=1e-5)
+    fused = splitting.one_product(x, weight, bias, n_heads)
+    assert fused.shape == (n_heads, N_TOKENS, size)
+    separate = splitting.product_for_each_head(x, weight, bias, n_heads)
+    assert_close(fused, separate, atol=1e-5, rtol=1e-5)
     for head in range(n_heads):
         columns = slice(head * size, (head + 1) * size)
         expected = x @ weight[:, columns] + bias[columns]
-        assert_close(together[head], expected, atol=1e-5, rtol=1e-5)
+        assert_close(fused[head], expected, atol=1e-5, rtol=1e-5)
     if name == "gpt2":  # Without rotary positions, the layer attends with these queries directly.
-        assert_close(together, layer.attention.q[0], atol=1e-5, rtol=1e-5)
+        assert_close(fused, layer.attention.q[0], atol=1e-5, rtol=1e-5)
 
 
 def test_viewing_as_heads_directly_misplaces_most_numbers():
