@@ -28,7 +28,7 @@ from ui.charts import show
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_installed_components() -> Iterator[None]:
-    """Every AppTest reads the metadata of all installed packages, which takes 0.1 s each time."""
+    """Cache the metadata of installed packages, which takes 0.1 s per AppTest to read."""
     patch = pytest.MonkeyPatch()
     scan = functools.cache(manifest_scanner.scan_component_manifests)
     patch.setattr(manifest_scanner, "scan_component_manifests", scan)
@@ -80,7 +80,7 @@ def _check_pictures() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Reject tables with blank rows: rows without a number, or a height that is too large."""
+    """Reject tables with blank rows, whether in the data or because of their height."""
     results: list[list[str]] = []
     draw = st.dataframe
 
@@ -104,7 +104,7 @@ def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _stop_jobs_after_each_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Stop jobs that a page started, so that they don't use compute slots in later tests."""
+    """Stop a page's jobs, so that they don't use compute slots in later tests."""
     put, jobs = JobQueue.put, list[BackgroundJob]()
 
     def remembered(queue: JobQueue, job: BackgroundJob, **how: Any) -> None:

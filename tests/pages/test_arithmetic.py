@@ -38,9 +38,9 @@ def test_operands_give_the_number(
     assert explained
     identities = {one.panel["identity"] for one in tensors.values()}
     for name, one in explained.items():
-        provenance_info, values = one.panel["made"], torch.tensor(one.values)
+        source, values = one.panel["made"], torch.tensor(one.values)
         added = None if one.added is None else torch.tensor(one.added)
-        terms_result = result(provenance_info["kind"], torch.tensor(one.operands), added, values)
+        terms_result = result(source["kind"], torch.tensor(one.operands), added, values)
         rows, columns = one.panel["there"] or values.shape[-2:]
         # Sums of up to 64 float32 products in two different orders.
         assert_close(
@@ -52,4 +52,4 @@ def test_operands_give_the_number(
         )
         # A step on the Shapes page shows its inputs but not their sources.
         if page != SHAPES:
-            assert set(provenance_info["sources"]) <= identities
+            assert set(source["sources"]) <= identities

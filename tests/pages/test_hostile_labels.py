@@ -41,24 +41,24 @@ def pair_grid(label: str) -> alt.LayerChart:
 CHARTS = [predictions, pair_grid]
 
 
-def strings(part: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+def strings(part: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
     """Every string in a description, with the path to it."""
     if isinstance(part, dict):
         for name, value in part.items():
-            yield (*place, name), name
-            yield from strings(value, (*place, name))
+            yield (*path, name), name
+            yield from strings(value, (*path, name))
     elif isinstance(part, list):
         for value in part:
-            yield from strings(value, place)
+            yield from strings(value, path)
     elif isinstance(part, str):
-        yield place, part
+        yield path, part
 
 
 @pytest.mark.parametrize("label", HOSTILE)
 @pytest.mark.parametrize("build", CHARTS)
 def test_label_is_only_data(build: Callable[[str], alt.TopLevelMixin], label: str):
     described = specification(build, label, ink="#1d2730", paper="#ffffff")
-    holding = {place[-2:]: text for place, text in strings(described) if label in text}
+    holding = {path[-2:]: text for path, text in strings(described) if label in text}
     expression = holding.pop(("axis", "labelExpr"), "[][datum.value]")
     assert expression.endswith("[datum.value]")
     json.loads(expression.removesuffix("[datum.value]"))  # Only a list of strings.

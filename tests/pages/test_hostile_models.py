@@ -1,4 +1,4 @@
-"""Models with overflowing, vanishing or invalid outputs give numbers or a clear message."""
+"""Models with overflowing or invalid outputs give numbers or a clear message."""
 
 import re
 from itertools import product

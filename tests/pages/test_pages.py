@@ -1,4 +1,4 @@
-"""Every page under AppTest: its numbers, invalid input, links, and no weights installed."""
+"""Every page under AppTest: numbers, invalid input, links, missing weights."""
 
 import os
 import re
@@ -83,7 +83,7 @@ def test_hostile_and_empty_text(site: AppTest, view: str, key: str):
 
 @pytest.mark.parametrize("value", ["1e400", "-1", "../../etc/<b>passwd</b>"])
 def test_invalid_link_values(site: AppTest, value: str):
-    """Every parameter of one page together. `test_malformed_links` covers the other pages."""
+    """All parameters of one page. `test_malformed_links` covers the other pages."""
     usual = open_whole_page(AppTest.from_file(FRAME, default_timeout=60), SIDE)
     keys = [widget.key for kind in LINKED for widget in usual.get(kind) if widget.key]
     linked = [key for key in keys if not key.endswith("_part")]

@@ -1,4 +1,4 @@
-"""The code that pages show exists, so renaming a variable can't break a page unnoticed."""
+"""The code that pages show exists, so renaming a variable can't break a page."""
 
 import ast
 from collections.abc import Iterator

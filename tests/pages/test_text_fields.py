@@ -1,4 +1,4 @@
-"""Models read exactly what the text field shows, whatever characters the input contains."""
+"""Models read exactly what the text field shows, whatever the characters."""
 
 from collections.abc import Iterable
 from typing import Any

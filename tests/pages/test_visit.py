@@ -1,4 +1,4 @@
-"""Choices carry over to other pages that can use them. Other pages say that they wait."""
+"""Choices carry over to pages that can use them, and other pages say so."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -16,7 +16,7 @@ SHAPES = "pages/learn/shapes/page.py"
 
 
 def go(site: AppTest, page: str, **address: str) -> AppTest:
-    """Open another page in the same visit through the navigation, which clears the address."""
+    """Open another page in the same visit, which clears the address."""
     site.query_params.clear()
     open_page(site, f"pages/{page}/page.py", **address)
     assert not site.exception

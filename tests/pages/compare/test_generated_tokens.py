@@ -73,7 +73,7 @@ def test_link_restores_the_step(site: AppTest, expected):
     np.testing.assert_allclose([t[1] for t in tokens[: query + 1]], row, atol=1e-5)
     assert all(value is None for _, value, *_ in tokens[query + 1 :])
     assert [t[3] for t in tokens[query : query + 2]] == ["asks", "chosen"]
-    assert [t[4] for t in tokens] == [place > query + 1 for place in range(len(ids))]
+    assert [t[4] for t in tokens] == [position > query + 1 for position in range(len(ids))]
     np.testing.assert_allclose(heatmap(site), weights[LAYER, HEAD].numpy(), atol=1e-5)
     bars = drawn_charts(site)[0]
     # The axis has space for all keys.

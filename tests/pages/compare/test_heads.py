@@ -33,7 +33,7 @@ def opened(site: AppTest, **query: str) -> None:
 
 
 def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Tensor]:
-    """The record of a layer and the rows of W_O by head, computed without the site's code."""
+    """A layer's record and the rows of W_O by head, without the site's code."""
     model = bundled_model(name)
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     with torch.inference_mode():

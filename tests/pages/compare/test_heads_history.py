@@ -33,7 +33,7 @@ def kept(name: str) -> History:
 
 
 def drawings(site: AppTest) -> dict[str, Any]:
-    """The section's mosaic (header, values of all heads), its arrangement and the large map."""
+    """The mosaic (header, values of all heads), its arrangement and the large map."""
     results: dict[str, Any] = {}
     for element in site.get("bidi_component"):
         proto = element.proto
@@ -153,7 +153,7 @@ def test_damaged_file_shows_message(site: AppTest, monkeypatch, tmp_path):
 
 
 def synthetic_history(**scores: dict[tuple[int, int, int], float]) -> History:
-    """GPT-2's history with these scores, by step, layer and head, and 0 everywhere else."""
+    """GPT-2's history with these scores (step, layer, head) and 0 elsewhere."""
     real = kept("gpt2-novels")
     values_by_step, repeated = (
         np.zeros_like(real.probes[0].scores),
@@ -162,8 +162,8 @@ def synthetic_history(**scores: dict[tuple[int, int, int], float]) -> History:
     values_by_step[:, 1] = np.nan
     for name, values in scores.items():
         array = repeated[:, 0] if name == "induction" else values_by_step[:, 0]
-        for place, value in values.items():
-            array[place] = value
+        for index, value in values.items():
+            array[index] = value
     return replace(
         real, probes=(replace(real.probes[0], scores=values_by_step),), repeated_scores=repeated
     )

@@ -92,7 +92,7 @@ def test_noise_of_an_encoder():
 
 def test_noise_of_a_decoder():
     tokens = runs.run(DECODER, "[CLS] 5€ + naïve … don't 🙂 _").tokens
-    shown = [
+    labels = [
         tokens.text[slice(*tokens.spans[i])]
         for i in noise.positions_of_kind(tokens, noise.PUNCTUATION)
     ]
@@ -102,7 +102,7 @@ def test_noise_of_a_decoder():
         == noise.positions_of_kind(tokens, noise.SEP)
         == ()
     )
-    assert "CLS" not in "".join(shown)
-    assert " +" in shown
-    assert " …" in shown
-    assert not any(char.isalnum() for text in shown for char in text)
+    assert "CLS" not in "".join(labels)
+    assert " +" in labels
+    assert " …" in labels
+    assert not any(char.isalnum() for text in labels for char in text)

@@ -20,7 +20,7 @@ from ui.widgets import controls
 
 
 def opened(site: AppTest, **query: str) -> None:
-    """The page with an encoder that adds tokens and a decoder that splits words differently."""
+    """The page with an encoder and a decoder that split words differently."""
     names = {"a_model": ENCODER, "a_layer": "3", "a_head": "1"}
     names |= {"b_model": DECODER, "b_layer": "3", "b_head": "1"}
     by_name = {f"side_by_side_{name}": value for name, value in names.items()}
@@ -32,7 +32,7 @@ def tokens(name: str, text: str) -> Tokens:
 
 
 def matched(text: str) -> list[tuple[list[int], list[int]]]:
-    """Tokens of encoder and decoder between common boundaries, without the site's code.
+    """Encoder and decoder tokens between common boundaries, without the site's code.
 
     Works only for plain letters, single spaces and punctuation.
     """
@@ -305,7 +305,7 @@ def test_both_sides_show_the_same_pair(view: str):
 
 
 def test_words_split_differently_are_compared_whole():
-    """Both models split the word into the same number of tokens at different positions."""
+    """Both models split the word into equally many tokens at different positions."""
     both = [runs.run(name, "The embeddings were here") for name in (ENCODER, "gpt2-novels")]
     units = aligned(both[0].tokens, both[1].tokens).units
     word = max(units, key=lambda unit: len(unit.a))

@@ -1,4 +1,4 @@
-"""The generation job and its page: identical outputs, the queue, stopping and limits."""
+"""The generation job and its page: identical outputs, queue, stopping, limits."""
 
 import dataclasses
 import json
@@ -277,7 +277,7 @@ def race_data(site: AppTest) -> dict[str, Any]:
 
 
 def assert_races(site: AppTest, job: GenerationJob) -> None:
-    """Check that the lanes contain the job's steps and that each text ends with its last step."""
+    """Check that lanes contain the job's steps and texts end with the last step."""
     race = race_data(site)
     assert race["over"]
     assert race["prompt"] == job.request.prompt

@@ -1,4 +1,4 @@
-"""The Calculator page against plain arithmetic, the lecture's examples and invalid shapes."""
+"""The Calculator page: plain arithmetic, the lecture's examples, invalid shapes."""
 
 import math
 import re

@@ -35,7 +35,7 @@ TOKEN_BYTES = 6 * 8 * 32 * 2 * 4  # One row in all layers.
 
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], list[int], np.ndarray, np.ndarray, torch.Tensor]:
-    """The prompt, new ids, the head's keys and values (S, D) and logits (S, V) of one pass."""
+    """Prompt, new ids, the head's keys and values (S, D), and logits (S, V)."""
     model = bundled_model(FIRST_GPT2)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     new = generate(model.core, prompt, max_new_tokens=N_NEW)

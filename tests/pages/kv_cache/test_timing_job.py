@@ -1,4 +1,4 @@
-"""The Timing job: its tokens and steps, sharing compute with pages, and invalid requests."""
+"""The Timing job: tokens, steps, compute slots and invalid requests."""
 
 import copy
 import dataclasses

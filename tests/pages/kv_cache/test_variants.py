@@ -1,4 +1,4 @@
-"""The Variants page: bytes, sharing, drift and times, computed without the page's code."""
+"""The Variants page: bytes, sharing, drift and times, without the page's code."""
 
 import re
 from datetime import UTC, datetime

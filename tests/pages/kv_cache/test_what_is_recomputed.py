@@ -224,7 +224,7 @@ def test_run_is_limited_and_can_be_stopped(site: AppTest, monkeypatch: pytest.Mo
 def test_small_model_with_a_full_context(
     site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Use one layer with one head of 4 columns, and a context that ends the text early."""
+    """Use one layer, one head of 4 columns, and a context that ends the text early."""
     import transformers
 
     config = transformers.GPT2Config(vocab_size=50257, n_positions=4, n_embd=4, n_layer=1, n_head=1)

@@ -35,7 +35,7 @@ def panels(site: AppTest) -> dict[str, tuple[dict[str, Any], np.ndarray]]:
 def peers(
     width: int, heads: int, tokens: int, batch: int, seed: int, causal: bool, bias: bool
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Our output, and the output and mean weights of PyTorch's module, without the page's code."""
+    """Our output, and the output and mean weights of PyTorch's module."""
     torch.manual_seed(seed)
     ours = MultiHeadAttention(width, width, tokens, 0.0, heads, bias, causal=causal).eval()
     x = torch.randn(batch, tokens, width, generator=torch.Generator().manual_seed(seed))

@@ -31,7 +31,7 @@ TEXT = "Nine grey geese fly over the frozen lake"
 
 
 def panels(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
-    """Description and values of every panel of the first picture, as sent to the browser."""
+    """Description and values of each panel of the first picture, as sent."""
     return [(tensor.panel, tensor.values) for tensor in pictures(site)[0]]
 
 

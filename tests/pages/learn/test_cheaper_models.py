@@ -82,7 +82,7 @@ def test_expert_map_and_numbers(site: AppTest, way: str):
 
 
 def test_selected_expert_count_is_limited_by_the_total(site: AppTest):
-    """Selecting more experts than exist moves the slider to its end and keeps all of them."""
+    """Selecting more experts than exist keeps all of them."""
     open_part(site, experts.NAME, cheaper_models_kept="12")
     site.select_slider("cheaper_models_experts").set_value(8).run()
     assert not site.exception
@@ -271,7 +271,7 @@ def test_teacher_and_student(site: AppTest):
     assert f"{agrees} of {len(ids) - 1}" in page_text(site, f"With {n_layers} layers")
 
 
-@pytest.mark.parametrize("n_depths", [0, 4, 6])  # Six depths in one product.
+@pytest.mark.parametrize("n_depths", [0, 4, 6])  # Number of depths (out of six) per product.
 def test_curve_does_not_depend_on_the_batching_of_depths(
     monkeypatch: pytest.MonkeyPatch, n_depths: int
 ):
@@ -310,7 +310,7 @@ def test_encoder_generates_no_text(site: AppTest):
 
 @pytest.mark.usefixtures("only_a_small_model")
 def test_gpt2(site: AppTest):
-    """GPT-2 has biases, no gate, two layers, and hidden units that 32 experts don't divide."""
+    """GPT-2 has biases, no gate, and hidden units that 32 experts don't divide."""
     open_whole_page(site, VIEW, cheaper_models_text="Nine bells", cheaper_models_experts="32")
     assert not site.exception
     assert not messages(site)

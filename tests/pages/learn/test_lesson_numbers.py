@@ -1,4 +1,4 @@
-"""Lecture numbers that no page test reads, through the functions that the pages call.
+"""Lecture numbers that no page test reads, through the pages' functions.
 
 Most blocks are checked in the test of the page that shows them. The last test here makes sure that
 every block is read by some test.
@@ -28,7 +28,7 @@ NOT_NUMBERS = {"note", "003_generation_timing"}
     "example", NUMBERS["003_kv_cache_size"]["examples"], ids=lambda e: e["name"]
 )
 def test_lecture_cache_sizes(example: dict[str, Any]):
-    """Build caches of these sizes on the meta device and measure them like the page does."""
+    """Build caches of these sizes on the meta device and measure them."""
     heads = (example.get("n_heads", 1), example.get("head_dim", example.get("d_model")))
     cache = KVCache(
         example["n_layers"],

@@ -1,4 +1,4 @@
-"""Behavior of all lessons: three questions, links that restore the page, and user text."""
+"""Behavior of all lessons: quizzes, links that restore the page, user text."""
 
 import re
 from pathlib import Path

@@ -22,7 +22,7 @@ TEXT = "Nine bells rang over the harbour"
 
 
 def paragraph(site: AppTest, begin: str) -> str:
-    """The page's paragraph with this beginning, with ASCII signs and without bold marks."""
+    """The paragraph that starts like this, in ASCII and without bold marks."""
     (text,) = [m.value for m in site.markdown if m.value.startswith(begin)]
     return python_numbers(re.sub(r"\*\*", "", text))
 
@@ -120,9 +120,9 @@ def test_sinusoids(site: AppTest, width: int, position: int, distance: int):
     for row in rows.sample(20, random_state=0).itertuples():
         start = int(row[1].split()[1])
         assert row.product == pytest.approx(table[start] @ table[start + row.distance], abs=1e-4)
-    closest, product, spread, low, high = numbers(paragraph(site, "Any two positions"))
+    gap, product, spread, low, high = numbers(paragraph(site, "Any two positions"))
     products = [float(table[i] @ table[i + distance]) for i in range(32 - distance)]
-    assert closest == distance
+    assert gap == distance
     assert product == pytest.approx(products[0], abs=1e-4)
     assert max(products) - min(products) < 1e-9
     assert spread < 1e-4

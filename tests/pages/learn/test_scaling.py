@@ -1,4 +1,4 @@
-"""The Scaling page against tensors computed without its code, and its controls' limits."""
+"""The Scaling page: numbers computed without its code, and control limits."""
 
 import re
 

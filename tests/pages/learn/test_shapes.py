@@ -1,4 +1,4 @@
-"""The Shapes page: numbers and cell identities at every step, invalid sizes, real layers."""
+"""The Shapes page: numbers and cells at every step, invalid sizes, real layers."""
 
 import re
 
@@ -129,7 +129,7 @@ def test_operands_give_every_computed_number(site: AppTest):
 
 
 def test_computed_number_names_its_inputs(site: AppTest):
-    """Every input tensor is drawn next to it under the name that the picture refers to."""
+    """Every input tensor is on the page under the name that the picture uses."""
     open_page(site, VIEW)
     for number in (4, 7, 8, 9, 11):
         site.slider("shapes_step").set_value(number).run()
@@ -230,8 +230,8 @@ def test_every_step_shows_code_that_ran(site: AppTest, kind: dict[str, str]):
     for number in range(1, 12):
         site.slider("shapes_step").set_value(number).run()
         assert not site.exception
-        place, *code_lines = code(site)[1].splitlines()
-        file, first = re.findall(r"# (.*?), lines? (\d+)", place)[0]
+        location, *code_lines = code(site)[1].splitlines()
+        file, first = re.findall(r"# (.*?), lines? (\d+)", location)[0]
         # Long paths are shortened to their end, which must match only one file.
         end = file.removeprefix("…")
         (path,) = (

@@ -34,7 +34,7 @@ def table_of(site: AppTest, column: str) -> pd.DataFrame:
 
 
 class ReferenceLayer:
-    """A layer of a bundled model and one of its heads on a text, without the site's code."""
+    """A layer of a bundled model and one of its heads, without the site's code."""
 
     def __init__(self, name: str, text: str, layer: int, head: int) -> None:
         model = bundled_model(name)

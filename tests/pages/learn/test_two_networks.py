@@ -1,4 +1,4 @@
-"""The From two networks to one page against its stored weights, without the page's code."""
+"""The Two networks page against the stored weights, without the page's code."""
 
 import math
 
@@ -24,7 +24,7 @@ N_HEADS, LAYERS = 4, (0, 1)
 
 
 class PlainTranslator:
-    """A second implementation of the translator: stored tensors and matrix products only."""
+    """A second implementation of the translator, with plain matrix products."""
 
     def __init__(self) -> None:
         self.tensors = load_file(ROOT / "pages/learn/two_networks/experiment/dates.safetensors")
@@ -61,7 +61,7 @@ class PlainTranslator:
         return x + self.linear(inner, f"{name}.down")
 
     def translate(self, text: str, *, one_vector: bool) -> tuple[str, dict[str, Tensor]]:
-        """The translation, and the attention weights of the last pass by kind: (L, H, T, S)."""
+        """The translation, and the last pass's attention by kind, (L, H, T, S)."""
         ids = torch.tensor([2 + SYMBOLS.index(symbol) for symbol in text])
         weights_by_kind: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
         symbols = self.tensors["symbols.weight"]

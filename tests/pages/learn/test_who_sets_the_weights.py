@@ -28,7 +28,7 @@ WIDTH, HEAD_SIZE, N_HEADS, LAST = 256, 32, 8, 5
 
 @dataclass(frozen=True)
 class ExpectedTraining:
-    """Two training steps on TEXT: the model before, between and after them, and its changes.
+    """Two training steps on TEXT: states before, between and after, and changes.
 
     losses: at every position. weights: of all heads. keys, gradients: of LAYER, with gradients
     before the first step. shares: change relative to length, for the embeddings and for W_o

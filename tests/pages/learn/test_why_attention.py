@@ -1,4 +1,4 @@
-"""The Why attention page: its numbers against autograd, its controls' limits and links."""
+"""The Why attention page: numbers against autograd, control limits and links."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The Why several heads page against tensors computed without its code, and its controls."""
+"""The Why several heads page: numbers computed without its code, and controls."""
 
 import copy
 import itertools

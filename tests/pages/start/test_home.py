@@ -1,4 +1,4 @@
-"""The Home page: the stored picture before a model is loaded, then the user's own text."""
+"""The Home page: the stored picture without a model, then the user's text."""
 
 from typing import Any
 

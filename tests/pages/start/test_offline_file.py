@@ -1,4 +1,4 @@
-"""The offline HTML file of one pass: its contents, and user text that tries to escape."""
+"""The offline HTML file of one pass: its contents and hostile user text."""
 
 import base64
 import hashlib

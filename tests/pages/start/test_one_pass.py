@@ -1,4 +1,4 @@
-"""One pass: its picture, story, tables and locations against the tensors of the pass."""
+"""One pass: picture, story, tables and locations, against the tensors."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit

@@ -7,11 +7,11 @@ from pages.start.one_pass import locations
 
 def test_location_round_trip():
     text = "matrix scores 12 3 5 2 4 -1 5 2"
-    place = locations.parse_location(text)
-    assert place is not None
-    assert (place["level"], place["matrix"]) == ("matrix", "scores")
-    assert (place["row"], place["told"], place["detail"], place["why"]) == (5, -1, 5, 2)
-    assert locations.format_location(place) == text
+    location = locations.parse_location(text)
+    assert location is not None
+    assert (location["level"], location["matrix"]) == ("matrix", "scores")
+    assert (location["row"], location["told"], location["detail"], location["why"]) == (5, -1, 5, 2)
+    assert locations.format_location(location) == text
 
 
 def test_story_continues_at_another_head():

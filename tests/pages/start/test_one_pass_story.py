@@ -1,4 +1,4 @@
-"""The story of one pass: its text fits the disabled parts and the model's own terms."""
+"""The story of one pass fits the disabled parts and the model's biases."""
 
 import numpy as np
 import pytest

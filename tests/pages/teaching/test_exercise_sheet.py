@@ -1,4 +1,4 @@
-"""Exercise sheets: solutions against arithmetic on the printed numbers, and the output."""
+"""Exercise sheets: solutions match arithmetic on the printed numbers."""
 
 import itertools
 import math
@@ -60,7 +60,7 @@ def test_scores(variant: int, n_tokens: int):
     (query,), keys = (numbers(table) for table in problem.data_tables)
     products = [exact_sum(query, key) for key in keys]
     assert numbers(problem.answer_tables[0])[0].tolist() == products
-    best = LABELS[max(range(n_tokens), key=lambda place: products[place])]
+    best = LABELS[max(range(n_tokens), key=lambda i: products[i])]
     assert problem.steps[-1].startswith(f"{best} has the largest score")
 
 
@@ -91,9 +91,9 @@ def test_mask(variant: int, n_tokens: int):
     )
     allowed = np.tril(np.ones((n_tokens, n_tokens), bool))
     np.testing.assert_array_equal(masked, np.where(allowed, scores, -np.inf))
-    for place, row in enumerate(scores):
-        expected = by_pencil(row[: place + 1]) + [0.0] * (n_tokens - place - 1)
-        assert shares[place].tolist() == expected
+    for query, row in enumerate(scores):
+        expected = by_pencil(row[: query + 1]) + [0.0] * (n_tokens - query - 1)
+        assert shares[query].tolist() == expected
         assert round(100 * sum(expected)) == 100
     s = torch.tensor(scores)
     eye = torch.eye(n_tokens, dtype=s.dtype)
@@ -183,10 +183,10 @@ def test_real_attention_map(sentence: str, variant: int):
     original = weights(DECODER, sentence, int(result[1]), int(result[2]))[:n, :n]
     np.testing.assert_allclose(printed, original, atol=0.005 + 1e-5)
     names = problem.data_tables[0].columns
-    for place, (_, (top, total)) in enumerate(problem.answer_tables[0].rows):
-        largest = np.flatnonzero(printed[place] == max(printed[place]))
+    for query, (_, (top, total)) in enumerate(problem.answer_tables[0].rows):
+        largest = np.flatnonzero(printed[query] == max(printed[query]))
         assert top == ", ".join(names[key] for key in largest)
-        assert float(total) == pytest.approx(printed[place].sum(), abs=1e-9)
+        assert float(total) == pytest.approx(printed[query].sum(), abs=1e-9)
     assert (printed[np.triu_indices(n, 1)] == 0).all()
     n_masked = n * (n - 1) // 2
     assert f"{n_masked} cells above the diagonal; {n_masked} of them" in problem.steps[0]

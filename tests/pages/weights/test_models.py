@@ -1,4 +1,4 @@
-"""The Models page: whether a model can be loaded, and user text that stays plain text."""
+"""The Models page: whether a model loads, and user text that stays plain text."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Attention between words of several tokens, against explicit loops, and the baseline."""
+"""Attention between multi-token words and its baseline, against explicit loops."""
 
 from itertools import product
 

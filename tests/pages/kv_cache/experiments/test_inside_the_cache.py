@@ -142,9 +142,9 @@ def test_full_cache_restarts_from_its_last_half(decoder: Transformer):
         visible = TEXT[one.position + 1 - one.n_visible : one.position + 1]
         assert_close(one.logits, last_logits(decoder, visible), atol=1e-5, rtol=0)
         assert one.flops == forward_flops(decoder.config, one.n_run, one.n_visible)
-    for room in (4, 13):  # Less than the prompt, and as much as the whole text.
-        with pytest.raises(ValueError, match=f"cache of {room} rows"):
-            list(run_with_restarts(decoder, TEXT, len(PROMPT), room))
+    for capacity in (4, 13):  # Less than the prompt, and as much as the whole text.
+        with pytest.raises(ValueError, match=f"cache of {capacity} rows"):
+            list(run_with_restarts(decoder, TEXT, len(PROMPT), capacity))
 
 
 def test_ring_overwrites_rows_in_order(decoder: Transformer):

@@ -1,4 +1,4 @@
-"""Attention variants from MHA to MLA: shared weights, cache bytes, decoding and pooling drift."""
+"""Attention variants from MHA to MLA: weights, cache bytes, decoding, drift."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Recomputed entries against the tensors of real passes, and counts against formulas."""
+"""Recomputed entries against real passes, and counts against formulas."""
 
 import pytest
 import torch

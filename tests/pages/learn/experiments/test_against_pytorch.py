@@ -1,4 +1,4 @@
-"""Six implementations of attention: equal outputs, counted products, measured memory."""
+"""Six implementations of attention: outputs, products and memory."""
 
 import pytest
 import torch

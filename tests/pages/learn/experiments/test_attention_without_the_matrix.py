@@ -116,7 +116,7 @@ def test_matrix_of_8192_tokens_takes_268_million_bytes():
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("tile", [(4, 3), (3, 4), (1, 1), (20, 20), (5, 2)])
 def test_memory_traffic_matches_the_steps(tile: tuple[int, int], causal: bool):
-    """Count on a real run: query tiles are read once, keys and values once per query tile."""
+    """Count reads: query tiles once, keys and values once per query tile."""
     size = 11
     q, k, v = (of[0, 0, :size] for of in tensors(torch.float64))
     v = v[:, :D]

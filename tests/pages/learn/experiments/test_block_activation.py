@@ -28,7 +28,7 @@ def test_second_matrix_reads_the_activation_output(name: str, has_gate: bool):
         n_heads=2,
         d_ff=11,
         activation=name,
-        has_gate=has_gate,
+        gated=has_gate,
     )
     mlp = FeedForward(config)
     torch.nn.init.normal_(mlp.up.matrix)

@@ -66,7 +66,7 @@ def test_top_k_by_contribution_length():
 
 
 def test_next_token_matches_a_model_without_the_other_units(decoder: Transformer):
-    """Use the same experts for every token, and a model that has zeros in all other rows."""
+    """Compare with a model that has zeros in the rows of all other experts."""
     layer, n_experts, top_k = 0, 4, 2
     record, down = record_of(decoder, layer), mlp_of(decoder, layer).down
     units = experts.split_units(torch.arange(len(down.matrix)), n_experts)

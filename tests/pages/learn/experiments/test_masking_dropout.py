@@ -24,10 +24,10 @@ def test_deviations_of_averages():
     cells = weights[weights > 0]
     keep_mask = torch.empty(64, 4, dtype=torch.uint8)
     keep_mask.bernoulli_(1 - p, generator=torch.Generator().manual_seed(5))
-    for place, n in enumerate(draws):
+    for i, n in enumerate(draws):
         away = ((cells * keep_mask[:n].float() / (1 - p)).mean(0) - cells).abs()
-        assert float(result.largest[place]) == pytest.approx(float(away.max()), abs=1e-6)
-        assert float(result.mean[place]) == pytest.approx(float(away.mean()), abs=1e-6)
+        assert float(result.largest[i]) == pytest.approx(float(away.max()), abs=1e-6)
+        assert float(result.mean[i]) == pytest.approx(float(away.mean()), abs=1e-6)
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.0])

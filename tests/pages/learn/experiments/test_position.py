@@ -1,4 +1,4 @@
-"""Token order, position tables, rotations and long texts against formulas and explicit loops."""
+"""Token order, position tables, rotations and long texts, against formulas."""
 
 import math
 from dataclasses import replace

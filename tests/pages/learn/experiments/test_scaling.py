@@ -1,4 +1,4 @@
-"""Softmax and its Jacobian against autograd, and variances against theory and the course."""
+"""Softmax and its Jacobian against autograd; variances against theory."""
 
 import math
 

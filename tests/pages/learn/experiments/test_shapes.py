@@ -1,4 +1,4 @@
-"""The eleven steps match the forward pass bit for bit, and cells can be traced through them."""
+"""The eleven steps match the forward pass bit for bit, and cells are traceable."""
 
 import random
 
@@ -89,7 +89,7 @@ def test_steps_chain_to_the_forward_pass(seed: int):
 def check_each_step(
     steps: tuple[ShapeStep, ...], attention: MultiHeadAttention, x: torch.Tensor, sizes: dict
 ) -> None:
-    """Recompute each step's tensors from the previous steps without the code's own method."""
+    """Recompute each step's tensors from the previous steps in a different way."""
     b, t, h, d = (sizes[name] for name in ("batch", "tokens", "heads", "head_dim"))
     record = attention.record(x)
     assert torch.equal(steps[0]["input"].tensor, x)
@@ -147,7 +147,7 @@ def check_sources(steps: tuple[ShapeStep, ...]) -> None:
 
 
 def check_cells(steps: tuple[ShapeStep, ...]) -> None:
-    """Check that cells find the same number in the flat tensor in every step that only moves it."""
+    """Check that steps that only move a number keep its index in the flat tensor."""
     width = steps[0].width
     batch, tokens, _ = steps[0]["input"].shape
     first = {name: int(steps[3][name].cells.min()) for name in THREE}  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""Dot products, cosines and neighbors of word vectors, against PyTorch and known values."""
+"""Dot products, cosines and neighbors of word vectors, against known values."""
 
 import pytest
 import torch
@@ -30,7 +30,7 @@ def test_known_angles():
 @pytest.mark.parametrize("without", [0, 6])
 def test_largest_with_one_excluded(without: int):
     values = random(7, seed=5)
-    ranked = sorted(set(range(7)) - {without}, key=lambda place: -float(values[place]))
+    ranked = sorted(set(range(7)) - {without}, key=lambda i: -float(values[i]))
     assert largest(values, 3, without=without).tolist() == ranked[:3]
     assert largest(values, 6, without=without).tolist() == ranked
 

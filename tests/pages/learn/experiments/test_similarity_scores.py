@@ -1,4 +1,4 @@
-"""Scores with zero, one and two matrices on tiny models, and the updates that learn a weight."""
+"""Scores with zero, one and two matrices, and updates that reach a weight."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,7 @@ def attention_weights(model: Transformer, layer: int = LAYER, head: int = HEAD) 
 
 
 def columns(model: Transformer, part: int, head: int) -> slice:
-    """Columns of a head in the fused matrix. `part` is 0 for query, 1 for key, 2 for value."""
+    """Columns of a head in the fused matrix (part 0: query, 1: key, 2: value)."""
     config = model.config
     counts = (config.n_heads, config.kv_heads, config.kv_heads)
     number = head if part == 0 else head // (config.n_heads // config.kv_heads)
@@ -60,10 +60,10 @@ def test_head_matrices_give_its_queries_keys_and_values(name: str):
     matrices, record = head_matrices(model, LAYER, HEAD), attention_weights(model)
     qkv = model.blocks[LAYER].attention.qkv
     for part, matrix in enumerate((matrices.query, matrices.key, matrices.value)):
-        place = columns(model, part, HEAD)
+        head_columns = columns(model, part, HEAD)
         assert matrix.shape == (model.config.d_model, model.config.d_head)
-        assert_close(matrix, qkv.matrix[:, place], atol=0, rtol=0)
-        bias = 0.0 if qkv.bias is None else qkv.bias[place]
+        assert_close(matrix, qkv.matrix[:, head_columns], atol=0, rtol=0)
+        bias = 0.0 if qkv.bias is None else qkv.bias[head_columns]
         assert_close(record.projected[part], record.x @ matrix + bias)
     assert matrices.n_numbers == 3 * model.config.d_model * model.config.d_head
     # The matrices are copies, so later changes to the model don't affect them.

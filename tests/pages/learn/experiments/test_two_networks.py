@@ -1,4 +1,4 @@
-"""The date translator: its stored weights on unseen dates, and the input that it accepts."""
+"""The date translator: its stored weights on unseen dates, and valid input."""
 
 import json
 import struct

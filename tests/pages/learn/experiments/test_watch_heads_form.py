@@ -147,10 +147,10 @@ def test_scores_and_losses_match_a_loop_over_cells():
             mean = sum(previous) / len(previous)
             assert float(result.previous[layer, head]) == pytest.approx(mean, abs=1e-5)
     for b, (_, begin, last) in enumerate(repeat_ends(repeats)):
-        for place in range(begin, last):
-            token = int(repeats.ids[b, place + 1])
-            losses.append(-float(log_probabilities[b, place, token]))
-            right.append(int(logits[b, place].argmax()) == token)
+        for position in range(begin, last):
+            token = int(repeats.ids[b, position + 1])
+            losses.append(-float(log_probabilities[b, position, token]))
+            right.append(int(logits[b, position].argmax()) == token)
     assert result.loss_unseen == pytest.approx(sum(losses) / len(losses), abs=1e-4)
     assert result.right == pytest.approx(sum(right) / len(right), abs=1e-6)
     assert result.loss_writing == result.loss_unseen

@@ -1,4 +1,4 @@
-"""Gradient descent on a text, against transformers with torch.optim.SGD and known values."""
+"""Gradient descent on a text, against transformers with torch.optim.SGD."""
 
 import copy
 import math

@@ -1,4 +1,4 @@
-"""Gradients against autograd's Jacobians, the readout against state capacity, and timings."""
+"""Gradients, the readout of a recurrent state, and timed implementations."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""One map for two heads, the noise of scores, the division of labor and the split into heads."""
+"""One map for two heads, score noise, division of labor, splitting into heads."""
 
 import copy
 import itertools
@@ -129,9 +129,11 @@ def test_noise_matches_its_definition():
 # ---- the division of labor
 
 
-def made(weights: torch.Tensor, ids: list[int], *, causal: bool, special: int = 0) -> TextWeights:
-    marked = torch.tensor([place < special for place in range(len(ids))])
-    return TextWeights(weights, torch.tensor(ids), marked, causal)
+def make_weights(
+    weights: torch.Tensor, ids: list[int], *, causal: bool, special: int = 0
+) -> TextWeights:
+    is_special = torch.tensor([position < special for position in range(len(ids))])
+    return TextWeights(weights, torch.tensor(ids), is_special, causal)
 
 
 def test_each_job_goes_to_the_head_built_for_it():
@@ -145,7 +147,7 @@ def test_each_job_goes_to_the_head_built_for_it():
     same = torch.eye(n)
     same[4] = torch.eye(n)[2]  # Id 8 occurs at positions 2 and 4.
     heads = torch.stack([before, torch.eye(n), first, far, same])
-    shares = division.head_roles(made(heads, [9, 7, 8, 6, 8, 5, 4], causal=True))
+    shares = division.head_roles(make_weights(heads, [9, 7, 8, 6, 8, 5, 4], causal=True))
     assert list(shares) == [
         "the previous token",
         "itself",
@@ -167,7 +169,7 @@ def test_each_job_goes_to_the_head_built_for_it():
 def test_encoder_may_look_ahead_and_special_tokens_do_not_count():
     n = 6
     weights = torch.full((1, n, n), 1 / n)
-    shares = division.head_roles(made(weights, [1, 2, 3, 4, 5, 6], causal=False, special=2))
+    shares = division.head_roles(make_weights(weights, [1, 2, 3, 4, 5, 6], causal=False, special=2))
     assert float(shares["the next token"]) == pytest.approx(1 / n)
     assert "the same word elsewhere" not in shares
     # Query 0 can use keys 4 and 5, query 1 only key 5. Keys 0 and 1 are special tokens.
@@ -175,7 +177,7 @@ def test_encoder_may_look_ahead_and_special_tokens_do_not_count():
 
 
 def off(model: Transformer, layer: int, heads: list[int]) -> Transformer:
-    """A copy with zeros in the rows of W_O that belong to these heads, so they have no output."""
+    """A copy with these heads' rows of W_O set to zero, so they have no output."""
     changed, size = copy.deepcopy(model), model.config.d_head
     for head in heads:
         changed.blocks[layer].attention.out.matrix[head * size : (head + 1) * size] = 0.0
