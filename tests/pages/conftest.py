@@ -79,7 +79,7 @@ def _check_pictures() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _reject_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reject tables with blank rows, whether in the data or because of their height."""
     results: list[list[str]] = []
     draw = st.dataframe
@@ -98,7 +98,7 @@ def _no_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def _disable_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
 
 
@@ -107,11 +107,11 @@ def _stop_jobs_after_each_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     """Stop a page's jobs, so that they don't use compute slots in later tests."""
     put, jobs = JobQueue.put, list[BackgroundJob]()
 
-    def remembered(queue: JobQueue, job: BackgroundJob, **how: Any) -> None:
+    def put_and_record(queue: JobQueue, job: BackgroundJob, **how: Any) -> None:
         put(queue, job, **how)
         jobs.append(job)
 
-    monkeypatch.setattr(JobQueue, "put", remembered)
+    monkeypatch.setattr(JobQueue, "put", put_and_record)
     yield
     for job in jobs:
         job.stop()

@@ -53,7 +53,7 @@ def test_side_by_side(view: str, renormalise: bool, capsys: pytest.CaptureFixtur
     assert len(stored["left_labels_as_drawn"]) == len(stored["left_as_drawn"])
 
 
-def find_word_indices(text: str) -> tuple[attention.Run, search.Search]:
+def run_search(text: str) -> tuple[attention.Run, search.Search]:
     ran = attention.run(ENCODER, text)
     units = search.units(ran.tokens)
     last = len(units) - 2  # The position before [SEP].
@@ -61,7 +61,7 @@ def find_word_indices(text: str) -> tuple[attention.Run, search.Search]:
 
 
 def test_word_pairs(capsys: pytest.CaptureFixture[str]):
-    ran, result = find_word_indices(HOSTILE)
+    ran, result = run_search(HOSTILE)
     names, printed = run_snippet(word_pairs_files.snippet(ran, result), capsys)
     first, second = printed.splitlines()
     assert tuple(map(int, first.split()[:2])) == result.best
@@ -117,7 +117,7 @@ def test_files_are_created_only_on_click():
 
         from ui.export import downloads, tables
 
-        class Unwritten(pd.DataFrame):
+        class FailingFrame(pd.DataFrame):
             def to_csv(self, **options: object) -> str:  # type: ignore[override]
                 raise RuntimeError("made without a click")
 
@@ -126,12 +126,12 @@ def test_files_are_created_only_on_click():
 
         downloads.panel(
             "p",
-            downloads.csv("a", Unwritten, "a"),
+            downloads.csv("a", FailingFrame, "a"),
             downloads.npz("b", fail, "b"),
             snippet="print(1)",
             note="what it is",
         )
-        tables.download("c", Unwritten(), "c.csv", key="c")
+        tables.download("c", FailingFrame(), "c.csv", key="c")
 
     site = AppTest.from_function(page)
     site.session_state["p_downloads_opened"] = True

@@ -1,4 +1,4 @@
-"""Choices carry over to pages that can use them, and other pages say so."""
+"""Choices carry over to other pages, or the page explains why it can't use them."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -122,10 +122,10 @@ def test_last_disabled_head_carries_over(site: AppTest):
 
 
 def test_page_without_text_input_explains_why(site: AppTest):
-    def page_text() -> bool:
+    def mentions_own_sentence() -> bool:
         page = go(site, "learn/ladder")
         return any("You can use your own sentence" in element.value for element in page.markdown)
 
-    assert not page_text()
+    assert not mentions_own_sentence()
     go(site, "start/home", home_text=TEXT)
-    assert page_text()
+    assert mentions_own_sentence()

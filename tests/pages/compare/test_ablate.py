@@ -210,8 +210,8 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RankJob, "work", work)
 
 
-def running(site: AppTest) -> RankJob:
-    """The ranking job that keeps running after the page was drawn."""
+def running_job(site: AppTest) -> RankJob:
+    """The ranking job, which is still running after the page is drawn."""
     job: RankJob = site.session_state["ablate_job"]
     assert job.is_live
     return job
@@ -221,17 +221,17 @@ def running(site: AppTest) -> RankJob:
 def test_automatic_ranking_stops_when_the_page_or_its_settings_change(site: AppTest):
     link = {"ablate_model": SMOLLM2, "ablate_text": "A lamp before"}
     open_whole_page(site, PAGE, **link)
-    first = running(site)
+    first = running_job(site)
     site.run()
-    assert running(site) is first
+    assert running_job(site) is first
     assert not GENERATIONS.is_free
     site.radio("ablate_kind").set_value("uniform").run()
-    second = running(site)
+    second = running_job(site)
     assert (first.state, second.kind) == ("stopped", "uniform")
     open_page(site, HOME)
     assert second.state == "stopped"
     open_whole_page(site, PAGE, **link)
-    third = running(site)
+    third = running_job(site)
     assert third not in (first, second)
     third.stop()
     finish(third)
@@ -242,9 +242,9 @@ def test_requested_ranking_survives_navigation(site: AppTest, monkeypatch: pytes
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
     open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
     site.button("ablate_rank").click().run()
-    job = running(site)
+    job = running_job(site)
     open_page(site, HOME)
-    assert running(site) is job
+    assert running_job(site) is job
     job.stop()
     finish(job)
 

@@ -166,11 +166,11 @@ def test_stopped_run_stays_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatc
     run.generation.clear()
     requests: list[run.SamplingSettings] = []
 
-    def stopped(settings: run.SamplingSettings, on_progress: Any) -> run.Generation:
+    def fail_if_run(settings: run.SamplingSettings, on_progress: Any) -> run.Generation:
         requests.append(settings)
         raise ValueError("ran")
 
-    monkeypatch.setattr(run, "_generate", stopped)
+    monkeypatch.setattr(run, "_generate", fail_if_run)
     settings = run.SamplingSettings(DECODER, PROMPT, 5, 0.0, 0)
     site.session_state["generated_tokens_stopped"] = settings
     open_whole_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")

@@ -27,7 +27,7 @@ HEADS = "pages/compare/heads/page.py"
 TEXT = "Two kettles, one lamp: sing!"
 
 
-def opened(site: AppTest, **query: str) -> None:
+def open_heads(site: AppTest, **query: str) -> None:
     link = {"text": TEXT} | query
     open_whole_page(site, HEADS, **{f"heads_{name}": value for name, value in link.items()})
 
@@ -74,7 +74,7 @@ def floats(part: tuple[dict[str, Any], bytes], *shape: int) -> np.ndarray:
 
 def test_page_matches_the_tensors(site: AppTest):
     link = {"model": DECODER, "layer": "17", "head": "4", "overlay": "L3H8"}
-    opened(site, **link, query="5", key="2")
+    open_heads(site, **link, query="5", key="2")
     assert not site.exception
     assert not site.toast
     drawn_components = components(site)
@@ -129,7 +129,7 @@ def test_every_step_of_the_open_head():
 
 
 def test_contributions_and_omitted_parts(site: AppTest):
-    opened(site, measure="contributions", layer="2", head="9", renormalise="true")
+    open_heads(site, measure="contributions", layer="2", head="9", renormalise="true")
     site.button_group("heads_hide").set_value(["[SEP]", "punctuation"]).run()
     assert not site.exception
     expected, out = record(ENCODER, TEXT, 2)
@@ -150,7 +150,7 @@ def test_contributions_and_omitted_parts(site: AppTest):
 
 
 def test_order_and_captions_match_the_table(site: AppTest):
-    opened(site, sort="Mean distance", count="6")
+    open_heads(site, sort="Mean distance", count="6")
     table = statistics.table(runs.run(ENCODER, TEXT))
     arrangement = components(site)["arrangement"]
     assert arrangement["order"] == list(np.argsort(-table["distance"].to_numpy())[:6])
@@ -168,7 +168,7 @@ def test_heads_without_a_value_are_sorted_last():
 
 
 def test_shared_scale_and_threshold(site: AppTest):
-    opened(site, layer="3", head="1", scale="one for all heads", threshold="30")
+    open_heads(site, layer="3", head="1", scale="one for all heads", threshold="30")
     drawn_components = components(site)
     run = runs.run(ENCODER, TEXT)
     largest = float(run.weights.max())

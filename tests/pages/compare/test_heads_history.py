@@ -26,7 +26,7 @@ GPT2, BERT = "GPT-2 novels", "BERT novels"
 SHORT = {"heads_text": "A cat sat", "heads_part": TITLE}
 
 
-def kept(name: str) -> History:
+def load_history(name: str) -> History:
     result = stored.history(name)
     assert result is not None
     return result
@@ -53,7 +53,7 @@ def drawings(site: AppTest) -> dict[str, Any]:
     return results
 
 
-def seen(weights: np.ndarray, *, causal: bool) -> np.ndarray:
+def mosaic_layout(weights: np.ndarray, *, causal: bool) -> np.ndarray:
     """The weights of all heads (L, H, T, T) in the mosaic's layout: (L * H, cells)."""
     t = weights.shape[-1]
     cells = weights.reshape(-1, t * t)
@@ -64,11 +64,13 @@ def test_section_opens_at_the_end_of_gpt2_training(site: AppTest):
     open_page(site, HEADS, **SHORT)
     assert not site.exception
     assert not messages(site)
-    gpt2 = kept("gpt2-novels")
+    gpt2 = load_history("gpt2-novels")
     header, values = drawings(site)["mosaic"]
     assert header["title"].startswith(f"{GPT2}, step {gpt2.steps[-1]:,}: ")
     assert header["about"]["name"] == "gpt2-novels"
-    np.testing.assert_allclose(values, seen(gpt2.probes[0].weights(-1), causal=True), atol=1e-6)
+    np.testing.assert_allclose(
+        values, mosaic_layout(gpt2.probes[0].weights(-1), causal=True), atol=1e-6
+    )
     # The page's other downloads name their own model and sentence.
     (main,) = [
         unpack_drawing(e.proto.bytes)[0]
@@ -79,9 +81,9 @@ def test_section_opens_at_the_end_of_gpt2_training(site: AppTest):
 
 
 def test_all_controls(site: AppTest):
-    bert = kept("bert-novels")
+    bert = load_history("bert-novels")
     open_page(site, HEADS, **SHORT)
-    site.select_slider(STEP).set_value(int(kept("gpt2-novels").steps[0])).run()
+    site.select_slider(STEP).set_value(int(load_history("gpt2-novels").steps[0])).run()
     site.button_group("heads_history_model").set_value(BERT).run()
     assert site.select_slider(STEP).value == bert.steps[0]  # The slider stays at its end.
     site.selectbox("heads_history_text").set_value(bert.probes[2].title).run()
@@ -91,7 +93,9 @@ def test_all_controls(site: AppTest):
     assert not site.exception
     assert not site.toast
     drawing, weights = drawings(site), bert.probes[2].weights(1)
-    np.testing.assert_allclose(drawing["mosaic"][1], seen(weights, causal=False), atol=1e-6)
+    np.testing.assert_allclose(
+        drawing["mosaic"][1], mosaic_layout(weights, causal=False), atol=1e-6
+    )
     assert drawing["arrangement"]["selected"] == 3 * 8 + 5
     header, values = drawing["map"]
     np.testing.assert_array_equal(values, weights[3, 5])
@@ -114,7 +118,7 @@ def test_all_controls(site: AppTest):
 
 
 def test_lines_match_the_scores(site: AppTest):
-    gpt2 = kept("gpt2-novels")
+    gpt2 = load_history("gpt2-novels")
     open_page(site, HEADS, **SHORT, heads_history_head="L2H4", heads_history_step="0")
     scores, losses = drawn_charts(site)
     rows = scores.rows
@@ -154,7 +158,7 @@ def test_damaged_file_shows_message(site: AppTest, monkeypatch, tmp_path):
 
 def synthetic_history(**scores: dict[tuple[int, int, int], float]) -> History:
     """GPT-2's history with these scores (step, layer, head) and 0 elsewhere."""
-    real = kept("gpt2-novels")
+    real = load_history("gpt2-novels")
     values_by_step, repeated = (
         np.zeros_like(real.probes[0].scores),
         np.zeros_like(real.repeated_scores),
@@ -180,7 +184,7 @@ def test_text_follows_the_scores():
 
 
 def test_text_about_in_context_learning():
-    real = kept("gpt2-novels")
+    real = load_history("gpt2-novels")
     few = np.full(len(real.steps), 5, np.float32)
     many = np.where(np.arange(len(few)) < 2, np.nan, np.float32(4.5)).astype(np.float32)
     for after_200, message in (
@@ -190,11 +194,11 @@ def test_text_about_in_context_learning():
     ):
         losses = dict(real.losses) | {"after_40": few, "after_200": after_200}
         assert message in history_numbers.notice(replace(real, losses=losses), 0)
-    assert "isn't split" in history_numbers.notice(kept("bert-novels"), 0)
+    assert "isn't split" in history_numbers.notice(load_history("bert-novels"), 0)
 
 
 def test_downloads():
-    gpt2 = kept("gpt2-novels")
+    gpt2 = load_history("gpt2-novels")
     arrays = history.arrays(gpt2, 1)
     np.testing.assert_array_equal(arrays["weights"][-1], gpt2.probes[1].weights(-1))
     assert arrays["weights"].shape[0] == len(arrays["steps"]) == len(gpt2.steps)

@@ -19,7 +19,7 @@ from ui.text.formatting import percent
 from ui.widgets import controls
 
 
-def opened(site: AppTest, **query: str) -> None:
+def open_pair(site: AppTest, **query: str) -> None:
     """The page with an encoder and a decoder that split words differently."""
     names = {"a_model": ENCODER, "a_layer": "3", "a_head": "1"}
     names |= {"b_model": DECODER, "b_layer": "3", "b_head": "1"}
@@ -31,7 +31,7 @@ def tokens(name: str, text: str) -> Tokens:
     return bundled_model(name).tokenizer.encode(text)
 
 
-def matched(text: str) -> list[tuple[list[int], list[int]]]:
+def align_tokens(text: str) -> list[tuple[list[int], list[int]]]:
     """Encoder and decoder tokens between common boundaries, without the site's code.
 
     Works only for plain letters, single spaces and punctuation.
@@ -60,7 +60,7 @@ def matched(text: str) -> list[tuple[list[int], list[int]]]:
     return units
 
 
-def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
+def merge_groups(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
     result = np.zeros((len(groups), len(groups)))
     for row, queries in enumerate(groups):
         for column, keys in enumerate(groups):
@@ -73,7 +73,7 @@ def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
 def test_two_heads_share_one_scale(site: AppTest):
     text = "The animal sat before one lamp"
     query = {"text": text, "a_layer": "5", "a_head": "11", "b_layer": "29", "b_head": "8"}
-    opened(site, **{f"side_by_side_{name}": value for name, value in query.items()})
+    open_pair(site, **{f"side_by_side_{name}": value for name, value in query.items()})
     assert not site.exception
     assert not site.toast
     (left, first), (right, second), _ = maps(site)
@@ -104,7 +104,7 @@ def test_two_heads_share_one_scale(site: AppTest):
 
 
 def test_long_texts_use_a_scale_for_small_weights(site: AppTest):
-    opened(site)
+    open_pair(site)
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
     site.text_input("side_by_side_text").set_value("word " * 60).run()
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [True, True]
@@ -115,13 +115,13 @@ def test_long_texts_use_a_scale_for_small_weights(site: AppTest):
 def test_one_failing_model_keeps_the_other_picture(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     original = models.by_key
 
-    def loaded(where: tuple[str, str]) -> pretrained.Pretrained:
+    def load_or_fail(where: tuple[str, str]) -> pretrained.Pretrained:
         if where[0] == ENCODER:
             raise OSError("![x](http://example.invalid/x.png) is damaged")
         return original(where)
 
-    monkeypatch.setattr(models, "by_key", loaded)
-    opened(site, side_by_side_text="A sentence that no other test runs")
+    monkeypatch.setattr(models, "by_key", load_or_fail)
+    open_pair(site, side_by_side_text="A sentence that no other test runs")
     ((header, _),) = maps(site)
     assert header["about"]["name"] == DECODER
     message = site.warning[0].value
@@ -130,7 +130,7 @@ def test_one_failing_model_keeps_the_other_picture(site: AppTest, monkeypatch: p
 
 
 def test_missing_layer_falls_back_to_the_last(site: AppTest):
-    opened(site)
+    open_pair(site)
     site.select_slider("side_by_side_b_layer").set_value(29).run()
     site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
@@ -139,7 +139,7 @@ def test_missing_layer_falls_back_to_the_last(site: AppTest):
 
 
 def test_rejected_text_is_named_and_kept(site: AppTest):
-    opened(site)
+    open_pair(site)
     # 270 words plus [CLS] and [SEP] are 16 tokens over the limit.
     for text, message in (("word " * 270, "16 over the limit of 256"), ("", "type a word")):
         site.text_input("side_by_side_text").set_value(text).run()
@@ -152,13 +152,13 @@ TEXT = "The lighthouse keeper's unfathomable daydreams didn't fade."
 
 
 def test_left_minus_right_over_shared_units(site: AppTest):
-    opened(site, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5")
+    open_pair(site, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5")
     assert not site.exception
     *_, (header, values) = maps(site)
-    units = matched(TEXT)
+    units = align_tokens(TEXT)
     assert any(len(left) > 1 for left, _ in units)
-    left = merged(weights(ENCODER, TEXT, 2, 5), [unit[0] for unit in units])
-    right = merged(weights(DECODER, TEXT, 3, 1), [unit[1] for unit in units])
+    left = merge_groups(weights(ENCODER, TEXT, 2, 5), [unit[0] for unit in units])
+    right = merge_groups(weights(DECODER, TEXT, 3, 1), [unit[1] for unit in units])
     assert values.shape == (len(units), len(units))
     ahead = np.triu(np.ones(values.shape, dtype=bool), 1)
     assert np.isnan(values[ahead]).all()
@@ -182,12 +182,12 @@ def test_left_minus_right_over_shared_units(site: AppTest):
 
 
 def test_renormalized_rows_sum_to_one_on_both_sides(site: AppTest):
-    opened(site, side_by_side_text=TEXT, side_by_side_rows="true")
+    open_pair(site, side_by_side_text=TEXT, side_by_side_rows="true")
     table = site.dataframe[0].value
     sums = table.groupby("query unit")[["left", "right"]].sum()
     np.testing.assert_allclose(sums, 1.0, atol=1e-5)
-    units = matched(TEXT)
-    left = np.tril(merged(weights(ENCODER, TEXT, 3, 1), [unit[0] for unit in units]))
+    units = align_tokens(TEXT)
+    left = np.tril(merge_groups(weights(ENCODER, TEXT, 3, 1), [unit[0] for unit in units]))
     left /= left.sum(1, keepdims=True)
     np.testing.assert_allclose(
         table["left"], left[table["query unit"], table["key unit"]], atol=1e-6
@@ -195,7 +195,7 @@ def test_renormalized_rows_sum_to_one_on_both_sides(site: AppTest):
 
 
 def test_merged_words_rows_sum_to_one(site: AppTest):
-    opened(site, side_by_side_text=TEXT, side_by_side_view="words")
+    open_pair(site, side_by_side_text=TEXT, side_by_side_view="words")
     (left, first), (right, second), (signed, _) = maps(site)
     words = ["The", "lighthouse", "keeper's", "unfathomable", "daydreams", "didn't", "fade", "."]
     assert left["labels"] == ["[CLS]", *words, "[SEP]"]
@@ -209,7 +209,7 @@ def test_merged_words_rows_sum_to_one(site: AppTest):
 
 
 def test_head_equals_itself(site: AppTest):
-    opened(site, side_by_side_b_model=ENCODER)
+    open_pair(site, side_by_side_b_model=ENCODER)
     (left, _), (_, _), (header, values) = maps(site)
     assert values.shape[0] == len(left["labels"])  # Here, [CLS] and [SEP] are aligned too.
     assert not values.any()
@@ -217,7 +217,7 @@ def test_head_equals_itself(site: AppTest):
 
 
 def test_two_decoder_heads_mask_the_same_half(site: AppTest):
-    opened(site, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
+    open_pair(site, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
     *_, (_, values) = maps(site)
     expected = weights(DECODER, controls.ANIMAL, 7, 1) - weights(DECODER, controls.ANIMAL, 3, 1)
     lower = np.tril(np.ones_like(values, dtype=bool))
@@ -226,7 +226,7 @@ def test_two_decoder_heads_mask_the_same_half(site: AppTest):
 
 
 def test_different_sentence_on_the_right(site: AppTest):
-    opened(site, side_by_side_two="true", side_by_side_b_model=ENCODER)
+    open_pair(site, side_by_side_two="true", side_by_side_b_model=ENCODER)
     assert site.text_input("side_by_side_text_b").value.endswith("too wide")
     *_, (header, values) = maps(site)
     words = "[CLS] The animal didn ' t cross the street because it was too [SEP]"
@@ -246,7 +246,7 @@ def test_different_sentence_on_the_right(site: AppTest):
 
 def test_core_matches_reference_model(site: AppTest):
     text = "Five boats, one lamp"
-    opened(
+    open_pair(
         site,
         side_by_side_text=text,
         side_by_side_reference="true",
@@ -299,9 +299,9 @@ def test_both_sides_show_the_same_pair(view: str):
     strongest = same_pair.strongest_head(result)
     assert result[strongest.layer, strongest.head] == result.max()
     for run, (queries, keys) in zip(both, (pair.left, pair.right), strict=True):
-        merged = merge_tokens(run.tensors.weights, [queries], [keys])[..., 0, 0]
+        merge_groups = merge_tokens(run.tensors.weights, [queries], [keys])[..., 0, 0]
         result = same_pair.unit_weights(run, queries, keys)
-        np.testing.assert_allclose(result, merged, rtol=1e-5)
+        np.testing.assert_allclose(result, merge_groups, rtol=1e-5)
 
 
 def test_words_split_differently_are_compared_whole():

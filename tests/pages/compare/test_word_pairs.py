@@ -43,7 +43,7 @@ def search(name: str, text: str, *words: str) -> word_pairs.Search:
     return word_pairs.search(run, result, *(labels.index(word) for word in words))
 
 
-def opened(site: AppTest, **query: str) -> None:
+def open_word_pairs(site: AppTest, **query: str) -> None:
     open_whole_page(site, PAGE, **{f"word_pairs_{name}": value for name, value in query.items()})
 
 
@@ -73,7 +73,7 @@ def test_lecture_heads_rank_first(site: AppTest):
 
 def test_numbers_match_the_tensors(site: AppTest):
     """Use words of several tokens: "didn't" is three, one of them in the query."""
-    opened(site, query="didn't", a="street", b="animal")
+    open_word_pairs(site, query="didn't", a="street", b="animal")
     w, tokens = weights(ENCODER, controls.ANIMAL)
     query, a, b = (tokens_of(tokens, word) for word in ("didn't", "street", "animal"))
     assert len(query) == 3
@@ -147,7 +147,7 @@ def test_baseline_repeats_the_search_for_every_other_pair(name: str):
 
 def test_decoder_offers_to_swap_a_later_word(site: AppTest):
     link = {"query": "woman", "a": "brush", "b": "portrait"}
-    opened(site, text=controls.ARTIST, model=DECODER, **link)
+    open_word_pairs(site, text=controls.ARTIST, model=DECODER, **link)
     assert not site.toast
     assert messages(site)
     assert [metric.value for metric in site.metric[:2]] == ["0%", f"0 of {30 * 9}"]
@@ -163,7 +163,7 @@ def test_decoder_offers_to_swap_a_later_word(site: AppTest):
 
 def test_note_for_later_second_word(site: AppTest):
     link = {"query": "regulate", "a": "government", "b": "speech"}
-    opened(site, text=controls.GOVERNMENT, model=DECODER, **link)
+    open_word_pairs(site, text=controls.GOVERNMENT, model=DECODER, **link)
     assert messages(site)
     assert (plain_tables(site)[0]["weight on B"] == 0).all()
 
@@ -199,7 +199,7 @@ def test_too_few_words_and_hostile_text(site: AppTest):
 
 
 def test_word_missing_from_the_new_sentence_is_dropped(site: AppTest):
-    opened(site, query="it", a="animal")
+    open_word_pairs(site, query="it", a="animal")
     site.text_input("word_pairs_text").set_value("seven small ships").run()
     assert not site.exception
     query, *looked_at = selected_words(site)
@@ -209,7 +209,7 @@ def test_word_missing_from_the_new_sentence_is_dropped(site: AppTest):
 
 def test_default_words_are_content_words_before_the_pronoun(site: AppTest):
     text = "The trophy did not fit in the suitcase because it was too big"
-    opened(site, text=text)
+    open_word_pairs(site, text=text)
     query, *looked_at = selected_words(site)
     assert query == "it"
     assert set(looked_at) <= {"trophy", "fit", "suitcase"}

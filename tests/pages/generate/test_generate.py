@@ -45,7 +45,7 @@ def queue() -> JobQueue:
     return JobQueue(max_waiting=3)
 
 
-class Held:
+class BlockingJob:
     """A job that occupies the worker until it is released."""
 
     def __init__(self, queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,7 +188,7 @@ def test_job_stops_while_its_model_loads(queue: JobQueue, monkeypatch: pytest.Mo
 
 
 def test_full_queue_keeps_the_earlier_job(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
-    blocker = Held(queue, monkeypatch)
+    blocker = BlockingJob(queue, monkeypatch)
     first, second, third = (submit(queue, request(1)) for _ in range(3))
     assert [queue.n_ahead(job) for job in (first, second, third)] == [1, 2, 3]
     assert blocker.job is not None
@@ -213,14 +213,14 @@ def test_both_runs_sample_the_same_tokens(queue: JobQueue):
 def test_long_pass_stops_at_the_next_layer(queue: JobQueue):
     layers, inside = [], threading.Event()
 
-    class Watched(GenerationJob):
+    class RecordingJob(GenerationJob):
         def check_stop(self, layer: int = 0) -> None:
             layers.append(layer)
             if layer == 3:  # Request the stop during the pass over the prompt.
                 inside.set()
             super().check_stop(layer)
 
-    job = Watched(request(200, prompt="many words " * 250))
+    job = RecordingJob(request(200, prompt="many words " * 250))
     queue.put(job)
     watch_until(inside, job)
     job.stop()

@@ -93,15 +93,15 @@ def test_custom_shapes_from_a_link(site: AppTest):
 
 def test_charts_match_the_tables(site: AppTest):
     open_whole_page(site, VIEW, calculator_model="DeepSeek-V2")
-    by_context, of_models, of_family = drawn_charts(site)
+    by_context, by_model, by_family = drawn_charts(site)
     lines = by_context.layers[0]
     assert set(lines["what"]) == {REAL, PLAIN}
     at = lines[lines["tokens"] == 32_768].set_index("what")["GB"]
     assert at[REAL] == pytest.approx(60 * 576 * 2 * 32_768 * 8 / 1e9)
     assert at[PLAIN] == pytest.approx(60 * 2 * 128 * 128 * 2 * 32_768 * 8 / 1e9)
-    sizes = of_models.layers[1]
+    sizes = by_model.layers[1]
     real = sizes[sizes["what"] == REAL].set_index("model")["GB"]
     frame = site.dataframe[0].value.set_index("model")["cache, bytes"] / 1e9
     assert real.to_dict() == pytest.approx(frame.to_dict())
-    caches = of_family.rows[of_family.rows["what"] == "KV cache"]["GB"]
+    caches = by_family.rows[by_family.rows["what"] == "KV cache"]["GB"]
     assert caches.iloc[-1] == pytest.approx(96 * 2 * 12_288 * 2 * 2048 * 8 / 1e9)

@@ -158,7 +158,7 @@ def test_stopped_run_keeps_complete_repeats():
 def test_stop_ends_a_long_pass_at_its_next_layer():
     calls, inside = [], threading.Event()
 
-    class Counted(TimingJob):
+    class RecordingJob(TimingJob):
         def check_stop(self, layer: int = 0) -> None:
             calls.append(layer)
             if self.phase != "loading the model" and layer == 3:
@@ -166,7 +166,7 @@ def test_stop_ends_a_long_pass_at_its_next_layer():
             super().check_stop(layer)
 
     # The first pass reads at least 400 tokens in 30 layers.
-    job = Counted(TimingRequest(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
+    job = RecordingJob(TimingRequest(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
     JobQueue().put(job)
     watch_until(inside, job)
     job.stop()

@@ -36,7 +36,7 @@ def frame(site: AppTest, column: str) -> Any:
     return table_with(site, column).value
 
 
-def in_the_cache(site: AppTest) -> pd.DataFrame:
+def cache_table(site: AppTest) -> pd.DataFrame:
     return next(table for table in plain_tables(site) if "read by query heads" in table)
 
 
@@ -62,12 +62,12 @@ def test_bytes_follow_the_shapes(site: AppTest):
     assert list(zip(links["head"], links["reads"], strict=True)) == [
         (head, f"KV head {head // 3}") for head in range(9)
     ]
-    assert in_the_cache(site)["read by query heads"].tolist() == ["0, 1, 2", "3, 4, 5", "6, 7, 8"]
+    assert cache_table(site)["read by query heads"].tolist() == ["0, 1, 2", "3, 4, 5", "6, 7, 8"]
     assert page_text(site, "384 numbers")
     assert number_of(page_text(site, "logits of the two forms").rsplit("**", 2)[1]) < 1e-5
     site.select_slider("variants_form").set_value("MLA").run()
     assert not site.exception
-    assert in_the_cache(site)["numbers per token"].tolist() == [256, 32]
+    assert cache_table(site)["numbers per token"].tolist() == [256, 32]
     links, heads = drawn_charts(site)[0].layers[:2]
     assert len(links) == 18  # Every head reads the latent and the shared key.
     assert len(heads) == 9

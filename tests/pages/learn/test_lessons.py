@@ -123,7 +123,7 @@ def test_quiz_shows_questions_when_opened(site: AppTest, view: str):
 
 
 def test_answers_are_revealed_counted_and_kept(site: AppTest):
-    def says(text: str) -> bool:
+    def is_on_page(text: str) -> bool:
         return any(text in element.value for element in site.markdown)
 
     def answer(key: str, *, right: bool) -> str:
@@ -142,10 +142,10 @@ def test_answers_are_revealed_counted_and_kept(site: AppTest):
     open_page(site, masking)
     right = answer("masking_quiz_2", right=True)
     because = site.success[0].value
-    assert says(f"Correct answers: 1 of {QUESTIONS}.")
+    assert is_on_page(f"Correct answers: 1 of {QUESTIONS}.")
     open_page(site, scaling)
     answer("scaling_quiz_1", right=False)
-    assert says(f"Correct answers: 0 of {QUESTIONS}.")
+    assert is_on_page(f"Correct answers: 0 of {QUESTIONS}.")
     open_page(site, HOME)
     open_page(site, masking)
     assert site.radio("masking_quiz_2").value == right

@@ -421,11 +421,11 @@ def test_window_identities_are_consistent(site: AppTest):
     assert sorted(queries.cells.flat) == sorted(before.cells.flat)
     assert len(set(queries.cells.flat)) == 3 * 6 * 8
     assert not set(queries.cells.flat) & set(keys.cells.flat)
-    # Each token has 3 query heads, 1 key head and itself, numbered consecutively.
+    # The ids of a token are consecutive: 3 query heads, 1 key head and the token itself.
     for token in range(6):
         width = 3 * 8 + 8 + 1
         assert set(queries.cells[0, :, token].flat) < set(range(token * width, (token + 1) * width))
-    # In the wrong view, numbers of tokens and heads that aren't drawn have no identity.
+    # In the wrong view, cells of tokens and heads that aren't drawn have no identity.
     wrong = panels["queries: view(B, H, T, D) only"]
     assert wrong.cells is not None
     assert -1 in wrong.cells

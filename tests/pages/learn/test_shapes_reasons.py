@@ -10,7 +10,7 @@ from pages.learn.shapes.walk import LAST, ShapeWalk
 from tests.helpers.bundled_models import DECODER, ENCODER
 
 
-def of_example(*, causal: bool, dropout: float) -> ShapeWalk:
+def example_walk(*, causal: bool, dropout: float) -> ShapeWalk:
     return example.walk(
         ["a b c d"],
         d_in=7,
@@ -26,7 +26,7 @@ def of_example(*, causal: bool, dropout: float) -> ShapeWalk:
 
 @pytest.mark.parametrize(("causal", "dropout"), [(True, 0.0), (False, 0.3)])
 def test_reasons_use_the_example_sizes(causal: bool, dropout: float):
-    walk = of_example(causal=causal, dropout=dropout)
+    walk = example_walk(causal=causal, dropout=dropout)
     reasons = [reason(walk, number) for number in range(1, LAST + 1)]
     assert "7" in reasons[0]
     assert "6" in reasons[3]

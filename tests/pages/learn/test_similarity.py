@@ -24,7 +24,7 @@ def page_text(site: AppTest) -> str:
     return re.sub("[\u2068\u2069]", "", "\n".join(text.value for text in site.text))
 
 
-def plain(text: str) -> str:
+def strip_isolates(text: str) -> str:
     return re.sub("[\u2068\u2069]", "", text)
 
 
@@ -62,7 +62,7 @@ def token_vectors(name: str) -> torch.Tensor:
     return core.token_vectors(torch.arange(core.config.vocab_size))
 
 
-def opened(site: AppTest, part: str, name: str, layer: int, head: int) -> None:
+def open_similarity(site: AppTest, part: str, name: str, layer: int, head: int) -> None:
     values = {"part": part, "model": name, "layer": str(layer), "head": str(head)}
     open_page(site, VIEW, **{f"similarity_{key}": value for key, value in values.items()})
 
@@ -132,7 +132,9 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     assert header["rowLabels"][:2] == ["x·xᵀ", "head 0"]
 
     table = table_of(site, "softmax(x·xᵀ)")
-    without, with_matrices = (table.iloc[:, column].map(plain).tolist() for column in (1, 2))
+    without, with_matrices = (
+        table.iloc[:, column].map(strip_isolates).tolist() for column in (1, 2)
+    )
     cosines = torch.cosine_similarity(real.x[:, None], real.x[None], dim=-1)
     nearest = int(cosines[word].index_fill(0, torch.tensor([word]), -2.0).argmax())
     labels = header["labels"]
@@ -190,7 +192,7 @@ def test_effect_of_the_matrices(site: AppTest, name: str):
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_another_text_changes_weights_but_no_parameter(site: AppTest, name: str):
     layer, head = (13, 8) if name == DECODER else (3, 1)
-    opened(site, sections.TEXTS, name, layer, head)
+    open_similarity(site, sections.TEXTS, name, layer, head)
     first, second = (
         ReferenceLayer(name, text, layer, head) for text in (controls.ANIMAL, sections.OTHER)
     )
@@ -215,7 +217,7 @@ def test_another_text_changes_weights_but_no_parameter(site: AppTest, name: str)
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_softmax_over_each_dimension(site: AppTest, name: str):
     layer, head = (13, 8) if name == DECODER else (3, 1)
-    opened(site, sections.DIM, name, layer, head)
+    open_similarity(site, sections.DIM, name, layer, head)
     real = ReferenceLayer(name, controls.ANIMAL, layer, head)
     scores = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
     for choice, dim in dims.CHOICES.items():

@@ -50,7 +50,7 @@ def page_text(site: AppTest, words: str) -> str:
     return str(text)
 
 
-def drawn_maps(site: AppTest) -> tuple[dict, np.ndarray]:
+def heatmap_data(site: AppTest) -> tuple[dict, np.ndarray]:
     """Header and weights (layers, H, T, T) of the drawing, with 0 in masked cells."""
     ((header, body),) = [candidate for candidate in drawings(site) if "scoreNames" in candidate[0]]
     codes = np.frombuffer(zlib.decompress(body), np.uint8)
@@ -71,7 +71,7 @@ def train(settings: TrainingSettings, n_steps: int) -> HeadTraining:
     return training
 
 
-def my_job(site: AppTest) -> FormingJob:
+def current_job(site: AppTest) -> FormingJob:
     result = site.session_state["watch_heads_form_job"]
     assert isinstance(result, FormingJob)
     return result
@@ -87,7 +87,7 @@ def test_page_opens_on_a_run_where_heads_formed(site: AppTest):
     assert drop is not None
     assert last.best_previous[1] > 0.5
     assert last.best_induction[1] > 0.5
-    header, weights = drawn_maps(site)
+    header, weights = heatmap_data(site)
     assert header["title"] == f"Stored run, after step {last.step}"
     assert header["scores"][:4] == pytest.approx(last.previous[0].tolist())
     assert header["scores"][4:] == pytest.approx(last.induction[1].tolist())
@@ -124,7 +124,7 @@ def test_earlier_step_of_the_stored_run(site: AppTest):
     open_page(site, VIEW)
     (slider,) = [s for s in site.select_slider if s.label == "Maps after step"]
     slider.set_value("0").run()
-    header, weights = drawn_maps(site)
+    header, weights = heatmap_data(site)
     assert header["title"] == "Stored run, after step 0"
     expected = train(TrainingSettings(), 0).measure()
     np.testing.assert_allclose(weights, expected.maps.numpy(), atol=0.02)
@@ -134,12 +134,12 @@ def test_own_run_shows_its_model_tensors(site: AppTest):
     settings = TrainingSettings(n_heads=2, seed=9)
     open_page(site, VIEW, watch_heads_form_heads="2", watch_heads_form_seed="9")
     site.button("watch_heads_form_play").click().run()
-    assert my_job(site).settings == settings
-    finish(my_job(site))
+    assert current_job(site).settings == settings
+    finish(current_job(site))
     site.run()
     assert not site.exception
     expected = train(settings, STEPS).measure()
-    header, weights = drawn_maps(site)
+    header, weights = heatmap_data(site)
     assert header["title"] == f"Your run, after step {STEPS}"
     np.testing.assert_allclose(weights, expected.maps.numpy(), atol=0.02)
     assert header["scores"][:2] == pytest.approx(expected.previous[0].tolist(), abs=1e-4)
@@ -164,11 +164,11 @@ def test_all_controls_affect_the_model(site: AppTest):
     site.run()
     site.segmented_control("watch_heads_form_distances").set_value("The same every time").run()
     site.button("watch_heads_form_play").click().run()
-    assert my_job(site).settings == TrainingSettings(1, 3, False, False, 0.2, True)
-    finish(my_job(site))
+    assert current_job(site).settings == TrainingSettings(1, 3, False, False, 0.2, True)
+    finish(current_job(site))
     site.run()
     assert not site.exception
-    header, _ = drawn_maps(site)
+    header, _ = heatmap_data(site)
     assert not header["causal"]
     site.select_slider("watch_heads_form_heads").set_value(2).run()
     assert page_text(site, "You changed the settings")
@@ -207,7 +207,7 @@ def test_pausing_on_the_page_frees_the_slot(site: AppTest, monkeypatch: pytest.M
     monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
     open_page(site, VIEW)
     site.button("watch_heads_form_play").click().run()
-    mine = my_job(site)
+    mine = current_job(site)
     site.button("watch_heads_form_pause").click().run()
     assert not mine.is_live
     assert mine.finished.wait(60)
@@ -221,8 +221,8 @@ def test_pausing_on_the_page_frees_the_slot(site: AppTest, monkeypatch: pytest.M
     resume_button = site.button("watch_heads_form_again")
     assert not resume_button.disabled
     resume_button.click().run()
-    assert my_job(site).number != mine.number
-    finish(my_job(site))
+    assert current_job(site).number != mine.number
+    finish(current_job(site))
 
 
 def test_two_users_wait_at_most_one_step(
@@ -265,12 +265,12 @@ def test_run_memory_stays_within_its_estimate():
 def test_expired_run(site: AppTest):
     open_page(site, VIEW, watch_heads_form_heads="1")
     site.button("watch_heads_form_play").click().run()
-    finish(my_job(site))
+    finish(current_job(site))
     job.run.clear()
     site.run()
     assert not site.exception
     assert messages(site) == [watch.FORGOTTEN_NOTE]
-    assert drawn_maps(site)[0]["title"].startswith("Stored run")
+    assert heatmap_data(site)[0]["title"].startswith("Stored run")
 
 
 def test_full_queue_message(site: AppTest, monkeypatch: pytest.MonkeyPatch):
@@ -279,7 +279,7 @@ def test_full_queue_message(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     site.button("watch_heads_form_play").click().run()
     assert any("queue is full" in message for message in messages(site))
     assert "watch_heads_form_job" not in site.session_state
-    assert drawn_maps(site)[0]["title"].startswith("Stored run")
+    assert heatmap_data(site)[0]["title"].startswith("Stored run")
 
 
 def moments_of(settings: TrainingSettings, **changes: object) -> TrainingHistory:

@@ -85,7 +85,7 @@ def expected() -> ExpectedTraining:
     return ExpectedTraining(tokens.labels, losses, weights, keys, first, shares)
 
 
-def open_it(site: AppTest, part: str, steps: int = 2) -> None:
+def open_lesson(site: AppTest, part: str, steps: int = 2) -> None:
     open_page(
         site,
         VIEW,
@@ -120,7 +120,7 @@ def parts_table(site: AppTest) -> pd.DataFrame:
 
 
 def test_losses_and_weight_changes(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.MAPS)
+    open_lesson(site, sections.MAPS)
     means = [float(losses.mean()) for losses in expected.losses]
     np.testing.assert_allclose(chart(site, "step", "loss").rows["loss"], means, atol=1e-4)
     table = parts_table(site)
@@ -152,7 +152,7 @@ def test_losses_and_weight_changes(site: AppTest, expected: ExpectedTraining):
 
 
 def test_head_before_and_after(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.MAPS)
+    open_lesson(site, sections.MAPS)
     before, after = expected.weights[0][LAYER, HEAD], expected.weights[2][LAYER, HEAD]
     heatmaps = maps(site)
     for (header, values), tensor in zip(heatmaps, (before, after, after - before), strict=True):
@@ -170,7 +170,7 @@ def test_head_before_and_after(site: AppTest, expected: ExpectedTraining):
 
 
 def test_chain_rule_to_one_head(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.CHAIN)
+    open_lesson(site, sections.CHAIN)
     n_tokens = len(expected.labels)
     rows = slice(HEAD * HEAD_SIZE, (HEAD + 1) * HEAD_SIZE)
     w_q = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][rows]
@@ -200,12 +200,12 @@ def test_chain_rule_to_one_head(site: AppTest, expected: ExpectedTraining):
     assert expected.labels[key] in sentence
     by_head = chart(site, "label", "value").rows
     qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:WIDTH]
-    of_heads = qkv.unflatten(0, (N_HEADS, HEAD_SIZE)).norm(dim=(1, 2))
-    np.testing.assert_allclose(by_head["value"], of_heads, rtol=2e-3)
+    head_norms = qkv.unflatten(0, (N_HEADS, HEAD_SIZE)).norm(dim=(1, 2))
+    np.testing.assert_allclose(by_head["value"], head_norms, rtol=2e-3)
 
 
 def test_all_positions_together(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.POSITIONS)
+    open_lesson(site, sections.POSITIONS)
     rows = chart(site, "when", "loss").rows
     for when, losses in (("before", expected.losses[0]), ("after", expected.losses[2])):
         np.testing.assert_allclose(rows[rows["when"] == when]["loss"], losses, atol=1e-3)
@@ -217,7 +217,7 @@ def test_all_positions_together(site: AppTest, expected: ExpectedTraining):
 
 
 def test_tensors_saved_for_training(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.MEMORY)
+    open_lesson(site, sections.MEMORY)
     table = plain_tables(site)[1].set_index("")
     core, n_tokens = bundled_model(FIRST_GPT2).core, len(expected.labels)
     n_numbers = sum(parameter.numel() for parameter in core.parameters())
@@ -248,16 +248,16 @@ def test_shared_model_is_unchanged_and_copy_is_freed():
 
 
 def test_queued_run_can_be_stopped():
-    class Left(Exception):
+    class ClientLeft(Exception):
         pass
 
     def leave(_: int) -> None:
-        raise Left
+        raise ClientLeft
 
-    with run._one_at_a_time, pytest.raises(Left):
+    with run._one_at_a_time, pytest.raises(ClientLeft):
         run.run(run.FineTuningSettings(FIRST_GPT2, "Somebody else is training", 0.001, 1), leave)
     # A stopped run frees its slot, so the next one can start.
-    with pytest.raises(Left):
+    with pytest.raises(ClientLeft):
         run.run(run.FineTuningSettings(FIRST_GPT2, "Stopped in its middle", 0.001, 1), leave)
     assert run._one_at_a_time.acquire(blocking=False)
     run._one_at_a_time.release()

@@ -31,7 +31,7 @@ ALONE, CODE = "Left with one head", "The split in code"
 HEADS = {DECODER: (11, 6, 1), ENCODER: (4, 2, 7)}  # Layer, first head, second head.
 
 
-def opened(site: AppTest, model: str, part: str, **query: str) -> AppTest:
+def open_several_heads(site: AppTest, model: str, part: str, **query: str) -> AppTest:
     layer, first, second = HEADS[model]
     parameters = {"text": TEXT, "model": model, "layer": layer, "head": first, "other": second}
     by_name = {f"why_several_heads_{name}": str(value) for name, value in parameters.items()}
@@ -62,7 +62,7 @@ def percents(table: pd.DataFrame) -> list[list[int]]:
 
 @pytest.mark.parametrize("model", HEADS)
 def test_two_maps_and_their_mean(site: AppTest, model: str):
-    opened(site, model, COST)
+    open_several_heads(site, model, COST)
     assert not site.exception
     weights, _ = contexts(model)
     layer, first, second = HEADS[model]
@@ -87,7 +87,7 @@ def test_two_maps_and_their_mean(site: AppTest, model: str):
 
 @pytest.mark.parametrize("model", HEADS)
 def test_what_one_head_misses(site: AppTest, model: str):
-    opened(site, model, COST, why_several_heads_token="4")
+    open_several_heads(site, model, COST, why_several_heads_token="4")
     (a, b), (u, v) = contexts(model)
     both = a @ u + b @ v
     average = (a + b) / 2 @ (u + v)
@@ -118,7 +118,7 @@ def test_text_names_the_keys_of_both_heads(site: AppTest):
 
 @pytest.mark.parametrize(("model", "count"), [(DECODER, 6), (ENCODER, 1)])
 def test_cost_of_heads(site: AppTest, model: str, count: int):
-    opened(site, model, COST, why_several_heads_count=str(count))
+    open_several_heads(site, model, COST, why_several_heads_count=str(count))
     layer, loaded = HEADS[model][0], bundled_model(model)
     width, n = loaded.core.config.d_model, len(loaded.tokenizer.encode(TEXT).ids)
     prices = plain_tables(site)[2]
@@ -144,7 +144,7 @@ def test_cost_of_heads(site: AppTest, model: str, count: int):
 @pytest.mark.parametrize("model", HEADS)
 def test_division_of_labor(site: AppTest, model: str):
     layer = 2
-    opened(site, model, LABOUR, why_several_heads_compared=str(layer))
+    open_several_heads(site, model, LABOUR, why_several_heads_compared=str(layer))
     weights = record_layers(model)[2].records[layer].weights[0]
     n_heads, n = weights.shape[:2]
     causal = model == DECODER
@@ -180,7 +180,7 @@ def test_default_layer_has_the_most_different_heads(site: AppTest):
 
 def test_layer_with_only_one_head_left(site: AppTest):
     layer = 2
-    opened(site, ENCODER, ALONE, why_several_heads_compared=str(layer))
+    open_several_heads(site, ENCODER, ALONE, why_several_heads_compared=str(layer))
     loaded, ids, output = record_layers(ENCODER)
     n_heads, size = loaded.core.config.n_heads, loaded.core.config.d_head
     rows = drawn_charts(site)[1].rows
@@ -211,7 +211,7 @@ def test_layer_with_only_one_head_left(site: AppTest):
 
 @pytest.mark.parametrize("model", HEADS)
 def test_split_in_code(site: AppTest, model: str):
-    opened(site, model, CODE)
+    open_several_heads(site, model, CODE)
     config, layer = bundled_model(model).core.config, HEADS[model][0]
     n, heads, size = (
         len(bundled_model(model).tokenizer.encode(TEXT).ids),
@@ -257,7 +257,7 @@ def test_single_token_explains_what_is_missing(site: AppTest):
 
 
 def test_head_count_that_the_new_width_does_not_allow(site: AppTest):
-    opened(site, DECODER, COST)
+    open_several_heads(site, DECODER, COST)
     site.select_slider("why_several_heads_count").set_value(18).run()  # 576 / 18 = 32
     site.selectbox("why_several_heads_model").set_value(ENCODER).run()
     assert not site.exception
@@ -265,7 +265,9 @@ def test_head_count_that_the_new_width_does_not_allow(site: AppTest):
 
 
 def test_new_text_selects_its_last_word(site: AppTest):
-    opened(site, DECODER, LABOUR, why_several_heads_token="6", why_several_heads_compared="29")
+    open_several_heads(
+        site, DECODER, LABOUR, why_several_heads_token="6", why_several_heads_compared="29"
+    )
     site.text_input("why_several_heads_text").set_value("Two words").run()
     assert not site.exception
     last = site.select_slider("why_several_heads_token").value

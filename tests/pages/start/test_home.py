@@ -27,10 +27,10 @@ def picture(site: AppTest) -> tuple[dict[str, Any], Arrays]:
 
 @pytest.fixture
 def no_model_loads(monkeypatch: pytest.MonkeyPatch):
-    def refused(name: str) -> None:
+    def fail_to_load(name: str) -> None:
         raise AssertionError(f"{name} is loaded")
 
-    monkeypatch.setattr(pretrained, "load_by_name", refused)
+    monkeypatch.setattr(pretrained, "load_by_name", fail_to_load)
     with models.by_key.disabled(), one_pass.disabled():
         yield
 

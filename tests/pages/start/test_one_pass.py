@@ -20,7 +20,7 @@ TEXT = "Nine grey geese fly"
 LAYER, HEAD = 7, 4
 
 
-def drawn(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
+def picture_data(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
     """Header and arrays of the picture and of its open part, as sent to the browser."""
     return [unpack(element.proto.bytes) for element in pictures(site)]
 
@@ -31,17 +31,17 @@ def pictures(site: AppTest) -> list[Any]:
     return [element for element in elements if element.proto.WhichOneof("data") == "bytes"]
 
 
-def opened(site: AppTest, model: str, **query: str) -> AppTest:
+def open_one_pass(site: AppTest, model: str, **query: str) -> AppTest:
     parameters = {"text": TEXT, "model": model, "layer": str(LAYER - 3), "head": str(HEAD)} | query
     return open_page(site, PAGE, **{f"one_pass_{name}": v for name, v in parameters.items()})
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_browser_receives_the_tensors(site: AppTest, name: str):
-    opened(site, name)
+    open_one_pass(site, name)
     assert not site.exception
     assert not messages(site)
-    (main, numbers), (head, open_numbers) = drawn(site)
+    (main, numbers), (head, open_numbers) = picture_data(site)
     model = models.get(name)
     ids = model.tokenizer.encode(TEXT).ids
     with torch.inference_mode():
@@ -61,8 +61,8 @@ def test_browser_receives_the_tensors(site: AppTest, name: str):
 
 
 def test_tables_match_the_picture(site: AppTest):
-    opened(site, DECODER)
-    (_, numbers), _ = drawn(site)
+    open_one_pass(site, DECODER)
+    (_, numbers), _ = picture_data(site)
     edges, likeliest, shares = plain_tables(site)[-3:]
     last = len(numbers["flow_residual"][0]) - 1
     into = numbers["flow_edges"]
@@ -75,8 +75,8 @@ def test_tables_match_the_picture(site: AppTest):
 
 @pytest.mark.parametrize("name", [DECODER, "gpt2-novels"])
 def test_contributions_sum_to_the_logits(site: AppTest, name: str):
-    opened(site, name, layer="0", head="0")
-    (_, numbers), _ = drawn(site)
+    open_one_pass(site, name, layer="0", head="0")
+    (_, numbers), _ = picture_data(site)
     logits = numbers["next_logits"][: len(numbers["why_heads"])]
     parts = [numbers[f"why_{part}"].reshape(len(logits), -1) for part in ("heads", "mlp", "rest")]
     np.testing.assert_allclose(np.concatenate(parts, 1).sum(1), logits, atol=1e-3)
@@ -87,10 +87,10 @@ def test_contributions_sum_to_the_logits(site: AppTest, name: str):
 
 def test_default_head_follows_text(site: AppTest):
     open_page(site, PAGE, one_pass_text="The capital of France is Paris. The capital of Italy is")
-    first = drawn(site)[0][0]["first"]
+    first = picture_data(site)[0][0]["first"]
     assert site.select_slider("one_pass_layer").value == first["layer"]
     site.text_input("one_pass_text").set_value(TEXT).run()
-    then = drawn(site)[0][0]["first"]
+    then = picture_data(site)[0][0]["first"]
     assert (then["layer"], then["head"]) != (first["layer"], first["head"])
     assert site.select_slider("one_pass_layer").value == then["layer"]
     site.select_slider("one_pass_layer").set_value(LAYER).run()
@@ -99,8 +99,8 @@ def test_default_head_follows_text(site: AppTest):
 
 
 def test_disabled_part_is_in_the_link_and_adds_nothing(site: AppTest):
-    opened(site, DECODER, off=f"F{LAYER} L2H1 mask")
-    (header, numbers), _ = drawn(site)
+    open_one_pass(site, DECODER, off=f"F{LAYER} L2H1 mask")
+    (header, numbers), _ = picture_data(site)
     assert header["off"] == [f"F{LAYER}", "L2H1", "mask"]
     assert header["causal"] is False
     assert not numbers["mlp_norms"][LAYER].any()
@@ -109,21 +109,21 @@ def test_disabled_part_is_in_the_link_and_adds_nothing(site: AppTest):
 
 @pytest.mark.parametrize("off", ["L99H0", "<img src=x onerror=alert(1)>"])
 def test_unknown_part_shows_message(site: AppTest, off: str):
-    opened(site, DECODER, off=off)
+    open_one_pass(site, DECODER, off=off)
     assert len(messages(site)) == 1
     assert site.text_input("one_pass_off").value == off
-    assert drawn(site)[0][0]["off"] == []
+    assert picture_data(site)[0][0]["off"] == []
 
 
 def test_picture_opens_at_the_linked_location(site: AppTest):
-    opened(site, DECODER, at=f"matrix scores {LAYER - 3} {HEAD} 2 1 2 5")
-    place = drawn(site)[0][0]["place"]
+    open_one_pass(site, DECODER, at=f"matrix scores {LAYER - 3} {HEAD} 2 1 2 5")
+    place = picture_data(site)[0][0]["place"]
     assert (place["matrix"], place["row"], place["column"], place["told"]) == ("scores", 2, 1, 5)
 
 
 def test_navigation_does_not_resend_picture(site: AppTest):
     """If the data is unchanged, Streamlit sends a reference instead."""
-    opened(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
+    open_one_pass(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
     picture, head = pictures(site)
     site.query_params["one_pass_at"] = f"matrix scores {LAYER - 3} {HEAD + 1} 2 1 2 -1"
     site.session_state["one_pass_head"] = HEAD + 1
@@ -133,13 +133,13 @@ def test_navigation_does_not_resend_picture(site: AppTest):
     assert head_then.proto != head.proto
     site.text_input("one_pass_text").set_value(f"{TEXT} over the lake").run()
     # Another matrix opens at this location.
-    assert drawn(site)[0][0]["place"]["matrix"] == "scores"
+    assert picture_data(site)[0][0]["place"]["matrix"] == "scores"
 
 
 def test_missing_location_is_ignored(site: AppTest):
-    opened(site, DECODER, at="matrix q 4 4 0 64 0 -1")  # Layer 4, head 4.
+    open_one_pass(site, DECODER, at="matrix q 4 4 0 64 0 -1")  # Layer 4, head 4.
     assert not site.exception
-    assert drawn(site)[0][0]["place"] is None
+    assert picture_data(site)[0][0]["place"] is None
     passed = one_pass(DECODER, TEXT)
     results = [locations.open_location(f"matrix {location} -1", passed, 4, 4) for location in (
         "q 4 4 0 63 0", "scores 30 0 0 0 0", "scores 4 9 0 0 0", "weights 4 4 0 9 0",

@@ -19,7 +19,9 @@ TEXT = "Nine grey geese fly"
 TOKEN = 2
 
 
-def opened(site: AppTest, model: str = DECODER, *, layer: int = 4, head: int = 5, **query: str):
+def open_one_pass(
+    site: AppTest, model: str = DECODER, *, layer: int = 4, head: int = 5, **query: str
+):
     at = f"whole weights {layer} {head} 0 0 {TOKEN} -1"
     parameters = {"text": TEXT, "model": model, "layer": str(layer), "head": str(head), "at": at}
     parameters |= query
@@ -38,7 +40,7 @@ def headers(site: AppTest) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_token_through_all_layers(site: AppTest, name: str):
-    opened(site, name)
+    open_one_pass(site, name)
     table = plain_tables(site)[0]
     model = models.get(name)
     ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
@@ -71,7 +73,7 @@ def test_most_read_token_is_not_special_or_a_sink():
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_every_parameter_is_counted_once(site: AppTest, name: str):
-    opened(site, name, part="What training changes")
+    open_one_pass(site, name, part="What training changes")
     table = plain_tables(site)[0]
     column = "parameters, all layers"
     counts = sum(int(number.replace(",", "")) for number in table[column] if number)
@@ -86,7 +88,7 @@ def test_every_parameter_is_counted_once(site: AppTest, name: str):
 
 
 def test_lengths_match_the_open_layer_and_head(site: AppTest):
-    opened(site, part="What training changes")
+    open_one_pass(site, part="What training changes")
     table = plain_tables(site)[0]
     length = dict(zip(table["step"], table["length"], strict=True))
     run = one_pass(DECODER, TEXT).run
@@ -133,7 +135,7 @@ def test_same_token_is_found_in_another_model():
 
 
 def test_one_click_switches_to_the_other_kind_of_model(site: AppTest):
-    opened(site, part="Decoder and encoder")
+    open_one_pass(site, part="Decoder and encoder")
     table = plain_tables(site)[0]
     assert table.iloc[3].tolist()[1] == "0.0%"
     site.button("one_pass_other").click().run()

@@ -23,23 +23,23 @@ def cards(site: AppTest) -> str:
     return "".join(e.proto.body for e in site.get("html") if "<ul" in e.proto.body)
 
 
-def opened(site: AppTest) -> list[str]:
+def open_entries(site: AppTest) -> list[str]:
     return re.findall("<li class=opened><h2>(.*?)</h2>", cards(site))
 
 
-def of_part(part: str) -> list[str]:
+def part_terms(part: str) -> list[str]:
     return [term.name for term in GLOSSARY.terms if term.part == part]
 
 
 def test_first_part_by_default_and_all_on_request(site: AppTest):
     open_page(site, VIEW)
-    assert entry_names(site) == of_part(GLOSSARY.parts[0])
+    assert entry_names(site) == part_terms(GLOSSARY.parts[0])
     assert re.search(
         "<h2>Dot product</h2><p>Multiply two vectors .*?"
         '<a href="similarity" data-inside [^>]*>Similarity</a>',
         cards(site),
     )
-    assert not opened(site)
+    assert not open_entries(site)
     assert not site.get("page_link")  # The glossary has no next page.
 
 
@@ -58,14 +58,14 @@ def test_link_opens_its_entry_once(site: AppTest):
     open_page(site, VIEW, term="value  VECTORS")
     part = GLOSSARY.find("value").part
     assert site.button_group(PART).value == part
-    assert sorted(entry_names(site), key=str.lower) == of_part(part)
-    assert opened(site) == entry_names(site)[:1] == ["Value"]
+    assert sorted(entry_names(site), key=str.lower) == part_terms(part)
+    assert open_entries(site) == entry_names(site)[:1] == ["Value"]
     site.button_group(PART).set_value("Training").run()
-    assert entry_names(site) == of_part("Training")
+    assert entry_names(site) == part_terms("Training")
     site.query_params["term"] = "loss"
     site.query_params.pop(PART, None)
     site.run()
-    assert opened(site) == ["Loss"]
+    assert open_entries(site) == ["Loss"]
 
 
 def test_search_covers_names_and_definitions(site: AppTest):
@@ -94,4 +94,4 @@ def test_no_match_message_is_plain_text(site: AppTest, name: str, value: str):
         assert "://" not in element.value
         assert len(element.value) < 1_000
     if name == "term":
-        assert entry_names(site) == of_part(GLOSSARY.parts[0])
+        assert entry_names(site) == part_terms(GLOSSARY.parts[0])

@@ -42,11 +42,11 @@ def test_greedy_picks_the_top_candidate_like_generate(decoder: Transformer):
 
 
 def test_sampling_is_reproducible(decoder: Transformer):
-    def drawn(seed: int) -> tuple[int, ...]:
+    def sample_ids(seed: int) -> tuple[int, ...]:
         sampling = Sampling(temperature=2.0, seed=seed)
         return trace(decoder, PROMPT, max_new_tokens=12, sampling=sampling).new
 
-    assert drawn(1) == drawn(1) != drawn(2)
+    assert sample_ids(1) == sample_ids(1) != sample_ids(2)
 
 
 def test_early_end_of_text_returns_only_completed_steps(decoder: Transformer):

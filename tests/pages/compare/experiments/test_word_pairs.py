@@ -26,7 +26,7 @@ def weights(*, causal: bool = False) -> torch.Tensor:
     return scores.softmax(-1)
 
 
-def by_hand(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) -> float:
+def expected_weight(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) -> float:
     return sum(float(matrix[i, j]) for i in query for j in key) / len(query)
 
 
@@ -36,7 +36,7 @@ def test_averages_over_queries_and_sums_over_keys():
         word_weights = unit_weights(w, query, UNITS)
         assert word_weights.shape == (2, 3, len(UNITS))
         for layer, head in product(range(2), range(3)):
-            expected = [by_hand(w[layer, head], query, unit) for unit in UNITS]
+            expected = [expected_weight(w[layer, head], query, unit) for unit in UNITS]
             assert_close(word_weights[layer, head], torch.tensor(expected), atol=1e-6, rtol=1e-5)
         # The units cover every token exactly once.
         assert_close(word_weights.sum(-1), torch.ones(2, 3))
@@ -56,7 +56,7 @@ def test_strongest_head_of_each_pair(causal: bool):
     assert largest.shape == (len(UNITS), len(UNITS))
     for row, query in enumerate(UNITS):
         for column, key in enumerate(UNITS):
-            expected = max(by_hand(head, query, key) for head in heads)
+            expected = max(expected_weight(head, query, key) for head in heads)
             assert float(largest[row, column]) == pytest.approx(expected, abs=1e-6)
             if causal and column > row:
                 assert expected == 0

@@ -31,7 +31,7 @@ TEXT = [*PROMPT, 9, 2, 6, 5, 3, 5, 8, 9]
 ROOM = 7
 
 
-def changed(before: torch.Tensor, after: torch.Tensor) -> tuple[int, ...]:
+def changed_rows(before: torch.Tensor, after: torch.Tensor) -> tuple[int, ...]:
     """Indices of the rows of (L, H_kv, N, D) buffers that differ."""
     return tuple((before != after).any(-1).any(0).any(0).nonzero().flatten().tolist())
 
@@ -44,8 +44,8 @@ def test_trace_records_every_step(decoder: Transformer):
     for index, step in enumerate(record_steps(decoder, PROMPT, cache, max_new_tokens=N_NEW)):
         after = cache.contents()
         length = len(PROMPT) + index
-        assert changed(before[0], after[0]) == step.access.rows_written
-        assert changed(before[1], after[1]) == step.access.rows_written
+        assert changed_rows(before[0], after[0]) == step.access.rows_written
+        assert changed_rows(before[1], after[1]) == step.access.rows_written
         assert step.access.read == range(length)
         assert step.access.new == (range(length) if index == 0 else range(length - 1, length))
         one = cache_bytes(decoder.config, 1, bytes_per_value=4)
@@ -112,7 +112,9 @@ def test_crop_keeps_the_buffer_and_reuses_rows(decoder: Transformer):
     assert torch.equal(result.before[0], rows[0])
     assert torch.equal(result.before[1], rows[1])
     assert torch.equal(result.cropped[0], rows[0])  # Cropping doesn't erase anything.
-    assert changed(result.cropped[0], result.after[0]) == result.access.rows_written == (4, 5, 6)
+    assert (
+        changed_rows(result.cropped[0], result.after[0]) == result.access.rows_written == (4, 5, 6)
+    )
     # Left over from before the crop.
     assert torch.equal(result.after[1][:, :, 7:], rows[1][:, :, 7:])
     one = cache_bytes(decoder.config, 1, bytes_per_value=4)
@@ -159,7 +161,7 @@ def test_ring_overwrites_rows_in_order(decoder: Transformer):
     for one in run_ring(model, TEXT, len(PROMPT), cache):
         after, length = cache.contents(), one.position + 1
         assert one.access is not None
-        assert changed(before[0], after[0]) == one.access.rows_written
+        assert changed_rows(before[0], after[0]) == one.access.rows_written
         assert one.nbytes == cache_bytes(model.config, length + ROOM, bytes_per_value=4)
         rows[:, :, list(one.access.written)] = after[0][:, :, list(one.access.rows_written)]
         places = ring_positions(length, ROOM)

@@ -22,7 +22,7 @@ def tensors(dtype: torch.dtype, seed: int = 0) -> tuple[torch.Tensor, ...]:
     return tuple(torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
 
 
-def of_torch(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask) -> torch.Tensor:
+def torch_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask) -> torch.Tensor:
     return scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
 
 
@@ -41,7 +41,7 @@ def test_random_tiles_in_random_order_match_torch_attention(seed: int):
     for dtype, tolerance in TOLERANCE.items():
         q, k, v = tensors(dtype, seed)
         result = attend_in_tiles(q, k, v, tile, mask=mask, order=order).output
-        assert_close(result, of_torch(q, k, v, mask), atol=tolerance, rtol=0)
+        assert_close(result, torch_attention(q, k, v, mask), atol=tolerance, rtol=0)
         assert_close(result, attend(q, k, v, mask=mask).context, atol=tolerance, rtol=0)
 
 
@@ -61,7 +61,7 @@ def test_large_scores_do_not_overflow():
     q, k, v = (of * 100 for of in tensors(torch.float32))
     result = attend_in_tiles(q, k, v, (3, 4)).output
     assert result.isfinite().all()
-    assert_close(result, of_torch(q, k, v, None), atol=1e-2, rtol=1e-5)
+    assert_close(result, torch_attention(q, k, v, None), atol=1e-2, rtol=1e-5)
 
 
 def test_steps_skip_masked_tiles():

@@ -41,7 +41,7 @@ ALL = {
 }
 
 
-def whole(shape: tuple[int, ...]) -> list[range]:
+def full_window(shape: tuple[int, ...]) -> list[range]:
     return [range(size) for size in shape]
 
 
@@ -55,7 +55,7 @@ def test_terms_give_the_number(name: str):
     tensors = sources(steps)
     for tensor, how in computations(steps).items():
         actual = tensors[tensor]
-        match = terms(how, tensors, whole(actual.shape), max_terms=1000)
+        match = terms(how, tensors, full_window(actual.shape), max_terms=1000)
         assert match.operands.shape[:-2] == actual.shape
         assert match.operands.shape[-2] == match.n_terms + (how.kind == "softmax")
         terms_result = result(how.kind, match.operands, match.added, actual)
@@ -70,7 +70,7 @@ def test_window_has_the_same_terms(name: str):
         shape = tensors[tensor].shape
         window = [list(range(size))[1::2] or [0] for size in shape]
         some = terms(how, tensors, window, max_terms=2)
-        full = terms(how, tensors, whole(shape), max_terms=1000)
+        full = terms(how, tensors, full_window(shape), max_terms=1000)
         n = some.operands.shape[-2]
         grid = torch.meshgrid(*map(torch.tensor, window), indexing="ij")
         assert torch.equal(some.operands, full.operands[grid][..., :n, :])
@@ -85,5 +85,5 @@ def test_scores_read_the_rotated_queries_and_keys():
     rotated_keys = computed["6 keys, rotated"]
     assert rotated_keys.sources[0] == "6 keys"
     keys = tensors["6 keys"]
-    own = terms(rotated_keys, tensors, whole(keys.shape), max_terms=2).operands[..., 0]
+    own = terms(rotated_keys, tensors, full_window(keys.shape), max_terms=2).operands[..., 0]
     assert torch.equal(own, torch.stack((keys, keys.roll(4, dims=-1)), dim=-1))

@@ -28,7 +28,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-def drawn(n_sequences: int, distances: tuple[int, ...], seed: int = 7) -> Repeats:
+def sample_repeats(n_sequences: int, distances: tuple[int, ...], seed: int = 7) -> Repeats:
     return draw(n_sequences, distances, torch.Generator().manual_seed(seed))
 
 
@@ -39,7 +39,7 @@ def repeat_ends(repeats: Repeats) -> list[tuple[int, int, int]]:
 
 
 def test_segment_repeats_at_varying_distance_and_position():
-    repeats = drawn(300, TRAINED_DISTANCES)
+    repeats = sample_repeats(300, TRAINED_DISTANCES)
     assert repeats.ids.shape == (300, LENGTH)
     for ids, (n, begin, last) in zip(repeats.ids.tolist(), repeat_ends(repeats), strict=True):
         assert last < LENGTH
@@ -52,7 +52,7 @@ def test_segment_repeats_at_varying_distance_and_position():
 
 
 def test_loss_counts_predictions_of_the_repeat():
-    repeats = drawn(20, (3, 5))
+    repeats = sample_repeats(20, (3, 5))
     for row, (n, begin, last) in zip(repeats.predictable, repeat_ends(repeats), strict=True):
         assert row.nonzero().flatten().tolist() == list(range(begin, last))
         assert int(row.sum()) == n - 1
@@ -71,11 +71,11 @@ def test_probe_has_one_answer_and_an_unseen_distance():
 def test_training_never_uses_an_unseen_distance(monkeypatch: pytest.MonkeyPatch):
     visible: list[Repeats] = []
 
-    def watched(logits: torch.Tensor, repeats: Repeats) -> torch.Tensor:
+    def recording_losses(logits: torch.Tensor, repeats: Repeats) -> torch.Tensor:
         visible.append(repeats)
         return repeat_losses(logits, repeats)
 
-    monkeypatch.setattr(training, "repeat_losses", watched)
+    monkeypatch.setattr(training, "repeat_losses", recording_losses)
     run = HeadTraining(Design(2), 3)
     for _ in range(12):
         run.step()

@@ -76,8 +76,8 @@ def test_matrix_gradients_match_transformers():
         for kind, modules in expected.items():
             flat = torch.cat([module.weight.grad.flatten() for module in modules])
             assert step.gradients[number, kind] == pytest.approx(float(flat.norm()), rel=1e-4)
-        of_heads = attention.q_proj.weight.grad.unflatten(0, (6, 8)).norm(dim=(1, 2))
-        assert_close(step.signal.w_q[number], of_heads, atol=1e-5, rtol=1e-4)
+        head_tensors = attention.q_proj.weight.grad.unflatten(0, (6, 8)).norm(dim=(1, 2))
+        assert_close(step.signal.w_q[number], head_tensors, atol=1e-5, rtol=1e-4)
     flat = torch.cat([reference.model.embed_tokens.weight.grad, reference.lm_head.weight.grad])
     assert step.gradients[None, lesson.EMBEDDINGS] == pytest.approx(float(flat.norm()), rel=1e-4)
     squared_norm = sum(float(p.grad.norm()) ** 2 for p in reference.parameters())
@@ -102,8 +102,8 @@ def test_chain_rule_from_scores_to_one_head(family: str):
         layer_gradient = leaf.blocks[number].attention.qkv.weight.grad.t()
         for head in range(config.n_heads):
             keys = record.k[0, head // config.group_size].detach()
-            of_scores = signal.score_gradients[number, head]
-            of_queries = lesson.query_gradient(of_scores, keys, record.scale)
+            score_gradient = signal.score_gradients[number, head]
+            of_queries = lesson.query_gradient(score_gradient, keys, record.scale)
             x = layer.attention_reads[0].detach()
             result = lesson.w_q_gradient(x, of_queries, rotation)
             expected = layer_gradient[:, head * config.d_head : (head + 1) * config.d_head]
@@ -132,8 +132,8 @@ def test_signal_is_the_gradient_of_each_intermediate_tensor():
     assert signal.hidden == pytest.approx(float(result[1].norm()), rel=1e-4)
     assert float(signal.layer_outputs[0]) == pytest.approx(float(result[2].norm()), rel=1e-4)
     assert float(signal.attention[0]) == pytest.approx(float(result[3].norm()), rel=1e-4)
-    of_heads = (signal.context, signal.weights, signal.scores, signal.queries)
-    for lengths, gradient in zip(of_heads, result[4:], strict=True):
+    head_tensors = (signal.context, signal.weights, signal.scores, signal.queries)
+    for lengths, gradient in zip(head_tensors, result[4:], strict=True):
         assert_close(lengths[0], gradient[0].norm(dim=(1, 2)), atol=1e-5, rtol=1e-4)
     assert_close(signal.score_gradients[0], result[6][0], **TOLERANCE)
 

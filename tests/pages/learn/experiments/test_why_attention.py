@@ -87,12 +87,12 @@ def test_gru_forgets_its_first_token_but_attention_does_not():
     x = word_vectors([str(i) for i in range(32)], 8, seed=0).double()
     gru, layer = encoder(8, 16, 0).double(), attention_layer(8, 16, 0).double()
     lengths = [1, 4, 16, 32]
-    of_gru = first_token_shares(lambda c: last_state(gru, c), x, 16, lengths)
-    of_attention = first_token_shares(lambda c: last_context(c, layer)[0], x, 16, lengths)
-    assert of_gru[0] == of_attention[0] == 1.0
-    assert (of_gru.diff() < 0).all()
-    assert of_gru[-1] < 1e-3
-    assert ((of_attention - 1).abs() < 0.2).all()
+    gru_shares = first_token_shares(lambda c: last_state(gru, c), x, 16, lengths)
+    attention_shares = first_token_shares(lambda c: last_context(c, layer)[0], x, 16, lengths)
+    assert gru_shares[0] == attention_shares[0] == 1.0
+    assert (gru_shares.diff() < 0).all()
+    assert gru_shares[-1] < 1e-3
+    assert ((attention_shares - 1).abs() < 0.2).all()
     open_gate = encoder(8, 16, 0, hold=4.0).double()
     assert first_token_shares(lambda c: last_state(open_gate, c), x, 16, [32])[0] > 0.5
 

@@ -176,7 +176,7 @@ def test_encoder_may_look_ahead_and_special_tokens_do_not_count():
     assert float(shares["distant words"]) == pytest.approx(3 / n / n)
 
 
-def off(model: Transformer, layer: int, heads: list[int]) -> Transformer:
+def disable_heads(model: Transformer, layer: int, heads: list[int]) -> Transformer:
     """A copy with these heads' rows of W_O set to zero, so they have no output."""
     changed, size = copy.deepcopy(model), model.config.d_head
     for head in heads:
@@ -195,7 +195,7 @@ def test_losses_match_a_model_with_zeroed_output_rows(name: str):
     result = list(division.losses(model, output.hidden_states[layer], layer, lost))
     assert len(result) == len(sets) == 1 + 2 * n_heads
     for value, disabled in zip(result, sets, strict=True):
-        changed = off(model, layer, disabled)(IDS[None])
+        changed = disable_heads(model, layer, disabled)(IDS[None])
         if decoder:
             before, after = (o.logits[0].double().log_softmax(-1) for o in (output, changed))
             expected = torch.nn.functional.kl_div(
