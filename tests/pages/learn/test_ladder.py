@@ -104,7 +104,7 @@ def test_dropout_depends_on_the_seed(site: AppTest):
     np.testing.assert_array_equal(panels(site)["weights"], panels(site)["attention"])
 
 
-def test_a_score_by_hand(site: AppTest):
+def test_score_matches_hand_calculation(site: AppTest):
     open_whole_page(site, VIEW)
     choose(site, "v1")
     site.select_slider("ladder_i").set_value(5)

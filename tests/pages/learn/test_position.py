@@ -254,7 +254,7 @@ def test_beyond_the_trained_length(site: AppTest):
     )
     table = plain_tables(site)[0].set_index("scaling")
     plain = 1 / 100_000 ** (torch.arange(32) / 32)
-    reference_kinds = {
+    rope_types = {
         "linear": {"rope_type": "linear", "factor": 8.0},
         "dynamic NTK": {"rope_type": "dynamic", "factor": 8.0},
         "YaRN": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": length},
@@ -263,7 +263,7 @@ def test_beyond_the_trained_length(site: AppTest):
             "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         },
     }  # fmt: skip
-    for name, parameters in reference_kinds.items():
+    for name, parameters in rope_types.items():
         kind = parameters["rope_type"]
         longest = length if kind in ("linear", "dynamic") else factor * length
         config = LlamaConfig(

@@ -46,7 +46,7 @@ def test_every_rung_contains_the_one_below(x, name, causal):
     )
 
 
-def test_the_check_can_fail(x):
+def test_check_can_fail(x):
     """Make sure that the comparison uses separate objects, so that a mask would show."""
     masked, open_ = (
         run_rung(SPLITS, x, RungSettings(d_out=6, n_heads=3, seed=1, causal=causal)).output
