@@ -1,4 +1,4 @@
-"""The site under AppTest, on the bundled weights, without background work."""
+"""Run the site under AppTest with the bundled weights and without background work."""
 
 import functools
 import json
@@ -27,8 +27,8 @@ from ui.charts import show
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _installed_components_are_looked_for_once() -> Iterator[None]:
-    """Every AppTest reads the metadata of every installed package, a tenth of a second each."""
+def _cache_installed_components() -> Iterator[None]:
+    """Cache the metadata of installed packages, which takes 0.1 s per AppTest to read."""
     patch = pytest.MonkeyPatch()
     scan = functools.cache(manifest_scanner.scan_component_manifests)
     patch.setattr(manifest_scanner, "scan_component_manifests", scan)
@@ -37,12 +37,12 @@ def _installed_components_are_looked_for_once() -> Iterator[None]:
 
 
 def _no_channel(part: dict[str, Any], validate: bool = True) -> None:
-    """In the place of what Altair calls, 2 to 8 ms each time, to find the channel of a part."""
+    """Replace Altair's channel lookup, which takes 2 to 8 ms per call."""
     raise ValueError(f"encode() needs a channel such as alt.Text(...), not {part}")
 
 
 def _with_named_axes(apply_theme: Callable[..., Any]) -> Callable[..., Any]:
-    """The same, for charts whose axes all have a title."""
+    """Require a title on every axis."""
 
     def checked(chart: dict[str, Any], *colours: str) -> dict[str, Any]:
         if unnamed := list(unnamed_axes(chart)):
@@ -54,7 +54,7 @@ def _with_named_axes(apply_theme: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _with_required_caption(with_caption: Callable[..., bytes]) -> Callable[..., bytes]:
-    """The same, for drawings that say what their rows and columns are."""
+    """Require captions for the rows and columns of every drawing."""
 
     def checked(data: bytes, facts: dict[str, str]) -> bytes:
         text = data if data[4:5] != b"{" else data[4 : 4 + int.from_bytes(data[:4], "little")]
@@ -66,8 +66,8 @@ def _with_required_caption(with_caption: Callable[..., bytes]) -> Callable[..., 
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _pictures_are_checked() -> Iterator[None]:
-    """What breaks Vega-Lite's schema, is slow or says too little fails here, not on the site."""
+def _check_pictures() -> Iterator[None]:
+    """Fail on charts that are invalid, slow or unlabeled before they reach the site."""
     patch = pytest.MonkeyPatch()
     patch.setattr(show, "CHECKED", True)
     patch.setattr(SchemaBase, "from_dict", _no_channel)
@@ -79,8 +79,8 @@ def _pictures_are_checked() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Tables have no empty rows: neither without a number, nor because they are drawn too high."""
+def _reject_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Reject tables with blank rows, whether in the data or because of their height."""
     results: list[list[str]] = []
     draw = st.dataframe
 
@@ -98,20 +98,20 @@ def _no_blank_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def _disable_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
 
 
 @pytest.fixture(autouse=True)
-def _no_job_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What a page began and nobody waited for takes no turns from the tests behind it."""
+def _stop_jobs_after_each_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stop a page's jobs, so that they don't use compute slots in later tests."""
     put, jobs = JobQueue.put, list[BackgroundJob]()
 
-    def remembered(queue: JobQueue, job: BackgroundJob, **how: Any) -> None:
+    def put_and_record(queue: JobQueue, job: BackgroundJob, **how: Any) -> None:
         put(queue, job, **how)
         jobs.append(job)
 
-    monkeypatch.setattr(JobQueue, "put", remembered)
+    monkeypatch.setattr(JobQueue, "put", put_and_record)
     yield
     for job in jobs:
         job.stop()
@@ -120,31 +120,31 @@ def _no_job_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.fixture(autouse=True)
-def _no_ranking_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ablate ranks the heads on a short text unasked, seconds of work that few tests look at."""
+def _disable_automatic_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Disable Ablate's automatic ranking, which takes seconds that few tests need."""
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
 
 
 @pytest.fixture
 def site() -> AppTest:
-    """The frame, not yet run."""
+    """The app, before its first run."""
     return AppTest.from_file(FRAME, default_timeout=60)
 
 
 @pytest.fixture
 def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """A machine without weights in packages, in the project, or from a download."""
+    """Hide the weights in packages, in the project and in the download cache."""
     monkeypatch.setattr(sources, "package_folder", lambda package: None)
     monkeypatch.setattr(sources, "TRAINED_HERE", tmp_path)
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    # nor was anything loaded before; what other tests loaded is put aside, not thrown away
+    # Set models loaded by other tests aside instead of discarding them.
     with models.by_key.disabled(), runs.run_forward.disabled():
         yield
 
 
 @pytest.fixture
 def only_a_small_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine with one random GPT-2, so that this is what a page shows by default."""
+    """Make a random GPT-2 the only model, so that pages show it by default."""
     import transformers
 
     config = transformers.GPT2Config(n_positions=128, n_embd=12, n_layer=2, n_head=3)

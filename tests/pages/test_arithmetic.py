@@ -1,4 +1,4 @@
-"""What stands below a number that is pointed at makes the number, on every page that says it."""
+"""Numbers on every page can be recomputed from the operands shown below them."""
 
 import pytest
 import torch
@@ -28,28 +28,28 @@ RUNGS = ("simplified", "v1", "v2", "causal", "dropout", "wrapper", "splits")
         (HEADS, {"heads_model": ENCODER}),
     ],
 )
-def test_the_operands_make_the_number(
+def test_operands_give_the_number(
     site: AppTest, monkeypatch: pytest.MonkeyPatch, page: str, link: dict[str, str]
 ):
-    monkeypatch.setattr(provenance, "TERMS_WRITTEN", 10_000)  # all of them
+    monkeypatch.setattr(provenance, "TERMS_WRITTEN", 10_000)  # No limit.
     open_whole_page(site, page, **link)
     tensors = drawn_panels(site)
     explained = {name: one for name, one in tensors.items() if one.operands is not None}
     assert explained
     identities = {one.panel["identity"] for one in tensors.values()}
     for name, one in explained.items():
-        made, values = one.panel["made"], torch.tensor(one.values)
+        source, values = one.panel["made"], torch.tensor(one.values)
         added = None if one.added is None else torch.tensor(one.added)
-        of_terms = result(made["kind"], torch.tensor(one.operands), added, values)
+        terms_result = result(source["kind"], torch.tensor(one.operands), added, values)
         rows, columns = one.panel["there"] or values.shape[-2:]
-        # sums of up to 64 float32 products in two orders
+        # Sums of up to 64 float32 products in two different orders.
         assert_close(
             values[..., :rows, :columns],
-            of_terms[..., :rows, :columns],
+            terms_result[..., :rows, :columns],
             atol=1e-4,
             rtol=1e-5,
             msg=lambda text, name=name: f"{name}: {text}",
         )
-        # a step of Shapes shows what it reads, but not what that was made from
+        # A step on the Shapes page shows its inputs but not their sources.
         if page != SHAPES:
-            assert set(made["sources"]) <= identities
+            assert set(source["sources"]) <= identities

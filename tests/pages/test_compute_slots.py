@@ -1,4 +1,4 @@
-"""Whole passes that a page computes once for all visitors wait for a compute slot."""
+"""Full forward passes of pages, run once for all users, wait for a compute slot."""
 
 import threading
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tests.helpers.waiting import wait_until
     ],
     ids=["words said twice", "judged dates", "a translated date"],
 )
-def test_a_whole_pass_waits_for_a_slot(function: CachedFunction, ask: Callable[[], object]):
+def test_full_pass_waits_for_a_slot(function: CachedFunction, ask: Callable[[], object]):
     with function.disabled():
         page = threading.Thread(target=ask)
         with compute.slot(exclusive=True):

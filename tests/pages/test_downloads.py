@@ -1,4 +1,4 @@
-"""Downloads of pages: files, code that is run, and links, compared with what the pages show."""
+"""Downloads: files, snippets and links, compared with what the pages show."""
 
 import gc
 import urllib.parse
@@ -26,9 +26,9 @@ from ui.widgets.head_choice import HeadChoice
 HOSTILE = 'Kettles sing: \'one\' \\ """ {layer} </script><img src=x> été 👍🏽 \u202e lamps'
 
 
-def heads(*chosen: tuple[str, int, int]) -> tuple[HeadChoice, ...]:
+def heads(*names: tuple[str, int, int]) -> tuple[HeadChoice, ...]:
     entries = {entry.spec.name: entry for entry in models.available()}
-    return tuple(HeadChoice(entries[name], layer, head) for name, layer, head in chosen)
+    return tuple(HeadChoice(entries[name], layer, head) for name, layer, head in names)
 
 
 @pytest.mark.parametrize(
@@ -37,67 +37,67 @@ def heads(*chosen: tuple[str, int, int]) -> tuple[HeadChoice, ...]:
 def test_side_by_side(view: str, renormalise: bool, capsys: pytest.CaptureFixture[str]):
     both = attention.run(ENCODER, HOSTILE), attention.run(DECODER, HOSTILE)
     first, second = heads((ENCODER, 2, 5), (DECODER, 17, 4))
-    shown = comparison.compare(both, (first, second), view, renormalise)
-    code = side_by_side_files.snippet(both, (first, second), shown, view, renormalise)
+    comparison_view = comparison.compare(both, (first, second), view, renormalise)
+    code = side_by_side_files.snippet(both, (first, second), comparison_view, view, renormalise)
     names, printed = run_snippet(code, capsys)
-    np.testing.assert_allclose(names["signed"], shown.difference, atol=1e-5)
-    largest = shown.table.iloc[0]
+    np.testing.assert_allclose(names["signed"], comparison_view.difference, atol=1e-5)
+    largest = comparison_view.table.iloc[0]
     message = [
         float(one) for one in printed.splitlines()[-1].replace("tensor(", "").split(")")[:-1]
     ]
     assert message == pytest.approx(list(largest[["left", "right", "left minus right"]]), abs=1e-4)
-    stored = side_by_side_files.arrays(both, (first, second), shown)
-    np.testing.assert_array_equal(stored["difference"], shown.difference)
+    stored = side_by_side_files.arrays(both, (first, second), comparison_view)
+    np.testing.assert_array_equal(stored["difference"], comparison_view.difference)
     np.testing.assert_array_equal(stored["right_weights"], both[1].weights[17, 4])
     assert stored["left_as_drawn"].dtype == np.float32
     assert len(stored["left_labels_as_drawn"]) == len(stored["left_as_drawn"])
 
 
-def found_words(text: str) -> tuple[attention.Run, search.Search]:
+def run_search(text: str) -> tuple[attention.Run, search.Search]:
     ran = attention.run(ENCODER, text)
     units = search.units(ran.tokens)
-    last = len(units) - 2  # before [SEP]
+    last = len(units) - 2  # The position before [SEP].
     return ran, search.search(ran, units, last, 1, 2)
 
 
 def test_word_pairs(capsys: pytest.CaptureFixture[str]):
-    ran, result = found_words(HOSTILE)
+    ran, result = run_search(HOSTILE)
     names, printed = run_snippet(word_pairs_files.snippet(ran, result), capsys)
     first, second = printed.splitlines()
     assert tuple(map(int, first.split()[:2])) == result.best
     assert float(first.split()[2]) == pytest.approx(float(result.weights.max()), abs=1e-5)
     assert float(second) == pytest.approx(float(result.other_weights.max()), abs=1e-5)
     stored = word_pairs_files.arrays(ran, result)
-    taken = ran.weights[:, :, stored["query_tokens"]].mean(2)[..., stored["a_tokens"]].sum(-1)
-    np.testing.assert_allclose(stored["weights_on_a"], taken, atol=1e-6)
+    expected = ran.weights[:, :, stored["query_tokens"]].mean(2)[..., stored["a_tokens"]].sum(-1)
+    np.testing.assert_allclose(stored["weights_on_a"], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", runs.KINDS)
 @pytest.mark.parametrize("name", [ENCODER, DECODER, "tiny-bert"])
 def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_path, monkeypatch):
-    if name == "tiny-bert":  # the one with a masked-word head
+    if name == "tiny-bert":  # This model has a masked-word head.
         save_bert(tmp_path / name)
         monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     text = "the old lamp sings ." if name == "tiny-bert" else HOSTILE
-    asked = runs.question(name, text, "3")
+    question = runs.question(name, text, "3")
     off = ["L0H1", "L1H2"]
-    effect = runs.effect(asked, off, kind)
-    names, _ = run_snippet(ablation.snippet(asked, off, kind), capsys)
+    effect = runs.effect(question, off, kind)
+    names, _ = run_snippet(ablation.snippet(question, off, kind), capsys)
     size, second = names["effect"].tolist()
     assert size == pytest.approx(effect.size, rel=1e-5, abs=1e-5)
-    # a logit of 20 is 3e-5 from what double precision gives, and here are two
+    # A logit of 20 differs by 3e-5 from double precision, and this is a difference of two.
     assert second == pytest.approx(effect.second, abs=1e-4)
-    none, _ = run_snippet(ablation.snippet(asked, [], kind), capsys)
+    none, _ = run_snippet(ablation.snippet(question, [], kind), capsys)
     assert none["effect"].abs().max() < 1e-5
     ranked = ranking.Ranking(np.ones((2, 3), "f4"), np.zeros((2, 3), "f4"))
-    stored = ablation.arrays(asked, effect, off, ranked)
-    if name == ENCODER:  # the same numbers under the same names as in the table
-        states = effects.states_table(asked, effect)
+    stored = ablation.arrays(question, effect, off, ranked)
+    if name == ENCODER:  # The same numbers under the same names as in the table.
+        states = effects.states_table(question, effect)
         np.testing.assert_array_equal(stored["one_minus_cosine"], states["1 − cosine"])
         np.testing.assert_array_equal(stored["relative_distance"], states["relative distance"])
         names_of_both = "mean_one_minus_cosine", "mean_relative_distance"
     else:
-        table = effects.predictions_table(asked, effect)
+        table = effects.predictions_table(question, effect)
         for when in ("before", "after"):
             logs = stored[f"log_p_{when}"][table["id"]]
             np.testing.assert_allclose(np.exp(logs, dtype="f8"), table[f"p {when}"], rtol=1e-5)
@@ -111,13 +111,13 @@ def test_ablation(name: str, kind: str, capsys: pytest.CaptureFixture[str], tmp_
     assert stored[f"{names_of_both[0]}_of_each_head"].shape == (2, 3)
 
 
-def test_nothing_is_made_before_a_click():
+def test_files_are_created_only_on_click():
     def page() -> None:
         import pandas as pd
 
         from ui.export import downloads, tables
 
-        class Unwritten(pd.DataFrame):
+        class FailingFrame(pd.DataFrame):
             def to_csv(self, **options: object) -> str:  # type: ignore[override]
                 raise RuntimeError("made without a click")
 
@@ -126,12 +126,12 @@ def test_nothing_is_made_before_a_click():
 
         downloads.panel(
             "p",
-            downloads.csv("a", Unwritten, "a"),
+            downloads.csv("a", FailingFrame, "a"),
             downloads.npz("b", fail, "b"),
             snippet="print(1)",
             note="what it is",
         )
-        tables.download("c", Unwritten(), "c.csv", key="c")
+        tables.download("c", FailingFrame(), "c.csv", key="c")
 
     site = AppTest.from_function(page)
     site.session_state["p_downloads_opened"] = True
@@ -141,12 +141,12 @@ def test_nothing_is_made_before_a_click():
 
 
 def link_of(site: AppTest) -> dict[str, list[str]]:
-    """The parameters of the link that a page shows; AppTest knows no address before them."""
+    """The parameters of the page's link. AppTest doesn't know the address itself."""
     (address,) = [text for text in code(site) if text.startswith("?")]
     return urllib.parse.parse_qs(address[1:], keep_blank_values=True)
 
 
-def test_a_link_has_what_a_preset_set_in_this_very_run(site: AppTest):
+def test_link_includes_a_preset_from_the_same_run(site: AppTest):
     page = "pages/compare/ablate/page.py"
     open_whole_page(site, page)
     site.menu_button("ablate_text_example").click("three small effects, one large").run()
@@ -157,7 +157,7 @@ def test_a_link_has_what_a_preset_set_in_this_very_run(site: AppTest):
         "ablate_text": [preset["ablate_text"]],
         "ablate_heads": preset["ablate_heads"],
         "ablate_kind": ["uniform"],
-    }  # the model and the position are as they were
+    }  # Model and position are unchanged.
     other = AppTest.from_file(FRAME, default_timeout=60)
     other.query_params.update(link)
     open_whole_page(other, page)
@@ -167,12 +167,12 @@ def test_a_link_has_what_a_preset_set_in_this_very_run(site: AppTest):
     assert link_of(other)["ablate_heads"] == [""]
 
 
-def test_the_link_to_a_view_that_nobody_changed_is_the_page_s_address(site: AppTest):
+def test_default_view_links_to_the_plain_address(site: AppTest):
     open_page(site, SIDE)
     assert not [text for text in code(site) if text.endswith("?")]
 
 
-def test_what_was_changed_on_side_by_side_is_in_the_link(site: AppTest):
+def test_side_by_side_changes_are_in_the_link(site: AppTest):
     open_page(site, SIDE, side_by_side_two="true")
     site.toggle("side_by_side_rows").set_value(True)
     site.text_input("side_by_side_text_b").set_value("a & b = c?;été %20 #").run()
@@ -190,7 +190,7 @@ def test_what_was_changed_on_side_by_side_is_in_the_link(site: AppTest):
 
 
 @pytest.mark.parametrize("view", ["compare/heads", "compare/word_pairs", "start/one_pass"])
-def test_an_open_page_and_its_files_hold_no_recorded_pass(site: AppTest, view: str):
+def test_open_page_and_its_files_keep_no_recorded_pass(site: AppTest, view: str):
     page = view.rpartition("/")[2]
     text = f"Nine grey geese fly over {page}"
     open_page(site, f"pages/{view}/page.py", **{f"{page}_text": text, f"{page}_model": DECODER})

@@ -1,4 +1,4 @@
-"""The links at an opened head open that very head on the other pages."""
+"""Links at an open head lead to the same head on other pages."""
 
 from typing import Any
 from urllib.parse import parse_qs
@@ -50,7 +50,7 @@ LABELS = {
 
 
 def with_pair() -> dict[str, dict[str, str]]:
-    """What each page gets from a page that shows a pair: the head's strongest one."""
+    """Link targets from a page that shows a pair: the head's strongest one."""
     run = runs.run(DECODER, TEXT)
     query, key = heads.strongest_tokens(run, LAYER, HEAD)
     pair = {"query": str(query), "key": str(key)}
@@ -69,7 +69,7 @@ def with_pair() -> dict[str, dict[str, str]]:
 
 
 def links(site: AppTest) -> dict[str, dict[str, str]]:
-    """What each link to another page gives it, by what the link says; of two with it the first."""
+    """The parameters of each link by label. If two share a label, the first one wins."""
     results: dict[str, dict[str, str]] = {}
     for element in site.get("page_link"):
         proto: Any = element.proto
@@ -79,19 +79,19 @@ def links(site: AppTest) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("view", OPENED)
-def test_every_link_opens_the_head_and_the_text(site: AppTest, view: str):
+def test_links_open_the_head_and_the_text(site: AppTest, view: str):
     open_whole_page(site, view, **OPENED[view])
     assert not site.exception
-    assert not site.toast  # nothing of the link was refused
-    there = links(site)
-    assert set(there) == {label for label, other in LABELS.items() if other != view}
-    expected = OPENED if "ablate" in view else with_pair()  # Ablate shows no pair of tokens
-    for label, query in there.items():
-        wanted = expected.get(LABELS[label], {})
-        assert query == wanted if LABELS[label] in OPENED else query.items() >= wanted.items()
-        if "heads" in view:  # the links of the other pages are the same
-            opened = AppTest.from_file(FRAME, default_timeout=60)
-            open_whole_page(opened, LABELS[label], **query)
-            assert not opened.exception
-            assert not opened.toast
-            assert TEXT in [box.value for box in opened.text_input]
+    assert not site.toast  # No parameter of the link was rejected.
+    other_links = links(site)
+    assert set(other_links) == {label for label, other in LABELS.items() if other != view}
+    expected = OPENED if "ablate" in view else with_pair()  # Ablate doesn't show a token pair.
+    for label, query in other_links.items():
+        params = expected.get(LABELS[label], {})
+        assert query == params if LABELS[label] in OPENED else query.items() >= params.items()
+        if "heads" in view:  # The other pages have the same links.
+            target = AppTest.from_file(FRAME, default_timeout=60)
+            open_whole_page(target, LABELS[label], **query)
+            assert not target.exception
+            assert not target.toast
+            assert TEXT in [box.value for box in target.text_input]

@@ -1,4 +1,4 @@
-"""Text that visitors type reaches a chart as data, never as an expression or a field name."""
+"""User text reaches charts as data, never as an expression or a field name."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -37,44 +37,44 @@ def pair_grid(label: str) -> alt.LayerChart:
     return word_pairs.grid(weights, word_pairs.words(label), 0.5)
 
 
-# A scale that lists the labels, and an axis whose expression holds them
+# A scale that lists the labels, and an axis whose expression contains them.
 CHARTS = [predictions, pair_grid]
 
 
-def strings(part: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every text in a description, and the names on the way to it."""
+def strings(part: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every string in a description, with the path to it."""
     if isinstance(part, dict):
         for name, value in part.items():
-            yield (*place, name), name
-            yield from strings(value, (*place, name))
+            yield (*path, name), name
+            yield from strings(value, (*path, name))
     elif isinstance(part, list):
         for value in part:
-            yield from strings(value, place)
+            yield from strings(value, path)
     elif isinstance(part, str):
-        yield place, part
+        yield path, part
 
 
 @pytest.mark.parametrize("label", HOSTILE)
 @pytest.mark.parametrize("build", CHARTS)
-def test_a_label_is_data_and_nothing_else(build: Callable[[str], alt.TopLevelMixin], label: str):
+def test_label_is_only_data(build: Callable[[str], alt.TopLevelMixin], label: str):
     described = specification(build, label, ink="#1d2730", paper="#ffffff")
-    holding = {place[-2:]: text for place, text in strings(described) if label in text}
+    holding = {path[-2:]: text for path, text in strings(described) if label in text}
     expression = holding.pop(("axis", "labelExpr"), "[][datum.value]")
     assert expression.endswith("[datum.value]")
-    json.loads(expression.removesuffix("[datum.value]"))  # a list of strings and nothing else
-    # a row of a table, or the list of a scale's values, which Vega compares and never runs
+    json.loads(expression.removesuffix("[datum.value]"))  # Only a list of strings.
+    # A table row, or a scale's list of values, which Vega compares but never evaluates.
     assert set(holding)
     assert set(holding) <= {("values", "token"), ("values", "words"), ("scale", "domain")}
 
 
 @pytest.mark.parametrize("build", CHARTS)
-def test_the_picture_shows_the_label_as_it_was_typed(build: Callable[[str], alt.TopLevelMixin]):
+def test_picture_shows_the_label_unchanged(build: Callable[[str], alt.TopLevelMixin]):
     for label in filter(lambda label: len(label) < 20, HOSTILE):
         chart = specification(build, label, ink="#1d2730", paper="#ffffff")
         assert label in "".join(ElementTree.fromstring(svg(chart)).itertext())
 
 
-def test_tokens_that_print_alike_stay_apart():
+def test_tokens_that_look_alike_stay_separate():
     table = pd.DataFrame({"token": ["a", "a", "b"], "p before": [0.5, 0.2, 0.1], "p after": 0.0})
     rows = ablate.long_table(table)
     assert list(rows["token"].unique()) == ["a", "a₂", "b"]

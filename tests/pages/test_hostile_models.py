@@ -1,4 +1,4 @@
-"""Models whose numbers overflow, vanish or name no token: each page shows numbers or a message."""
+"""Models with overflowing or invalid outputs give numbers or a clear message."""
 
 import re
 from itertools import product
@@ -10,13 +10,13 @@ from streamlit.testing.v1 import AppTest
 from tests.helpers import hostile_models
 from tests.helpers.apptest import SIDE, VIEWS, messages, open_whole_page
 
-# Pages that run no model of a folder
+# Pages that don't run a model from a folder.
 WITHOUT_A_MODEL = {
     "against_pytorch", "calculator", "glossary", "ladder", "masking", "two_networks",
     "watch_heads_form", "why_attention",
 }  # fmt: skip
 PAGES = [view for view in VIEWS if Path(view).parent.name not in WITHOUT_A_MODEL]
-# Every page meets these; the others fail in the same places, so a few pages try them.
+# Every page runs these models. The others fail in the same code, so a few pages cover them.
 EVERYWHERE = ("gpt2-overflow-after-the-first", "gpt2-all-zero", "gpt2-padded-vocabulary")
 OTHERS = ("gpt2-overflow-in-scores", "bert-overflow-in-logits", "bert-all-zero", "llama-one-word")
 HEADS, ABLATE = "pages/compare/heads/page.py", "pages/compare/ablate/page.py"
@@ -24,13 +24,13 @@ HEADS, ABLATE = "pages/compare/heads/page.py", "pages/compare/ablate/page.py"
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A models folder for each name, filled when a test asks for it."""
+    """A models folder for each name, created when a test requests it."""
     return tmp_path_factory.mktemp("hostile")
 
 
 @pytest.fixture
 def folder(request: pytest.FixtureRequest, folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The only model on this machine: each page shows it by default."""
+    """The only model on this machine, so every page shows it by default."""
     models = folders / request.param
     if not models.exists():
         hostile_models.build(models, request.param)
@@ -39,14 +39,14 @@ def folder(request: pytest.FixtureRequest, folders: Path, monkeypatch: pytest.Mo
 
 
 def not_a_number(site: AppTest) -> list[str]:
-    """What the page writes or draws that is NaN; the masked cells of a map are drawn as such."""
-    written = [str(element.value) for kind in ("text", "markdown") for element in site.get(kind)]
+    """NaN in the page's text or drawings, except in masked cells of a map."""
+    texts = [str(element.value) for kind in ("text", "markdown") for element in site.get(kind)]
     headers = [
         element.proto.bytes[:200_000].decode("utf-8", "replace")
         for element in site.get("bidi_component")
         if element.proto.WhichOneof("data") == "bytes"
     ]
-    results = [text for text in written if re.search(r"(?<![\w.])-?(nan|inf)(?!\w)", text)]
+    results = [text for text in texts if re.search(r"(?<![\w.])-?(nan|inf)(?!\w)", text)]
     return results + [text[:200] for text in headers if re.search(r"[\[:, ](NaN|-?Infinity)", text)]
 
 
@@ -55,7 +55,7 @@ def not_a_number(site: AppTest) -> list[str]:
     [*product(PAGES, EVERYWHERE), *product((HEADS, ABLATE), OTHERS)],
     indirect=["folder"],
 )
-def test_a_page_shows_numbers_or_a_message(site: AppTest, view: str, folder: Path):
+def test_page_shows_numbers_or_a_message(site: AppTest, view: str, folder: Path):
     open_whole_page(site, view)
     assert not site.exception, [element.message for element in site.exception]
     assert not_a_number(site) == []
@@ -75,14 +75,14 @@ def test_padded_vocabulary(site: AppTest, folder: Path):
 
 
 @pytest.mark.parametrize("folder", ["gpt2-overflow-at-five"], indirect=True)
-def test_the_message_says_from_which_position_on(site: AppTest, folder: Path):
+def test_message_names_the_first_invalid_position(site: AppTest, folder: Path):
     open_whole_page(site, HEADS)
     [message] = messages(site)
     assert "position 5 " in message
 
 
 @pytest.mark.parametrize("folder", hostile_models.NOT_FOR_TRANSFORMERS, indirect=True)
-def test_a_reference_model_that_transformers_does_not_build(site: AppTest, folder: Path):
+def test_reference_model_that_transformers_rejects(site: AppTest, folder: Path):
     open_whole_page(site, SIDE, side_by_side_reference="true")
     assert not site.exception
     [message] = messages(site)
@@ -91,7 +91,7 @@ def test_a_reference_model_that_transformers_does_not_build(site: AppTest, folde
 
 
 @pytest.mark.parametrize("folder", ["gpt2-usual", *hostile_models.FILES], indirect=True)
-def test_a_reference_model_that_transformers_builds(site: AppTest, folder: Path):
+def test_reference_model_that_transformers_accepts(site: AppTest, folder: Path):
     open_whole_page(site, SIDE, side_by_side_reference="true")
     assert not messages(site)
     assert any("GPT2LMHeadModel" in element.value for element in site.text)

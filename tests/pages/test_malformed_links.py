@@ -1,4 +1,4 @@
-"""Every page opens, whatever its link holds: a hundred truncated, glued or invented links."""
+"""Every page opens with any link: a hundred truncated, joined or invented ones."""
 
 from pathlib import Path
 
@@ -11,13 +11,13 @@ from tests.helpers.links import malformed, open_link, parameters
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 N_LINKS = 100
-# These pages run a model dozens of times, so they get a small one.
+# These pages run a model dozens of times, so use a small one.
 BUSY = {"ablate", "generated_tokens", "inside_the_cache", "what_is_recomputed"}
 NAMES = {view: parameters(view) for view in VIEWS}
 
 
 def links(view: str) -> list[str]:
-    """The page's share of the hundred links."""
+    """The part of the hundred links that belongs to this page."""
     others = [name for other in VIEWS if other != view for name in NAMES[other]]
     return [
         malformed(number, NAMES[view], others)
@@ -26,7 +26,7 @@ def links(view: str) -> list[str]:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_page_opens_by_any_link(
+def test_page_opens_with_any_link(
     view: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ):
     if Path(view).parent.name in BUSY:

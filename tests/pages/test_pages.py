@@ -1,4 +1,4 @@
-"""Every page through AppTest: its numbers, bad input, links, and a machine without weights."""
+"""Every page under AppTest: numbers, invalid input, links, missing weights."""
 
 import os
 import re
@@ -35,8 +35,8 @@ LINKED = ("slider", "select_slider", "number_input", "selectbox", "toggle", "rad
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_page_opens_and_marks_the_terms_of_the_glossary(site: AppTest, view: str):
-    """What it draws is checked by `conftest.py`."""
+def test_every_page_opens_and_marks_glossary_terms(site: AppTest, view: str):
+    """`conftest.py` checks the drawings."""
     open_whole_page(site, view)
     assert not site.exception
     assert not messages(site)
@@ -48,7 +48,7 @@ def test_every_page_opens_and_marks_the_terms_of_the_glossary(site: AppTest, vie
         assert set.union(*by_words)
 
 
-# besides the lessons
+# In addition to the lessons.
 WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py", "pages/teaching/glossary/page.py"}
 
 
@@ -56,7 +56,7 @@ WITHOUT_A_MODEL = {"pages/kv_cache/calculator/page.py", "pages/teaching/glossary
     "view", [view for view in VIEWS if "/learn/" not in view and view not in WITHOUT_A_MODEL]
 )
 @pytest.mark.usefixtures("no_weights")
-def test_without_weights_every_page_says_how_to_get_some(site: AppTest, view: str):
+def test_every_page_without_weights_explains_how_to_get_them(site: AppTest, view: str):
     open_whole_page(site, view)
     assert not site.exception
     assert any("make run" in message for message in messages(site))
@@ -82,8 +82,8 @@ def test_hostile_and_empty_text(site: AppTest, view: str, key: str):
 
 
 @pytest.mark.parametrize("value", ["1e400", "-1", "../../etc/<b>passwd</b>"])
-def test_invalid_values_in_a_link(site: AppTest, value: str):
-    """Every parameter of one page at once; `test_malformed_links` opens the others."""
+def test_invalid_link_values(site: AppTest, value: str):
+    """All parameters of one page. `test_malformed_links` covers the other pages."""
     usual = open_whole_page(AppTest.from_file(FRAME, default_timeout=60), SIDE)
     keys = [widget.key for kind in LINKED for widget in usual.get(kind) if widget.key]
     linked = [key for key in keys if not key.endswith("_part")]
@@ -100,7 +100,7 @@ def test_runs_are_shared_and_read_only():
         first.weights[0, 0, 0, 0] = 1
 
 
-def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
+def test_models_page_rejects_a_hostile_hub_id(site: AppTest):
     open_page(site, MODELS)
     site.selectbox("models_download").set_value("Another model (enter its Hub ID)").run()
     site.text_input("models_hub_id").set_value("![x](http://example.invalid/x.png)").run()
@@ -112,32 +112,33 @@ def test_models_page_refuses_a_hostile_hub_id(site: AppTest):
     assert "://" not in message
 
 
-def test_a_path_in_a_link_opens_no_file(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_path_in_a_link_opens_no_file(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     folder = sources.TRAINED_HERE / FIRST_GPT2
     monkeypatch.chdir(sources.TRAINED_HERE.parent)
     path = f"checkpoints/{FIRST_GPT2}"
-    assert sources.folder_at(path) == sources.folder_at(folder) == folder  # it would load
-    known = [entry.spec.name for entry in pretrained.catalog()]
+    # The path is loadable, so only the link's check can stop it.
+    assert sources.folder_at(path) == sources.folder_at(folder) == folder
+    names = [entry.spec.name for entry in pretrained.catalog()]
     for text in (path, str(folder), f"./{path}"):
         open_page(site, SIDE, side_by_side_a_model=text)
         assert not site.exception
-        assert site.selectbox("side_by_side_a_model").value in known
+        assert site.selectbox("side_by_side_a_model").value in names
         with pytest.raises(ValueError, match="ATTENTION_LAB_MODELS"):
             models.get(text)
 
 
 def test_messages_are_text():
     hostile = "![x](http://a.example/x.png) **b** `c` $d$ :red[e] <f> www.a.example\n# g"
-    shown = escape_markdown(hostile)
-    assert re.search(r"(?<!\\)[!*`$<\[\]()#:]", shown) is None
-    assert "\n" not in shown
-    assert "http\\:\u200b" in shown  # broken up, so that it does not become a link
-    assert "www\u200b" in shown
+    escaped = escape_markdown(hostile)
+    assert re.search(r"(?<!\\)[!*`$<\[\]()#:]", escaped) is None
+    assert "\n" not in escaped
+    assert "http\\:\u200b" in escaped  # The address is broken up so that it doesn't become a link.
+    assert "www\u200b" in escaped
     assert len(escape_markdown("x" * 10_000)) == MAX_CHARACTERS
 
 
-def test_opening_the_pages_loads_no_torch():
-    """What a page shows first, its code included, must not wait for torch."""
+def test_opening_pages_does_not_import_torch():
+    """A page's first view, including the code it shows, must not wait for torch."""
     code = (
         "import sys\n"
         "from streamlit.testing.v1 import AppTest\n"
@@ -158,9 +159,7 @@ def test_opening_the_pages_loads_no_torch():
     assert result.stdout.strip() == "[]"
 
 
-def test_a_page_looks_for_each_model_on_the_disk_once_or_twice(
-    site: AppTest, monkeypatch: pytest.MonkeyPatch
-):
+def test_page_looks_up_each_model_at_most_twice(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     open_page(site, SIDE)
     looks: Counter[str] = Counter()
 
@@ -173,26 +172,26 @@ def test_a_page_looks_for_each_model_on_the_disk_once_or_twice(
         monkeypatch.setattr(module, "find", find)
     site.run()
     assert not site.exception
-    # for the list of all models, and for the place of one that is used
+    # Once for the list of all models, and once for the location of the selected one.
     assert max(looks.values(), default=0) <= 2
 
 
-def test_a_model_that_cannot_be_loaded_does_not_stop_the_warm_up(
+def test_failing_model_does_not_stop_the_warm_up(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    asked = []
+    requests = []
 
     def get(name: str) -> None:
-        asked.append(name)
+        requests.append(name)
         raise OSError("damaged")
 
     monkeypatch.setattr(models, "get", get)
     models.load_preferred()
-    assert asked == [ENCODER, DECODER, FIRST_BERT, FIRST_GPT2]
+    assert requests == [ENCODER, DECODER, FIRST_BERT, FIRST_GPT2]
 
 
 def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.MonkeyPatch):
-    # a closed port of this machine: refused at once, as without a network
+    # A closed local port refuses immediately, like a missing network.
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     open_page(site, MODELS)
     site.button("models_start").click().run()
@@ -200,7 +199,7 @@ def test_models_page_without_a_network(site: AppTest, monkeypatch: pytest.Monkey
     assert any("can't reach" in m for m in messages(site))
 
 
-def test_downloads_can_be_switched_off(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_downloads_can_be_disabled(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ATTENTION_LAB_DOWNLOADS", "off")
     open_page(site, MODELS)
     assert any("turned off" in element.value for element in site.info)

@@ -1,4 +1,4 @@
-"""The lines of code that pages show exist: renaming a variable must not break a page."""
+"""The code that pages show exists, so renaming a variable can't break a page."""
 
 import ast
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def constants(tree: ast.Module) -> dict[str, str]:
 
 
 def shown_code(file: Path) -> Iterator[tuple[str, list[str]]]:
-    """Every `source.show(...)` and `source.show_lines(...)` of a file with constant arguments."""
+    """Every `source.show(...)` and `source.show_lines(...)` with constant arguments."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names = constants(tree)
     for node in ast.walk(tree):
@@ -44,8 +44,9 @@ def shown_code(file: Path) -> Iterator[tuple[str, list[str]]]:
 SHOWN = dict(call for file in sorted((ROOT / "pages").rglob("*.py")) for call in shown_code(file))
 
 
-def test_the_code_that_pages_show_exists():
+def test_shown_code_exists():
     assert SHOWN
     for file, name, *anchors in SHOWN.values():
         for anchor in anchors or [None]:
-            assert source_code.read(file, name, anchor).text  # a LookupError names file and line
+            # A LookupError names the file and the line.
+            assert source_code.read(file, name, anchor).text

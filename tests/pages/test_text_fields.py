@@ -1,4 +1,4 @@
-"""A model reads what a text field shows, whatever characters a link or another page brings."""
+"""Models read exactly what the text field shows, whatever the characters."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,10 +14,10 @@ from tests.helpers.apptest import FRAME, open_whole_page
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
-# what a box of one line cannot show: browsers drop line breaks, and keep the others unseen
+# A single-line field can't show these: browsers drop line breaks and keep the others invisible.
 UNSEEN = ("\r\n", "\r", "\n", "\t", "\v", "\f", "\0", "\x1b", "\x7f", "\x85", "\u2028", "\u2029")
 WORDS = ("one", "two", "three", "four", "five", "six", "seven", "cats", "sat", "on", "the", "warm")
-# A field of one line, two of them, and one of several lines. All pages build theirs alike.
+# A single-line field, two of them, and a multiline one. All pages build their fields this way.
 CASES = [
     ("pages/start/home/page.py", {}),
     ("pages/compare/side_by_side/page.py", {"side_by_side_two": "true"}),
@@ -32,13 +32,13 @@ def fields(site: AppTest) -> list[Any]:
 
 
 def text_of(between: Iterable[str]) -> str:
-    """The words with these characters behind them."""
+    """The words, each followed by these characters."""
     return "".join(map("".join, zip(WORDS, between, strict=False)))
 
 
 @pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every text that a tokenizer was given."""
+def tokenized_texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text passed to a tokenizer."""
     visible: list[str] = []
     for kind in (FastBpe, Gpt2Bpe, WordPiece):
 
@@ -52,16 +52,16 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(("view", "query"), CASES)
-def test_a_model_reads_what_the_field_shows(
-    site: AppTest, reads: list[str], view: str, query: dict[str, str]
+def test_model_reads_what_the_field_shows(
+    site: AppTest, tokenized_texts: list[str], view: str, query: dict[str, str]
 ):
     usual = open_whole_page(AppTest.from_file(FRAME, default_timeout=60), view, **query)
     results = {box.key: box.type for box in fields(usual)}
     assert results
-    # no two texts are the same, or the second one would be read from a cache
+    # All texts differ, because a repeated one would come from the cache.
     ends = {key: f" in {key}" for key in results}
     link = {key: text_of(UNSEEN) + end for key, end in ends.items()}
-    reads.clear()
+    tokenized_texts.clear()
     open_whole_page(site, view, **query, **link)
     assert not site.exception
     for box in fields(site):
@@ -69,10 +69,10 @@ def test_a_model_reads_what_the_field_shows(
         visible = ("\n", "\n", *UNSEEN[2:]) if several else [" "] * len(UNSEEN)
         text = text_of(visible) + ends[box.key]
         assert box.value == text[: box.proto.max_chars or None]
-        assert box.key == "find" or box.value in reads, box.key
-    brought = {text for text in reads if any(end in text for end in ends.values())}
+        assert box.key == "find" or box.value in tokenized_texts, box.key
+    brought = {text for text in tokenized_texts if any(end in text for end in ends.values())}
     assert brought <= {box.value for box in fields(site)}
-    # Enter in a field that nobody touched
+    # Pressing Enter in an unchanged field.
     for box in fields(site):
         if not box.disabled:
             box.set_value(box.value)

@@ -1,4 +1,4 @@
-"""Ablate through AppTest: its numbers against tensors computed without the page's code."""
+"""The Ablate page under AppTest, against tensors computed without the page's code."""
 
 import math
 from pathlib import Path
@@ -56,7 +56,7 @@ def log_probabilities(text: str, heads: list[str], kind: str = "zero") -> torch.
     )
 
 
-def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTest):
+def test_page_opens_on_an_important_head(site: AppTest):
     open_whole_page(site, PAGE)
     before, after = (
         log_probabilities(pickers.CAPITAL, []),
@@ -69,12 +69,12 @@ def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTe
     assert set(before.topk(10).indices.tolist()) | set(after.topk(10).indices.tolist()) == set(
         table["id"]
     )
-    # five decimals, or two digits of a smaller number: none looks like 0
+    # Five decimals, or two significant digits for small numbers, so that nothing is shown as 0.
     ids = table["id"].tolist()
     for column, logs in (("p before", before), ("p after", after)):
-        shown, expected = table[column].to_numpy(), logs[ids].exp().numpy()
-        assert (shown > 0).all()
-        np.testing.assert_allclose(shown, expected, rtol=0.06, atol=1e-5)
+        actual, expected = table[column].to_numpy(), logs[ids].exp().numpy()
+        assert (actual > 0).all()
+        np.testing.assert_allclose(actual, expected, rtol=0.06, atol=1e-5)
     assert table["token"][0] == "Rome"
     assert (table["p before"].diff().dropna() <= 0).all()
     text = "\n".join(element.value for element in site.text)
@@ -87,7 +87,7 @@ def test_the_page_opens_on_a_head_that_matters_and_shows_its_numbers(site: AppTe
     assert f"{divergence:.3f}" in text
 
 
-def test_single_effects_and_all_together(site: AppTest):
+def test_single_and_combined_effects(site: AppTest):
     open_whole_page(site, PAGE)
     site.menu_button("ablate_text_example").click("three small effects, one large").run()
     assert not site.exception
@@ -98,13 +98,13 @@ def test_single_effects_and_all_together(site: AppTest):
     def divergence(off: list[str]) -> float:
         return float((before.exp() * (before - log_probabilities(text, off))).sum())
 
-    alone = [divergence([head]) for head in heads]
+    single_effects = [divergence([head]) for head in heads]
     line = next(e.value for e in site.text if "separate effects" in e.value)
-    by_name = sorted(zip(heads, alone, strict=True))
+    by_name = sorted(zip(heads, single_effects, strict=True))
     sizes = " + ".join(f"{size:.3f} ({head})" for head, size in by_name)
-    assert f"{sizes} = {sum(alone):.3f}" in line
+    assert f"{sizes} = {sum(single_effects):.3f}" in line
     assert f"{divergence(heads):.3f}." in line
-    assert divergence(heads) > 2 * sum(alone)
+    assert divergence(heads) > 2 * sum(single_effects)
 
 
 def test_head_order_does_not_matter():
@@ -117,7 +117,7 @@ def test_head_order_does_not_matter():
     assert first.alone == second.alone
 
 
-def test_another_position_and_nothing_off(site: AppTest):
+def test_other_position_and_no_ablation(site: AppTest):
     open_whole_page(site, PAGE, ablate_position="3", ablate_kind="uniform")
     assert any("position 3, “\u2068France\u2069”" in e.value for e in site.text)
     site.multiselect("ablate_heads").set_value([]).run()
@@ -125,14 +125,14 @@ def test_another_position_and_nothing_off(site: AppTest):
     assert metric(site, "Divergence (nats)") == 0.0
     table = plain_tables(site)[0]
     assert (table["p before"] == table["p after"]).all()
-    # a shorter text has no such position: automatic again
+    # A shorter text doesn't have this position, so the choice returns to automatic.
     site.text_input("ablate_text").set_value("One").run()
     assert not site.exception
     assert site.selectbox("ablate_position").value == "automatic"
 
 
 @torch.inference_mode()
-def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
+def test_encoder_without_mlm_head_shows_hidden_states(site: AppTest):
     open_whole_page(site, PAGE)
     site.menu_button("ablate_text_example").click("an encoder").run()
     assert not site.exception
@@ -150,23 +150,23 @@ def test_an_encoder_without_a_masked_word_head_shows_its_states(site: AppTest):
     assert metric(site, "Mean 1 − cosine") == pytest.approx(float(cosine.mean()), abs=1e-4)
 
 
-def test_ranking_by_a_button_and_its_rows(site: AppTest):
+def test_ranking_on_request(site: AppTest):
     text = "A lamp before the storm"
     open_whole_page(site, PAGE, ablate_model=MINILM, ablate_text=text, ablate_heads="L0H0")
     site.button("ablate_rank").click().run()
     job = site.session_state["ablate_job"]
-    while_it_runs = place(site, site.dataframe[0])
+    location_while_running = place(site, site.dataframe[0])
     finish(job)
     assert (job.state, job.error, job.progress) == ("done", "", 1.0)
     site.run()
-    # what is drawn when a job is over replaces what was drawn meanwhile, and stands nowhere else
-    assert place(site, site.dataframe[0]) == while_it_runs
+    # The finished result replaces the progress display and isn't shown a second time.
+    assert place(site, site.dataframe[0]) == location_while_running
     table = site.dataframe[0].value
     assert len(table) == 6 * 12
     assert (table["mean 1 − cosine"].diff().dropna() <= 0).all()
-    asked = runs.question(MINILM, text)
+    question = runs.question(MINILM, text)
     for row in (0, 7, 71):
-        result = runs.effect(asked, [table["name"][row]], "zero")
+        result = runs.effect(question, [table["name"][row]], "zero")
         assert table["mean 1 − cosine"][row] == pytest.approx(result.size, abs=1e-6)
         assert table["mean relative distance"][row] == pytest.approx(result.second, abs=1e-5)
     site.button("ablate_first").click().run()
@@ -174,12 +174,12 @@ def test_ranking_by_a_button_and_its_rows(site: AppTest):
     site.button("ablate_next").click().run()
     assert site.multiselect("ablate_heads").value == table["name"][:2].tolist()
     assert site.button("ablate_rank").disabled
-    site.radio("ablate_kind").set_value("uniform").run()  # another ranking
+    site.radio("ablate_kind").set_value("uniform").run()  # Another measure needs another ranking.
     assert not site.button("ablate_rank").disabled
     assert site.dataframe[0].value.empty
 
 
-def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_short_text_is_ranked_automatically(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
     monkeypatch.setattr(sections, "SHORT_SECONDS", DEADLINE)
     open_whole_page(
@@ -188,17 +188,19 @@ def test_a_short_text_is_ranked_at_once(site: AppTest, monkeypatch: pytest.Monke
     assert len(site.dataframe[0].value) == 6 * 12
     assert site.button("ablate_rank").disabled
     job = site.session_state["ablate_job"]
-    site.multiselect("ablate_heads").set_value(["L0H1"]).run()  # the same ranking
+    # The selection doesn't change the ranking.
+    site.multiselect("ablate_heads").set_value(["L0H1"]).run()
     assert site.session_state["ablate_job"] is job
     site.text_input("ablate_text").set_value("A lamp before the storm that came").run()
-    assert "ablate_job" not in site.session_state  # more than eight tokens: on request only
+    # Texts of more than eight tokens are ranked only on request.
+    assert "ablate_job" not in site.session_state
     assert site.dataframe[0].value.empty
     assert not site.button("ablate_rank").disabled
 
 
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A short text is ranked at once, and that lasts until it is stopped."""
+    """A short text whose automatic ranking runs until it is stopped."""
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
 
     def work(job: RankJob) -> None:
@@ -208,28 +210,28 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RankJob, "work", work)
 
 
-def running(site: AppTest) -> RankJob:
-    """The ranking that goes on, although the page is drawn: the page doesn't wait for it."""
+def running_job(site: AppTest) -> RankJob:
+    """The ranking job, which is still running after the page is drawn."""
     job: RankJob = site.session_state["ablate_job"]
     assert job.is_live
     return job
 
 
 @pytest.mark.usefixtures("endless")
-def test_a_ranking_that_nobody_asked_for_ends_with_the_page_and_with_its_settings(site: AppTest):
-    asked = {"ablate_model": SMOLLM2, "ablate_text": "A lamp before"}
-    open_whole_page(site, PAGE, **asked)
-    first = running(site)
+def test_automatic_ranking_stops_when_the_page_or_its_settings_change(site: AppTest):
+    link = {"ablate_model": SMOLLM2, "ablate_text": "A lamp before"}
+    open_whole_page(site, PAGE, **link)
+    first = running_job(site)
     site.run()
-    assert running(site) is first
+    assert running_job(site) is first
     assert not GENERATIONS.is_free
     site.radio("ablate_kind").set_value("uniform").run()
-    second = running(site)
+    second = running_job(site)
     assert (first.state, second.kind) == ("stopped", "uniform")
     open_page(site, HOME)
     assert second.state == "stopped"
-    open_whole_page(site, PAGE, **asked)
-    third = running(site)
+    open_whole_page(site, PAGE, **link)
+    third = running_job(site)
     assert third not in (first, second)
     third.stop()
     finish(third)
@@ -240,9 +242,9 @@ def test_requested_ranking_survives_navigation(site: AppTest, monkeypatch: pytes
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 0)
     open_whole_page(site, PAGE, ablate_model=SMOLLM2, ablate_text="A lamp before")
     site.button("ablate_rank").click().run()
-    job = running(site)
+    job = running_job(site)
     open_page(site, HOME)
-    assert running(site) is job
+    assert running_job(site) is job
     job.stop()
     finish(job)
 
@@ -258,7 +260,7 @@ def test_long_ranking_needs_a_request_on_a_busy_machine(site: AppTest):
     finish(others)
 
 
-def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_stopped_ranking_does_not_restart(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ranking, "MAX_AT_ONCE_TOKENS", 8)
     monkeypatch.setattr(sections, "SHORT_SECONDS", 0.0)
     monkeypatch.setattr(RankJob, "work", lambda job: job.stop())
@@ -273,7 +275,7 @@ def test_a_stopped_ranking_starts_no_more(site: AppTest, monkeypatch: pytest.Mon
 
 
 def test_stopped_ranking_is_not_cached():
-    asked = runs.question(SMOLLM2, "A lamp before the storm that nobody saw")
+    question = runs.question(SMOLLM2, "A lamp before the storm that nobody saw")
 
     class StopsAtOnce(RankJob):
         def check_stop(self, layer: int = 0) -> None:
@@ -281,11 +283,11 @@ def test_stopped_ranking_is_not_cached():
                 self.stop()
             super().check_stop()
 
-    job = StopsAtOnce(asked, "zero")
+    job = StopsAtOnce(question, "zero")
     JobQueue().put(job)
     finish(job)
     assert job.state == "stopped"
-    assert ranking.cached_ranking(asked, "zero") is None
+    assert ranking.cached_ranking(question, "zero") is None
     assert math.isnan(job.ranking.sizes[-1, -1])
 
 
@@ -318,11 +320,11 @@ def test_masked_words(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert any("no word to mask" in m for m in messages(site))
 
 
-def test_input_that_cannot_be_used_is_named(site: AppTest):
+def test_rejected_input_is_named(site: AppTest):
     open_whole_page(site, PAGE)
     site.selectbox("ablate_model").set_value(MINILM).run()
     assert not site.exception
-    assert any("L23H4" in toast.value for toast in site.toast)  # which this model doesn't have
+    assert any("L23H4" in toast.value for toast in site.toast)  # This model doesn't have that head.
     site.text_input("ablate_text").set_value("word " * 300).run()
     assert any("46 over the limit of 256" in m for m in messages(site))
     site.text_input("ablate_text").set_value("word " * 130).run()

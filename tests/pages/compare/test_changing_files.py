@@ -1,4 +1,4 @@
-"""The Heads page while somebody changes the files of the model that it shows."""
+"""The Heads page while the files of the model on display change."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> files.Folders:
         ("config.json", files.replace_by_fifo),
     ],
 )
-def test_files_that_change_between_two_runs_of_the_page(
+def test_model_files_change_between_reruns(
     file: str,
     change: Change,
     folders: files.Folders,
@@ -54,5 +54,5 @@ def test_files_that_change_between_two_runs_of_the_page(
         torch.testing.assert_close(
             files.numbers(models.get("mine")), files.expected_numbers(folder), atol=1e-5, rtol=0
         )
-    else:  # the page shows another model, or says what is wrong
+    else:  # The page shows another model or explains what is wrong.
         assert site.session_state["heads_model"] != "mine" or messages(site)

@@ -1,4 +1,4 @@
-"""The page "Generated tokens": what it shows equals tensors computed without the page's code."""
+"""The Generated tokens page against tensors computed without the page's code."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ LINK = {
 
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], int, torch.Tensor, Any]:
-    """All ids, how many are the prompt's, the weights (L, H, S, S), and the output of one pass."""
+    """All ids, the prompt length, the weights (L, H, S, S) and the output of one pass."""
     model = models.get(DECODER)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     new = generate(model.core, prompt, max_new_tokens=N_NEW)
@@ -43,7 +43,7 @@ def expected() -> tuple[list[int], int, torch.Tensor, Any]:
 
 
 def run_line(site: AppTest) -> str:
-    """What the line of progress of the generation says."""
+    """The progress line of the generation."""
     return str(site.get("progress")[0].proto.text)
 
 
@@ -61,7 +61,7 @@ def heatmap(site: AppTest) -> np.ndarray:
     return np.frombuffer(body, "<f4").reshape(header["rows"], header["columns"])
 
 
-def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
+def test_link_restores_the_step(site: AppTest, expected):
     ids, n_prompt, weights, output = expected
     open_whole_page(site, PAGE, **LINK)
     assert not site.exception
@@ -73,10 +73,11 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     np.testing.assert_allclose([t[1] for t in tokens[: query + 1]], row, atol=1e-5)
     assert all(value is None for _, value, *_ in tokens[query + 1 :])
     assert [t[3] for t in tokens[query : query + 2]] == ["asks", "chosen"]
-    assert [t[4] for t in tokens] == [place > query + 1 for place in range(len(ids))]
+    assert [t[4] for t in tokens] == [position > query + 1 for position in range(len(ids))]
     np.testing.assert_allclose(heatmap(site), weights[LAYER, HEAD].numpy(), atol=1e-5)
     bars = drawn_charts(site)[0]
-    assert len(set(bars.channel("x")["scale"]["domain"])) == len(ids) - 1  # room for all keys
+    # The axis has space for all keys.
+    assert len(set(bars.channel("x")["scale"]["domain"])) == len(ids) - 1
     np.testing.assert_allclose(bars.rows["weight"], row, atol=1e-5)
     choices, table = site.dataframe[0].value, site.dataframe[1].value
     np.testing.assert_allclose(table["weight"], row, atol=1e-5)
@@ -89,38 +90,38 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     site.toggle("generated_tokens_without").set_value(True).run()
     mean = weights.mean((0, 1))[query, : query + 1].numpy()
     mean[0] = 0
-    shown = [t[1] for t in shaded(site)["tokens"][: query + 1]]
-    np.testing.assert_allclose(shown, mean / mean.sum(), atol=1e-5)
+    actual = [t[1] for t in shaded(site)["tokens"][: query + 1]]
+    np.testing.assert_allclose(actual, mean / mean.sum(), atol=1e-5)
 
-    # nothing below looks at the other parts of the page: they are not computed again
+    # The checks below don't need the other parts of the page, so skip them.
     site.button_group("generated_tokens_part").set_value("What this step could choose")
-    site.slider("generated_tokens_new").set_value(2)  # the third step is no more
+    site.slider("generated_tokens_new").set_value(2)  # The third step no longer exists.
     site.button("generated_tokens_go").click().run()
     assert not site.exception
     assert len(shaded(site)["tokens"]) == n_prompt + 2
     assert site.slider("generated_tokens_step").value <= 2
 
 
-def test_downloads_and_snippet_are_the_picture(expected, capsys: pytest.CaptureFixture[str]):
+def test_downloads_and_snippet_match_the_page(expected, capsys: pytest.CaptureFixture[str]):
     ids, n_prompt, weights, _ = expected
-    made = run.generation(run.SamplingSettings(DECODER, PROMPT, N_NEW, 0.0, 0))
-    assert made.trace.ids == tuple(ids)
-    shown = step.show(made, step.HeadView(step.ONE, LAYER, HEAD, False))
-    rows = step.all_rows(shown)
+    result = run.generation(run.SamplingSettings(DECODER, PROMPT, N_NEW, 0.0, 0))
+    assert result.trace.ids == tuple(ids)
+    view = step.show(result, step.HeadView(step.ONE, LAYER, HEAD, False))
+    rows = step.all_rows(view)
     assert len(rows) == sum(n_prompt + i for i in range(N_NEW))
-    read = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
-    np.testing.assert_allclose(rows["weight"], read, atol=1e-5)
-    stored = downloads.arrays(made)
+    actual = weights[LAYER, HEAD].numpy()[rows["query position"], rows["key position"]]
+    np.testing.assert_allclose(rows["weight"], actual, atol=1e-5)
+    stored = downloads.arrays(result)
     assert stored["weights"].dtype == np.float32
     np.testing.assert_allclose(stored["weights"], weights.numpy(), atol=1e-5)
     assert [*stored["prompt_ids"], *stored["new_ids"]] == ids
     for which, without in ((step.ONE, False), (step.LAYER, True)):
-        shown = step.show(made, step.HeadView(which, LAYER, HEAD, without))
-        names, _ = run_snippet(step.snippet(shown, STEP - 1), capsys)
-        np.testing.assert_allclose(names["row"], shown.weights[n_prompt + STEP - 2], atol=1e-5)
+        view = step.show(result, step.HeadView(which, LAYER, HEAD, without))
+        names, _ = run_snippet(step.snippet(view, STEP - 1), capsys)
+        np.testing.assert_allclose(names["row"], view.weights[n_prompt + STEP - 2], atol=1e-5)
 
 
-def test_the_sink_s_numbers(site: AppTest, expected):
+def test_sink_measures(site: AppTest, expected):
     ids, _, _, _ = expected
     open_whole_page(site, PAGE, **LINK)
     model = models.get(DECODER)
@@ -142,7 +143,7 @@ def test_the_sink_s_numbers(site: AppTest, expected):
     assert dropped["attention it gets"] == pytest.approx(hidden["attention it gets"], abs=1e-5)
 
 
-def test_prompts_that_cannot_be_run_and_hostile_ones(site: AppTest):
+def test_invalid_and_hostile_prompts(site: AppTest):
     hostile = "<img src=x> ![x](http://example.invalid/x.png) 👩\n**b** \u202e"
     sampling = {"generated_tokens_seed": "7", "generated_tokens_temperature": "1.5"}
     open_whole_page(
@@ -163,25 +164,25 @@ def test_prompts_that_cannot_be_run_and_hostile_ones(site: AppTest):
 
 def test_stopped_run_stays_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     run.generation.clear()
-    asked: list[run.SamplingSettings] = []
+    requests: list[run.SamplingSettings] = []
 
-    def stopped(settings: run.SamplingSettings, on_progress: Any) -> run.Generation:
-        asked.append(settings)
+    def fail_if_run(settings: run.SamplingSettings, on_progress: Any) -> run.Generation:
+        requests.append(settings)
         raise ValueError("ran")
 
-    monkeypatch.setattr(run, "_generate", stopped)
+    monkeypatch.setattr(run, "_generate", fail_if_run)
     settings = run.SamplingSettings(DECODER, PROMPT, 5, 0.0, 0)
     site.session_state["generated_tokens_stopped"] = settings
     open_whole_page(site, PAGE, generated_tokens_prompt=PROMPT, generated_tokens_new="5")
-    assert asked == []
+    assert requests == []
     assert not messages(site)
     assert "Stopped" in run_line(site)
     site.button("generated_tokens_go").click().run()
-    assert asked == [settings]
+    assert requests == [settings]
     assert messages(site) == ["ran"]
 
 
-def test_a_run_reports_and_can_be_abandoned():
+def test_run_reports_progress_and_can_be_abandoned():
     counts: list[int] = []
 
     def report(count: int) -> None:
@@ -193,14 +194,12 @@ def test_a_run_reports_and_can_be_abandoned():
     with pytest.raises(InterruptedError):
         run.generation(settings, report)
     assert max(counts) == 2
-    assert run.generation(settings).trace.n_steps == 6  # nothing was left locked
+    assert run.generation(settings).trace.n_steps == 6  # The abandoned run released its locks.
     with pytest.raises(OverLimit, match="2 to 40 .*not 41"):
         run.generation(run.SamplingSettings(DECODER, PROMPT, 41, 0.0, 0))
 
 
-def test_a_model_with_a_short_context(
-    site: AppTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_model_with_a_short_context(site: AppTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     transformers = pytest.importorskip("transformers")
     folder = tmp_path / "tiny-gpt2"
     torch.manual_seed(0)
@@ -211,8 +210,9 @@ def test_a_model_with_a_short_context(
     open_whole_page(site, PAGE, **{f"generated_tokens_{name}": at for name, at in link.items()})
     assert not site.exception
     assert not messages(site)
-    assert len(shaded(site)["tokens"]) == 10  # the ninth is run, the tenth only chosen
+    # The model reads the ninth token. The tenth is selected but never read.
+    assert len(shaded(site)["tokens"]) == 10
     assert shaded(site)["title"].endswith("L1H2")
-    made = run.generation(run.SamplingSettings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
-    assert "7 new tokens" in made.end_reason
-    assert sink.measure_all(made).heads.shape == (2, 3)
+    result = run.generation(run.SamplingSettings("tiny-gpt2", "The cat sat", 24, 0.0, 0))
+    assert "7 new tokens" in result.end_reason
+    assert sink.measure_all(result).heads.shape == (2, 3)

@@ -1,4 +1,4 @@
-"""The Heads page: every head, one opened, and its downloads."""
+"""The Heads page: all heads, the open head and its downloads."""
 
 import json
 import zlib
@@ -27,13 +27,13 @@ HEADS = "pages/compare/heads/page.py"
 TEXT = "Two kettles, one lamp: sing!"
 
 
-def opened(site: AppTest, **query: str) -> None:
+def open_heads(site: AppTest, **query: str) -> None:
     link = {"text": TEXT} | query
     open_whole_page(site, HEADS, **{f"heads_{name}": value for name, value in link.items()})
 
 
 def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Tensor]:
-    """A layer's record and the rows of W_O by head, without any of the site's code."""
+    """A layer's record and the rows of W_O by head, without the site's code."""
     model = bundled_model(name)
     ids = torch.tensor([model.tokenizer.encode(text).ids])
     with torch.inference_mode():
@@ -43,9 +43,9 @@ def record(name: str, text: str, layer: int) -> tuple[AttentionRecord, torch.Ten
 
 
 def components(site: AppTest) -> dict[str, Any]:
-    """What the browser gets: the data of each component, by a name of what it draws.
+    """Data that the browser receives, by the kind of drawing.
 
-    Of two that draw the same, the first: the page's own pictures stand above those of its parts.
+    If two components draw the same kind, the first one wins: the page's own pictures come first.
     """
     results: dict[str, Any] = {}
     for element in site.get("bidi_component"):
@@ -72,29 +72,30 @@ def floats(part: tuple[dict[str, Any], bytes], *shape: int) -> np.ndarray:
     return np.frombuffer(part[1], "<f4").reshape(shape)
 
 
-def test_the_page_shows_what_the_tensors_hold(site: AppTest):
+def test_page_matches_the_tensors(site: AppTest):
     link = {"model": DECODER, "layer": "17", "head": "4", "overlay": "L3H8"}
-    opened(site, **link, query="5", key="2")
+    open_heads(site, **link, query="5", key="2")
     assert not site.exception
     assert not site.toast
-    shown = components(site)
+    drawn_components = components(site)
     expected, out = record(DECODER, TEXT, 17)
     n = expected.weights.shape[-1]
-    header, body = shown["mosaic"]
+    header, body = drawn_components["mosaic"]
     assert (header["layers"], header["heads"], len(header["labels"])) == (30, 9, n)
     codes = np.frombuffer(zlib.decompress(body), np.uint8).reshape(270, -1)
-    assert codes.shape[1] == n * (n + 1) // 2  # only what a query may see
-    assert shown["arrangement"]["selected"] == 17 * 9 + 4
+    assert codes.shape[1] == n * (n + 1) // 2  # Only visible keys are sent.
+    assert drawn_components["arrangement"]["selected"] == 17 * 9 + 4
     weights = expected.weights[0, 4].numpy()
-    np.testing.assert_array_equal(floats(shown["map"], n, n), weights)
-    lines = floats(shown["lines"], 2, n, n)
+    np.testing.assert_array_equal(floats(drawn_components["map"], n, n), weights)
+    lines = floats(drawn_components["lines"], 2, n, n)
     np.testing.assert_array_equal(lines[0], weights)
     np.testing.assert_array_equal(lines[1], record(DECODER, TEXT, 3)[0].weights[0, 8])
-    assert shown["lines"][0]["names"] == ["L17H4", "L3H8"]
-    both, products, total = parse_panels(*shown["pair"])
+    assert drawn_components["lines"][0]["names"] == ["L17H4", "L3H8"]
+    both, products, total = parse_panels(*drawn_components["pair"])
     (q, k), [product] = both.values, products.values
     np.testing.assert_array_equal(q, expected.q[0, 4, 5])
-    np.testing.assert_array_equal(k, expected.k[0, 1, 2])  # query heads 3, 4, 5 share key head 1
+    # Query heads 3, 4 and 5 share key head 1.
+    np.testing.assert_array_equal(k, expected.k[0, 1, 2])
     np.testing.assert_array_equal(product, q * k)
     assert total.values == pytest.approx(expected.scores[0, 4, 5, 2].item(), rel=1e-4)
     steps = plain_tables(site)[0]["value"].to_numpy()
@@ -109,7 +110,7 @@ def test_the_page_shows_what_the_tensors_hold(site: AppTest):
             length,
             weights[5, 2] * length,
         ],
-        rtol=1e-4,  # one head alone is a smaller matrix product, summed in another order
+        rtol=1e-4,  # A single head is a smaller matrix product, which sums in a different order.
     )
 
 
@@ -127,8 +128,8 @@ def test_every_step_of_the_open_head():
     assert np.isneginf(stages.stage(run, 6, 7, stages.MASKED)[0, 1])
 
 
-def test_contributions_and_what_is_left_out(site: AppTest):
-    opened(site, measure="contributions", layer="2", head="9", renormalise="true")
+def test_contributions_and_omitted_parts(site: AppTest):
+    open_heads(site, measure="contributions", layer="2", head="9", renormalise="true")
     site.button_group("heads_hide").set_value(["[SEP]", "punctuation"]).run()
     assert not site.exception
     expected, out = record(ENCODER, TEXT, 2)
@@ -141,15 +142,15 @@ def test_contributions_and_what_is_left_out(site: AppTest):
     lengths = (expected.v[0, 9] @ out[9]).norm(dim=-1).numpy()
     contributions = weights * lengths
     contributions[:, hidden] = np.nan
-    shown = components(site)
+    drawn_components = components(site)
     n = len(labels)
-    np.testing.assert_allclose(floats(shown["map"], n, n), contributions, rtol=1e-5)
-    assert shown["arrangement"]["hidden"] == hidden
-    assert shown["mosaic"][0]["valueName"] == "contribution"
+    np.testing.assert_allclose(floats(drawn_components["map"], n, n), contributions, rtol=1e-5)
+    assert drawn_components["arrangement"]["hidden"] == hidden
+    assert drawn_components["mosaic"][0]["valueName"] == "contribution"
 
 
-def test_order_and_captions_come_from_the_table(site: AppTest):
-    opened(site, sort="Mean distance", count="6")
+def test_order_and_captions_match_the_table(site: AppTest):
+    open_heads(site, sort="Mean distance", count="6")
     table = statistics.table(runs.run(ENCODER, TEXT))
     arrangement = components(site)["arrangement"]
     assert arrangement["order"] == list(np.argsort(-table["distance"].to_numpy())[:6])
@@ -161,24 +162,24 @@ def test_order_and_captions_come_from_the_table(site: AppTest):
     pd.testing.assert_frame_equal(site.dataframe[0].value, table)
 
 
-def test_heads_without_a_value_come_last():
+def test_heads_without_a_value_are_sorted_last():
     assert choices.sorted_heads(np.array([0.2, np.nan, 0.7]), rising=False) == [2, 0, 1]
     assert choices.sorted_heads(np.array([0.2, np.nan, 0.7]), rising=True) == [0, 2, 1]
 
 
-def test_one_scale_and_the_threshold(site: AppTest):
-    opened(site, layer="3", head="1", scale="one for all heads", threshold="30")
-    shown = components(site)
+def test_shared_scale_and_threshold(site: AppTest):
+    open_heads(site, layer="3", head="1", scale="one for all heads", threshold="30")
+    drawn_components = components(site)
     run = runs.run(ENCODER, TEXT)
     largest = float(run.weights.max())
-    assert shown["arrangement"]["scale"] == pytest.approx(largest)
+    assert drawn_components["arrangement"]["scale"] == pytest.approx(largest)
     n = len(run.tokens)
     below = run.weights[3, 1] < np.float32(0.3 * largest)
     assert 0 < below.sum() < n * n
-    np.testing.assert_array_equal(np.isnan(floats(shown["map"], n, n)), below)
+    np.testing.assert_array_equal(np.isnan(floats(drawn_components["map"], n, n)), below)
 
 
-def test_the_files_hold_every_value():
+def test_downloads_contain_every_value():
     run = runs.run(ENCODER, TEXT)
     plain = downloads.arrays(run, MapOptions())
     np.testing.assert_array_equal(plain["weights"], run.weights)
@@ -191,15 +192,16 @@ def test_the_files_hold_every_value():
     np.testing.assert_array_equal(changed["values_as_shown"], values.values(run, reading))
     np.testing.assert_array_equal(changed["keys_left_out"], [0, 2])
     table = head_pairs.pairs(run, choice(2, 5))
-    read = table.set_index(["query position", "key position"])["weight"].sort_index()
-    np.testing.assert_array_equal(read.to_numpy(np.float32), run.weights[2, 5].ravel())
+    actual = table.set_index(["query position", "key position"])["weight"].sort_index()
+    np.testing.assert_array_equal(actual.to_numpy(np.float32), run.weights[2, 5].ravel())
 
 
-def test_the_snippet_prints_the_weight(capsys: pytest.CaptureFixture[str]):
+def test_snippet_prints_the_weight(capsys: pytest.CaptureFixture[str]):
     run = runs.run(ENCODER, 'a \'quoted\' \\ """\n{layer} été 👍🏽 \u202e\ud800')
     pair = (4, 1)
     code = downloads.snippet(run, choice(5, 11), pair)
-    code.encode("ascii")  # nothing that could turn the reading around
+    # ASCII only: no bidirectional control characters that could reorder the code.
+    code.encode("ascii")
     exec(compile(code, "snippet", "exec"), {})
     printed = capsys.readouterr().out
     assert float(printed.strip().removeprefix("tensor(").rstrip(")")) == pytest.approx(

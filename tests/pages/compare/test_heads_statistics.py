@@ -1,4 +1,4 @@
-"""The table of heads on real models, and which keys are noise."""
+"""The statistics table of real models, and which keys count as noise."""
 
 import numpy as np
 import pytest
@@ -20,12 +20,12 @@ def by_name(run: runs.Run, layer: int, head: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("name", "layer", "head"), [(ENCODER, 4, 7), (DECODER, 21, 2)])
-def test_the_table_is_the_tensor(name: str, layer: int, head: int):
+def test_table_matches_the_tensor(name: str, layer: int, head: int):
     run = runs.run(name, TEXT)
     assert len(statistics.table(run)) == run.weights.shape[0] * run.weights.shape[1]
     w = run.weights[layer, head].astype(float)
     result = by_name(run, layer, head)
-    first = 1 if run.causal else 0  # the first query of a decoder sees itself alone
+    first = 1 if run.causal else 0  # The first query of a decoder attends only to itself.
     n = len(w)
     distance = [sum(w[i, j] * abs(i - j) for j in range(n)) for i in range(first, n)]
     assert result["distance"] == pytest.approx(np.mean(distance), abs=1e-5)
@@ -40,19 +40,20 @@ def test_the_table_is_the_tensor(name: str, layer: int, head: int):
     assert not np.isnan(result["same"])
 
 
-def test_a_decoder_has_induction_heads_and_they_are_measured_once():
+def test_decoder_has_induction_heads_measured_once():
     scores = statistics.repeated_statistics(DECODER)
     assert scores["induction"].shape == (30, 9)
-    # in-context copying comes with heads that look up what followed: a few strong, most not
+    # Induction heads copy from the context: a few score high and most don't.
     assert scores["induction"].max() > 0.5
     assert np.median(scores["induction"]) < 0.1
     assert statistics.repeated_statistics(ENCODER)["duplicate"].shape == (6, 12)
-    again = statistics.repeated_statistics(DECODER)
-    assert np.shares_memory(again["induction"], scores["induction"])  # measured once
+    second = statistics.repeated_statistics(DECODER)
+    # The second call returns the cached measurement.
+    assert np.shares_memory(second["induction"], scores["induction"])
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_repeated_words_are_ordinary(name: str):
+def test_repeated_words_are_not_noise(name: str):
     model = bundled_model(name)
     size = min(model.tokenizer.vocab_size, model.core.config.vocab_size)
     twice = repeated_words(size, model.tokenizer.decode, 500)
@@ -91,7 +92,7 @@ def test_noise_of_an_encoder():
 
 def test_noise_of_a_decoder():
     tokens = runs.run(DECODER, "[CLS] 5€ + naïve … don't 🙂 _").tokens
-    shown = [
+    labels = [
         tokens.text[slice(*tokens.spans[i])]
         for i in noise.positions_of_kind(tokens, noise.PUNCTUATION)
     ]
@@ -101,7 +102,7 @@ def test_noise_of_a_decoder():
         == noise.positions_of_kind(tokens, noise.SEP)
         == ()
     )
-    assert "CLS" not in "".join(shown)
-    assert " +" in shown
-    assert " …" in shown
-    assert not any(char.isalnum() for text in shown for char in text)
+    assert "CLS" not in "".join(labels)
+    assert " +" in labels
+    assert " …" in labels
+    assert not any(char.isalnum() for text in labels for char in text)

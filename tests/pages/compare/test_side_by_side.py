@@ -1,4 +1,4 @@
-"""Side by side through AppTest: two heads, aligned, their difference, and the reference model."""
+"""The Side by side page under AppTest: two aligned heads and their difference."""
 
 import re
 
@@ -19,8 +19,8 @@ from ui.text.formatting import percent
 from ui.widgets import controls
 
 
-def opened(site: AppTest, **query: str) -> None:
-    """The page with an encoder that adds tokens and a decoder that cuts words in another way."""
+def open_pair(site: AppTest, **query: str) -> None:
+    """The page with an encoder and a decoder that split words differently."""
     names = {"a_model": ENCODER, "a_layer": "3", "a_head": "1"}
     names |= {"b_model": DECODER, "b_layer": "3", "b_head": "1"}
     by_name = {f"side_by_side_{name}": value for name, value in names.items()}
@@ -31,10 +31,10 @@ def tokens(name: str, text: str) -> Tokens:
     return bundled_model(name).tokenizer.encode(text)
 
 
-def matched(text: str) -> list[tuple[list[int], list[int]]]:
-    """Tokens of the encoder and the decoder between common borders, found without the site's code.
+def align_tokens(text: str) -> list[tuple[list[int], list[int]]]:
+    """Encoder and decoder tokens between common boundaries, without the site's code.
 
-    For texts of plain letters, single spaces and punctuation only.
+    Works only for plain letters, single spaces and punctuation.
     """
     sides = [
         [
@@ -60,7 +60,7 @@ def matched(text: str) -> list[tuple[list[int], list[int]]]:
     return units
 
 
-def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
+def merge_groups(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
     result = np.zeros((len(groups), len(groups)))
     for row, queries in enumerate(groups):
         for column, keys in enumerate(groups):
@@ -70,10 +70,10 @@ def merged(weights: np.ndarray, groups: list[list[int]]) -> np.ndarray:
     return result
 
 
-def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
+def test_two_heads_share_one_scale(site: AppTest):
     text = "The animal sat before one lamp"
     query = {"text": text, "a_layer": "5", "a_head": "11", "b_layer": "29", "b_head": "8"}
-    opened(site, **{f"side_by_side_{name}": value for name, value in query.items()})
+    open_pair(site, **{f"side_by_side_{name}": value for name, value in query.items()})
     assert not site.exception
     assert not site.toast
     (left, first), (right, second), _ = maps(site)
@@ -82,29 +82,29 @@ def test_side_by_side_shows_two_heads_on_one_scale(site: AppTest):
     assert not left["causal"]
     assert right["causal"]
     assert left["largest"] == right["largest"] == pytest.approx(max(first.max(), second.max()))
-    # for the picture that is saved, and its name
+    # Used in the saved picture and in its file name.
     assert (left["about"]["name"], left["about"]["sentence"]) == (ENCODER, text)
-    # the labels stand between marks that keep right-to-left text in its place
+    # Bidirectional isolates around the labels keep right-to-left text in its position.
     sentence = re.sub("[\u2068\u2069]", "", site.text[0].value)
     message = re.search("“(.+)” gives (.+) of its attention to “(.+)”", sentence)
     assert message is not None
     query_label, weight, key_label = message.groups()
     cell = left["labels"].index(query_label), left["labels"].index(key_label)
     assert weight == percent(first[cell])
-    # the same numbers as tables
+    # The tables contain the same numbers.
     for values, table in zip((first, second), site.dataframe[1:], strict=True):
         frame = table.value
         assert (frame["weight"].diff().dropna() <= 0).all()
-        read = values[frame["query position"], frame["key position"]]
-        np.testing.assert_array_equal(read, frame["weight"])
+        actual = values[frame["query position"], frame["key position"]]
+        np.testing.assert_array_equal(actual, frame["weight"])
     causal = site.dataframe[2].value
     assert (causal["key position"] <= causal["query position"]).all()
     site.selectbox("side_by_side_colours").set_value(controls.WHOLE).run()
     assert [header["largest"] for header, _ in maps(site)[:2]] == [1.0, 1.0]
 
 
-def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
-    opened(site)
+def test_long_texts_use_a_scale_for_small_weights(site: AppTest):
+    open_pair(site)
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
     site.text_input("side_by_side_text").set_value("word " * 60).run()
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [True, True]
@@ -112,18 +112,16 @@ def test_long_texts_get_colours_that_show_small_weights(site: AppTest):
     assert [header["squareRoot"] for header, _ in maps(site)[:2]] == [False, False]
 
 
-def test_one_model_that_fails_leaves_the_other_picture(
-    site: AppTest, monkeypatch: pytest.MonkeyPatch
-):
+def test_one_failing_model_keeps_the_other_picture(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     original = models.by_key
 
-    def loaded(where: tuple[str, str]) -> pretrained.Pretrained:
+    def load_or_fail(where: tuple[str, str]) -> pretrained.Pretrained:
         if where[0] == ENCODER:
             raise OSError("![x](http://example.invalid/x.png) is damaged")
         return original(where)
 
-    monkeypatch.setattr(models, "by_key", loaded)
-    opened(site, side_by_side_text="A sentence that no other test runs")
+    monkeypatch.setattr(models, "by_key", load_or_fail)
+    open_pair(site, side_by_side_text="A sentence that no other test runs")
     ((header, _),) = maps(site)
     assert header["about"]["name"] == DECODER
     message = site.warning[0].value
@@ -131,8 +129,8 @@ def test_one_model_that_fails_leaves_the_other_picture(
     assert "://" not in message
 
 
-def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
-    opened(site)
+def test_missing_layer_falls_back_to_the_last(site: AppTest):
+    open_pair(site)
     site.select_slider("side_by_side_b_layer").set_value(29).run()
     site.selectbox("side_by_side_b_model").set_value(ENCODER).run()
     assert not site.exception
@@ -140,9 +138,9 @@ def test_a_layer_that_the_new_model_lacks_becomes_its_last(site: AppTest):
     assert maps(site)[1][0]["title"].endswith("L5H1")
 
 
-def test_texts_that_a_model_cannot_read_are_named_and_stay(site: AppTest):
-    opened(site)
-    # 270 words and [CLS], [SEP]: 16 tokens over the limit
+def test_rejected_text_is_named_and_kept(site: AppTest):
+    open_pair(site)
+    # 270 words plus [CLS] and [SEP] are 16 tokens over the limit.
     for text, message in (("word " * 270, "16 over the limit of 256"), ("", "type a word")):
         site.text_input("side_by_side_text").set_value(text).run()
         assert not site.exception
@@ -154,13 +152,13 @@ TEXT = "The lighthouse keeper's unfathomable daydreams didn't fade."
 
 
 def test_left_minus_right_over_shared_units(site: AppTest):
-    opened(site, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5")
+    open_pair(site, side_by_side_text=TEXT, side_by_side_a_layer="2", side_by_side_a_head="5")
     assert not site.exception
     *_, (header, values) = maps(site)
-    units = matched(TEXT)
+    units = align_tokens(TEXT)
     assert any(len(left) > 1 for left, _ in units)
-    left = merged(weights(ENCODER, TEXT, 2, 5), [unit[0] for unit in units])
-    right = merged(weights(DECODER, TEXT, 3, 1), [unit[1] for unit in units])
+    left = merge_groups(weights(ENCODER, TEXT, 2, 5), [unit[0] for unit in units])
+    right = merge_groups(weights(DECODER, TEXT, 3, 1), [unit[1] for unit in units])
     assert values.shape == (len(units), len(units))
     ahead = np.triu(np.ones(values.shape, dtype=bool), 1)
     assert np.isnan(values[ahead]).all()
@@ -174,30 +172,30 @@ def test_left_minus_right_over_shared_units(site: AppTest):
     assert f"gives them {percent(alone)} " in message
     beyond = left[ahead].sum() / len(units)
     assert f"a row gives {percent(beyond)} of its weight" in message
-    # the same numbers as a table
+    # The table contains the same numbers.
     table = site.dataframe[0].value
     assert len(table) == (~ahead).sum()
-    read = values[table["query unit"], table["key unit"]]
-    np.testing.assert_array_equal(read, table["left minus right"])
-    np.testing.assert_allclose(table["left"] - table["right"], read, atol=1e-7)
+    actual = values[table["query unit"], table["key unit"]]
+    np.testing.assert_array_equal(actual, table["left minus right"])
+    np.testing.assert_allclose(table["left"] - table["right"], actual, atol=1e-7)
     assert (table["left minus right"].abs().diff().dropna() <= 0).all()
 
 
-def test_renormalised_rows_sum_to_one_on_both_sides(site: AppTest):
-    opened(site, side_by_side_text=TEXT, side_by_side_rows="true")
+def test_renormalized_rows_sum_to_one_on_both_sides(site: AppTest):
+    open_pair(site, side_by_side_text=TEXT, side_by_side_rows="true")
     table = site.dataframe[0].value
     sums = table.groupby("query unit")[["left", "right"]].sum()
     np.testing.assert_allclose(sums, 1.0, atol=1e-5)
-    units = matched(TEXT)
-    left = np.tril(merged(weights(ENCODER, TEXT, 3, 1), [unit[0] for unit in units]))
+    units = align_tokens(TEXT)
+    left = np.tril(merge_groups(weights(ENCODER, TEXT, 3, 1), [unit[0] for unit in units]))
     left /= left.sum(1, keepdims=True)
     np.testing.assert_allclose(
         table["left"], left[table["query unit"], table["key unit"]], atol=1e-6
     )
 
 
-def test_words_are_merged_and_rows_still_sum_to_one(site: AppTest):
-    opened(site, side_by_side_text=TEXT, side_by_side_view="words")
+def test_merged_words_rows_sum_to_one(site: AppTest):
+    open_pair(site, side_by_side_text=TEXT, side_by_side_view="words")
     (left, first), (right, second), (signed, _) = maps(site)
     words = ["The", "lighthouse", "keeper's", "unfathomable", "daydreams", "didn't", "fade", "."]
     assert left["labels"] == ["[CLS]", *words, "[SEP]"]
@@ -211,15 +209,15 @@ def test_words_are_merged_and_rows_still_sum_to_one(site: AppTest):
 
 
 def test_head_equals_itself(site: AppTest):
-    opened(site, side_by_side_b_model=ENCODER)
+    open_pair(site, side_by_side_b_model=ENCODER)
     (left, _), (_, _), (header, values) = maps(site)
-    assert values.shape[0] == len(left["labels"])  # [CLS] and [SEP] are partners here
+    assert values.shape[0] == len(left["labels"])  # Here, [CLS] and [SEP] are aligned too.
     assert not values.any()
     assert header["largest"] == 1.0
 
 
-def test_two_decoder_heads_hide_the_same_half(site: AppTest):
-    opened(site, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
+def test_two_decoder_heads_mask_the_same_half(site: AppTest):
+    open_pair(site, side_by_side_a_model=DECODER, side_by_side_a_layer="7")
     *_, (_, values) = maps(site)
     expected = weights(DECODER, controls.ANIMAL, 7, 1) - weights(DECODER, controls.ANIMAL, 3, 1)
     lower = np.tril(np.ones_like(values, dtype=bool))
@@ -227,17 +225,17 @@ def test_two_decoder_heads_hide_the_same_half(site: AppTest):
     assert np.isnan(values[~lower]).all()
 
 
-def test_another_sentence_on_the_right(site: AppTest):
-    opened(site, side_by_side_two="true", side_by_side_b_model=ENCODER)
+def test_different_sentence_on_the_right(site: AppTest):
+    open_pair(site, side_by_side_two="true", side_by_side_b_model=ENCODER)
     assert site.text_input("side_by_side_text_b").value.endswith("too wide")
     *_, (header, values) = maps(site)
     words = "[CLS] The animal didn ' t cross the street because it was too [SEP]"
     assert header["labels"] == words.split()
     right = controls.ANIMAL.replace("tired", "wide")
     expected = weights(ENCODER, controls.ANIMAL, 3, 1) - weights(ENCODER, right, 3, 1)
-    kept = [n for n in range(15) if n != 13]
-    np.testing.assert_allclose(values, expected[kept][:, kept], atol=1e-6)
-    # without a common token there is nothing to subtract
+    positions = [n for n in range(15) if n != 13]
+    np.testing.assert_allclose(values, expected[positions][:, positions], atol=1e-6)
+    # Without a common token, there is nothing to subtract.
     site.text_input("side_by_side_text").set_value("one")
     site.text_input("side_by_side_text_b").set_value("two")
     site.selectbox("side_by_side_a_model").set_value(DECODER)
@@ -248,7 +246,7 @@ def test_another_sentence_on_the_right(site: AppTest):
 
 def test_core_matches_reference_model(site: AppTest):
     text = "Five boats, one lamp"
-    opened(
+    open_pair(
         site,
         side_by_side_text=text,
         side_by_side_reference="true",
@@ -256,14 +254,15 @@ def test_core_matches_reference_model(site: AppTest):
         side_by_side_b_layer="5",
     )
     assert not site.exception
-    (chart,) = site.get("vega_lite_chart")  # one model and text, shown once
+    # The model and the text are the same, so there is only one chart.
+    (chart,) = site.get("vega_lite_chart")
     model = bundled_model(ENCODER)
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(text).ids])
         theirs = model.reference(ids, output_attentions=True, output_hidden_states=True)
         ours = model.core(ids, record=True)
     table = plain_tables(site)[-1]
-    two_digits = 0.05  # as the table shows them
+    two_digits = 0.05  # Half a unit of the digits that the table shows.
     for layer in range(6):
         row = table.iloc[layer]
         difference = (ours.records[layer].weights - theirs.attentions[layer]).abs().max()
@@ -272,8 +271,8 @@ def test_core_matches_reference_model(site: AppTest):
         assert row["max |Δ hidden|"] == pytest.approx(float(difference), rel=two_digits)
 
 
-def test_tokens_that_both_texts_cut_alike_are_partners_one_by_one():
-    """A character of four bytes is four tokens in both: the pair is two cells, not two blocks."""
+def test_identical_tokens_are_aligned_one_to_one():
+    """A four-byte character is four tokens in both models: two cells, not two blocks."""
     left, right = (runs.run(name, "a 😀 b c") for name in ("bert-novels", "gpt2-novels"))
     assert left.tokens.labels == right.tokens.labels
     for cell in ((3, 4), (5, 1)):
@@ -286,7 +285,7 @@ def test_tokens_that_both_texts_cut_alike_are_partners_one_by_one():
 
 
 @pytest.mark.parametrize("view", comparison.VIEWS)
-def test_both_sides_weigh_the_same_pair(view: str):
+def test_both_sides_show_the_same_pair(view: str):
     both = left, right = [
         runs.run(name, "Tokenization matters unbelievably") for name in (DECODER, ENCODER)
     ]
@@ -300,13 +299,13 @@ def test_both_sides_weigh_the_same_pair(view: str):
     strongest = same_pair.strongest_head(result)
     assert result[strongest.layer, strongest.head] == result.max()
     for run, (queries, keys) in zip(both, (pair.left, pair.right), strict=True):
-        merged = merge_tokens(run.tensors.weights, [queries], [keys])[..., 0, 0]
+        merge_groups = merge_tokens(run.tensors.weights, [queries], [keys])[..., 0, 0]
         result = same_pair.unit_weights(run, queries, keys)
-        np.testing.assert_allclose(result, merged, rtol=1e-5)
+        np.testing.assert_allclose(result, merge_groups, rtol=1e-5)
 
 
-def test_words_cut_at_other_places_are_compared_as_a_whole():
-    """Both models make as many tokens of the word, but not of the same letters."""
+def test_words_split_differently_are_compared_whole():
+    """Both models split the word into equally many tokens at different positions."""
     both = [runs.run(name, "The embeddings were here") for name in (ENCODER, "gpt2-novels")]
     units = aligned(both[0].tokens, both[1].tokens).units
     word = max(units, key=lambda unit: len(unit.a))

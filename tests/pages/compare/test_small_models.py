@@ -1,4 +1,4 @@
-"""The Compare pages on a model of one layer with one head, and texts of a token or two."""
+"""The Compare pages on a model with one layer and one head, and very short texts."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ NAME = "one-head"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of models with a random GPT-2 of one head in it."""
+    """A models folder that contains a random GPT-2 with one head."""
     import transformers
 
     folder = tmp_path_factory.mktemp("models")
@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("text", ["a", "it saw it"])
 @pytest.mark.parametrize("view", [view for view in VIEWS if view.startswith("pages/compare/")])
-def test_a_model_of_one_head(
+def test_single_head_model(
     view: str, text: str, folder: Path, site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(folder))

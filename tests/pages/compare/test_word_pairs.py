@@ -1,4 +1,4 @@
-"""Word pairs: what the lectures say of their sentences, found by the search, and the yardstick."""
+"""The Word pairs page: the lectures' claims, the search and the baseline."""
 
 from functools import cache
 
@@ -21,7 +21,7 @@ PAGE = "pages/compare/word_pairs/page.py"
 
 @cache
 def weights(name: str, text: str) -> tuple[np.ndarray, pretrained.Tokens]:
-    """(layers, heads, T, S) without any of the site's code."""
+    """Weights (layers, heads, T, S), computed without the site's code."""
     model = bundled_model(name)
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
@@ -29,8 +29,8 @@ def weights(name: str, text: str) -> tuple[np.ndarray, pretrained.Tokens]:
     return torch.cat([record.weights for record in records]).numpy(), tokens
 
 
-def holding(tokens: pretrained.Tokens, text: str) -> list[int]:
-    """The tokens that hold a part of the first occurrence of some text."""
+def tokens_of(tokens: pretrained.Tokens, text: str) -> list[int]:
+    """Tokens that overlap the first occurrence of a text."""
     start = tokens.text.index(text)
     spans = enumerate(tokens.spans)
     return [i for i, (left, right) in spans if left < start + len(text) and start < right]
@@ -43,12 +43,12 @@ def search(name: str, text: str, *words: str) -> word_pairs.Search:
     return word_pairs.search(run, result, *(labels.index(word) for word in words))
 
 
-def opened(site: AppTest, **query: str) -> None:
+def open_word_pairs(site: AppTest, **query: str) -> None:
     open_whole_page(site, PAGE, **{f"word_pairs_{name}": value for name, value in query.items()})
 
 
-def picked(site: AppTest) -> list[str]:
-    """The query, A and B."""
+def selected_words(site: AppTest) -> list[str]:
+    """The selected query, A and B."""
     return [site.selectbox(f"word_pairs_{name}").value for name in ("query", "a", "b")]
 
 
@@ -56,12 +56,12 @@ def metrics(site: AppTest) -> dict[str, str]:
     return {metric.label: metric.value for metric in site.metric}
 
 
-def test_the_heads_of_the_lecture_s_sentence_come_out_on_top(site: AppTest):
+def test_lecture_heads_rank_first(site: AppTest):
     open_whole_page(site, PAGE)
     assert not site.exception
     table = plain_tables(site)[0]
     top = [(int(row["layer"]), int(row["head"])) for _, row in table.head(2).iterrows()]
-    assert (3, 1) in top  # 0.64 of `it` on `animal`
+    assert (3, 1) in top  # This head puts 0.64 of the attention of `it` on `animal`.
     row = table[(table["layer"] == 3) & (table["head"] == 1)].iloc[0]
     assert row["weight on A"] == pytest.approx(0.640, abs=0.0005)
     assert row[word_pairs.RANK] == 1
@@ -71,13 +71,13 @@ def test_the_heads_of_the_lecture_s_sentence_come_out_on_top(site: AppTest):
     assert first["weight on A"] == pytest.approx(0.694, abs=0.0005)
 
 
-def test_the_numbers_are_those_of_the_tensors(site: AppTest):
-    """Words of several tokens: "didn't" is three here, and one of them in the query."""
-    opened(site, query="didn't", a="street", b="animal")
+def test_numbers_match_the_tensors(site: AppTest):
+    """Use words of several tokens: "didn't" is three, one of them in the query."""
+    open_word_pairs(site, query="didn't", a="street", b="animal")
     w, tokens = weights(ENCODER, controls.ANIMAL)
-    query, a, b = (holding(tokens, word) for word in ("didn't", "street", "animal"))
+    query, a, b = (tokens_of(tokens, word) for word in ("didn't", "street", "animal"))
     assert len(query) == 3
-    # sum over keys, mean over queries
+    # Sum over keys, average over queries.
     on_a, on_b = (w[:, :, query][..., key].sum(-1).mean(-1) for key in (a, b))
     table = plain_tables(site)[0]
     for _, row in table.iterrows():
@@ -92,10 +92,10 @@ def test_the_numbers_are_those_of_the_tensors(site: AppTest):
     assert result["Heads preferring A, B"] == "{}, {}".format(*counts)
 
 
-def test_the_key_s_tokens_are_summed():
+def test_key_tokens_are_summed():
     result = search(ENCODER, controls.ANIMAL, "it", "didn't", "animal")
     w, tokens = weights(ENCODER, controls.ANIMAL)
-    query, key = tokens.pieces.index("it"), holding(tokens, "didn't")
+    query, key = tokens.pieces.index("it"), tokens_of(tokens, "didn't")
     np.testing.assert_allclose(result.weights, w[:, :, query][..., key].sum(-1), atol=1e-5)
     run = runs.run(ENCODER, controls.ANIMAL)
     lengths = (w * run.value_norms[:, :, None, :])[:, :, query][..., key].sum(-1)
@@ -103,8 +103,8 @@ def test_the_key_s_tokens_are_summed():
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_the_rank_counts_words_as_the_file_says(name: str):
-    """From the file alone, by its rule; "didn't" and "[SEP]" are several tokens, and one."""
+def test_ranks_match_the_download(name: str):
+    """Recompute ranks from the file alone. It lists the tokens of each word."""
     result = search(name, controls.ANIMAL, "tired", "animal", "street")
     run = runs.run(name, controls.ANIMAL)
     file = downloads.arrays(run, result)
@@ -117,19 +117,19 @@ def test_the_rank_counts_words_as_the_file_says(name: str):
         word = file["word_of_token"][file["a_tokens"][0]]
         assert file["words"][word] == "animal"
         assert row["weight on A"] == pytest.approx(per_word[word], abs=1e-5)
-        # two words may be apart by less than the sums are rounded
+        # Two words may differ by less than the rounding error of the sums.
         larger = np.delete(per_word, word) - per_word[word]
         assert 1 + (larger > 1e-6).sum() <= row[word_pairs.RANK] <= 1 + (larger > -1e-6).sum()
         assert file["rank_of_a_among_words"][layer, head] == row[word_pairs.RANK]
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_the_yardstick_is_the_same_search_for_every_other_pair(name: str):
+def test_baseline_repeats_the_search_for_every_other_pair(name: str):
     text = controls.GOVERNMENT
     result = search(name, text, "speech", "regulate", "free")
     w, tokens = weights(name, text)
     words = ["The", "government", "should", "regulate", "free", "speech", "."]
-    places = [holding(tokens, word) for word in words]
+    places = [tokens_of(tokens, word) for word in words]
     largest = [
         max(
             float(w[layer, head][np.ix_(query, key)].sum(1).mean())
@@ -145,13 +145,13 @@ def test_the_yardstick_is_the_same_search_for_every_other_pair(name: str):
     assert result.n_smaller == sum(value < result.weights.max() for value in largest)
 
 
-def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
+def test_decoder_offers_to_swap_a_later_word(site: AppTest):
     link = {"query": "woman", "a": "brush", "b": "portrait"}
-    opened(site, text=controls.ARTIST, model=DECODER, **link)
+    open_word_pairs(site, text=controls.ARTIST, model=DECODER, **link)
     assert not site.toast
     assert messages(site)
     assert [metric.value for metric in site.metric[:2]] == ["0%", f"0 of {30 * 9}"]
-    assert not plain_tables(site)  # no head is the strongest when all weights are zero
+    assert not plain_tables(site)  # If all weights are zero, no head is the strongest.
     assert not site.text
     site.button[0].click().run()
     assert not messages(site)
@@ -163,12 +163,12 @@ def test_a_decoder_does_not_look_ahead_and_offers_the_swap(site: AppTest):
 
 def test_note_for_later_second_word(site: AppTest):
     link = {"query": "regulate", "a": "government", "b": "speech"}
-    opened(site, text=controls.GOVERNMENT, model=DECODER, **link)
+    open_word_pairs(site, text=controls.GOVERNMENT, model=DECODER, **link)
     assert messages(site)
     assert (plain_tables(site)[0]["weight on B"] == 0).all()
 
 
-def test_every_question_asks_for_words_of_its_sentence():
+def test_presets_only_use_words_of_their_sentence():
     for question in questions.QUESTIONS.values():
         for name in (ENCODER, DECODER):
             tokens = runs.run(name, question.text).tokens
@@ -176,7 +176,7 @@ def test_every_question_asks_for_words_of_its_sentence():
             assert {question.query, question.key, question.other} <= set(labels)
 
 
-def test_texts_without_two_words_and_hostile_ones(site: AppTest):
+def test_too_few_words_and_hostile_text(site: AppTest):
     open_whole_page(site, PAGE)
     for text in ("", "word", " \u2003 "):
         site.text_input("word_pairs_text").set_value(text).run()
@@ -198,18 +198,18 @@ def test_texts_without_two_words_and_hostile_ones(site: AppTest):
                 assert "://" not in element.value
 
 
-def test_a_word_that_the_new_sentence_lacks_is_let_go(site: AppTest):
-    opened(site, query="it", a="animal")
+def test_word_missing_from_the_new_sentence_is_dropped(site: AppTest):
+    open_word_pairs(site, query="it", a="animal")
     site.text_input("word_pairs_text").set_value("seven small ships").run()
     assert not site.exception
-    query, *looked_at = picked(site)
+    query, *looked_at = selected_words(site)
     assert query == "ships"
     assert set(looked_at) == {"seven", "small"}
 
 
-def test_the_first_words_are_content_words_before_the_pronoun(site: AppTest):
+def test_default_words_are_content_words_before_the_pronoun(site: AppTest):
     text = "The trophy did not fit in the suitcase because it was too big"
-    opened(site, text=text)
-    query, *looked_at = picked(site)
+    open_word_pairs(site, text=text)
+    query, *looked_at = selected_words(site)
     assert query == "it"
     assert set(looked_at) <= {"trophy", "fit", "suitcase"}

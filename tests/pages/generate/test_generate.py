@@ -1,4 +1,4 @@
-"""The generation job and its page: equal runs, the queue, stopping, limits."""
+"""The generation job and its page: identical outputs, queue, stopping, limits."""
 
 import dataclasses
 import json
@@ -35,8 +35,8 @@ def request(
 
 
 @pytest.fixture(autouse=True)
-def never_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine may stand still for seconds, which has tests of its own."""
+def long_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Raise the timeout because a busy machine may stall for seconds."""
     monkeypatch.setattr(race, "Heartbeat", lambda: Heartbeat(shortest_seconds=math.inf))
 
 
@@ -45,8 +45,8 @@ def queue() -> JobQueue:
     return JobQueue(max_waiting=3)
 
 
-class Held:
-    """A first job that holds the worker until it is let go."""
+class BlockingJob:
+    """A job that occupies the worker until it is released."""
 
     def __init__(self, queue: JobQueue, monkeypatch: pytest.MonkeyPatch) -> None:
         self.running, self.release = threading.Event(), threading.Event()
@@ -62,8 +62,8 @@ class Held:
         self.job: GenerationJob | None = None
         original_init = GenerationJob.__init__
 
-        def remember_first(job: GenerationJob, asked: RaceRequest) -> None:
-            original_init(job, asked)
+        def remember_first(job: GenerationJob, race_request: RaceRequest) -> None:
+            original_init(job, race_request)
             self.job = self.job or job
 
         monkeypatch.setattr(GenerationJob, "__init__", remember_first)
@@ -71,7 +71,7 @@ class Held:
         assert self.running.wait(DEADLINE)
 
 
-def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
+def test_both_runs_match_core_generation(queue: JobQueue):
     job = finish(submit(queue, request(6)))
     model = models.get(DECODER)
     ids = model.tokenizer.encode("The next day is bright").ids
@@ -86,59 +86,59 @@ def test_both_runs_are_the_core_s_own_generation(queue: JobQueue):
     assert job.speed_up == pytest.approx(job.uncached.seconds / job.cached.seconds)
 
 
-def test_weights_in_int8_are_those_of_the_rounded_model(queue: JobQueue):
-    asked = request(6, weights="int8")
-    job = finish(submit(queue, asked))
+def test_int8_job_matches_the_quantized_model(queue: JobQueue):
+    race_request = request(6, weights="int8")
+    job = finish(submit(queue, race_request))
     core = reduced_precision.load_int8(DECODER)
-    ids = models.get(DECODER).tokenizer.encode(asked.prompt).ids
+    ids = models.get(DECODER).tokenizer.encode(race_request.prompt).ids
     expected = generate(core, ids, max_new_tokens=6, cache=core.new_cache(1, len(ids) + 5))
     assert job.state == "done"
     assert job.cached.token_ids == expected
     assert job.device == f"{models.get(DECODER).device}, int8"
 
 
-def test_in_16_bits_steps_are_recorded_and_the_draws_are_the_same(
+def test_16_bit_steps_use_graphs_with_the_same_samples(
     queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(
         reduced_precision, "has_gpu", lambda: True
-    )  # without one, the same steps unrecorded
-    asked = request(9, weights="bfloat16", temperature=1.1, seed=5)
-    asked = dataclasses.replace(asked, model=FIRST_GPT2)
-    job = finish(submit(queue, asked))
+    )  # Without a GPU, the same steps run without a graph.
+    race_request = request(9, weights="bfloat16", temperature=1.1, seed=5)
+    race_request = dataclasses.replace(race_request, model=FIRST_GPT2)
+    job = finish(submit(queue, race_request))
     assert (job.state, job.error) == ("done", "")
     core, model = reduced_precision.load_bfloat16(FIRST_GPT2), models.get(FIRST_GPT2)
     assert {parameter.dtype for parameter in core.parameters()} == {torch.bfloat16}
-    ids = model.tokenizer.encode(asked.prompt).ids
+    ids = model.tokenizer.encode(race_request.prompt).ids
     sampling = Sampling(1.1, seed=5)
     for run, cache in ((job.cached, core.new_cache(1, len(ids) + 8)), (job.uncached, None)):
         expected = generate(core, ids, max_new_tokens=9, cache=cache, sampling=sampling)
         assert run.token_ids == expected
     assert job.device == f"{model.device}, bfloat16"
-    # six layers, four heads of 64, 16 bits; the last new token is not stored
+    # Six layers, four heads of 64, 16 bits. The last new token isn't stored.
     assert job.cache_size == CacheSize(*[6 * 4 * 64 * (len(ids) + 8) * 2 * 2] * 2)
 
 
-def test_16_bits_without_a_gpu_are_refused(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+def test_16_bits_require_a_gpu(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reduced_precision, "has_gpu", lambda: False)
     job = finish(submit(queue, request(2, weights="bfloat16")))
     assert job.state == "failed"
     assert "bfloat16 need a GPU" in job.error
 
 
-def test_the_context_may_be_used_to_its_end(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+def test_full_context_is_usable(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
     model = models.get(DECODER)
     ids = model.tokenizer.encode("The next day is bright").ids
     config = dataclasses.replace(model.core.config, context_length=len(ids) + 3)
     monkeypatch.setattr(model.core, "config", config)
     job = finish(submit(queue, request(9)))
     assert (job.state, job.error) == ("done", "")
-    # the last new token needs no position
+    # The last new token needs no position.
     assert len(job.cached.steps) == 4
     assert "4 new tokens" in job.notice
 
 
-def test_runs_are_compared_as_far_as_both_have_come():
+def test_comparison_covers_steps_that_both_runs_finished():
     job = GenerationJob(request())
     assert (job.same_tokens, job.speed_up) == (None, None)
 
@@ -148,7 +148,8 @@ def test_runs_are_compared_as_far_as_both_have_come():
     job.uncached.steps.append(step(7))
     assert job.same_tokens is None
     job.cached.steps.append(step(7))
-    assert (job.same_tokens, job.speed_up) == (True, None)  # a prefill alone is no comparison
+    # A prefill alone isn't enough to compare.
+    assert (job.same_tokens, job.speed_up) == (True, None)
     job.uncached.steps.append(step(8))
     assert job.same_tokens is True
     job.cached.steps.append(step(9))
@@ -164,9 +165,7 @@ def test_nan_difference_is_shown():
     assert math.isnan(job.largest_difference)
 
 
-def test_a_job_stopped_while_its_model_loads_is_over_at_once(
-    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
-):
+def test_job_stops_while_its_model_loads(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
     loading, loaded = threading.Event(), threading.Event()
     original = models.get
 
@@ -181,54 +180,54 @@ def test_a_job_stopped_while_its_model_loads_is_over_at_once(
     job.stop()
     assert (job.state, job.is_live) == ("stopped", False)
     after = submit(queue, request(1))
-    assert queue.n_ahead(after) == 0  # nobody waits for a visitor who has left
+    assert queue.n_ahead(after) == 0  # The stopped job no longer blocks the queue.
     loaded.set()
     assert finish(job).state == "stopped"
     assert job.cached.steps == []
     assert finish(after).state == "done"
 
 
-def test_a_full_queue_keeps_the_visitor_s_earlier_job(
-    queue: JobQueue, monkeypatch: pytest.MonkeyPatch
-):
-    held = Held(queue, monkeypatch)
+def test_full_queue_keeps_the_earlier_job(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
+    blocker = BlockingJob(queue, monkeypatch)
     first, second, third = (submit(queue, request(1)) for _ in range(3))
     assert [queue.n_ahead(job) for job in (first, second, third)] == [1, 2, 3]
-    assert held.job is not None
+    assert blocker.job is not None
     with pytest.raises(OverLimit, match="3 runs"):
-        submit(queue, request(1), replaces=held.job)
-    assert held.job.is_live
-    instead = submit(queue, request(1), replaces=first)  # its own place becomes free
+        submit(queue, request(1), replaces=blocker.job)
+    assert blocker.job.is_live
+    # Replacing a job frees its own queue position.
+    replacement = submit(queue, request(1), replaces=first)
     assert first.state == "stopped"
-    assert [queue.n_ahead(job) for job in (second, third, instead)] == [1, 2, 3]
-    held.release.set()
-    assert finish(instead).state == "done"
+    assert [queue.n_ahead(job) for job in (second, third, replacement)] == [1, 2, 3]
+    blocker.release.set()
+    assert finish(replacement).state == "done"
 
 
-def test_sampling_draws_the_same_tokens_in_both_runs(queue: JobQueue):
+def test_both_runs_sample_the_same_tokens(queue: JobQueue):
     options = {"temperature": 1.2, "top_k": 50, "top_p": 0.9}
     first = finish(submit(queue, request(8, seed=3, **options)))
-    again = finish(submit(queue, request(8, seed=3, **options)))
-    assert first.cached.token_ids == first.uncached.token_ids == again.cached.token_ids
+    second = finish(submit(queue, request(8, seed=3, **options)))
+    assert first.cached.token_ids == first.uncached.token_ids == second.cached.token_ids
 
 
-def test_a_long_pass_stops_at_its_next_layer(queue: JobQueue):
+def test_long_pass_stops_at_the_next_layer(queue: JobQueue):
     layers, inside = [], threading.Event()
 
-    class Watched(GenerationJob):
+    class RecordingJob(GenerationJob):
         def check_stop(self, layer: int = 0) -> None:
             layers.append(layer)
-            if layer == 3:  # of a pass over the prompt
+            if layer == 3:  # Request the stop during the pass over the prompt.
                 inside.set()
             super().check_stop(layer)
 
-    job = Watched(request(200, prompt="many words " * 250))
+    job = RecordingJob(request(200, prompt="many words " * 250))
     queue.put(job)
     watch_until(inside, job)
     job.stop()
     before = len(layers)
     assert finish(job).state == "stopped"
-    assert len(layers) - before <= 1  # the layer at whose start it heard of it
+    # The layer that was starting when the stop was requested may still finish.
+    assert len(layers) - before <= 1
 
 
 def test_unwatched_job_ends(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
@@ -236,7 +235,7 @@ def test_unwatched_job_ends(queue: JobQueue, monkeypatch: pytest.MonkeyPatch):
     assert finish(submit(queue, request(200))).state == "stopped"
 
 
-def test_a_failing_model_is_a_message_and_the_queue_goes_on(
+def test_failing_model_shows_message_and_queue_continues(
     queue: JobQueue, monkeypatch: pytest.MonkeyPatch
 ):
     with monkeypatch.context() as patch:
@@ -247,12 +246,12 @@ def test_a_failing_model_is_a_message_and_the_queue_goes_on(
 
 
 @pytest.mark.parametrize("n_new", [0, 201])
-def test_the_number_of_tokens_is_bounded(queue: JobQueue, n_new: int):
+def test_token_count_is_limited(queue: JobQueue, n_new: int):
     with pytest.raises(OverLimit, match=f"not {n_new}"):
         submit(queue, request(n_new))
 
 
-def test_a_prompt_over_the_limit_and_an_empty_one(queue: JobQueue):
+def test_too_long_and_empty_prompts(queue: JobQueue):
     for prompt, message in (("a " * MAX_PROMPT_TOKENS, "limit of 512"), ("", "type a word")):
         job = finish(submit(queue, request(1, prompt=prompt)))
         assert job.state == "failed"
@@ -269,8 +268,8 @@ def run_job(site: AppTest) -> GenerationJob:
     return job
 
 
-def raced(site: AppTest) -> dict[str, Any]:
-    """What the one race on the page sends to the browser."""
+def race_data(site: AppTest) -> dict[str, Any]:
+    """Data that the page sends to the race canvas."""
     sent = [element.proto for element in site.get("bidi_component")]
     [data] = [proto.bytes for proto in sent if b'"lanes"' in proto.bytes]
     race: dict[str, Any] = json.loads(data)
@@ -278,15 +277,15 @@ def raced(site: AppTest) -> dict[str, Any]:
 
 
 def assert_races(site: AppTest, job: GenerationJob) -> None:
-    """The lanes are the job's own steps, and the texts end with the last of them."""
-    race = raced(site)
+    """Check that lanes contain the job's steps and texts end with the last step."""
+    race = race_data(site)
     assert race["over"]
     assert race["prompt"] == job.request.prompt
     for lane, run in zip(race["lanes"], (job.cached, job.uncached), strict=True):
         assert lane["text"] == job.text(run)
-        written = [end for end, _, _ in lane["steps"]]
-        assert written == sorted(written)
-        assert written[-1] == len(lane["text"])
+        text_ends = [end for end, _, _ in lane["steps"]]
+        assert text_ends == sorted(text_ends)
+        assert text_ends[-1] == len(lane["text"])
         assert [tokens for _, _, tokens in lane["steps"]] == [step.n_new for step in run.steps]
         assert [milliseconds for _, milliseconds, _ in lane["steps"]] == pytest.approx(
             [1000 * step.seconds for step in run.steps], abs=1e-3
@@ -295,21 +294,21 @@ def assert_races(site: AppTest, job: GenerationJob) -> None:
     assert f"{seconds[1] / seconds[0]:.2f} times" in race["verdict"]
 
 
-def test_the_page_shows_what_the_job_measured(site: AppTest):
+def test_page_shows_the_measurements(site: AppTest):
     open_page(site, PAGE, generate_model=DECODER)
-    before = raced(site)
+    before = race_data(site)
     assert not before["over"]
     assert [lane["steps"] for lane in before["lanes"]] == [[], []]
     site.slider("generate_tokens").set_value(4).run()
     job = run_job(site)
-    shown = {metric.label: metric.value for metric in site.metric}
-    assert shown["Total speed-up"] == f"{job.speed_up:.2f} ×"
-    assert shown["Largest logit difference"] == f"{job.largest_difference:.1e}"
-    assert shown["Same tokens"] == "yes"
+    metrics = {metric.label: metric.value for metric in site.metric}
+    assert metrics["Total speed-up"] == f"{job.speed_up:.2f} ×"
+    assert metrics["Largest logit difference"] == f"{job.largest_difference:.1e}"
+    assert metrics["Same tokens"] == "yes"
     assert any(job.device in element.value for element in site.markdown)
-    # five prompt tokens and three of the new ones: 30 layers, 3 key/value heads of 64, float32
+    # Five prompt tokens and three new ones: 30 layers, 3 key/value heads of 64, float32.
     assert job.cache_size == CacheSize(*[30 * 3 * 64 * (5 + 3) * 2 * 4] * 2)
-    assert shown["Cache size"] == "0.37 MB"
+    assert metrics["Cache size"] == "0.37 MB"
     assert_races(site, job)
     assert site.button("generate_stop").disabled
     steps = site.dataframe[0].value
@@ -335,10 +334,10 @@ def test_int8_cost_next_to_run(site: AppTest):
     assert [*table["stored, MB"]] == pytest.approx(megabytes, abs=0.06)
 
 
-def test_16_bits_are_offered_where_there_is_a_gpu(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_16_bits_are_offered_with_a_gpu(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reduced_precision, "has_gpu", lambda: False)
     open_page(site, PAGE, generate_model=FIRST_GPT2, generate_weights="bfloat16")
-    assert site.toast  # the link asks for what is not offered
+    assert site.toast  # The link requests an option that isn't available.
     assert site.button_group("generate_weights").value == "float32"
     monkeypatch.setattr(reduced_precision, "has_gpu", lambda: True)
     site.run()
@@ -347,7 +346,7 @@ def test_16_bits_are_offered_where_there_is_a_gpu(site: AppTest, monkeypatch: py
     assert site.button_group("generate_weights").value == "bfloat16"
 
 
-def test_a_new_run_replaces_the_old_one(site: AppTest):
+def test_new_run_replaces_the_old_one(site: AppTest):
     open_page(site, PAGE)
     site.slider("generate_tokens").set_value(200).run()
     site.button("generate_start").click().run()
@@ -358,13 +357,13 @@ def test_a_new_run_replaces_the_old_one(site: AppTest):
     assert second.state == "done"
 
 
-def test_an_overlong_prompt_is_a_message_and_stays(site: AppTest):
+def test_too_long_prompt_shows_message_and_is_kept(site: AppTest):
     prompt = "a " * 600
     open_page(site, PAGE)
     site.text_input("generate_prompt").set_value(prompt).run()
     run_job(site)
     assert any("limit of 512" in m for m in messages(site))
-    assert raced(site)["steps"] == 40  # empty lanes: nothing was generated
+    assert race_data(site)["steps"] == 40  # The lanes are empty because nothing was generated.
     assert site.text_input("generate_prompt").value == prompt
 
 
@@ -383,5 +382,5 @@ def test_model_text_is_never_markdown(site: AppTest):
     prompt = "# <b>loud</b> ![x](http://example.invalid/x.png)"
     open_page(site, PAGE, generate_prompt=prompt, generate_tokens="1")
     run_job(site)
-    assert raced(site)["prompt"] == prompt
+    assert race_data(site)["prompt"] == prompt
     assert not any("example.invalid" in element.value for element in site.markdown)

@@ -1,4 +1,4 @@
-"""The page "Calculator": figures against plain arithmetic, the lecture's examples, bad shapes."""
+"""The Calculator page: plain arithmetic, the lecture's examples, invalid shapes."""
 
 import math
 import re
@@ -18,7 +18,7 @@ def formula(site: AppTest) -> str:
 
 
 def table(site: AppTest) -> dict[str, str]:
-    """The page's first table: what, and how much."""
+    """The page's first table: quantity and value."""
     frame = site.table[0].value
     return dict(zip(frame["Quantity"], frame["Value"], strict=True))
 
@@ -27,34 +27,34 @@ def preset(site: AppTest, name: str) -> AppTest:
     return site.menu_button("calculator_example").click(name).run()
 
 
-def test_the_numbers_are_those_of_the_shapes(site: AppTest):
+def test_numbers_follow_the_shapes(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
-    # Llama-3.1 8B: 32 layers, 8 key/value heads of 128, 16 bits; 8 sequences of 32,768 tokens
+    # Llama-3.1 8B: 32 layers, 8 key/value heads of 128, 16 bits. 8 sequences of 32,768 tokens.
     cache = 32 * 8 * 128 * 2 * 2 * 32_768 * 8
     assert site.subheader[0].value == f"{cache / 1e9:.4g} GB of cache"
     left, right = formula(site).split(" = ")
     factors = [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", left)]
     assert math.prod(factors) == cache
     assert right == f"{cache:,} bytes"
-    shown = table(site)
-    assert shown["Each additional token of a sequence"] == "131,072 bytes"
+    figures = table(site)
+    assert figures["Each additional token of a sequence"] == "131,072 bytes"
     assert (
-        shown["With plain multi-head attention"] == f"{4 * cache / 1e9:.4g} GB, 4 times the cache"
+        figures["With plain multi-head attention"] == f"{4 * cache / 1e9:.4g} GB, 4 times the cache"
     )
     free = 80e9 - 2 * 8_029_995_008
-    assert shown["Sequences of 32,768 tokens that fit"] == str(int(free // (cache // 8)))
-    assert shown["Longest context for 8 sequences"] == f"{int(free // (8 * 131_072)):,} tokens"
+    assert figures["Sequences of 32,768 tokens that fit"] == str(int(free // (cache // 8)))
+    assert figures["Longest context for 8 sequences"] == f"{int(free // (8 * 131_072)):,} tokens"
     frame = site.dataframe[0].value.set_index("model")
     assert len(frame) >= 12
     assert frame.loc["Llama-3.1 8B", "cache, bytes"] == cache
     assert frame.loc["DeepSeek-V3", "cache, bytes"] == 61 * 576 * 2 * 32_768 * 8
-    assert frame.loc["Mistral 7B v0.1", "cache, bytes"] == cache // 8  # its window: 4,096
+    assert frame.loc["Mistral 7B v0.1", "cache, bytes"] == cache // 8  # Its window is 4,096 tokens.
     assert frame["source"].str.startswith("https://").all()
     assert "0.64" in next(m.value for m in site.markdown if "power" in m.value)
 
 
-def test_the_lecture_s_examples_come_out(site: AppTest):
+def test_lecture_examples(site: AppTest):
     open_whole_page(site, VIEW)
     preset(site, "Lecture: 30B")
     assert formula(site).endswith("= 180,388,626,432 bytes")
@@ -66,20 +66,20 @@ def test_the_lecture_s_examples_come_out(site: AppTest):
     assert not site.exception
 
 
-def test_windows_fill_up_and_small_memories_hold_nothing(site: AppTest):
+def test_full_windows_and_too_little_memory(site: AppTest):
     open_whole_page(site, VIEW, calculator_model="Gemma-3 27B", calculator_memory="24")
     total = (10 * 32_768 + 52 * 1024) * 16 * 128 * 2 * 2 * 8
     assert f"{total:,} bytes" in formula(site)
-    shown = table(site)
-    assert shown["Each additional token of a sequence"] == f"{10 * 16 * 128 * 2 * 2:,} bytes"
-    assert shown["Left of 24 GB after the weights"].startswith("none: 30.0")
-    assert shown["Sequences of 32,768 tokens that fit"] == "0"
+    figures = table(site)
+    assert figures["Each additional token of a sequence"] == f"{10 * 16 * 128 * 2 * 2:,} bytes"
+    assert figures["Left of 24 GB after the weights"].startswith("none: 30.0")
+    assert figures["Sequences of 32,768 tokens that fit"] == "0"
     preset(site, "Mistral's window")
     assert table(site)["Longest context for 8 sequences"].startswith("unlimited")
     assert not site.exception
 
 
-def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: AppTest):
+def test_custom_shapes_from_a_link(site: AppTest):
     own = {"model": "My own shapes", "n_layers": "3", "n_heads": "10", "n_kv_heads": "5",
            "head_size": "7", "batch": "2", "context": "128", "cache": "float32"}  # fmt: skip
     open_whole_page(site, VIEW, **{f"calculator_{name}": value for name, value in own.items()})
@@ -91,17 +91,17 @@ def test_shapes_of_one_s_own_come_from_the_link_and_bad_ones_are_named(site: App
     assert site.number_input("calculator_n_kv_heads").value == 4
 
 
-def test_charts_hold_what_the_tables_hold(site: AppTest):
+def test_charts_match_the_tables(site: AppTest):
     open_whole_page(site, VIEW, calculator_model="DeepSeek-V2")
-    by_context, of_models, of_family = drawn_charts(site)
+    by_context, by_model, by_family = drawn_charts(site)
     lines = by_context.layers[0]
     assert set(lines["what"]) == {REAL, PLAIN}
     at = lines[lines["tokens"] == 32_768].set_index("what")["GB"]
     assert at[REAL] == pytest.approx(60 * 576 * 2 * 32_768 * 8 / 1e9)
     assert at[PLAIN] == pytest.approx(60 * 2 * 128 * 128 * 2 * 32_768 * 8 / 1e9)
-    sizes = of_models.layers[1]
+    sizes = by_model.layers[1]
     real = sizes[sizes["what"] == REAL].set_index("model")["GB"]
     frame = site.dataframe[0].value.set_index("model")["cache, bytes"] / 1e9
     assert real.to_dict() == pytest.approx(frame.to_dict())
-    caches = of_family.rows[of_family.rows["what"] == "KV cache"]["GB"]
+    caches = by_family.rows[by_family.rows["what"] == "KV cache"]["GB"]
     assert caches.iloc[-1] == pytest.approx(96 * 2 * 12_288 * 2 * 2048 * 8 / 1e9)

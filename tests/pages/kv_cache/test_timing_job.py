@@ -1,4 +1,4 @@
-"""The job of Timing: its tokens and steps, its turns beside other work, and what it refuses."""
+"""The Timing job: tokens, steps, compute slots and invalid requests."""
 
 import copy
 import dataclasses
@@ -52,7 +52,7 @@ def step(token_id: int, logits: list[float]) -> Step:
     return Step("decode", token_id, 0.0, 0.5, 1, 1, 1, 1, torch.tensor(logits))
 
 
-def test_every_way_makes_the_core_s_own_tokens():
+def test_every_strategy_generates_the_core_tokens():
     job = measured_job(TimingRequest(TINY, PROMPT, 16, 2, FULL_PRECISION))
     model = timed_contenders.load(TINY)
     ids = model.tokenizer.encode(PROMPT).ids
@@ -62,8 +62,8 @@ def test_every_way_makes_the_core_s_own_tokens():
     assert not run.stopped
     for name, series in run.series.items():
         assert series.token_ids.tolist() == [expected, expected]
-        alone = [1] * 15 if series.cached else list(range(len(ids) + 1, len(ids) + 16))
-        assert series.n_new.tolist() == [len(ids), *alone]
+        row_counts = [1] * 15 if series.cached else list(range(len(ids) + 1, len(ids) + 16))
+        assert series.n_new.tolist() == [len(ids), *row_counts]
         constant, linear, quadratic = series.terms
         n = series.n_keys[1:]
         assert series.flops[1:].tolist() == (constant + linear * n + quadratic * n * n).tolist()
@@ -74,7 +74,7 @@ def test_every_way_makes_the_core_s_own_tokens():
     assert run.largest_difference is not None
     assert 0 < run.largest_difference < 1e-4
     assert (job.progress, job.remaining_seconds) == (1.0, pytest.approx(0.0))
-    # weights of a step: per layer 12 C^2, and the vocabulary; float32
+    # Weights read per step: 12 C^2 per layer plus the vocabulary, in float32.
     assert run.weight_bytes(CORE_CACHED) == 4 * (2 * 12 * 64**2 + 50257 * 64)
     assert run.weight_bytes(CORE_UNCACHED) == run.weight_bytes(TRANSFORMERS_CACHED)
 
@@ -95,14 +95,14 @@ def test_int8_is_timed_but_not_compared():
     assert f"{run.ratio(CORE_CACHED, CORE_INT8, 16).median:.2f} ×" in message
 
 
-def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypatch):
+def test_graph_steps_require_a_gpu(monkeypatch):
     monkeypatch.setattr(reduced_precision, "has_gpu", lambda: False)
     assert CORE_GRAPHS not in timed_contenders.available_contenders()
     job = TimingJob(TimingRequest(TINY, PROMPT, 16, 1, (CORE_GRAPHS,)))
     JobQueue().put(job)
     assert finish(job).state == "failed"
     assert "needs a GPU" in job.error
-    # without one, the same steps one by one
+    # Without a GPU, the same steps run one by one.
     monkeypatch.setattr(reduced_precision, "has_gpu", lambda: True)
     assert CORE_GRAPHS in timed_contenders.available_contenders()
     job = measured_job(TimingRequest(TINY, PROMPT, 16, 2, (CORE_CACHED, CORE_GRAPHS)))
@@ -117,9 +117,9 @@ def test_recorded_steps_are_offered_and_timed_only_where_there_is_a_gpu(monkeypa
     assert 2 * run.weight_bytes(CORE_GRAPHS) == run.weight_bytes(CORE_CACHED)
     [message] = [line for line in findings.sentences(run) if "bfloat16" in line]
     ratio = run.ratio(CORE_CACHED, CORE_GRAPHS, 16)
-    agree = not ratio.low < 1 < ratio.high  # two repeats of so short a text need not
-    shown = f"{ratio.median:.2f} ×" if agree else f"{ratio.low:.2f}–{ratio.high:.2f} ×"
-    assert f"is {shown} as fast" in message
+    agree = not ratio.low < 1 < ratio.high  # Two repeats of such a short text may disagree.
+    expected_text = f"{ratio.median:.2f} ×" if agree else f"{ratio.low:.2f}–{ratio.high:.2f} ×"
+    assert f"is {expected_text} as fast" in message
 
 
 def test_logits_are_compared_until_tokens_part():
@@ -127,10 +127,11 @@ def test_logits_are_compared_until_tokens_part():
     rounds = [((7, [0.0, 1.0]), (7, [0.0, 1.5])), ((7, [0.0, 1.0]), (8, [0.0, 3.0])),
               ((7, [0.0, 1.0]), (7, [9.0, 9.0]))]  # fmt: skip
     for one, other in rounds:
-        for name, made in zip(reversed(BOTH), (other, one), strict=True):
-            comparison.add(ContenderStep(0, name, step(*made)))
+        for name, token_steps in zip(reversed(BOTH), (other, one), strict=True):
+            comparison.add(ContenderStep(0, name, step(*token_steps)))
     assert comparison.parted == {CORE_UNCACHED: 1}
-    assert comparison.largest_difference == 2.0  # of the step that parted them, none after it
+    # The comparison includes the step where the tokens diverged and stops there.
+    assert comparison.largest_difference == 2.0
     bad = LogitComparison(BOTH)
     for value in (math.nan, 1.0):
         for name in BOTH:
@@ -157,26 +158,27 @@ def test_stopped_run_keeps_complete_repeats():
 def test_stop_ends_a_long_pass_at_its_next_layer():
     calls, inside = [], threading.Event()
 
-    class Counted(TimingJob):
+    class RecordingJob(TimingJob):
         def check_stop(self, layer: int = 0) -> None:
             calls.append(layer)
             if self.phase != "loading the model" and layer == 3:
                 inside.set()
             super().check_stop(layer)
 
-    # the first pass that is run has 400 tokens and more, and 30 layers
-    job = Counted(TimingRequest(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
+    # The first pass reads at least 400 tokens in 30 layers.
+    job = RecordingJob(TimingRequest(DECODER, "many words " * 200, 512, 5, (CORE_UNCACHED,)))
     JobQueue().put(job)
     watch_until(inside, job)
     job.stop()
     after = len(calls)
     assert not job.is_live
     assert finish(job).state == "stopped"
-    assert len(calls) - after <= 1  # the layer at whose start it heard of it
+    # The layer that was starting when the stop was requested may still finish.
+    assert len(calls) - after <= 1
     assert job.partial_run() is None
 
 
-def test_a_page_s_pass_goes_in_between_two_steps():
+def test_page_gets_a_compute_slot_between_two_steps():
     job = TimingJob(TimingRequest(TINY, PROMPT, 512, 5, BOTH))
     JobQueue().put(job)
     while job.recorder.n_steps < 20 and not job.finished.is_set():
@@ -184,11 +186,11 @@ def test_a_page_s_pass_goes_in_between_two_steps():
         job.keep_alive()
     before = job.recorder.n_steps
     with compute.slot():
-        waited = job.recorder.n_steps - before
+        steps_before_slot = job.recorder.n_steps - before
         assert job.is_live
     job.stop()
     finish(job)
-    assert waited <= 2  # the one that was running, and the one that had asked already
+    assert steps_before_slot <= 2  # One step was running and one more had already requested a slot.
     run = job.partial_run()
     assert run is not None
     assert run.stopped
@@ -212,7 +214,7 @@ def test_rejects_invalid_requests(changed: dict[str, object], name: str):
         TimingJob(TimingRequest(**settings | changed))  # type: ignore[arg-type]
 
 
-def test_what_would_take_too_long_is_refused_after_the_warm_up(monkeypatch: pytest.MonkeyPatch):
+def test_too_slow_measurement_is_rejected_after_warm_up(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("serving.timing.measurement.MAX_TIMED_SECONDS", 0)
     job = TimingJob(TimingRequest(TINY, PROMPT, 16, 1, BOTH))
     JobQueue().put(job)

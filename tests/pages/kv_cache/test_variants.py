@@ -1,4 +1,4 @@
-"""The page "Variants": bytes, sharing, drift and times against tensors made without its code."""
+"""The Variants page: bytes, sharing, drift and times, without the page's code."""
 
 import re
 from datetime import UTC, datetime
@@ -23,12 +23,12 @@ TEXT = "The next day is bright"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_kept() -> None:
+def _disable_cache() -> None:
     timing.measure_times.clear()
 
 
 def table_with(site: AppTest, column: str) -> Any:
-    """The page's first table that has this column."""
+    """The page's first table with this column."""
     return next(table for table in site.dataframe if column in table.value.columns)
 
 
@@ -36,21 +36,21 @@ def frame(site: AppTest, column: str) -> Any:
     return table_with(site, column).value
 
 
-def in_the_cache(site: AppTest) -> pd.DataFrame:
+def cache_table(site: AppTest) -> pd.DataFrame:
     return next(table for table in plain_tables(site) if "read by query heads" in table)
 
 
-def said(site: AppTest, words: str) -> str:
+def page_text(site: AppTest, words: str) -> str:
     return next(text.value for text in [*site.text, *site.markdown] if words in text.value)
 
 
-def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
+def test_bytes_follow_the_shapes(site: AppTest):
     open_whole_page(site, VIEW, variants_text=TEXT, variants_heads="9", variants_form="GQA 3")
     assert not site.exception
     n = len(TEXT)
     (table,) = (t.set_index("form") for t in plain_tables(site) if "measured, B" in t)
     assert list(table.index) == ["MHA", "GQA 3", "MQA", "MLA", "MHA, window 16"]
-    # 2 layers, float32, heads of 64; MLA: 4 x 64 and 64 / 2
+    # 2 layers, float32, heads of size 64. MLA caches 4 x 64 and 64 / 2.
     expected = {"MHA": 2 * 9 * 64, "GQA 3": 2 * 3 * 64, "MQA": 2 * 64, "MLA": 256 + 32}
     for form, numbers in expected.items():
         assert table.loc[form, "measured, B"] == 2 * n * numbers * 4
@@ -62,21 +62,21 @@ def test_bytes_of_every_form_are_those_of_its_shapes(site: AppTest):
     assert list(zip(links["head"], links["reads"], strict=True)) == [
         (head, f"KV head {head // 3}") for head in range(9)
     ]
-    assert in_the_cache(site)["read by query heads"].tolist() == ["0, 1, 2", "3, 4, 5", "6, 7, 8"]
-    assert said(site, "384 numbers")
-    assert number_of(said(site, "logits of the two forms").rsplit("**", 2)[1]) < 1e-5
+    assert cache_table(site)["read by query heads"].tolist() == ["0, 1, 2", "3, 4, 5", "6, 7, 8"]
+    assert page_text(site, "384 numbers")
+    assert number_of(page_text(site, "logits of the two forms").rsplit("**", 2)[1]) < 1e-5
     site.select_slider("variants_form").set_value("MLA").run()
     assert not site.exception
-    assert in_the_cache(site)["numbers per token"].tolist() == [256, 32]
+    assert cache_table(site)["numbers per token"].tolist() == [256, 32]
     links, heads = drawn_charts(site)[0].layers[:2]
-    assert len(links) == 18  # every head reads both
+    assert len(links) == 18  # Every head reads the latent and the shared key.
     assert len(heads) == 9
     site.select_slider("variants_heads").set_value(8).run()
     assert site.select_slider("variants_form").value == "MLA"
-    assert said(site, "2.25 groups")
+    assert page_text(site, "2.25 groups")
 
 
-def test_the_page_opens_on_a_group_and_a_form_that_the_heads_cannot_have_gives_way(site: AppTest):
+def test_impossible_group_count_falls_back(site: AppTest):
     open_whole_page(site, VIEW)
     assert not messages(site)
     assert site.text_input("variants_text").value == controls.ANIMAL
@@ -92,7 +92,7 @@ def test_the_page_opens_on_a_group_and_a_form_that_the_heads_cannot_have_gives_w
         assert site.text_input("variants_text").value == text
 
 
-def test_cached_keys_are_those_of_the_models():
+def test_cached_keys_match_the_models():
     ladder = key_readers.run_ladder(TEXT, 12)
     model = key_readers.family(12)["GQA 4"]
     record = model(torch.tensor([list(TEXT.encode())]), record=True).records[0]
@@ -104,7 +104,7 @@ def test_cached_keys_are_those_of_the_models():
 
 
 @pytest.mark.parametrize(("model", "heads"), [(ENCODER, 2), (DECODER, 1)])
-def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int):
+def test_drift_matches_the_pooled_model(site: AppTest, model: str, heads: int):
     open_whole_page(site, VIEW, variants_text=TEXT, variants_model=model)
     assert not site.exception
     own = bundled_model(model)
@@ -133,7 +133,7 @@ def test_drift_is_that_of_the_pooled_model(site: AppTest, model: str, heads: int
         assert bool(table.loc[heads, "unchanged"]) == bool(p.argmax() == q.argmax())
 
 
-def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
+def test_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
     open_whole_page(site, VIEW, variants_text=TEXT, variants_layer="7", variants_group="2")
     own = bundled_model(DECODER)
     ids = torch.tensor([own.tokenizer.encode(TEXT).ids])
@@ -143,32 +143,32 @@ def test_a_trained_group_shows_the_heads_that_share_a_key(site: AppTest):
     pairs = [
         (weights[i] - weights[j])[1:].abs().sum(-1).mean() / 2 for i, j in ((0, 1), (0, 2), (1, 2))
     ]
-    line = said(site, "share key/value head 2")
+    line = page_text(site, "share key/value head 2")
     assert "query heads 6, 7, 8" in line
-    shown = int(re.findall(r"two of them differ in (\d+)%", line)[0])
-    assert shown == pytest.approx(100 * float(torch.stack(pairs).mean()), abs=0.51)
+    percentage = int(re.findall(r"two of them differ in (\d+)%", line)[0])
+    assert percentage == pytest.approx(100 * float(torch.stack(pairs).mean()), abs=0.51)
     table = frame(site, "head 8: weight")
     assert table["head 8: weight"].to_numpy() == pytest.approx(weights[2].amax(-1).numpy())
 
 
-def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_measured_times_are_kept(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(timing, "REPEATS", 3)
     open_whole_page(site, VIEW, variants_text=TEXT, variants_heads="8", variants_context="256")
-    assert said(site, "The times haven't been measured yet")
+    assert page_text(site, "The times haven't been measured yet")
     counts = frame(site, "operations, MHA = 1").set_index("form")
-    # one step of 2 layers, width 576, 8 heads of 72 behind 256 tokens; 1536 wide inside, 256 bytes
+    # One step of 2 layers after 256 tokens: width 576, 8 heads of 72, MLP 1536, vocabulary 256.
     rest = 2 * (576 * 576 + 257 * 2 * 576 + 3 * 576 * 1536) + 576 * 256
     mha, mqa = (rest + 2 * 576 * (576 + 2 * 72 * heads) for heads in (8, 1))
     assert counts.loc["MQA", "operations, MHA = 1"] == pytest.approx(mqa / mha)
     assert counts.loc["MHA", "million ops"] == pytest.approx(2 * mha / 1e6)
     site.button("variants_measure").click().run()
     job: VariantTimingJob = site.session_state["variants_job"]
-    while_it_runs = place(site, table_with(site, "operations, MHA = 1"))
+    location_while_running = place(site, table_with(site, "operations, MHA = 1"))
     assert finish(job).state == "done", job.error
     site.run()
     assert not site.exception
-    # what is drawn when a job is over replaces what was drawn meanwhile, and stands nowhere else
-    assert place(site, table_with(site, "ms per step")) == while_it_runs
+    # The finished result replaces the progress display and isn't shown a second time.
+    assert place(site, table_with(site, "ms per step")) == location_while_running
     times = timing.cached_times(job.setting, job.round)
     assert times is not None
     table = frame(site, "ms per step").set_index("form")
@@ -179,26 +179,26 @@ def test_times_are_measured_in_a_job_and_stay(site: AppTest, monkeypatch: pytest
     assert times.difference < 1e-5
     assert times.cache_bytes["MLA expanded"] == times.cache_bytes["MLA absorbed"]
     ratio = times.ratios["MLA absorbed"][0]
-    assert said(site, f"{ratio:.2f} of MHA's time when absorbed")
+    assert page_text(site, f"{ratio:.2f} of MHA's time when absorbed")
     site.select_slider("variants_context").set_value(512).run()
-    assert said(site, "The times haven't been measured yet")
+    assert page_text(site, "The times haven't been measured yet")
 
 
-def test_the_sentence_names_every_form_that_is_clearly_faster():
-    """The smallest median may be unclear beside a form that is not."""
+def test_summary_names_every_variant_that_is_clearly_faster():
+    """The smallest median may be inconclusive while another variant's is clear."""
     spread = {"MHA": 1.0, "GQA 2": 0.8, "MQA": 0.5, "MLA absorbed": 1.0, "MLA expanded": 3.0}
     seconds = {name: (value,) * 9 for name, value in spread.items()}
     seconds["MQA"] = (0.5,) * 5 + (1.5,) * 4
     ones = dict.fromkeys(spread, 1)
-    asked = timing.setting(TEXT, 8, 256)
-    times = timing.VariantTimes(asked, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
+    setting = timing.setting(TEXT, 8, 256)
+    times = timing.VariantTimes(setting, seconds, ones, ones, 0.0, 1, datetime.now(UTC))
     assert "GQA 2 takes 0.80 of MHA's time" in timing.summary(times)
     times.seconds["GQA 2"] = times.seconds["MHA"]
     assert "MQA has the smallest median with 0.50 of MHA's time" in timing.summary(times)
     assert "No form is clearly faster" in timing.summary(times)
 
 
-def test_a_stopped_measurement_ends_and_keeps_nothing():
+def test_stopped_measurement_is_discarded():
     job = VariantTimingJob(timing.setting(TEXT, 8, 4096), 0)
     job.stop()
     job.run()

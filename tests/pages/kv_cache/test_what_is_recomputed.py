@@ -1,4 +1,4 @@
-"""The page "What is recomputed": what it shows equals tensors computed without the page's code."""
+"""The What is recomputed page against tensors computed without the page's code."""
 
 import dataclasses
 from pathlib import Path
@@ -35,7 +35,7 @@ NAMES = ["queries", "keys", "values", "scores", "weights", "context"]
 
 @pytest.fixture(scope="module")
 def expected() -> tuple[list[int], int, Any, Any]:
-    """All ids, how many are the prompt's, and the outputs of the last step and the one before."""
+    """All ids, the prompt length and the outputs of the last two steps."""
     model = bundled_model(FIRST_GPT2)
     prompt = list(model.tokenizer.encode(PROMPT).ids)
     ids = prompt + generate(model.core, prompt, max_new_tokens=N_NEW)
@@ -47,7 +47,7 @@ def expected() -> tuple[list[int], int, Any, Any]:
 
 
 def head_of(output: Any) -> dict[str, np.ndarray]:
-    """The six matrices of the head that the link names."""
+    """The six matrices of the head in the link."""
     record = output.records[LAYER]
     parts = [record.q[0, HEAD], record.k[0, HEAD], record.v[0, HEAD], record.scores[0, HEAD],
              record.weights[0, HEAD], record.context[0, HEAD]]  # fmt: skip
@@ -55,7 +55,7 @@ def head_of(output: Any) -> dict[str, np.ndarray]:
 
 
 def panels(site: AppTest, which: int) -> list[tuple[dict[str, Any], np.ndarray]]:
-    """Each panel of a picture and the part of its values that is there."""
+    """Each panel of a picture and its values that aren't masked."""
     results = []
     for tensor in drawn_tensors.pictures(site)[which]:
         n_rows, n_columns = tensor.panel["there"] or tensor.panel["shape"]
@@ -63,7 +63,7 @@ def panels(site: AppTest, which: int) -> list[tuple[dict[str, Any], np.ndarray]]
     return results
 
 
-def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
+def test_link_restores_the_step(site: AppTest, expected):
     ids, n_prompt, now, before = expected
     open_whole_page(site, PAGE, **LINK)
     assert not site.exception
@@ -75,8 +75,8 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
         square = name in ("scores", "weights")
         assert panel["name"] == name
         assert panel["box"] == [n - 1, n - 1 if square else 6]
-        shown = matrix if square else matrix[:, window]
-        np.testing.assert_allclose(values, shown, atol=1e-4, rtol=1e-5)
+        visible = matrix if square else matrix[:, window]
+        np.testing.assert_allclose(values, visible, atol=1e-4, rtol=1e-5)
         change = float(np.abs(matrix[: n - 1, : old[name].shape[1]] - old[name]).max())
         message = panel["note"].split("Largest difference: ")[1].split(". ")[0].rstrip(".")
         assert (0.0 if message == "exactly 0" else float(message)) == pytest.approx(
@@ -92,8 +92,8 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     assert [values.shape for values in way] == shapes
     for values, name in zip(way[1:5], ("context", "weights", "scores", "queries"), strict=True):
         row = matrices[name][-1:]
-        wanted = row if name in ("scores", "weights") else row[:, window]
-        np.testing.assert_allclose(values, wanted, atol=1e-3)
+        expected_row = row if name in ("scores", "weights") else row[:, window]
+        np.testing.assert_allclose(values, expected_row, atol=1e-3)
     predictions = next(d for d in plain_tables(site) if "predicts" in d)
     np.testing.assert_allclose(predictions["probability"], logits.softmax(-1).amax(-1), atol=1e-4)
     assert list(predictions["used"]) == ["no"] * (n - 1) + ["yes"]
@@ -101,7 +101,7 @@ def test_a_link_restores_the_step_and_its_numbers(site: AppTest, expected):
     assert any(f"{right} of {n - 1} right" in element.value for element in site.text)
 
 
-def test_the_counts_are_those_of_the_model(site: AppTest, expected):
+def test_counts_match_the_model(site: AppTest, expected):
     _, n_prompt, _, _ = expected
     open_whole_page(site, PAGE, **LINK)
     config, n = bundled_model(FIRST_GPT2).core.config, n_prompt + STEP - 1
@@ -112,56 +112,58 @@ def test_the_counts_are_those_of_the_model(site: AppTest, expected):
         f"**{total['repeated']:,} of {total['entries']:,} entries**" in m.value
         for m in site.markdown
     )
-    every = next(d for d in plain_tables(site) if "all rows with" in d)
-    assert list(every["all rows without"]) == list(np.cumsum([n_prompt + i for i in range(N_NEW)]))
-    assert list(every["all rows with"]) == [n_prompt + i for i in range(N_NEW)]
+    rows = next(d for d in plain_tables(site) if "all rows with" in d)
+    assert list(rows["all rows without"]) == list(np.cumsum([n_prompt + i for i in range(N_NEW)]))
+    assert list(rows["all rows with"]) == [n_prompt + i for i in range(N_NEW)]
     reads = next(d for d in plain_tables(site) if "query read later" in d)
-    later = [STEP - 1] * n_prompt + [1, 0]  # the steps after the one that first ran a token
+    # The number of steps after the one that first processed each token.
+    later = [STEP - 1] * n_prompt + [1, 0]
     assert not reads["query read later"].any()
     assert list(reads["key read later"]) == list(reads["value read later"]) == later
-    spoiled = next(d for d in plain_tables(site) if "overwritten rows" in d)
-    message = list(spoiled["last context row"])
+    overwritten = next(d for d in plain_tables(site) if "overwritten rows" in d)
+    message = list(overwritten["last context row"])
     assert message[:2] == ["unchanged in every bit"] * 2
     assert all(text.startswith("off by") for text in (message[2], message[4]))
     assert message[3] == message[5] == "also not a number"
 
-    # the first step has nothing to compare with
+    # The first step has no previous step to compare with.
     site.slider("what_is_recomputed_step").set_value(1).run()
     assert not site.exception
     assert all(panel["box"][0] == 0 for panel, _ in panels(site, 0))
 
 
-def test_the_encoder_s_old_rows_move_by_what_two_passes_say(expected):
+def test_encoder_row_changes_match_two_passes(expected):
     ids, _, _, _ = expected
-    made = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
-    assert made.ids == tuple(ids)
-    result = counts.contrast(made)
+    growth = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
+    assert growth.ids == tuple(ids)
+    result = counts.contrast(growth)
     encoder, text = bundled_model(ENCODER), bundled_model(FIRST_GPT2).tokenizer.decode(ids[:-1])
-    whole = list(encoder.tokenizer.encode(text).ids)
-    shorter = whole[:-2] + whole[-1:]
+    all_ids = list(encoder.tokenizer.encode(text).ids)
+    shorter = all_ids[:-2] + all_ids[-1:]
     with torch.inference_mode():
         long, short = (
-            encoder.core(torch.tensor([one]), record=True).records for one in (whole, shorter)
+            encoder.core(torch.tensor([one]), record=True).records for one in (all_ids, shorter)
         )
-    rows, layer = len(whole) - 2, 2
+    rows, layer = len(all_ids) - 2, 2
     old, new = (torch.cat((r[layer].k, r[layer].v))[:, :, :rows] for r in (short, long))
-    change, most = (new - old).abs().max(), old.abs().max()
-    assert result.encoder[layer] == pytest.approx(float(change / most), rel=1e-4)
+    change, largest = (new - old).abs().max(), old.abs().max()
+    assert result.encoder[layer] == pytest.approx(float(change / largest), rel=1e-4)
     assert result.encoder[1:].min() > 1e-3
     assert result.decoder.max() < 1e-5
-    deeper = dataclasses.replace(result, decoder=result.decoder[:2])  # than the decoder
-    chart = charts.contrast_chart(counts.contrast_table(made, deeper)).to_dict()
+    # The encoder has more layers than the decoder.
+    deeper = dataclasses.replace(result, decoder=result.decoder[:2])
+    chart = charts.contrast_chart(counts.contrast_table(growth, deeper)).to_dict()
     assert chart["encoding"]["x"]["scale"]["domain"] == [-0.5, len(result.encoder) - 0.5]
-    nothing = dataclasses.replace(made, ids=(198, 198, 198))  # line breaks
+    nothing = dataclasses.replace(growth, ids=(198, 198, 198))  # Only line breaks.
     result = counts.contrast(nothing)
     assert result.n_old == len(result.encoder) == 0
-    assert set(counts.contrast_table(nothing, result)["model"]) == {made.title}
+    assert set(counts.contrast_table(nothing, result)["model"]) == {growth.title}
 
 
-def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.MonkeyPatch):
+def test_downloads_and_snippet_match_the_page(expected, monkeypatch: pytest.MonkeyPatch):
     ids, n_prompt, now, _ = expected
-    made = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
-    look = pictures.StepView(made, STEP - 1, LAYER, HEAD, COLUMN)
+    growth = run.growth(run.GrowthSettings(FIRST_GPT2, PROMPT, N_NEW))
+    look = pictures.StepView(growth, STEP - 1, LAYER, HEAD, COLUMN)
     stored = downloads.arrays(look)
     assert list(stored["token_ids"]) == ids[:-1]
     for name, matrix in head_of(now).items():
@@ -171,15 +173,15 @@ def test_downloads_and_snippet_are_the_picture(expected, monkeypatch: pytest.Mon
     rows = counts.step_table(look, counts.HEAD)
     assert list(rows["matrix"]) == [*NAMES, "sum"]
     names: dict[str, Any] = {}
-    with monkeypatch.context() as patch:  # the same weights, loaded before
+    with monkeypatch.context() as patch:  # Use the model that is already loaded.
         patch.setattr(pretrained, "load", lambda name, device: bundled_model(name))
         exec(downloads.snippet(look), names)
     np.testing.assert_allclose(names["new"]["queries"], stored["queries"], atol=1e-4)
 
 
-def test_prompts_that_cannot_be_run_and_hostile_ones(site: AppTest):
+def test_invalid_and_hostile_prompts(site: AppTest):
     hostile, prefix = "<img/>![x](y)\u202e", "what_is_recomputed"
-    # a link that counts nothing counts one head
+    # If the link selects nothing to count, the page counts one head.
     link = {f"{prefix}_prompt": hostile, f"{prefix}_tokens": "2", f"{prefix}_scope": ""}
     open_whole_page(site, PAGE, **link)
     assert not site.exception
@@ -195,7 +197,7 @@ def test_prompts_that_cannot_be_run_and_hostile_ones(site: AppTest):
         assert site.text_input(f"{prefix}_prompt").value == prompt
 
 
-def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_run_is_limited_and_can_be_stopped(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     settings = run.GrowthSettings(FIRST_GPT2, PROMPT, 2)
     run.growth.clear()
     with pytest.raises(OverLimit, match="not 9"):
@@ -219,8 +221,10 @@ def test_a_run_is_bounded_and_may_be_stopped(site: AppTest, monkeypatch: pytest.
     assert panels(site, 0)[0][1].shape[0] == run.growth(settings).n_rows
 
 
-def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """One head of 4 columns in one layer, and a context that ends the text early."""
+def test_small_model_with_a_full_context(
+    site: AppTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Use one layer, one head of 4 columns, and a context that ends the text early."""
     import transformers
 
     config = transformers.GPT2Config(vocab_size=50257, n_positions=4, n_embd=4, n_layer=1, n_head=1)
@@ -231,8 +235,8 @@ def test_a_small_model_without_room(site: AppTest, tmp_path: Path, monkeypatch: 
     assert not site.exception
     assert not messages(site)
     assert site.session_state["what_is_recomputed_model"] == "short"
-    made = run.growth(run.GrowthSettings("short", "it saw it", 8))
-    assert [step.n_tokens for step in made.steps] == [3, 4]
+    growth = run.growth(run.GrowthSettings("short", "it saw it", 8))
+    assert [step.n_tokens for step in growth.steps] == [3, 4]
     assert panels(site, 0)[0][1].shape == (4, 4)
     site.text_input("what_is_recomputed_prompt").set_value("it saw it and it").run()
     assert any("limit of 3" in m for m in messages(site))

@@ -1,4 +1,4 @@
-"""Against PyTorch: the page's numbers beside a comparison made here, its controls and its times."""
+"""The Against PyTorch page: its numbers, controls and measured times."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ KEY = "against_pytorch_"
 
 
 def panels(site: AppTest) -> dict[str, tuple[dict[str, Any], np.ndarray]]:
-    """Every panel on the page by its name and axes, as the browser receives it."""
+    """Every panel on the page, by name and axes, as sent to the browser."""
     results = {}
     for tensor in (tensor for picture in pictures(site) for tensor in picture):
         assert tensor.cells is not None
@@ -35,7 +35,7 @@ def panels(site: AppTest) -> dict[str, tuple[dict[str, Any], np.ndarray]]:
 def peers(
     width: int, heads: int, tokens: int, batch: int, seed: int, causal: bool, bias: bool
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Output of ours, output and averaged weights of PyTorch's module, without the page's code."""
+    """Our output, and the output and mean weights of PyTorch's module."""
     torch.manual_seed(seed)
     ours = MultiHeadAttention(width, width, tokens, 0.0, heads, bias, causal=causal).eval()
     x = torch.randn(batch, tokens, width, generator=torch.Generator().manual_seed(seed))
@@ -62,7 +62,7 @@ def peers(
         (2, 1, 1, 4, 9999, False, False),
     ],
 )
-def test_the_windows_are_those_of_torch(
+def test_windows_match_torch(
     site: AppTest,
     width: int,
     heads: int,
@@ -78,15 +78,15 @@ def test_the_windows_are_those_of_torch(
     assert not site.exception
     assert not messages(site)
     ours, theirs, weights = peers(width, heads, tokens, batch, seed, causal, bias)
-    shown = panels(site)
+    page_panels = panels(site)
     n = lesson.WINDOW
-    header, values = shown["ours (weight splits) token"]
+    header, values = page_panels["ours (weight splits) token"]
     np.testing.assert_allclose(values, ours[0, :n, :n], rtol=0, atol=1e-6)
     for name in ("nn.MultiheadAttention token", "with scaled_dot_product_attention token"):
-        np.testing.assert_allclose(shown[name][1], theirs[0, :n, :n], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(page_panels[name][1], theirs[0, :n, :n], rtol=0, atol=1e-6)
     for name in ("ours, mean over heads query", "nn.MultiheadAttention query"):
-        np.testing.assert_allclose(shown[name][1], weights[0, :n, :n], rtol=0, atol=1e-6)
-    # rounding only: the four others against the weight splits
+        np.testing.assert_allclose(page_panels[name][1], weights[0, :n, :n], rtol=0, atol=1e-6)
+    # Only rounding: this compares the weight splits with the four other implementations.
     differences = site.table[0].value["largest difference"].map(number_of)
     assert len(differences) == 4
     assert (differences < 1e-5).all()
@@ -100,12 +100,12 @@ def test_products_and_memory_are_counted(site: AppTest):
     assert products["kernel calls"].tolist() == [0, 0, 0, 1, 1]
     square = 3 * 12 * 20 * 20 * 4
     assert any(f"**{square:,}** bytes" in text.value for text in site.markdown)
-    kept = [int(text.replace(",", "")) for text in memory["of these in (T, T) tensors"]]
-    assert kept[3:] == [0, 0]
-    assert all(count >= square for count in kept[:3])
+    saved_counts = [int(text.replace(",", "")) for text in memory["of these in (T, T) tensors"]]
+    assert saved_counts[3:] == [0, 0]
+    assert all(count >= square for count in saved_counts[:3])
 
 
-def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
+def test_invalid_head_count_is_explained(site: AppTest):
     open_whole_page(site, VIEW, **{KEY + "width": "64", KEY + "heads": "12"})
     assert not site.exception
     (message,) = messages(site)
@@ -117,7 +117,7 @@ def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
     assert panels(site)
 
 
-def test_every_control_at_its_end(site: AppTest):
+def test_controls_at_their_limits(site: AppTest):
     open_whole_page(site, VIEW)
     site.select_slider(KEY + "width").set_value(lesson.WIDTHS[-1])
     site.select_slider(KEY + "heads").set_value(lesson.HEADS[-1])
@@ -129,14 +129,14 @@ def test_every_control_at_its_end(site: AppTest):
     assert panels(site)
 
 
-def test_times_are_measured_on_the_button_only(site: AppTest):
+def test_times_are_measured_only_on_request(site: AppTest):
     measure.clear()
     open_whole_page(site, VIEW)
     status = [text.value for text in site.text if text.value.startswith("Measured")]
     assert "width 192, 32 tokens, batch 1" in status[0]
     assert site.dataframe[0].value["heads"].tolist() == [1, 8, 32, 96]
     first = site.dataframe[0].value
-    # neither another setting of the comparison nor sizes to time measure anything
+    # Changing the comparison's settings or the sizes to time doesn't start a measurement.
     site.slider(KEY + "tokens").set_value(5)
     site.select_slider(KEY + "time_width").set_value(192)
     site.select_slider(KEY + "time_tokens").set_value(16).run()
@@ -147,12 +147,12 @@ def test_times_are_measured_on_the_button_only(site: AppTest):
     assert table["heads"].tolist() == [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96]
     (status,) = [text.value for text in site.text if text.value.startswith("Measured")]
     assert "width 192, 16 tokens" in status
-    # the result stays when something else is moved
+    # The result stays visible after other controls change.
     site.slider(KEY + "tokens").set_value(6).run()
     assert site.dataframe[0].value.equals(table)
 
 
-def test_the_chart_and_the_table_are_one_measurement():
+def test_chart_and_table_show_the_same_measurement():
     result = lesson.series(lesson.request(192, 16), lambda _: None).value
     values = show.specification(charts.times_chart, result.medians, ink="#000000", paper="#ffffff")[
         "data"
@@ -166,10 +166,10 @@ def test_the_chart_and_the_table_are_one_measurement():
         assert value["median"] == pytest.approx(milliseconds.median())
         assert value["low"] == pytest.approx(milliseconds.min())
         assert value["high"] == pytest.approx(milliseconds.max())
-        shown = result.table.set_index("heads")[f"{value['way']}, ms"][value["heads"]]
-        assert shown.startswith(f"{value['median']:.2f} (")
+        timings = result.table.set_index("heads")[f"{value['way']}, ms"][value["heads"]]
+        assert timings.startswith(f"{value['median']:.2f} (")
 
 
-def test_the_lecture_s_count_is_the_answer():
+def test_answer_matches_the_lecture_count():
     (question, *_) = lesson.questions()
     assert question.right == str(3 * 96)

@@ -1,4 +1,4 @@
-"""Attention without the matrix: what is shown against tensors made without the page's code."""
+"""The Attention without the matrix page against tensors computed without its code."""
 
 import math
 import re
@@ -24,8 +24,8 @@ def settings(**values: object) -> dict[str, str]:
     return {f"{PREFIX}_{name}": str(value) for name, value in values.items()}
 
 
-def says(site: AppTest) -> str:
-    """All sentences of the page, without the marks that keep right-to-left text in its place."""
+def page_text(site: AppTest) -> str:
+    """All sentences on the page, without bidirectional control characters."""
     return re.sub("[\u2068\u2069]", "", "\n".join(text.value for text in site.text))
 
 
@@ -35,7 +35,7 @@ def table_of(site: AppTest, column: str) -> pd.DataFrame:
 
 
 class ReferenceHead:
-    """A head of a bundled model on a text, without the site's code."""
+    """A head of a bundled model on a text, computed without the site's code."""
 
     def __init__(self, name: str, layer: int, head: int, text: str = controls.ANIMAL) -> None:
         model = bundled_model(name)
@@ -55,8 +55,8 @@ CASES = [(DECODER, 13, 8), (ENCODER, 3, 1)]
 
 
 @pytest.mark.parametrize(("name", "layer", "head"), CASES)
-def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int):
-    """Row by row in tiles of 4 × 8: m, l and o of a step from all scores up to it."""
+def test_rows_at_every_step(site: AppTest, name: str, layer: int, head: int):
+    """Tiles of 4 × 8, row by row: recompute m, l and o from all scores so far."""
     real = ReferenceHead(name, layer, head)
     size = len(real.q)
     view = settings(model=name, layer=layer, head=head, queries=4, keys=8, step=1)
@@ -75,9 +75,9 @@ def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int)
         scores = real.scores[queries, visible]
         m = scores.amax(-1)
         terms = torch.exp(scores - m[:, None])
-        shown = table_of(site, "factor")
+        factors = table_of(site, "factor")
         for line, (new_m, new_l) in enumerate(zip(m, terms.sum(-1), strict=True)):
-            for cell, value in ((shown["m"][line], new_m), (shown["l"][line], new_l)):
+            for cell, value in ((factors["m"][line], new_m), (factors["l"][line], new_l)):
                 after = float(cell.rpartition("→ ")[2].replace("−", "-"))
                 assert after == pytest.approx(float(value), abs=6e-4)
         (header, output), *_ = maps(site)
@@ -85,11 +85,11 @@ def test_the_rows_at_every_step(site: AppTest, name: str, layer: int, head: int)
         cells = drawn_charts(site)[0].layers[1]
         in_tile = terms[:, column:]
         np.testing.assert_allclose(cells["term"], in_tile[scores[:, column:].isfinite()], atol=1e-5)
-        assert f"queries {row} to {min(row + 4, size) - 1} and keys {column} to" in says(site)
+        assert f"queries {row} to {min(row + 4, size) - 1} and keys {column} to" in page_text(site)
 
 
 @pytest.mark.parametrize("order", [tile_walk.ORDERS[0], tile_walk.ORDERS[-1]])
-def test_any_order_gives_the_output_of_torch(site: AppTest, order: str):
+def test_any_order_matches_torch(site: AppTest, order: str):
     real = ReferenceHead(DECODER, 5, 2)
     view = settings(layer=5, head=2, order=order, queries=8, keys=2)
     open_page(site, VIEW, **view)
@@ -100,33 +100,33 @@ def test_any_order_gives_the_output_of_torch(site: AppTest, order: str):
     )[0]
     table = table_of(site, "length of o / l")
     np.testing.assert_allclose(table["length of o / l"], expected.norm(dim=-1), atol=1e-4)
-    most = re.search(r"at most (.+)\.$", says(site), re.MULTILINE).group(1)
+    most = re.search(r"at most (.+)\.$", page_text(site), re.MULTILINE).group(1)
     assert number_of(most) < 1e-5
     states = drawn_charts(site)[0].layers[0]["state"].value_counts()
     assert states[tile_walk.NOW] == 1
     assert states[tile_walk.USED] == last - 1
     assert states[tile_walk.SKIPPED] == 12 - last
-    assert f"{12 - last} of 12" in says(site)
+    assert f"{12 - last} of 12" in page_text(site)
 
 
-def test_the_page_opens_at_a_tile_that_rescales(site: AppTest):
+def test_page_opens_at_a_tile_that_rescales(site: AppTest):
     open_page(site, VIEW)
     factors = [text for text in table_of(site, "factor")["factor"] if text != "first tile"]
     assert any(0 < float(factor) < 1 for factor in factors)
     old, new, factor = map(
-        float, re.search(r"exp\((\S+) − (\S+)\) = (\S+) before", says(site)).groups()
+        float, re.search(r"exp\((\S+) − (\S+)\) = (\S+) before", page_text(site)).groups()
     )
     assert factor == pytest.approx(math.exp(old - new), abs=6e-3)
 
 
-def test_one_tile_holds_a_short_text(site: AppTest):
+def test_short_text_fits_into_one_tile(site: AppTest):
     open_page(site, VIEW, **settings(text="Two cats sat", queries=32, keys=32))
     assert not site.exception
     assert [slider for slider in site.slider if slider.key == f"{PREFIX}_step"] == []
 
 
 def test_smaller_tiles_and_back(site: AppTest):
-    """A step that a coarser cut does not have becomes its last one."""
+    """A step that doesn't exist with larger tiles falls back to the last one."""
     open_page(site, VIEW, **settings(queries=2, keys=2, step=20))
     assert site.slider(f"{PREFIX}_step").value == 20
     site.select_slider(f"{PREFIX}_queries").set_value(8).run()
@@ -140,20 +140,20 @@ def test_bytes_moved(site: AppTest):
     view = settings(tokens=4096, many_queries=32, many_keys=256, numbers="16-bit numbers")
     open_page(site, VIEW, **view)
     size, head_size = 4096, bundled_model(DECODER).core.config.d_head
-    whole = n_bytes * (4 * size**2 + 4 * size * head_size)
+    full_matrix = n_bytes * (4 * size**2 + 4 * size * head_size)
     keys = sum(math.ceil((start + 32) / 256) * 256 for start in range(0, size, 32))
     tiled = n_bytes * (2 * size * head_size + 2 * keys * head_size + 2 * size)
     table = drawn_charts(site)[-1].rows
-    shown = table[table["tokens"] == size].set_index("how")["bytes"]
-    assert shown.to_dict() == {"whole matrix": whole, "tiles": tiled}
-    assert f"{whole / tiled:,.1f}" in says(site)
+    n_moved = table[table["tokens"] == size].set_index("how")["bytes"]
+    assert n_moved.to_dict() == {"whole matrix": full_matrix, "tiles": tiled}
+    assert f"{full_matrix / tiled:,.1f}" in page_text(site)
     pieces = table_of(site, "numbers")
     counts = pieces.groupby("how")["numbers"].sum() * n_bytes
-    assert counts.to_dict() == {"whole matrix": whole, "tiles": tiled}
+    assert counts.to_dict() == {"whole matrix": full_matrix, "tiles": tiled}
 
 
 @pytest.mark.parametrize(("name", "layer", "head"), CASES)
-def test_weights_are_made_again(site: AppTest, name: str, layer: int, head: int):
+def test_weights_are_recomputed(site: AppTest, name: str, layer: int, head: int):
     view = settings(model=name, layer=layer, head=head, part=sections.KEPT, query=5)
     open_page(site, VIEW, **view)
     real = ReferenceHead(name, layer, head)
@@ -163,7 +163,7 @@ def test_weights_are_made_again(site: AppTest, name: str, layer: int, head: int)
 
 
 @pytest.mark.parametrize(("name", "layer", "head"), CASES)
-def test_the_way_back(site: AppTest, name: str, layer: int, head: int):
+def test_backward_pass(site: AppTest, name: str, layer: int, head: int):
     view = settings(model=name, layer=layer, head=head, part=sections.BACK)
     open_page(site, VIEW, **view)
     real = ReferenceHead(name, layer, head)

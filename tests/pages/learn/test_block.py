@@ -1,4 +1,4 @@
-"""The page "Block": its numbers against tensors computed without its code, extremes, links."""
+"""The Block page: its numbers, its controls at their limits, and its links."""
 
 import re
 from typing import Any
@@ -31,7 +31,7 @@ TEXT = "Nine grey geese fly over the frozen lake"
 
 
 def panels(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
-    """Description and values of every panel of the first picture, as the browser gets them."""
+    """Description and values of each panel of the first picture, as sent."""
     return [(tensor.panel, tensor.values) for tensor in pictures(site)[0]]
 
 
@@ -40,7 +40,7 @@ def frame(site: AppTest, number: int = 0):
 
 
 def chart(site: AppTest) -> pd.DataFrame:
-    """The rows of the first chart, as the browser gets them."""
+    """The rows of the first chart, as sent to the browser."""
     return drawn_charts(site)[0].rows
 
 
@@ -51,7 +51,7 @@ def run_of(name: str, text: str):
         return model, model.core(ids, record=True)
 
 
-def test_the_page_opens_on_the_lecture_s_layer(site: AppTest):
+def test_page_opens_on_the_lecture_layer(site: AppTest):
     open_page(site, VIEW, block_step="2")
     (table,) = plain_tables(site)
     for step, sizes in ((1, ["8", "5", "64"]), (2, ["5", "512"]), (6, ["5", "2,048"])):
@@ -64,7 +64,7 @@ def test_the_page_opens_on_the_lecture_s_layer(site: AppTest):
 
 
 @pytest.mark.parametrize(("name", "layer"), [(DECODER, 17), (ENCODER, 4), (DECODER, 0)])
-def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
+def test_all_steps_of_a_real_layer(site: AppTest, name: str, layer: int):
     open_page(
         site, VIEW, block_layer_of=name, block_layer=str(layer), block_text=TEXT, block_step="9"
     )
@@ -79,13 +79,13 @@ def test_every_step_of_a_real_layer(site: AppTest, name: str, layer: int):
     _, values = panels(site)[-1]
     np.testing.assert_array_equal(values, after[:6, :6].numpy())
     np.testing.assert_allclose(chart(site)["value"], after.norm(dim=-1).numpy(), rtol=1e-5)
-    for step in range(10):  # each shows the statement that made it
+    for step in range(10):  # Each step shows the statement that computed it.
         site.select_slider("block_step").set_value(step).run()
         assert not site.exception
         assert len(code(site)) == 1
 
 
-def test_layers_of_2017_at_their_extremes(site: AppTest):
+def test_2017_layers_at_their_limits(site: AppTest):
     open_page(site, VIEW)
     for kind, n_steps, heads, hidden in (
         (original_layers.ENCODER_2017, 10, original_layers.HEADS_2017[-1], 4096),
@@ -99,12 +99,12 @@ def test_layers_of_2017_at_their_extremes(site: AppTest):
             site.select_slider("block_step").set_value(step).run()
             assert not site.exception
             assert len(code(site)) == 1
-    # the step that only the longer layer has becomes the last of the shorter one
+    # A step that only the longer layer has falls back to the last step of the shorter one.
     site.selectbox("block_layer_of").set_value(original_layers.ENCODER_2017).run()
     assert site.select_slider("block_step").value == 9
 
 
-def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
+def test_decoder_reads_the_first_half_and_keeps_everything(site: AppTest):
     open_page(site, VIEW, block_layer_of=original_layers.DECODER_2017, block_text=TEXT)
     assert plain_tables(site)[0]["shape"][0].startswith("4 tokens")
     site.select_slider("block_step").set_value(6).run()
@@ -115,7 +115,7 @@ def test_decoder_reads_the_first_half_and_remembers_all(site: AppTest):
     assert heads.shape == (2, 4, 6)
 
 
-def test_parts_seen_in_another_order(site: AppTest):
+def test_parts_on_a_permuted_text(site: AppTest):
     section = {"block_section": sections.ORDER, "block_text": TEXT}
     open_page(site, VIEW, **section)
     for choice, how in zip(
@@ -130,7 +130,7 @@ def test_parts_seen_in_another_order(site: AppTest):
         assert list(table["order does not matter"]) == [True, True, True, False, False]
     (_, first), (_, second) = panels(site)
     assert first.shape == second.shape
-    assert np.abs(first - second).max() > 1e-3  # with a causal mask, the part that opens
+    assert np.abs(first - second).max() > 1e-3  # With a causal mask, the first part to change.
     site.selectbox("block_part").set_value("feed-forward").run()
     (_, first), (_, second) = panels(site)
     np.testing.assert_allclose(first, second, atol=1e-5)
@@ -146,7 +146,7 @@ def test_requested_permutation(site: AppTest):
     assert words in site.text[0].value.replace("\u2068", "").replace("\u2069", "")
 
 
-def test_parameters_are_those_of_the_models(site: AppTest):
+def test_parameter_counts_match_the_models(site: AppTest):
     open_page(site, VIEW, block_section=sections.COUNTS)
     table = frame(site).set_index("part")["parameters"]
     assert table["feed-forward"] == f"{12 * (2 * 512 * 2048 + 2048 + 512):,}"
@@ -162,7 +162,7 @@ def test_parameters_are_those_of_the_models(site: AppTest):
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_the_residual_stream(site: AppTest, name: str):
+def test_residual_stream(site: AppTest, name: str):
     open_page(site, VIEW, block_section=sections.STREAM, block_model=name, block_text=TEXT)
     assert not site.exception
     _, output = run_of(name, TEXT)
@@ -179,7 +179,7 @@ def test_the_residual_stream(site: AppTest, name: str):
     np.testing.assert_allclose(first, norms[:, 0], rtol=1e-3)
 
 
-def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
+def test_logit_lens_ends_with_the_model_prediction(site: AppTest):
     open_page(site, VIEW, block_section=sections.LENS, block_decoder=DECODER)
     model, output = run_of(DECODER, prediction.PARIS)
     probabilities = output.logits[0, -1].softmax(-1)
@@ -197,7 +197,7 @@ def test_the_lens_ends_in_the_model_s_prediction(site: AppTest):
     assert "30 layers" in site.text[-1].value
 
 
-def test_the_next_token(site: AppTest):
+def test_next_token(site: AppTest):
     open_page(site, VIEW, block_section=sections.NEXT, block_decoder=DECODER)
     _, output = run_of(DECODER, prediction.PARIS)
     top = output.logits[0, -1].softmax(-1).topk(10)
@@ -209,17 +209,19 @@ def test_the_next_token(site: AppTest):
     assert format_number(result.difference, ".1e") in site.text[0].value
     gflop = [float(number) for number in frame(site)["GFLOP"]]
     assert gflop == sorted(gflop, reverse=True)
-    # a multiply and an add for each weight and row, the tied output matrix too; scores add little
+    # A multiply and an add per weight and row, including the tied output matrix. Scores add little.
     n_parameters = sum(p.numel() for p in bundled_model(DECODER).core.parameters())
     assert gflop[0] == pytest.approx(5 * 2 * n_parameters / 1e9, rel=0.01)
 
 
-def test_cache_is_bounded():
+def test_cache_size_is_limited():
     runs.run_forward.clear()
-    done = stream.run(ENCODER, TEXT)
-    assert stream.run(ENCODER, TEXT).run is done.run
+    first = stream.run(ENCODER, TEXT)
+    assert stream.run(ENCODER, TEXT).run is first.run
     assert (
-        runs.run_forward.nbytes == size_of(done.run.tensors) >= done.run.tensors.states.numel() * 4
+        runs.run_forward.nbytes
+        == size_of(first.run.tensors)
+        >= first.run.tensors.states.numel() * 4
     )
 
 
@@ -227,7 +229,7 @@ def test_cache_is_bounded():
     ("layer_of", "step", "function"),
     [(DECODER, 7, "SiLU"), (ENCODER, 6, "GELU"), (original_layers.ENCODER_2017, 6, "ReLU")],
 )
-def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
+def test_activation_chart_uses_the_last_token(
     site: AppTest, layer_of: str, step: int, function: str
 ):
     open_page(
@@ -249,16 +251,16 @@ def test_the_non_linearity_is_drawn_with_the_numbers_of_the_last_token(
     assert line["before"].min() <= points["before"].min() < 0 < points["before"].max()
     if layer_of != original_layers.ENCODER_2017:
         mlp = bundled_model(layer_of).core.blocks[3].mlp
-        before = made_by(mlp.gate if mlp.gate is not None else mlp.up, layer_of, TEXT)[0, -1]
+        before = outputs_of(mlp.gate if mlp.gate is not None else mlp.up, layer_of, TEXT)[0, -1]
         assert f"{len(before):,} numbers" in message
         assert f"{int((before < 0).sum()):,} are below zero" in message
-        drawn = torch.tensor(points["before"].to_numpy(), dtype=before.dtype)
-        nearest = (before[None] - drawn[:, None]).abs().amin(dim=1)
-        torch.testing.assert_close(nearest, torch.zeros(len(drawn)), atol=1e-4, rtol=0)
+        inputs = torch.tensor(points["before"].to_numpy(), dtype=before.dtype)
+        nearest = (before[None] - inputs[:, None]).abs().amin(dim=1)
+        torch.testing.assert_close(nearest, torch.zeros(len(inputs)), atol=1e-4, rtol=0)
 
 
-def made_by(module: torch.nn.Module, name: str, text: str) -> torch.Tensor:
-    """What a part of a bundled model gives when the model reads the text."""
+def outputs_of(module: torch.nn.Module, name: str, text: str) -> torch.Tensor:
+    """The output of a module of a bundled model on the text."""
     outputs: list[torch.Tensor] = []
     handle = module.register_forward_hook(lambda _, __, output: outputs.append(output))
     run_of(name, text)

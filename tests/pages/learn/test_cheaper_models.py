@@ -1,4 +1,4 @@
-"""Cheaper models: what the page shows against tensors computed without its code."""
+"""The Cheaper models page against tensors computed without its code."""
 
 import math
 
@@ -31,7 +31,7 @@ def open_part(site: AppTest, name: str, text: str = TEXT, **query: str) -> None:
     assert not site.toast
 
 
-def said(site: AppTest, begin: str) -> str:
+def page_text(site: AppTest, begin: str) -> str:
     texts = [plain(element.value) for element in (*site.markdown, *site.text)]
     (text,) = [text for text in texts if text.startswith(begin)]
     return text
@@ -41,7 +41,7 @@ def said(site: AppTest, begin: str) -> str:
 
 
 @pytest.mark.parametrize("way", experts.WAYS)
-def test_the_map_and_the_numbers_of_the_experts(site: AppTest, way: str):
+def test_expert_map_and_numbers(site: AppTest, way: str):
     layer, n_experts, k = 4, 8, 3
     open_part(
         site,
@@ -81,8 +81,8 @@ def test_the_map_and_the_numbers_of_the_experts(site: AppTest, way: str):
         np.testing.assert_allclose(tokens[column], shares.numpy(), atol=6e-5)
 
 
-def test_fewer_experts_keep_a_smaller_number(site: AppTest):
-    """More are kept than there are: the slider goes to its end, and nothing is left out."""
+def test_selected_expert_count_is_limited_by_the_total(site: AppTest):
+    """Selecting more experts than exist keeps all of them."""
     open_part(site, experts.NAME, cheaper_models_kept="12")
     site.select_slider("cheaper_models_experts").set_value(8).run()
     assert not site.exception
@@ -94,7 +94,7 @@ def test_fewer_experts_keep_a_smaller_number(site: AppTest):
 # ---- drafts
 
 
-def test_the_ranks_of_later_tokens(site: AppTest):
+def test_ranks_of_later_tokens(site: AppTest):
     open_part(site, drafts.NAME)
     ids = ids_of()[0]
     with torch.inference_mode():
@@ -106,11 +106,11 @@ def test_the_ranks_of_later_tokens(site: AppTest):
             int((logits[t] > logits[t, ids[t + ahead]]).sum()) + 1 for t in range(len(ids) - ahead)
         ]
         assert chart.loc[chart["which"] == which, "rank"].tolist() == expected
-        counts = [f"{sum(r <= most for r in expected)} of {len(expected)}" for most in (1, 10, 100)]
+        counts = [f"{sum(r <= top for r in expected)} of {len(expected)}" for top in (1, 10, 100)]
         assert table.iloc[row].tolist() == [which, *counts]
 
 
-def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
+def test_verified_draft_gives_the_greedy_text(site: AppTest):
     n_layers, n_drafted = 5, 4
     open_part(
         site,
@@ -131,15 +131,15 @@ def test_the_draft_is_checked_and_the_text_is_the_greedy_one(site: AppTest):
     assert table["draft"].tolist() == [*(name.strip() for name in names), "(none)"]
     n_written = table["result"].tolist().count("kept") + 1
     greedy = generate(model.core, ids, max_new_tokens=n_written)
-    written = model.tokenizer.decode_bytes(greedy).decode().strip()
-    sentence = said(site, f"One pass wrote {n_written} token")
-    assert f"“{written}”" in sentence
+    greedy_text = model.tokenizer.decode_bytes(greedy).decode().strip()
+    sentence = page_text(site, f"One pass wrote {n_written} token")
+    assert f"“{greedy_text}”" in sentence
     assert f"{1 + n_drafted * n_layers / 6:.1f} passes" in sentence
     tokens = drawn_charts(site)[1].rows["tokens"].tolist()
     assert tokens == pytest.approx([sum(0.5**i for i in range(n + 1)) for n in range(7)])
 
 
-def test_a_draft_by_all_layers_is_kept(site: AppTest):
+def test_draft_by_all_layers_is_accepted(site: AppTest):
     open_part(site, drafts.NAME, cheaper_models_draft_layers="6")
     happens = plain_tables(site)[1]["result"].tolist()
     assert happens == ["kept"] * 3 + ["replaced by the whole model's token"]
@@ -148,7 +148,7 @@ def test_a_draft_by_all_layers_is_kept(site: AppTest):
 # ---- rewards
 
 
-def test_the_continuations_are_those_of_each_seed_alone(site: AppTest):
+def test_each_continuation_depends_only_on_its_seed(site: AppTest):
     n, seed = 3, 5
     open_part(
         site,
@@ -172,38 +172,38 @@ def test_the_continuations_are_those_of_each_seed_alone(site: AppTest):
             )
         )
         text = model.tokenizer.decode_bytes([step.token_id for step in steps]).decode()
-        shown = table["continuation"][number]
-        assert shown.replace("⏎", "\n") == text
+        cell = table["continuation"][number]
+        assert cell.replace("⏎", "\n") == text
         mean = sum(step.logprob for step in steps) / len(steps)
         assert table["mean log p"][number] == pytest.approx(mean, abs=0.006)
-    # a word that is in none of them: nothing is learnt, and the page says why
+    # The word occurs in no continuation: the model learns nothing, and the page explains why.
     assert table["reward"].tolist() == table["advantage"].tolist() == [0] * n
     assert len(site.info) == 1
     assert not drawn_charts(site)
 
 
-def test_the_push_is_the_gradient_of_autograd(site: AppTest):
+def test_policy_gradient_matches_autograd(site: AppTest):
     open_part(site, rewards.NAME, cheaper_models_continuation="1", cheaper_models_token="2")
     table = plain_tables(site)[0]
     marks = table["reward"].to_numpy()
-    assert set(marks) == {0, 1}  # or this test would show nothing
+    assert set(marks) == {0, 1}  # Without both marks, this test would check nothing.
     advantages = (marks - marks.mean()) / marks.std()
     np.testing.assert_allclose(table["advantage"], advantages, atol=0.006)
     model = bundled_model(FIRST_GPT2)
     run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS)
-    sampled = rewards.sample(rewards.RewardSettings(FIRST_GPT2, TEXT, 6, 0))[1]
+    samples = rewards.sample(rewards.RewardSettings(FIRST_GPT2, TEXT, 6, 0))[1]
     with torch.inference_mode():
-        before = torch.tensor([[*run.tokens.ids, *sampled.ids[:2]]])
+        before = torch.tensor([[*run.tokens.ids, *samples.ids[:2]]])
         logits = model.core(before).logits[0, -1]
     leaf = logits.clone().requires_grad_()
-    token = torch.tensor([sampled.ids[2]])
+    token = torch.tensor([samples.ids[2]])
     (gradient,) = torch.autograd.grad(advantages[1] * cross_entropy(leaf[None], token), leaf)
     (chart,) = drawn_charts(site)
     largest = gradient.abs().topk(len(chart.rows)).indices
     expected = sorted((-gradient[largest]).tolist(), reverse=True)
     np.testing.assert_allclose(chart.rows["value"], expected, atol=1e-5)
     p = float(logits.softmax(-1)[token])
-    assert f"{p:.3f}" in said(site, f"“{sampled.pieces[2]}”")
+    assert f"{p:.3f}" in page_text(site, f"“{samples.pieces[2]}”")
 
 
 def test_rule_change_does_not_resample(site: AppTest, monkeypatch: pytest.MonkeyPatch):
@@ -216,7 +216,7 @@ def test_rule_change_does_not_resample(site: AppTest, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("n", [1, MAX_CONTINUATIONS + 1])
-def test_the_number_of_continuations_is_bounded(n: int):
+def test_continuation_count_is_limited(n: int):
     with pytest.raises(OverLimit, match=str(n)):
         rewards.sample(rewards.RewardSettings(FIRST_GPT2, TEXT, n, 0))
 
@@ -244,9 +244,9 @@ def test_teacher_and_student(site: AppTest):
 
     curve, tokens = drawn_charts(site)
     layers = curve.layers[0]
-    shown = dict(zip(layers["layers"], layers["divergence"], strict=True))
-    assert shown[4] == pytest.approx(float(divergence(temperature)[:-1].mean()), rel=1e-3)
-    assert shown[6] == pytest.approx(0, abs=1e-5)
+    divergences = dict(zip(layers["layers"], layers["divergence"], strict=True))
+    assert divergences[4] == pytest.approx(float(divergence(temperature)[:-1].mean()), rel=1e-3)
+    assert divergences[6] == pytest.approx(0, abs=1e-5)
     bits = tokens.rows[tokens.rows["kind"] == distillation.DIVERGENCE]["bits"]
     np.testing.assert_allclose(bits, divergence(temperature)[:-1].numpy(), rtol=1e-3, atol=1e-3)
     entropy = torch.distributions.Categorical(
@@ -265,13 +265,14 @@ def test_teacher_and_student(site: AppTest):
     hard[torch.arange(len(hard)), ids[1:]] -= 1
     for column, gradient in ((distillation.SOFT, soft), (distillation.HARD, hard)):
         counts = (gradient.abs() > 1e-3).sum(-1)
-        np.testing.assert_allclose(table[column], counts.numpy(), atol=1)  # one lies at the edge
+        # One value is at the threshold.
+        np.testing.assert_allclose(table[column], counts.numpy(), atol=1)
     agrees = int((teacher[:-1].argmax(-1) == student[:-1].argmax(-1)).sum())
-    assert f"{agrees} of {len(ids) - 1}" in said(site, f"With {n_layers} layers")
+    assert f"{agrees} of {len(ids) - 1}" in page_text(site, f"With {n_layers} layers")
 
 
-@pytest.mark.parametrize("n_depths", [0, 4, 6])  # of 6, in one product
-def test_the_curve_does_not_depend_on_how_many_depths_share_a_product(
+@pytest.mark.parametrize("n_depths", [0, 4, 6])  # Number of depths (out of six) per product.
+def test_curve_does_not_depend_on_the_batching_of_depths(
     monkeypatch: pytest.MonkeyPatch, n_depths: int
 ):
     run = runs.run(FIRST_GPT2, TEXT, MAX_CHEAPER_TOKENS, "this lesson")
@@ -280,8 +281,8 @@ def test_the_curve_does_not_depend_on_how_many_depths_share_a_product(
         core = bundled_model(FIRST_GPT2).core
         logs = [(core.final_norm(state) @ core.unembedding).log_softmax(-1) for state in lens]
         expected = [
-            float(kl_div(of, logs[0], log_target=True, reduction="none").sum(-1)[:-1].mean())
-            for of in logs
+            float(kl_div(logs_p, logs[0], log_target=True, reduction="none").sum(-1)[:-1].mean())
+            for logs_p in logs
         ]
     monkeypatch.setattr(distillation, "N_ROWS", n_depths * len(run.tokens))
     curve = distillation.curve.__wrapped__(run, 1.0)
@@ -293,23 +294,23 @@ def test_the_curve_does_not_depend_on_how_many_depths_share_a_product(
 # ---- the whole page
 
 
-def test_one_token_has_no_next(site: AppTest):
-    """Experts and continuations it has: each part says for itself what it lacks."""
+def test_single_token_has_no_next_token(site: AppTest):
+    """Experts and continuations still work. Every other part explains what is missing."""
     open_whole_page(site, VIEW, cheaper_models_text="The")
     assert not site.exception
     assert len(messages(site)) == 2
     assert len(maps(site)) == 1
 
 
-def test_an_encoder_writes_no_text(site: AppTest):
+def test_encoder_generates_no_text(site: AppTest):
     open_page(site, VIEW, cheaper_models_model=ENCODER)
     assert not site.exception
     assert site.selectbox("cheaper_models_model").value == FIRST_GPT2
 
 
 @pytest.mark.usefixtures("only_a_small_model")
-def test_a_gpt2(site: AppTest):
-    """It has biases, no gate, two layers, and hidden units that 32 experts do not divide."""
+def test_gpt2(site: AppTest):
+    """GPT-2 has biases, no gate, and hidden units that 32 experts don't divide."""
     open_whole_page(site, VIEW, cheaper_models_text="Nine bells", cheaper_models_experts="32")
     assert not site.exception
     assert not messages(site)
@@ -318,9 +319,9 @@ def test_a_gpt2(site: AppTest):
     assert plain_tables(site)[0].iloc[0, 1] == "0.0%"
 
 
-def test_the_token_that_comes_again_is_named():
-    def of(*ids: int) -> rewards.Continuation:
+def test_first_repeated_token_is_named():
+    def continuation(*ids: int) -> rewards.Continuation:
         return rewards.Continuation(ids, tuple(f"t{n}" for n in ids), "", "", -1.0)
 
-    assert "t8" in rewards.first_repeat(of(8, 5, 8, 5))
-    assert rewards.first_repeat(of(8, 5)) == "–"
+    assert "t8" in rewards.first_repeat(continuation(8, 5, 8, 5))
+    assert rewards.first_repeat(continuation(8, 5)) == "–"

@@ -1,4 +1,4 @@
-"""The ladder page: the lectures' numbers as shown, every control, bad input, links."""
+"""The ladder page: the lectures' numbers, all controls, invalid input and links."""
 
 import re
 from dataclasses import replace
@@ -44,20 +44,20 @@ def check(site: AppTest) -> str:
          ("x", "W_query", "W_key", "W_value", "context")),
     ],
 )  # fmt: skip
-def test_the_page_shows_the_lectures_numbers(
+def test_page_shows_the_lecture_numbers(
     site: AppTest, rung: str, kind: str, block: str, names: tuple[str, ...]
 ):
     open_whole_page(site, VIEW)
     choose(site, rung, kind)
-    shown = panels(site)
+    tensors = panels(site)
     for name in names:
-        np.testing.assert_allclose(shown[name], NUMBERS[block][name], **FOUR_DECIMALS)
+        np.testing.assert_allclose(tensors[name], NUMBERS[block][name], **FOUR_DECIMALS)
     assert headers_by_title(site)["x"]["rows"] == list(
         NUMBERS[block].get("tokens", stages.example("journey").labels)
     )
 
 
-def test_the_wrapper_and_the_weight_splits_of_the_article(site: AppTest):
+def test_article_wrapper_and_weight_splits(site: AppTest):
     open_whole_page(site, VIEW, ladder_causal="false")
     choose(site, "wrapper", "nine tokens")
     site.toggle("ladder_causal").set_value(False).run()
@@ -71,25 +71,27 @@ def test_the_wrapper_and_the_weight_splits_of_the_article(site: AppTest):
         assert ("masked" in panels(site)) == causal
 
 
-def test_every_rung_shows_its_tensors_its_lines_and_its_check(site: AppTest):
+def test_every_rung_shows_its_tensors_code_and_check(site: AppTest):
     open_whole_page(site, VIEW)
     for rung in stages.RUNGS:
         choose(site, rung, "nine tokens")
-        shown = panels(site)
-        # both sides are float32 sums of the same few products
+        tensors = panels(site)
+        # Both sides are float32 sums of the same few products.
         assert check(site) == "exactly 0" or number_of(check(site)) < 1e-6
-        q, k, v = (shown[name] for name in "qkv")
+        q, k, v = (tensors[name] for name in "qkv")
         scores = q @ np.swapaxes(k, -1, -2)
-        np.testing.assert_allclose(shown["scores"], scores, atol=1e-6)
-        np.testing.assert_allclose(shown["context"], shown["weights"] @ v, atol=1e-6)
+        np.testing.assert_allclose(tensors["scores"], scores, atol=1e-6)
+        np.testing.assert_allclose(tensors["context"], tensors["weights"] @ v, atol=1e-6)
         if rung != "dropout":
-            np.testing.assert_allclose(shown["weights"].sum(-1), 1, atol=1e-6)
-        if "masked" in shown:
-            assert (np.isneginf(shown["masked"]) == np.triu(np.ones((9, 9)), 1).astype(bool)).all()
+            np.testing.assert_allclose(tensors["weights"].sum(-1), 1, atol=1e-6)
+        if "masked" in tensors:
+            assert (
+                np.isneginf(tensors["masked"]) == np.triu(np.ones((9, 9)), 1).astype(bool)
+            ).all()
         assert any(stages.CLASSES[rung] in text for text in code(site))
 
 
-def test_dropout_drops_and_another_seed_drops_others(site: AppTest):
+def test_dropout_depends_on_the_seed(site: AppTest):
     open_whole_page(site, VIEW)
     choose(site, "dropout")
     first = panels(site)["weights"]
@@ -102,49 +104,50 @@ def test_dropout_drops_and_another_seed_drops_others(site: AppTest):
     np.testing.assert_array_equal(panels(site)["weights"], panels(site)["attention"])
 
 
-def test_a_score_by_hand(site: AppTest):
+def test_score_matches_hand_calculation(site: AppTest):
     open_whole_page(site, VIEW)
     choose(site, "v1")
     site.select_slider("ladder_i").set_value(5)
     site.select_slider("ladder_j").set_value(2).run()
-    shown = panels(site)
+    tensors = panels(site)
     terms = site.dataframe[1].value
-    np.testing.assert_allclose(terms["product"], shown["q"][5] * shown["k"][2], atol=1e-7)
-    cell = float(shown["scores"][5, 2])
+    np.testing.assert_allclose(terms["product"], tensors["q"][5] * tensors["k"][2], atol=1e-7)
+    cell = float(tensors["scores"][5, 2])
     assert terms["product"].sum() == pytest.approx(cell, abs=1e-6)
     text = " ".join(element.value for element in site.markdown)
-    back = float(shown["scores"][2, 5])
+    back = float(tensors["scores"][2, 5])
     for number in (f"{cell:.6f}", f"{cell:.4f}", f"{back:.4f}"):
-        assert f"**{number}**".replace("-", "−") in text  # with a real minus sign
+        assert f"**{number}**".replace("-", "−") in text  # The page uses a real minus sign.
     assert cell != pytest.approx(back, abs=1e-3)
-    # the matrix between the two tokens, from the matrices shown
-    np.testing.assert_allclose(shown["M"], shown["W_query"] @ shown["W_key"].T, atol=1e-6)
+    # The matrix between the two tokens, from the matrices on the page.
+    np.testing.assert_allclose(tensors["M"], tensors["W_query"] @ tensors["W_key"].T, atol=1e-6)
     assert headers_by_title(site)["scores"]["mark"] == [[5, 2]]
-    largest = float(np.abs(shown["M"] - shown["M"].T).max())
+    largest = float(np.abs(tensors["M"] - tensors["M"].T).max())
     assert f"**{largest:.4f}**" in text
 
 
 @pytest.mark.parametrize("rung", ["simplified", "wrapper"])
-def test_a_query_is_a_search(site: AppTest, rung: str):
+def test_query_is_shown_as_a_search(site: AppTest, rung: str):
     open_whole_page(site, VIEW)
     choose(site, rung)
     site.select_slider("ladder_i").set_value(2).run()
-    shown, result = panels(site), site.dataframe[0].value
-    # one head, or head 0
+    tensors, result = panels(site), site.dataframe[0].value
+    # Use the only head, or head 0.
     weights, scores, values = (
-        shown[name].reshape(-1, *shown[name].shape[-2:])[0] for name in ("weights", "scores", "v")
+        tensors[name].reshape(-1, *tensors[name].shape[-2:])[0]
+        for name in ("weights", "scores", "v")
     )
     assert sorted(result["position"]) == list(range(6 if rung == "simplified" else 3))
     assert (result["weight"].diff().dropna() <= 0).all()
-    assert (result["score"].diff().dropna() <= 0).all()  # a key that is hidden does not answer
+    assert (result["score"].diff().dropna() <= 0).all()  # Masked keys aren't among the results.
     np.testing.assert_array_equal(result["weight"], weights[2][result["position"]])
     np.testing.assert_array_equal(result["score"], scores[2][result["position"]])
-    handed = np.array([[float(v) for v in cell.split()] for cell in result["value"]])
-    np.testing.assert_allclose(handed, values[result["position"]], atol=5e-4)
+    result_values = np.array([[float(v) for v in cell.split()] for cell in result["value"]])
+    np.testing.assert_allclose(result_values, values[result["position"]], atol=5e-4)
     assert list(result["key"]) == [stages.example("journey").labels[j] for j in result["position"]]
 
 
-def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
+def test_only_the_naive_softmax_overflows(site: AppTest):
     open_whole_page(site, VIEW)
     by_sum = NUMBERS["002_simplified_self_attention"]["weights_by_sum_row2"]
     for times, broken in ((50, 0), (60, 1), (10_000, 6)):
@@ -152,14 +155,14 @@ def test_naive_softmax_overflows_where_the_stable_one_does_not(site: AppTest):
         table = site.dataframe[2].value
         scores = panels(site)["scores"][1] * np.float32(times)
         stable = torch.softmax(torch.tensor(scores), -1).numpy()
-        shown = table["stable softmax"].map(number_of)
-        np.testing.assert_allclose(shown, stable, rtol=1e-3, atol=1e-44)
+        actual = table["stable softmax"].map(number_of)
+        np.testing.assert_allclose(actual, stable, rtol=1e-3, atol=1e-44)
         assert (table["naive softmax"] == "nan").sum() == broken
-        shown = table["score / sum"].map(number_of)
-        np.testing.assert_allclose(shown, by_sum, atol=1e-4)
+        actual = table["score / sum"].map(number_of)
+        np.testing.assert_allclose(actual, by_sum, atol=1e-4)
 
 
-def test_an_own_matrix_and_what_is_refused(site: AppTest):
+def test_custom_matrix(site: AppTest):
     open_whole_page(site, VIEW)
     choose(site, "simplified", "my matrix")
     box = site.text_area("ladder_matrix")
@@ -179,7 +182,7 @@ def test_an_own_matrix_and_what_is_refused(site: AppTest):
         assert np.isfinite(panels(site)["context"]).all()
 
 
-def test_positions_that_are_gone_become_the_last(site: AppTest):
+def test_missing_positions_fall_back_to_the_last(site: AppTest):
     open_whole_page(site, VIEW)
     choose(site, "wrapper", "nine tokens")
     site.select_slider("ladder_i").set_value(8)
@@ -196,7 +199,7 @@ def test_positions_that_are_gone_become_the_last(site: AppTest):
     assert headers_by_title(site)["scores"]["mark"] == [[0, 0]]
 
 
-def test_heads_that_do_not_divide_the_width(site: AppTest):
+def test_head_count_that_does_not_divide_the_width(site: AppTest):
     open_whole_page(site, VIEW)
     choose(site, "splits")
     site.slider("ladder_heads").set_value(3).run()
@@ -206,7 +209,7 @@ def test_heads_that_do_not_divide_the_width(site: AppTest):
     assert panels(site)["q"].shape == (3, 6, 2)
 
 
-def test_rows_of_a_real_sentence(site: AppTest):
+def test_real_sentence_rows(site: AppTest):
     text = "Two kettles sing"
     open_whole_page(site, VIEW, ladder_input="my sentence", ladder_text=text, ladder_rung="v2")
     assert not site.exception
@@ -215,20 +218,20 @@ def test_rows_of_a_real_sentence(site: AppTest):
     table = model.core.embedding
     assert table is not None
     rows = table[ids].detach()
-    shown = panels(site)
-    np.testing.assert_array_equal(shown["x"], rows[:, :8].numpy())
+    tensors = panels(site)
+    np.testing.assert_array_equal(tensors["x"], rows[:, :8].numpy())
     assert "384" in headers_by_title(site)["x"]["note"]
-    # all columns are used, not the drawn ones
+    # The calculation uses all columns, not only the ones drawn.
     torch.manual_seed(789)
     w_query = torch.nn.Linear(384, 2, bias=False).weight.detach()
-    np.testing.assert_allclose(shown["q"], (rows @ w_query.T).numpy(), atol=1e-6)
+    np.testing.assert_allclose(tensors["q"], (rows @ w_query.T).numpy(), atol=1e-6)
     assert len(site.dataframe[1].value) == 2
 
 
-@pytest.mark.parametrize(("sign", "said"), [(1, "exp overflowed"), (-1, "every exp became 0")])
-def test_why_a_naive_softmax_is_no_number(sign: int, said: str):
+@pytest.mark.parametrize(("sign", "reason"), [(1, "exp overflowed"), (-1, "every exp became 0")])
+def test_reason_for_naive_softmax_overflow(sign: int, reason: str):
     rung = run_rung("simplified", torch.ones(3, 4))
     signed = replace(rung, record=replace(rung.record, scores=sign * rung.record.scores))
     _, sentence = stages.compare_softmaxes(signed, 0, 1, 500.0, list("abc"))
-    assert said in sentence
+    assert reason in sentence
     assert "3 of 3 naive weights are nan" in sentence

@@ -1,4 +1,4 @@
-"""A visitor's own matrix: as text, as a table, and what is refused."""
+"""The user's own matrix as text and as a table, and invalid input."""
 
 import numpy as np
 import pandas as pd
@@ -11,18 +11,18 @@ from serving.limits import MAX_MATRIX_COLUMNS, MAX_MATRIX_ROWS
 @pytest.mark.parametrize(
     "text", ["1 2; 3 -4.5", "1,2\n3,-4.5", " 1, 2 ;\n 3   -45e-1 ;", "1 2 \r\n 3 -4.5"]
 )
-def test_ways_to_write_the_same_numbers(text: str):
+def test_equivalent_notations(text: str):
     values = parse(text)
     np.testing.assert_array_equal(values, np.array([[1, 2], [3, -4.5]], dtype="f4"))
     assert values.dtype == np.float32
 
 
-def test_text_and_table_are_the_same_float32():
+def test_text_and_table_give_the_same_float32():
     values = np.random.default_rng(0).uniform(-100, 100, (12, 8)).astype("f4")
     text = format_matrix(pd.DataFrame(values))
     np.testing.assert_array_equal(parse(text), values)
     assert format_matrix(pd.DataFrame(parse(text))) == text
-    assert len(text) < 1_500  # what the text box and the address take
+    assert len(text) < 1_500  # The limit of the text box and the address.
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_rejects_invalid_matrices(text: str, message: str):
         parse(text)
 
 
-def test_edits_of_the_table_become_text():
+def test_table_edits_update_the_text():
     frame = pd.DataFrame([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], columns=["0", "1"])
     changes = {
         "edited_rows": {0: {"1": -7.25}, 2: {"0": None}},

@@ -1,7 +1,7 @@
-"""The lectures' numbers that no single page's test reads, through the functions the pages call.
+"""Lecture numbers that no page test reads, through the pages' functions.
 
-Most blocks are read in the test of the page that shows them; the last test here sees to it that
-none is forgotten.
+Most blocks are checked in the test of the page that shows them. The last test here makes sure that
+every block is read by some test.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ from ui.widgets import controls
 
 HERE = Path(__file__).parent
 NUMBERS: dict[str, Any] = LECTURE_NUMBERS
-# Words about the file, and seconds of another machine: benchmarks/decode.py takes their ratio as
+# Notes about the file, and timings from another machine. benchmarks/decode.py uses their ratio as
 # its target.
 NOT_NUMBERS = {"note", "003_generation_timing"}
 
@@ -27,8 +27,8 @@ NOT_NUMBERS = {"note", "003_generation_timing"}
 @pytest.mark.parametrize(
     "example", NUMBERS["003_kv_cache_size"]["examples"], ids=lambda e: e["name"]
 )
-def test_the_lecture_s_cache_sizes(example: dict[str, Any]):
-    """Caches of these sizes, on a device without memory, measured as the page measures its own."""
+def test_lecture_cache_sizes(example: dict[str, Any]):
+    """Build caches of these sizes on the meta device and measure them."""
     heads = (example.get("n_heads", 1), example.get("head_dim", example.get("d_model")))
     cache = KVCache(
         example["n_layers"],
@@ -65,7 +65,7 @@ def test_the_lecture_s_cache_sizes(example: dict[str, Any]):
         {"latent": LatentConfig(kv_rank=11, nope_head_size=4, rope_head_size=2, v_head_size=7)},
     ],
 )
-def test_the_size_of_shared_heads_windows_and_latents(parts: dict[str, Any]):
+def test_cache_size_with_shared_heads_windows_and_latents(parts: dict[str, Any]):
     config = TransformerConfig(
         vocab_size=13,
         context_length=40,
@@ -87,13 +87,13 @@ def test_the_size_of_shared_heads_windows_and_latents(parts: dict[str, Any]):
     assert size.measured == size.formula == expected
 
 
-def test_the_course_s_sentences_are_offered():
+def test_course_sentences_are_available():
     offered = controls.SENTENCES
     course = NUMBERS["003_sentences"]
     assert {course["two_heads"], course["ambiguous"], NUMBERS["004_sentence"]["text"]} <= {*offered}
 
 
-def test_the_layer_of_2017_has_the_lecture_s_sizes():
+def test_2017_layer_has_the_lecture_sizes():
     encoder = NUMBERS["004_sentence"]["encoder"]
     text = NUMBERS["004_sentence"]["text"]
     n, d_ff = len(text.split()), 2048
@@ -101,19 +101,19 @@ def test_the_layer_of_2017_has_the_lecture_s_sizes():
     sizes = [step.values.shape for step in layer.steps]
     assert (layer.n_heads, layer.head_size) == (encoder["heads"], encoder["head_dim"])
     assert (encoder["heads"], n, encoder["head_dim"]) in sizes
-    # 512 -> hidden -> 512, and back to a word's own width at the end
+    # 512 -> hidden -> 512, so the output has the width of the embedding again.
     places = [sizes.index(size) for size in ((n, encoder["d_model"]), (n, d_ff))]
     assert places == sorted(places)
     assert sizes[-1] == (n, encoder["d_model"])
 
 
-def test_two_heads_of_the_2017_layer_are_laid_side_by_side():
+def test_two_2017_heads_are_concatenated():
     layer = layer_2017(ENCODER_2017, "one two three", 2, 2048)
     assert NUMBERS["004_sentence"]["two_head_example"].startswith("512 -> 256 per head")
     assert (layer.n_heads, layer.head_size) == (2, 256)
 
 
-def test_every_block_is_read_by_some_test():
+def test_every_block_is_covered_by_a_test():
     texts = [file.read_text(encoding="utf-8") for file in HERE.rglob("test_*.py")]
     missing = [name for name in NUMBERS if not any(name in text for text in texts)]
     assert [name for name in missing if name not in NOT_NUMBERS] == []

@@ -1,4 +1,4 @@
-"""What every lesson does: three questions, links that restore the page, text shown as typed."""
+"""Behavior of all lessons: quizzes, links that restore the page, user text."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ from ui.widgets.quiz import QUESTIONS
 
 LESSONS = [view for view in VIEWS if view.startswith("pages/learn/")]
 HOSTILE = "naïve 日本語 \u202e <b>**a**</b> ![i](http://e.invalid) $x$ :red[y] <|im_end|>"
-# one page, with what has to be chosen before a model reads the text
+# Views of a page, with the choices that make a model read the text.
 TEXTS: dict[str, dict[str, str]] = {
     "attention_without_the_matrix": {},
     "block": {"section": sections.ORDER, "layer_of": DECODER},
@@ -45,7 +45,7 @@ TEXTS: dict[str, dict[str, str]] = {
     "why_several_heads": {},
 }
 WITHOUT_A_MODEL = {"against_pytorch", "two_networks", "watch_heads_form", "why_attention"}
-# these open on an example, and read a sentence only when asked to
+# These lessons open on an example and run a sentence only on request.
 EXAMPLE_FIRST = {"ladder", "masking", "shapes", "block"}
 LINKS = {
     "attention_without_the_matrix": f"model={ENCODER}&layer=4&head=7&queries=2&keys=8&step=3"
@@ -76,7 +76,7 @@ def view_of(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", LINKS)
-def test_a_link_restores_the_view(site: AppTest, name: str):
+def test_link_restores_the_view(site: AppTest, name: str):
     values = {f"{name}_{key}": value for key, value in parse_qsl(LINKS[name])}
     open_whole_page(site, view_of(name), **values)
     assert not site.exception
@@ -86,10 +86,10 @@ def test_a_link_restores_the_view(site: AppTest, name: str):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_hostile_empty_and_long_texts(site: AppTest, name: str):
+def test_hostile_empty_and_long_text(site: AppTest, name: str):
     key = f"{name}_text"
-    chosen = {f"{name}_{setting}": value for setting, value in TEXTS[name].items()}
-    open_whole_page(site, view_of(name), **chosen, **{key: HOSTILE})
+    settings = {f"{name}_{setting}": value for setting, value in TEXTS[name].items()}
+    open_whole_page(site, view_of(name), **settings, **{key: HOSTILE})
     for text in (HOSTILE, "", "word " * 500):
         (box,) = [b for b in [*site.text_input, *site.text_area] if b.key == key]
         typed = text[: box.proto.max_chars or None]
@@ -103,7 +103,7 @@ def test_hostile_empty_and_long_texts(site: AppTest, name: str):
 
 @pytest.mark.parametrize("view", LESSONS)
 @pytest.mark.usefixtures("no_weights")
-def test_without_weights_a_lesson_opens_and_says_how_to_get_some(site: AppTest, view: str):
+def test_lesson_without_weights_explains_how_to_get_them(site: AppTest, view: str):
     open_whole_page(site, view)
     assert not site.exception
     name = Path(view).parent.name
@@ -112,7 +112,7 @@ def test_without_weights_a_lesson_opens_and_says_how_to_get_some(site: AppTest, 
 
 
 @pytest.mark.parametrize("view", LESSONS)
-def test_the_quiz_asks_when_it_is_opened(site: AppTest, view: str):
+def test_quiz_shows_questions_when_opened(site: AppTest, view: str):
     open_page(site, view, folded=True)
     assert not site.exception
     assert questions(site) == []
@@ -122,14 +122,14 @@ def test_the_quiz_asks_when_it_is_opened(site: AppTest, view: str):
     assert len(questions(site)) == QUESTIONS
 
 
-def test_answers_are_revealed_on_demand_counted_and_stay_for_the_visit(site: AppTest):
-    def says(text: str) -> bool:
+def test_answers_are_revealed_counted_and_kept(site: AppTest):
+    def is_on_page(text: str) -> bool:
         return any(text in element.value for element in site.markdown)
 
     def answer(key: str, *, right: bool) -> str:
         for choice in site.radio(key).options:
             site.radio(key).set_value(choice).run()
-            # chosen, not yet asked about: the answer stays hidden
+            # The answer is selected but not checked yet, so it stays hidden.
             assert not site.success
             assert not site.info
             site.button(f"{key}_reveal").click().run()
@@ -142,15 +142,15 @@ def test_answers_are_revealed_on_demand_counted_and_stay_for_the_visit(site: App
     open_page(site, masking)
     right = answer("masking_quiz_2", right=True)
     because = site.success[0].value
-    assert says(f"Correct answers: 1 of {QUESTIONS}.")
+    assert is_on_page(f"Correct answers: 1 of {QUESTIONS}.")
     open_page(site, scaling)
     answer("scaling_quiz_1", right=False)
-    assert says(f"Correct answers: 0 of {QUESTIONS}.")
+    assert is_on_page(f"Correct answers: 0 of {QUESTIONS}.")
     open_page(site, HOME)
     open_page(site, masking)
     assert site.radio("masking_quiz_2").value == right
     assert site.radio("masking_quiz_1").value is None
     assert site.success[0].value == because
-    # choosing anew hides the answer until it is asked for again
+    # Selecting another answer hides the solution until the next check.
     site.radio("masking_quiz_2").set_value(None).run()
     assert not site.success

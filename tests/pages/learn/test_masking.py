@@ -1,4 +1,4 @@
-"""The masking page: the article's numbers as shown, every control, bad input, links."""
+"""The masking page: the article's numbers, all controls, invalid input and links."""
 
 import math
 
@@ -28,46 +28,50 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return torch.softmax(torch.tensor(scores), -1).numpy()
 
 
-def test_the_article_s_masks_and_dropout(site: AppTest):
+def test_article_masks_and_dropout(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
-    shown, block = panels(site), NUMBERS["001_masking"]
+    tensors, block = panels(site), NUMBERS["001_masking"]
     scores = np.array(block["scores"])
     np.testing.assert_allclose(
-        shown["scores with this value"], np.where(triangle(9), scores, 0), **FOUR_DECIMALS
+        tensors["scores with this value"], np.where(triangle(9), scores, 0), **FOUR_DECIMALS
     )
-    np.testing.assert_allclose(shown["weights"], block["softmax_masked_with_zero"], **FOUR_DECIMALS)
+    np.testing.assert_allclose(
+        tensors["weights"], block["softmax_masked_with_zero"], **FOUR_DECIMALS
+    )
     for name in ("−∞ before the softmax", "divided by the row's sum"):
         np.testing.assert_allclose(
-            shown[name], block["softmax_masked_with_minus_inf"], **FOUR_DECIMALS
+            tensors[name], block["softmax_masked_with_minus_inf"], **FOUR_DECIMALS
         )
     ahead = np.where(triangle(9), 0, block["softmax_masked_with_zero"]).sum(1)
-    # nine numbers rounded to six decimals are added up
-    np.testing.assert_allclose(shown["leaked"][:, 0], ahead, atol=1e-5)
+    # This sums nine numbers that were rounded to six decimals.
+    np.testing.assert_allclose(tensors["leaked"][:, 0], ahead, atol=1e-5)
     assert number_of(site.metric[1].value) == pytest.approx(float(ahead.sum()), abs=5e-4)
-    # two softmaxes of the same scores in another order: float32 rounding
+    # Two softmaxes sum the same scores in a different order, which differs by float32 rounding.
     assert 0 <= number_of(site.metric[0].value) < 1e-6
     assert headers_by_title(site)["weights"]["rows"] == LABELS
-    # zeroing breaks the sums, and dividing repairs them
+    # Zeroing breaks the row sums, and dividing by them repairs them.
     table = site.dataframe[0].value
     np.testing.assert_array_equal(
-        shown["future set to 0"], np.where(triangle(9), shown["softmax over all"], 0)
+        tensors["future set to 0"], np.where(triangle(9), tensors["softmax over all"], 0)
     )
-    sums = shown["future set to 0"].sum(1)
+    sums = tensors["future set to 0"].sum(1)
     assert (sums[:-1] < 0.99).all()
     np.testing.assert_allclose(table["sum after zeroing"], sums, atol=1e-6)
     for name in ("renormalized", "−∞ before"):
         np.testing.assert_allclose(table[name], 1, atol=1e-6)
     block = NUMBERS["001_dropout_seed123"]
-    np.testing.assert_allclose(shown["before"], block["matrix"], **FOUR_DECIMALS)
-    np.testing.assert_allclose(shown["after"], block["dropped"], **FOUR_DECIMALS)
-    np.testing.assert_array_equal(shown["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0)
-    np.testing.assert_allclose(shown["row sums"][:, 0], shown["after"].sum(1), atol=1e-6)
-    kept = int((np.array(block["dropped"]) > 0).sum())
-    assert any(f"**{kept}** of 15" in e.value for e in site.markdown)
+    np.testing.assert_allclose(tensors["before"], block["matrix"], **FOUR_DECIMALS)
+    np.testing.assert_allclose(tensors["after"], block["dropped"], **FOUR_DECIMALS)
+    np.testing.assert_array_equal(
+        tensors["kept (1) or dropped (0)"], np.array(block["dropped"]) > 0
+    )
+    np.testing.assert_allclose(tensors["row sums"][:, 0], tensors["after"].sum(1), atol=1e-6)
+    n_kept = int((np.array(block["dropped"]) > 0).sum())
+    assert any(f"**{n_kept}** of 15" in e.value for e in site.markdown)
 
 
-def test_the_triangle_grows_token_by_token(site: AppTest):
+def test_triangle_grows_token_by_token(site: AppTest):
     open_whole_page(site, VIEW, masking_tokens="1")
     visible = []
     for count in range(1, 10):
@@ -78,13 +82,13 @@ def test_the_triangle_grows_token_by_token(site: AppTest):
         site.button("masking_next").click().run()
     for before, after in zip(visible, visible[1:], strict=False):
         np.testing.assert_array_equal(after[:-1, :-1], before)
-    # after the last token, from the first again
+    # After the last token, playback restarts from the first.
     assert site.select_slider("masking_tokens").value == 1
     (words,) = plain_tables(site)
     assert list(words["may see"]) == [" ".join(LABELS[: n + 1]) for n in range(9)]
 
 
-def test_every_fill_and_what_it_lets_through(site: AppTest):
+def test_every_fill_value(site: AppTest):
     open_whole_page(site, VIEW)
     scores = numbers.example("boy").values
     totals = []
@@ -103,7 +107,7 @@ def test_every_fill_and_what_it_lets_through(site: AppTest):
     assert float(fill) == -math.inf
 
 
-def test_draw_again_is_another_seed_in_the_address(site: AppTest):
+def test_draw_again_changes_the_seed_in_the_address(site: AppTest):
     open_whole_page(site, VIEW, masking_what="the masked weights")
     first = panels(site)
     np.testing.assert_array_equal(first["before"], first["−∞ before the softmax"])
@@ -118,7 +122,7 @@ def test_draw_again_is_another_seed_in_the_address(site: AppTest):
     np.testing.assert_array_equal(second["after"], expected.numpy())
 
 
-def test_the_average_nears_the_weights(site: AppTest):
+def test_average_approaches_the_weights(site: AppTest):
     p = 0.9
     open_whole_page(site, VIEW, masking_what="the masked weights")
     site.slider("masking_p").set_value(p).run()
@@ -131,7 +135,7 @@ def test_the_average_nears_the_weights(site: AppTest):
     expected = math.sqrt(2 / math.pi * p / (1 - p) / numbers.MAX_DRAWS) * mean
     last = table.iloc[-1]
     assert last["mean expected, ∝ 1/√n"] == pytest.approx(expected, rel=1e-5)
-    # 45 cells of unlike size: their mean half-normal deviation scatters by some 20 %
+    # The mean half-normal deviation of 45 cells of different size varies by about 20%.
     assert last["mean deviation"] == pytest.approx(expected, rel=0.6)
     assert last["largest deviation"] < table["largest deviation"].iloc[0] / 20
 
@@ -153,14 +157,14 @@ def test_scores_of_a_real_head(site: AppTest):
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
         record = model.core(torch.tensor([tokens.ids]), record=True).records[29]
-    shown = panels(site)
-    # what the page masks itself is what the model's own mask made of these scores
+    tensors = panels(site)
+    # The page masks the scores itself. The result matches the model's own mask.
     np.testing.assert_allclose(
-        shown["−∞ before the softmax"], record.weights[0, 8].numpy(), atol=1e-6
+        tensors["−∞ before the softmax"], record.weights[0, 8].numpy(), atol=1e-6
     )
     n = len(tokens.ids)
-    filled = np.where(triangle(n), record.scores[0, 8].numpy(), 0)
-    np.testing.assert_allclose(shown["scores with this value"], filled, rtol=1e-5, atol=1e-5)
+    masked = np.where(triangle(n), record.scores[0, 8].numpy(), 0)
+    np.testing.assert_allclose(tensors["scores with this value"], masked, rtol=1e-5, atol=1e-5)
     assert headers_by_title(site)["weights"]["rows"] == list(tokens.labels)
     assert number_of(site.metric[0].value) < 1e-6
     site.selectbox("masking_model").set_value(ENCODER).run()
@@ -168,7 +172,7 @@ def test_scores_of_a_real_head(site: AppTest):
     assert headers_by_title(site)["weights"]["rows"][0] == "[CLS]"
 
 
-def test_fewer_tokens_than_the_slider_had(site: AppTest):
+def test_slider_adapts_to_fewer_tokens(site: AppTest):
     open_whole_page(site, VIEW)
     site.select_slider("masking_tokens").set_value(9).run()
     site.button_group("masking_input").set_value("six tokens").run()
@@ -181,7 +185,7 @@ def test_fewer_tokens_than_the_slider_had(site: AppTest):
     assert number_of(site.metric[1].value) == 0.0
 
 
-def test_the_chart_keeps_its_scales():
+def test_chart_keeps_its_scales():
     one, other = (numbers.average(np.array([[0.5, 0.2]]), p, 1) for p in (0.1, 0.9))
     first, second = (
         show.specification(charts.convergence, table, ink="#000000", paper="#ffffff")

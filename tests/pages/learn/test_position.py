@@ -1,4 +1,4 @@
-"""Position: what the page shows against tensors made without its code."""
+"""The Position page against tensors computed without its code."""
 
 import math
 import re
@@ -21,8 +21,8 @@ VIEW = "pages/learn/position/page.py"
 TEXT = "Nine bells rang over the harbour"
 
 
-def said(site: AppTest, begin: str) -> str:
-    """The paragraph of the page that begins so, with plain signs and without bold marks."""
+def paragraph(site: AppTest, begin: str) -> str:
+    """The paragraph that starts like this, in ASCII and without bold marks."""
     (text,) = [m.value for m in site.markdown if m.value.startswith(begin)]
     return python_numbers(re.sub(r"\*\*", "", text))
 
@@ -32,13 +32,13 @@ def numbers(text: str) -> list[float]:
 
 
 def chart(site: AppTest, *columns: str) -> DrawnChart:
-    """The chart whose rows have these columns."""
-    (results,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
+    """The chart with these columns."""
+    (results,) = [c for c in drawn_charts(site) if set(columns) <= set(c.rows)]
     return results
 
 
 def minilm_outputs(ids: list[int], places: list[int] | None) -> torch.Tensor:
-    """The output of the first layer's attention by torch's own functions, (T, C)."""
+    """The output of the first attention layer with PyTorch's functions, (T, C)."""
     core = bundled_model(ENCODER).core
     attention, tokens = core.blocks[0].attention, torch.tensor(ids)
     with torch.inference_mode():
@@ -52,26 +52,26 @@ def minilm_outputs(ids: list[int], places: list[int] | None) -> torch.Tensor:
         return merged @ attention.out.matrix + attention.out.bias
 
 
-@pytest.mark.parametrize("given", [permutation.WITHOUT, permutation.WITH])
-def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
-    open_page(site, VIEW, position_text="dog bites man", position_given=given)
+@pytest.mark.parametrize("text", [permutation.WITHOUT, permutation.WITH])
+def test_same_tokens_in_two_orders(site: AppTest, text: str):
+    open_page(site, VIEW, position_text="dog bites man", position_given=text)
     ids = list(bundled_model(ENCODER).tokenizer.encode("dog bites man").ids)
-    places = [0, 1, 2, 3, 4] if given == permutation.WITH else None
-    shown, other = panels(site), [ids[0], ids[3], ids[2], ids[1], ids[4]]
+    places = [0, 1, 2, 3, 4] if text == permutation.WITH else None
+    tensors, other = panels(site), [ids[0], ids[3], ids[2], ids[1], ids[4]]
     first, second = minilm_outputs(ids, places), minilm_outputs(other, places)
     close = {"atol": 1e-5, "rtol": 0}
-    np.testing.assert_allclose(shown["original order"], first.T[:8], **close)
-    np.testing.assert_allclose(shown["new order"], second.T[:8], **close)
+    np.testing.assert_allclose(tensors["original order"], first.T[:8], **close)
+    np.testing.assert_allclose(tensors["new order"], second.T[:8], **close)
     (pair,) = pictures(site)
     assert [p.panel["columns"] for p in pair] == [
         ["[CLS]", "dog", "bites", "man", "[SEP]"],
         ["[CLS]", "man", "bites", "dog", "[SEP]"],
     ]
-    assert (pair[0].cells[:, 1] == pair[1].cells[:, 3]).all()  # “dog” lights up in both
+    assert (pair[0].cells[:, 1] == pair[1].cells[:, 3]).all()  # “dog” is highlighted in both.
     change = float((first[[0, 3, 2, 1, 4]] - second).abs().max())
-    _, without, with_positions, largest = numbers(said(site, "Each column shows"))
+    _, without, with_positions, largest = numbers(paragraph(site, "Each column shows"))
     assert without < 1e-5
-    if given == permutation.WITH:
+    if text == permutation.WITH:
         assert with_positions == pytest.approx(change, rel=0.05)
         assert largest == pytest.approx(float(first.abs().max()), rel=0.05)
     else:
@@ -79,7 +79,7 @@ def test_the_same_tokens_in_two_orders(site: AppTest, given: str):
 
 
 @pytest.mark.parametrize("model", [ENCODER, DECODER])
-def test_every_order_holds_every_token(site: AppTest, model: str):
+def test_every_order_contains_all_tokens(site: AppTest, model: str):
     open_page(site, VIEW, position_text=TEXT, position_model=model)
     for how in permutation.ORDERS:
         site.radio("position_order").set_value(how).run()
@@ -92,7 +92,7 @@ def test_every_order_holds_every_token(site: AppTest, model: str):
         np.testing.assert_allclose(second.values[:, columns], first.values, atol=2e-5)
 
 
-def test_a_long_text_has_a_window(site: AppTest):
+def test_long_text_is_windowed(site: AppTest):
     text = " ".join(f"word{n}" for n in range(9))
     open_page(site, VIEW, position_text=text, position_first="3")
     tokens = bundled_model(ENCODER).tokenizer.encode(text)
@@ -120,9 +120,9 @@ def test_sinusoids(site: AppTest, width: int, position: int, distance: int):
     for row in rows.sample(20, random_state=0).itertuples():
         start = int(row[1].split()[1])
         assert row.product == pytest.approx(table[start] @ table[start + row.distance], abs=1e-4)
-    apart, product, spread, low, high = numbers(said(site, "Any two positions"))
+    gap, product, spread, low, high = numbers(paragraph(site, "Any two positions"))
     products = [float(table[i] @ table[i + distance]) for i in range(32 - distance)]
-    assert apart == distance
+    assert gap == distance
     assert product == pytest.approx(products[0], abs=1e-4)
     assert max(products) - min(products) < 1e-9
     assert spread < 1e-4
@@ -131,7 +131,7 @@ def test_sinusoids(site: AppTest, width: int, position: int, distance: int):
 
 
 def heatmaps(site: AppTest) -> list[tuple[dict, np.ndarray]]:
-    """The heatmaps of the page, which has drawn tensors too."""
+    """The page's heatmaps, without its tensor drawings."""
     return [
         (header, np.frombuffer(body, "<f4").reshape(header["rows"], header["columns"]))
         for header, body in drawings(site)
@@ -140,8 +140,8 @@ def heatmaps(site: AppTest) -> list[tuple[dict, np.ndarray]]:
 
 
 @pytest.mark.parametrize(("model", "count"), [(ENCODER, 64), (DECODER, 16)])
-def test_a_learned_table(site: AppTest, model: str, count: int):
-    """SmolLM2 has none: the page says whose table it shows."""
+def test_learned_positions(site: AppTest, model: str, count: int):
+    """SmolLM2 has no learned positions, so the page names the model it shows instead."""
     open_page(
         site, VIEW, position_part=sections.LEARNED, position_count=str(count), position_model=model
     )
@@ -151,13 +151,13 @@ def test_a_learned_table(site: AppTest, model: str, count: int):
     ((header, values),) = heatmaps(site)
     np.testing.assert_allclose(values, expected, atol=1e-5)
     assert header["rows"] == header["columns"] == count
-    shown = chart(site, "table", "mean").rows
-    own = shown[shown["table"] != "sinusoids"]
+    bars = chart(site, "table", "mean").rows
+    own = bars[bars["table"] != "sinusoids"]
     assert any("MiniLM" in name for name in own["table"])
     for name, measure in (("mean", torch.mean), ("low", torch.min), ("high", torch.max)):
         diagonals = [float(measure(expected.diagonal(d))) for d in range(count)]
         np.testing.assert_allclose(own[name], diagonals, atol=1e-5)
-    text = said(site, "Neighbors have a mean cosine")
+    text = paragraph(site, "Neighbors have a mean cosine")
     near, _, far, at_far, spread, n_rows, width, beyond = numbers(text)
     assert near == pytest.approx(float(expected.diagonal(1).mean()), abs=0.0051)
     assert far == count // 2
@@ -168,7 +168,7 @@ def test_a_learned_table(site: AppTest, model: str, count: int):
 
 
 def smollm2_scores(layer: int, head: int) -> torch.Tensor:
-    """The scaled scores of a head on the text, as the model computes them: (T, T)."""
+    """The scaled scores of a head on the text, as the model computes them, (T, T)."""
     model = bundled_model(DECODER)
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
@@ -177,7 +177,7 @@ def smollm2_scores(layer: int, head: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("layer", "head", "query", "key"), [(16, 0, 4, 3), (3, 2, 5, 1)])
-def test_a_score_depends_on_the_distance_only(
+def test_score_depends_only_on_the_distance(
     site: AppTest, layer: int, head: int, query: int, key: int
 ):
     open_page(
@@ -197,7 +197,7 @@ def test_a_score_depends_on_the_distance_only(
     visible = []
     for place in (0, 20, 4000):
         site.select_slider("position_place").set_value(place).run()
-        text = said(site, "The score is")
+        text = paragraph(site, "The score is")
         score, at, behind, change, farthest, low, high = numbers(text)
         assert (at, behind, farthest) == (place, place + query - key, 4000)
         assert score == pytest.approx(expected, abs=6e-4 + 1e-3 * (place > 1000))
@@ -217,12 +217,12 @@ def test_a_score_depends_on_the_distance_only(
     )
     assert by_start["position 0"][query - key] == pytest.approx(expected, abs=1e-4)
     site.slider("position_distance").set_value(query - key + 3).run()
-    other = numbers(said(site, "The score is"))[0]
+    other = numbers(paragraph(site, "The score is"))[0]
     assert other == pytest.approx(by_start["position 0"][query - key + 3], abs=6e-3)
     assert high - low > 1
 
 
-def test_arrows_are_turned_pairs(site: AppTest):
+def test_arrows_are_rotated_pairs(site: AppTest):
     open_page(site, VIEW, position_part=sections.ROTARY, position_place="0")
     before = chart(site, "what", "x").rows.query("what == 'key'").set_index("pair")
     site.select_slider("position_place").set_value(5).run()
@@ -248,13 +248,13 @@ def test_beyond_the_trained_length(site: AppTest):
         position_scaling=scaling,
     )
     assert not site.exception
-    assert numbers(said(site, "The model was trained"))[:3] == [length, 12, 32]
+    assert numbers(paragraph(site, "The model was trained"))[:3] == [length, 12, 32]
     reach = chart(site, "times", "turns").rows.pivot(
         index="pair", columns="scaling", values="times"
     )
     table = plain_tables(site)[0].set_index("scaling")
     plain = 1 / 100_000 ** (torch.arange(32) / 32)
-    of_transformers = {
+    rope_types = {
         "linear": {"rope_type": "linear", "factor": 8.0},
         "dynamic NTK": {"rope_type": "dynamic", "factor": 8.0},
         "YaRN": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": length},
@@ -263,7 +263,7 @@ def test_beyond_the_trained_length(site: AppTest):
             "low_freq_factor": 1.0, "high_freq_factor": 4.0,
         },
     }  # fmt: skip
-    for name, parameters in of_transformers.items():
+    for name, parameters in rope_types.items():
         kind = parameters["rope_type"]
         longest = length if kind in ("linear", "dynamic") else factor * length
         config = LlamaConfig(
@@ -281,7 +281,8 @@ def test_beyond_the_trained_length(site: AppTest):
         assert (table["difference with a cache"][name] > 0.1) == (name == "dynamic NTK")
     np.testing.assert_allclose(reach["none"], factor, rtol=1e-5)
     curves = chart(site, "scaling", "score").rows
-    low, high, times, without, with_scaling = numbers(said(site, "Within the trained length"))[:5]
+    text = paragraph(site, "Within the trained length")
+    low, high, times, without, with_scaling = numbers(text)[:5]
     trained = curves[(curves["scaling"] == "none") & (curves["distance"] < length)]["score"]
     assert (low, high, times) == pytest.approx((trained.min(), trained.max(), factor), abs=0.051)
     for name, outside in (("none", without), (scaling, with_scaling)):
@@ -290,18 +291,18 @@ def test_beyond_the_trained_length(site: AppTest):
         assert outside == pytest.approx(beyond, abs=0.051)
 
 
-def test_one_token_has_no_other_order(site: AppTest):
-    """[CLS] and [SEP], which the tokenizer adds, keep their places."""
+def test_single_token_has_only_one_order(site: AppTest):
+    """[CLS] and [SEP], which the tokenizer adds, keep their positions."""
     open_page(site, VIEW, position_text="dog")
     assert not site.exception
     assert messages(site)
 
 
 @pytest.mark.usefixtures("only_a_small_model")
-def test_with_a_gpt2_alone_there_is_nothing_to_turn(site: AppTest):
+def test_gpt2_has_no_rotary_positions(site: AppTest):
     open_whole_page(site, VIEW, position_text="Nine bells")
     assert not site.exception
-    assert len(messages(site)) == 1  # in the place of the rotary positions
+    assert len(messages(site)) == 1  # A message replaces the rotary positions.
     titles = [header["title"] for header, _ in heatmaps(site)]
     assert titles[1] == "cosines of learned position vectors"
     assert pictures(site)

@@ -1,4 +1,4 @@
-"""Scaling: the page's numbers against tensors made without its code, and its controls' extremes."""
+"""The Scaling page: numbers computed without its code, and control limits."""
 
 import re
 
@@ -18,7 +18,7 @@ VIEW = "pages/learn/scaling/page.py"
 
 
 def qk(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """A head's queries and keys without any of the site's code."""
+    """A head's queries and keys, computed without the site's code."""
     model = bundled_model(name)
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(text).ids])
@@ -35,7 +35,7 @@ def tables(site: AppTest) -> list:
     ("example", "typed"),
     list(zip(LECTURE_NUMBERS["001_softmax_scaling"], softmax.ARTICLE.values(), strict=True)),
 )
-def test_the_article_s_numbers(example: dict, typed: str):
+def test_article_numbers(example: dict, typed: str):
     logits = softmax.parse(typed)
     assert logits == example["logits"]
     result = softmax.softmaxes(logits, 4.0)
@@ -43,7 +43,7 @@ def test_the_article_s_numbers(example: dict, typed: str):
     np.testing.assert_allclose(result.by_sum, example["softmax_of_logits_over_sum"], atol=5e-6)
 
 
-def test_the_first_section_shows_the_softmaxes(site: AppTest):
+def test_first_section_shows_the_softmaxes(site: AppTest):
     open_whole_page(site, VIEW)
     site.text_input("scaling_logits").set_value("1; -2, 0.5 3").run()
     site.select_slider("scaling_temperature").set_value(0.5).run()
@@ -57,15 +57,15 @@ def test_the_first_section_shows_the_softmaxes(site: AppTest):
 
 
 @pytest.mark.parametrize(
-    ("typed", "named"),
+    ("typed", "message"),
     [("", "2 to 16"), ("7", "1"), ("1 " * 17, "17"), ("1 nan", "nan"), ("1 -1e30", "-1e30")],
 )
-def test_rejects_non_numeric_scores(typed: str, named: str):
-    with pytest.raises(ValueError, match=named):
+def test_rejects_non_numeric_scores(typed: str, message: str):
+    with pytest.raises(ValueError, match=message):
         softmax.parse(typed)
 
 
-def test_refused_scores_are_shown_as_text_and_the_rest_of_the_page_stays(site: AppTest):
+def test_rejected_scores_are_shown_as_text(site: AppTest):
     typed = "1 <img/src=x> ![i](http://example.invalid/)"
     open_whole_page(site, VIEW, scaling_logits=typed)
     assert not site.exception
@@ -76,7 +76,7 @@ def test_refused_scores_are_shown_as_text_and_the_rest_of_the_page_stays(site: A
         assert not re.search(r"(?<!\\)<img|(?<!\\)!\[", element.value)
 
 
-def test_sums_that_turn_round_or_vanish(site: AppTest):
+def test_negative_and_zero_sums(site: AppTest):
     open_whole_page(site, VIEW, scaling_logits="-1 1")
     assert not site.exception
     assert len(site.info) == 1
@@ -97,7 +97,7 @@ def test_extreme_scores(site: AppTest, typed: str):
 
 
 @pytest.mark.parametrize("d_k", [1, 1024])
-def test_the_numbers_of_one_size(site: AppTest, d_k: int):
+def test_figures_for_one_size(site: AppTest, d_k: int):
     seed = 5
     open_whole_page(site, VIEW, scaling_d_k=str(d_k), scaling_seed=str(seed))
     generator = torch.Generator().manual_seed(seed)
@@ -109,7 +109,7 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
         row = table.loc[name]
         variances = (scores / divisor).flatten(1).var(dim=1)
         weights = torch.softmax(scores / divisor, dim=-1)
-        # shown with 4, 2 and 4 digits; entropy and weight with 3 decimals
+        # The page shows 4, 2 and 4 digits, and 3 decimals for entropy and weight.
         assert number_of(row["variance"]) == pytest.approx(float(variances.mean()), rel=1e-3)
         assert number_of(row["spread"]) == pytest.approx(float(variances.std()), rel=0.06)
         assert number_of(row["theory"]) == pytest.approx(d_k / divisor**2, rel=1e-3)
@@ -124,7 +124,7 @@ def test_the_numbers_of_one_size(site: AppTest, d_k: int):
 
 
 @pytest.mark.parametrize(("model", "layer", "head"), [(ENCODER, 3, 1), (DECODER, 29, 8)])
-def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int):
+def test_head_at_other_scales(site: AppTest, model: str, layer: int, head: int):
     text = "Nine bells rang over the harbour"
     open_whole_page(
         site,
@@ -165,7 +165,7 @@ def test_a_head_at_other_scales(site: AppTest, model: str, layer: int, head: int
 
 
 @pytest.mark.parametrize("values", [[1.0], [0.3, 2e-13], [1e-300], [1e300, 1.0], [0.999, 1.001]])
-def test_an_axis_of_decades_holds_its_values(values: list[float]):
+def test_logarithmic_axis_covers_its_values(values: list[float]):
     axis = decades(values)
     low, high = axis["scale"]["domain"]
     assert low <= min(values) <= max(values) <= high
@@ -174,18 +174,18 @@ def test_an_axis_of_decades_holds_its_values(values: list[float]):
 
 
 @pytest.mark.parametrize(("d_k", "best"), [(64, "nothing"), (1024, "√d_k")])
-def test_which_divisor_lets_most_gradient_through(d_k: int, best: str):
-    """Without a divisor the median row of a small head is not saturated yet."""
+def test_divisor_with_the_largest_gradient(d_k: int, best: str):
+    """Without a divisor, the median row of a small head isn't saturated yet."""
     assert f"**{best}**" in measured.gradient_sentence(0, d_k)
 
 
-def test_numbers_that_add_up_to_zero_but_for_rounding_are_divided_by_nothing():
-    result = softmax.softmaxes([1.1, 2.2, -3.3], 1.0)  # 2.4e-7 in float32
+def test_sum_that_rounds_to_zero_is_not_a_divisor():
+    result = softmax.softmaxes([1.1, 2.2, -3.3], 1.0)  # The sum is 2.4e-7 in float32.
     assert result.by_sum is None
     assert softmax.softmaxes([1.1, 2.2, -3.2], 1.0).by_sum is not None
 
 
-def test_bars_stand_in_the_order_of_the_scores():
-    """A chart that is changed would go on in the order of its first scores."""
+def test_bars_follow_the_order_of_the_scores():
+    """An updated chart would otherwise keep the order of its first scores."""
     chart = charts.softmax_chart(softmax.softmaxes([21.5, -3.0, 22.0], 2.0).rows)
     assert chart.to_dict()["encoding"]["x"]["sort"] == ["0: 21.5", "1: -3", "2: 22"]

@@ -1,4 +1,4 @@
-"""The shapes page: every step's numbers, identities that follow them, bad sizes, real layers."""
+"""The Shapes page: numbers and cells at every step, invalid sizes, real layers."""
 
 import re
 
@@ -36,8 +36,8 @@ def open_step(site: AppTest, number: int, **query: str) -> dict[str, DrawnPanel]
     return drawn_panels(site)
 
 
-def the_example() -> tuple[MultiHeadAttention, torch.Tensor]:
-    """The page's tensors at its defaults, drawn here with torch alone."""
+def example_attention() -> tuple[MultiHeadAttention, torch.Tensor]:
+    """The page's tensors at its defaults, sampled with plain PyTorch."""
     x = torch.randn(T, D_IN, generator=torch.Generator().manual_seed(123))[None]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(123)
@@ -46,8 +46,8 @@ def the_example() -> tuple[MultiHeadAttention, torch.Tensor]:
 
 
 def expected() -> dict[str, torch.Tensor]:
-    """All tensors of the example, in plain torch, by the names on the page."""
-    attention, x = the_example()
+    """All tensors of the example by their names on the page, in plain PyTorch."""
+    attention, x = example_attention()
     results = {"step 1: input": x, "step 2: columns": torch.arange(6).view(2, 3)}
     projections = {
         "queries": attention.W_query,
@@ -78,8 +78,8 @@ def expected() -> dict[str, torch.Tensor]:
     return results
 
 
-def test_each_step_shows_its_tensors_and_those_they_are_made_from(site: AppTest):
-    wanted = expected()
+def test_each_step_shows_its_inputs_and_outputs(site: AppTest):
+    reference = expected()
     visible = set()
     open_page(site, VIEW)
     for number in range(1, 12):
@@ -87,23 +87,23 @@ def test_each_step_shows_its_tensors_and_those_they_are_made_from(site: AppTest)
         assert not site.exception
         for name, panel in drawn_panels(site).items():
             if not name.startswith("step "):
-                continue  # the two views of step 6
+                continue  # The two views of step 6.
             visible.add(name)
-            # float32, computed in another order
-            np.testing.assert_allclose(panel.values, wanted[name], atol=1e-6, rtol=1e-5)
-        assert {name for name in wanted if name.startswith(f"step {number}:")} <= set(
+            # Float32, computed in a different order.
+            np.testing.assert_allclose(panel.values, reference[name], atol=1e-6, rtol=1e-5)
+        assert {name for name in reference if name.startswith(f"step {number}:")} <= set(
             drawn_panels(site)
         )
-    assert visible == set(wanted)
-    attention, x = the_example()
+    assert visible == set(reference)
+    attention, x = example_attention()
     np.testing.assert_allclose(
         drawn_panels(site)["step 11: output"].values, attention(x), atol=1e-6, rtol=1e-5
     )
 
 
-def test_the_numbers_sent_make_every_computed_number(site: AppTest):
-    """The terms that are written below a picture, against the number that they are said to make."""
-    wanted = {
+def test_operands_give_every_computed_number(site: AppTest):
+    """Recompute each number from the terms below its picture."""
+    expected_names = {
         "queries": "product", "keys": "product", "values": "product", "scores": "product",
         "masked": "masked", "scaled": "scaled", "weights": "softmax", "context": "product",
         "output": "product",
@@ -117,19 +117,19 @@ def test_the_numbers_sent_make_every_computed_number(site: AppTest):
         for name, panel in panels.items():
             if not name.startswith(f"step {number}: ") or panel.operands is None:
                 continue
-            made = panel.panel["made"]
-            assert set(made["sources"]) <= set(identities)
-            kind = visible[name.partition(": ")[2]] = made["kind"]
-            assert made["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
+            provenance = panel.panel["made"]
+            assert set(provenance["sources"]) <= set(identities)
+            kind = visible[name.partition(": ")[2]] = provenance["kind"]
+            assert provenance["nTerms"] == panel.operands.shape[-2] - (kind == "softmax")
             added = None if panel.added is None else torch.tensor(panel.added)
             values = torch.tensor(panel.values)
-            of_terms = result(kind, torch.tensor(panel.operands), added, values)
-            torch.testing.assert_close(values, of_terms, atol=1e-6, rtol=1e-5)
-    assert visible == wanted
+            terms_result = result(kind, torch.tensor(panel.operands), added, values)
+            torch.testing.assert_close(values, terms_result, atol=1e-6, rtol=1e-5)
+    assert visible == expected_names
 
 
-def test_a_computed_number_names_what_it_read(site: AppTest):
-    """Every tensor that is read stands beside it, under the name by which it is asked for."""
+def test_computed_number_names_its_inputs(site: AppTest):
+    """Every input tensor is on the page under the name that the picture uses."""
     open_page(site, VIEW)
     for number in (4, 7, 8, 9, 11):
         site.slider("shapes_step").set_value(number).run()
@@ -138,30 +138,30 @@ def test_a_computed_number_names_what_it_read(site: AppTest):
         for name, panel in panels.items():
             if not name.startswith(f"step {number}: ") or panel.panel["made"] is None:
                 continue
-            made = panel.panel["made"]
-            inputs = re.sub(r"\(\w+\)", "x", made["equation"]).split("->")[0].split(",")
-            for source, letters in zip(made["sources"], inputs, strict=True):
+            provenance = panel.panel["made"]
+            inputs = re.sub(r"\(\w+\)", "x", provenance["equation"]).split("->")[0].split(",")
+            for source, letters in zip(provenance["sources"], inputs, strict=True):
                 assert len(letters) == len(identities[source].panel["shape"])
 
 
-def test_the_numbers_of_the_last_token_drawn_are_said(site: AppTest):
-    def said() -> str:
+def test_text_gives_the_numbers_of_the_last_token(site: AppTest):
+    def page_text() -> str:
         marks = str.maketrans("−", "-", "\u2068\u2069")
         return " ".join(text.value for text in site.text).translate(marks)
 
     scores = open_step(site, 7)["step 7: scores"]
     row, names = scores.values[0, 0, -1], scores.panel["columns"][0]
-    assert f"{row.max():.2f}, for “{names[row.argmax()]}”" in said()
+    assert f"{row.max():.2f}, for “{names[row.argmax()]}”" in page_text()
     site.slider("shapes_step").set_value(8).run()
     row = drawn_panels(site)["step 8: weights"].values[0, 0, -1]
-    inputs = re.findall(r"(\d+)% (?:of its attention )?to “([^”]+)”", said())
+    inputs = re.findall(r"(\d+)% (?:of its attention )?to “([^”]+)”", page_text())
     assert inputs[0][1] == names[row.argmax()]
     assert inputs == [(f"{row[names.index(name)]:.0%}"[:-1], name) for _, name in inputs]
     site.slider("shapes_step").set_value(9).run()
-    assert f"{drawn_panels(site)['step 9: context'].values[0, 0, -1, 0]:.2f}" in said()
+    assert f"{drawn_panels(site)['step 9: context'].values[0, 0, -1, 0]:.2f}" in page_text()
 
 
-def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest):
+def test_overview_has_the_lecture_shapes_and_marks_the_step(site: AppTest):
     open_step(site, 8)
     lines = code(site)[0].splitlines()
     assert len(lines) == 11
@@ -172,18 +172,18 @@ def test_the_overview_has_the_lecture_s_shapes_and_marks_the_step(site: AppTest)
     assert site.text_input("shapes_text").value == LECTURE["sentence"]
 
 
-def test_the_overview_of_a_layer_has_one_shape_a_line(site: AppTest):
+def test_layer_overview_has_one_shape_per_line(site: AppTest):
     open_step(site, 5, shapes_of=DECODER, shapes_words="word " * 29 + "end")
     lines = code(site)[0].splitlines()
     at = next(i for i, line in enumerate(lines) if "▶" in line)
     queries, keys = (line.strip().rpartition("  ")[2] for line in lines[at : at + 2])
     assert [queries, keys] == ["(1, 30, 9, 64)", "(1, 30, 3, 64)"]
-    assert max(map(len, lines)) <= 45  # the characters of a line on a phone
+    assert max(map(len, lines)) <= 45  # A line on a phone fits 45 characters.
 
 
-def test_a_number_keeps_its_identity_from_step_to_step(site: AppTest):
+def test_numbers_keep_their_identity_across_steps(site: AppTest):
     open_page(site, VIEW)
-    followed: dict[str, dict[int, float]] = {}
+    values_by_identity: dict[str, dict[int, float]] = {}
     for number in range(4, 12):
         site.slider("shapes_step").set_value(number).run()
         palettes = set()
@@ -197,12 +197,12 @@ def test_a_number_keeps_its_identity_from_step_to_step(site: AppTest):
                 continue
             what = name.partition(": ")[2].replace("merged", "context")
             now = dict(zip(panel.cells.flat, panel.values.flat, strict=True))
-            assert len(now) == panel.values.size  # no two cells are one
-            assert followed.setdefault(what, now) == now
-    assert set(followed) == {"queries", "keys", "values", "context"}
+            assert len(now) == panel.values.size  # Every cell has its own identity.
+            assert values_by_identity.setdefault(what, now) == now
+    assert set(values_by_identity) == {"queries", "keys", "values", "context"}
 
 
-def test_scores_belong_to_the_token_and_head_that_ask(site: AppTest):
+def test_scores_belong_to_the_query_token_and_head(site: AppTest):
     panels = open_step(site, 9)
     weights, context = panels["step 8: weights"], panels["step 9: context"]
     assert weights.cells is None
@@ -215,7 +215,7 @@ def test_scores_belong_to_the_token_and_head_that_ask(site: AppTest):
     assert len(np.unique(weights.groups)) == H * T
 
 
-def test_rows_of_heads_are_named_and_column_numbers_are_whole(site: AppTest):
+def test_head_rows_are_named_and_column_numbers_are_integers(site: AppTest):
     panels = open_step(site, 5)
     assert panels["step 5: keys"].panel["rows"] == ["head 0", "head 1"]
     assert panels["step 5: keys"].panel["blocks"] == [["The", "cat", "sleeps"]]
@@ -225,14 +225,14 @@ def test_rows_of_heads_are_named_and_column_numbers_are_whole(site: AppTest):
 
 
 @pytest.mark.parametrize("kind", [{}, {"shapes_of": ENCODER}, {"shapes_of": DECODER}])
-def test_every_step_shows_lines_that_ran(site: AppTest, kind: dict[str, str]):
+def test_every_step_shows_code_that_ran(site: AppTest, kind: dict[str, str]):
     open_step(site, 1, **kind)
     for number in range(1, 12):
         site.slider("shapes_step").set_value(number).run()
         assert not site.exception
-        place, *shown = code(site)[1].splitlines()
-        file, first = re.findall(r"# (.*?), lines? (\d+)", place)[0]
-        # a long path is shown by its end, which must name one file only
+        location, *code_lines = code(site)[1].splitlines()
+        file, first = re.findall(r"# (.*?), lines? (\d+)", location)[0]
+        # Long paths are shortened to their end, which must match only one file.
         end = file.removeprefix("…")
         (path,) = (
             path
@@ -241,11 +241,11 @@ def test_every_step_shows_lines_that_ran(site: AppTest, kind: dict[str, str]):
             if f"/{path.relative_to(ROOT)}".endswith(end)
         )
         ran = path.read_text(encoding="utf-8").splitlines()[int(first) - 1]
-        # their comments differ: the anchor isn't shown
-        assert shown[0].partition("#")[0].strip() == ran.partition("#")[0].strip()
+        # The comments differ because the anchor isn't shown.
+        assert code_lines[0].partition("#")[0].strip() == ran.partition("#")[0].strip()
 
 
-def test_dropout_acts_with_its_own_seed(site: AppTest):
+def test_dropout_uses_its_own_seed(site: AppTest):
     panels = open_step(site, 8, shapes_dropout="0.5", shapes_draw="7")
     weights = torch.tensor(panels["step 8: weights"].values)
     with torch.random.fork_rng(devices=[]):
@@ -259,7 +259,7 @@ def test_dropout_acts_with_its_own_seed(site: AppTest):
     assert not np.array_equal(other["step 8: after dropout"].values, dropped)
 
 
-def test_without_the_mask_no_score_is_hidden(site: AppTest):
+def test_without_mask_all_scores_are_visible(site: AppTest):
     panels = open_step(site, 8, shapes_causal="false")
     assert "step 8: masked" not in panels
     weights = panels["step 8: weights"].values
@@ -267,9 +267,9 @@ def test_without_the_mask_no_score_is_hidden(site: AppTest):
     np.testing.assert_allclose(weights.sum(-1), 1.0, atol=1e-6)
 
 
-def test_the_wrong_view_shows_whose_numbers_a_row_holds(site: AppTest):
+def test_wrong_view_names_the_token_of_each_row(site: AppTest):
     panels = open_step(site, 6)
-    attention, x = the_example()
+    attention, x = example_attention()
     flat = attention.W_query(x)
     wrong = panels["queries: view(B, H, T, D) only"]
     np.testing.assert_allclose(wrong.values, flat.view(1, H, T, D), atol=1e-6, rtol=1e-5)
@@ -280,7 +280,7 @@ def test_the_wrong_view_shows_whose_numbers_a_row_holds(site: AppTest):
     assert dict(zip(wrong.cells.flat, wrong.values.flat, strict=True)) == dict(
         zip(right.cells.flat, right.values.flat, strict=True)
     )
-    # by hand: six pieces in memory, two of each token; head 0 gets The The cat, head 1 the rest
+    # Memory contains six pieces, two per token. Head 0 gets The The cat, and head 1 gets the rest.
     tokens = ["The", "The", "cat", "cat", "sleeps", "sleeps"]
     (table,) = [t for t in plain_tables(site) if "expected token" in t]
     assert table["actual token"].tolist() == tokens
@@ -294,7 +294,7 @@ def test_the_wrong_view_shows_whose_numbers_a_row_holds(site: AppTest):
     }
 
 
-def test_heads_that_do_not_divide_explain_themselves(site: AppTest):
+def test_invalid_head_count_is_explained(site: AppTest):
     open_page(site, VIEW, shapes_step="6")
     site.slider("shapes_heads").set_value(4).run()
     assert not site.exception
@@ -330,19 +330,19 @@ def test_invalid_input_shows_message(
         assert all(box.value == value for box in boxes)
 
 
-def test_a_batch_of_two_has_the_words_of_both(site: AppTest):
+def test_batch_of_two_shows_the_words_of_both_texts(site: AppTest):
     panels = open_step(site, 6, shapes_second="A dog barks")
     panel = panels["step 6: keys"]
     assert panel.values.shape == (2, H, T, D)
     assert panel.panel["rows"] == [["The", "cat", "sleeps"], ["A", "dog", "barks"]]
     x = torch.randn(6, D_IN, generator=torch.Generator().manual_seed(123)).view(2, T, D_IN)
-    flat = the_example()[0].W_key(x)
+    flat = example_attention()[0].W_key(x)
     np.testing.assert_allclose(
         panel.values, flat.view(2, T, H, D).transpose(1, 2), atol=1e-6, rtol=1e-5
     )
 
 
-def test_controls_at_their_ends(site: AppTest):
+def test_controls_at_their_limits(site: AppTest):
     twelve = " ".join("abcdefghijkl")
     low = {"shapes_d_in": "1", "shapes_d_out": "1", "shapes_heads": "1", "shapes_context": "1",
            "shapes_text": "one", "shapes_dropout": "0.9"}  # fmt: skip
@@ -370,7 +370,7 @@ def test_controls_at_their_ends(site: AppTest):
 @pytest.mark.parametrize(
     ("name", "layer", "first", "kv_heads"), [(ENCODER, 2, 9, [9, 10, 11]), (DECODER, 7, 2, [0, 1])]
 )
-def test_a_real_layer_is_its_record(
+def test_real_layer_matches_its_record(
     site: AppTest, name: str, layer: int, first: int, kv_heads: list[int]
 ):
     query = {"shapes_of": name, "shapes_layer": str(layer), "shapes_head": str(first)}
@@ -380,24 +380,24 @@ def test_a_real_layer_is_its_record(
         record = model.core(torch.tensor([tokens.ids]), record=True).records[layer]
     assert record.output is not None
     heads, t, d = slice(first, first + 3), slice(0, 6), slice(0, 8)
-    wanted = {
+    reference = {
         7: ("scores", record.scores[:, heads, t, t]),
         8: ("weights", record.weights[:, heads, t, t]),
         9: ("context", record.context[:, heads, t, d]),
         11: ("output", record.output[:, t, d]),
     }
     panels = open_step(site, 6, **query)
-    turned = ", rotated" if name == DECODER else ""
+    suffix = ", rotated" if name == DECODER else ""
     np.testing.assert_array_equal(
-        panels[f"step 6: queries{turned}"].values, record.q[:, heads, t, d]
+        panels[f"step 6: queries{suffix}"].values, record.q[:, heads, t, d]
     )
     np.testing.assert_array_equal(
-        panels[f"step 6: keys{turned}"].values, record.k[:, kv_heads, t, d]
+        panels[f"step 6: keys{suffix}"].values, record.k[:, kv_heads, t, d]
     )
     np.testing.assert_array_equal(panels["step 6: values"].values, record.v[:, kv_heads, t, d])
     assert panels["step 6: values"].panel["positions"][1] == kv_heads
     assert panels["step 6: queries"].panel["rows"] == [list(tokens.labels[:6])]
-    for number, (tensor, values) in wanted.items():
+    for number, (tensor, values) in reference.items():
         site.slider("shapes_step").set_value(number).run()
         assert not site.exception
         panel = drawn_panels(site)[f"step {number}: {tensor}"]
@@ -411,7 +411,7 @@ def test_a_real_layer_is_its_record(
     assert f"{first} to {first + 2} of {model.core.config.n_heads}" in window
 
 
-def test_a_window_s_identities_are_one_numbering(site: AppTest):
+def test_window_identities_are_consistent(site: AppTest):
     panels = open_step(site, 6, shapes_of=DECODER, shapes_head="3")
     queries, keys = panels["step 6: queries"], panels["step 6: keys"]
     before = panels["step 5: queries"]
@@ -421,24 +421,25 @@ def test_a_window_s_identities_are_one_numbering(site: AppTest):
     assert sorted(queries.cells.flat) == sorted(before.cells.flat)
     assert len(set(queries.cells.flat)) == 3 * 6 * 8
     assert not set(queries.cells.flat) & set(keys.cells.flat)
-    for token in range(6):  # a token is one row of the palette, 3 query heads, 1 key head, itself
+    # The ids of a token are consecutive: 3 query heads, 1 key head and the token itself.
+    for token in range(6):
         width = 3 * 8 + 8 + 1
         assert set(queries.cells[0, :, token].flat) < set(range(token * width, (token + 1) * width))
-    # of the wrong view, numbers of tokens and heads that are not drawn have no identity
+    # In the wrong view, cells of tokens and heads that aren't drawn have no identity.
     wrong = panels["queries: view(B, H, T, D) only"]
     assert wrong.cells is not None
     assert -1 in wrong.cells
     assert set(wrong.cells.flat) - {-1} <= set(queries.cells.flat)
 
 
-def test_a_layer_the_next_model_does_not_have(site: AppTest):
+def test_missing_layer_falls_back_to_the_last(site: AppTest):
     open_step(site, 9, shapes_of=DECODER, shapes_layer="29")
     site.selectbox("shapes_of").set_value(ENCODER).run()
     assert not site.exception
     assert site.select_slider("shapes_layer").value == 5
 
 
-def test_the_table_holds_what_is_drawn(site: AppTest):
+def test_table_matches_the_drawing(site: AppTest):
     panels = open_step(site, 9, shapes_of=DECODER, shapes_head="4")
     context = panels["step 9: context"]
     table = site.dataframe[-1].value
@@ -447,10 +448,11 @@ def test_the_table_holds_what_is_drawn(site: AppTest):
     assert sorted(set(table["head"])) == [4, 5, 6]
 
 
-def test_playing_and_the_steps_before_and_after(site: AppTest):
+def test_playback_and_step_buttons(site: AppTest):
     open_step(site, 11)
     site.button("shapes_step_play").click().run()
-    assert site.slider("shapes_step").value == 1  # from the end it begins again
+    # After the last step, playback restarts from the first.
+    assert site.slider("shapes_step").value == 1
     site.slider("shapes_step").set_value(10).run()
     assert site.button("shapes_step_play").label == "Play"
     buttons = [site.button(f"shapes_step_{name}") for name in ("previous", "next")]
@@ -458,7 +460,7 @@ def test_playing_and_the_steps_before_and_after(site: AppTest):
     site.button("shapes_step_play").click().run()
     site.button("shapes_step_next").click().run()
     assert site.slider("shapes_step").value == 11
-    assert site.button("shapes_step_play").label == "Play"  # a step stops playing
+    assert site.button("shapes_step_play").label == "Play"  # Moving by one step stops playback.
     assert site.button("shapes_step_next").disabled
     site.button("shapes_step_previous").click().run()
     assert site.slider("shapes_step").value == 10
@@ -466,9 +468,9 @@ def test_playing_and_the_steps_before_and_after(site: AppTest):
     assert site.button("shapes_step_previous").disabled
 
 
-def test_the_questions_are_answered_by_arithmetic():
+def test_quiz_answers_match_arithmetic():
     first, second, third = questions()
     assert first.right == str((2, 4, 5, 12 // 4))
-    # pieces in memory: two of each token; head 1 begins at piece 4, the first one of token 2
+    # Memory contains two pieces per token. Head 1 starts at piece 4, the first one of token 2.
     assert second.right == "starts"
     assert third.right == str(1600 // 25)

@@ -1,4 +1,4 @@
-"""What the Shapes page says of each step, from the sizes of the tensors it stands beside."""
+"""Explanations of each step on the Shapes page, based on the tensor sizes."""
 
 import re
 
@@ -10,7 +10,7 @@ from pages.learn.shapes.walk import LAST, ShapeWalk
 from tests.helpers.bundled_models import DECODER, ENCODER
 
 
-def of_example(*, causal: bool, dropout: float) -> ShapeWalk:
+def example_walk(*, causal: bool, dropout: float) -> ShapeWalk:
     return example.walk(
         ["a b c d"],
         d_in=7,
@@ -25,8 +25,8 @@ def of_example(*, causal: bool, dropout: float) -> ShapeWalk:
 
 
 @pytest.mark.parametrize(("causal", "dropout"), [(True, 0.0), (False, 0.3)])
-def test_the_sizes_are_those_of_the_example(causal: bool, dropout: float):
-    walk = of_example(causal=causal, dropout=dropout)
+def test_reasons_use_the_example_sizes(causal: bool, dropout: float):
+    walk = example_walk(causal=causal, dropout=dropout)
     reasons = [reason(walk, number) for number in range(1, LAST + 1)]
     assert "7" in reasons[0]
     assert "6" in reasons[3]
@@ -39,7 +39,7 @@ def test_the_sizes_are_those_of_the_example(causal: bool, dropout: float):
 
 
 @pytest.mark.parametrize(("name", "shares"), [(DECODER, True), (ENCODER, False)])
-def test_a_layer_has_its_own_reasons(name: str, shares: bool):
+def test_reasons_depend_on_the_layer(name: str, shares: bool):
     walk = real_layer.walk(name, "The cat sleeps", 2, 1)
     reasons = [reason(walk, number) for number in range(1, LAST + 1)]
     for number in (2, 3, 7, 9):

@@ -1,4 +1,4 @@
-"""Similarity: the page's numbers against tensors made without its code, its controls, its links."""
+"""The Similarity page: its numbers, its controls and its links."""
 
 import re
 
@@ -19,12 +19,12 @@ from ui.widgets import controls
 VIEW = "pages/learn/similarity/page.py"
 
 
-def says(site: AppTest) -> str:
-    """All sentences of the page, without the marks that keep right-to-left text in its place."""
+def page_text(site: AppTest) -> str:
+    """All sentences on the page, without bidirectional control characters."""
     return re.sub("[\u2068\u2069]", "", "\n".join(text.value for text in site.text))
 
 
-def plain(text: str) -> str:
+def strip_isolates(text: str) -> str:
     return re.sub("[\u2068\u2069]", "", text)
 
 
@@ -34,7 +34,7 @@ def table_of(site: AppTest, column: str) -> pd.DataFrame:
 
 
 class ReferenceLayer:
-    """A layer of a bundled model on a text, and one of its heads, without the site's code."""
+    """A layer of a bundled model and one of its heads, without the site's code."""
 
     def __init__(self, name: str, text: str, layer: int, head: int) -> None:
         model = bundled_model(name)
@@ -62,13 +62,13 @@ def token_vectors(name: str) -> torch.Tensor:
     return core.token_vectors(torch.arange(core.config.vocab_size))
 
 
-def opened(site: AppTest, part: str, name: str, layer: int, head: int) -> None:
+def open_similarity(site: AppTest, part: str, name: str, layer: int, head: int) -> None:
     values = {"part": part, "model": name, "layer": str(layer), "head": str(head)}
     open_page(site, VIEW, **{f"similarity_{key}": value for key, value in values.items()})
 
 
 @pytest.mark.parametrize(("name", "word"), [(DECODER, 11), (ENCODER, 13)])
-def test_the_fan_and_both_lists(site: AppTest, name: str, word: int):
+def test_fan_chart_and_both_lists(site: AppTest, name: str, word: int):
     open_page(site, VIEW, similarity_model=name, similarity_word=str(word))
     table, model = token_vectors(name), bundled_model(name)
     ids = model.tokenizer.encode(controls.ANIMAL).ids
@@ -92,13 +92,13 @@ def test_the_fan_and_both_lists(site: AppTest, name: str, word: int):
         ("length", table.norm(dim=-1)),
         ("along", dots / x.norm()),
     ):
-        shown = torch.tensor(in_text[column].tolist())
-        assert_close(shown, values[others], atol=1e-4, rtol=1e-4)
+        actual = torch.tensor(in_text[column].tolist())
+        assert_close(actual, values[others], atol=1e-4, rtol=1e-4)
     corners = np.hypot(points["along"], points["across"])
     np.testing.assert_allclose(corners, points["length"], rtol=1e-4)
     larger = int((dots > dots[ids[word]]).sum())
-    assert (f"{larger:,} tokens" if larger else "No other token") in says(site)
-    sentence = next(line for line in says(site).splitlines() if " × " in line)
+    assert (f"{larger:,} tokens" if larger else "No other token") in page_text(site)
+    sentence = next(line for line in page_text(site).splitlines() if " × " in line)
     length, other, cosine, dot = map(
         float, re.search(r"= ([\d.]+) × ([\d.]+) × (-?[\d.]+) = (-?[\d.]+):", sentence).groups()
     )
@@ -109,7 +109,7 @@ def test_the_fan_and_both_lists(site: AppTest, name: str, word: int):
     assert dot == pytest.approx(float(dots[best]), abs=0.006)
 
 
-def test_the_lists_differ_because_long_vectors_win(site: AppTest):
+def test_lists_differ_because_long_vectors_score_higher(site: AppTest):
     open_page(site, VIEW)
     points = drawn_charts(site)[0].layers[1].groupby("which")["length"].mean()
     assert points[words.BY_DOT] > 1.5 * points[words.BY_COSINE]
@@ -126,13 +126,15 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
     np.testing.assert_allclose(plain_weights, expected, atol=1e-4)
     scores = real.q @ real.k.T
     np.testing.assert_allclose(weights, real.weights(scores * len(real.q[0]) ** -0.5), atol=1e-5)
-    every = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
-    heads = real.weights(every)
+    all_scores = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
+    heads = real.weights(all_scores)
     np.testing.assert_allclose(rows, torch.cat([expected[word][None], heads[:, word]]), atol=1e-4)
     assert header["rowLabels"][:2] == ["x·xᵀ", "head 0"]
 
     table = table_of(site, "softmax(x·xᵀ)")
-    without, with_matrices = (table.iloc[:, column].map(plain).tolist() for column in (1, 2))
+    without, with_matrices = (
+        table.iloc[:, column].map(strip_isolates).tolist() for column in (1, 2)
+    )
     cosines = torch.cosine_similarity(real.x[:, None], real.x[None], dim=-1)
     nearest = int(cosines[word].index_fill(0, torch.tensor([word]), -2.0).argmax())
     labels = header["labels"]
@@ -162,13 +164,13 @@ def test_five_reasons(site: AppTest, name: str, layer: int, head: int):
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_what_the_matrices_change(site: AppTest, name: str):
+def test_effect_of_the_matrices(site: AppTest, name: str):
     view = {"similarity_part": sections.MATRICES, "similarity_model": name}
     open_page(site, VIEW, similarity_layer="2", similarity_head="5", **view)
     real = ReferenceLayer(name, controls.ANIMAL, 2, 5)
-    shown = [values for _, values in maps(site)]
+    heatmaps = [values for _, values in maps(site)]
     scores = [real.x @ real.x.T, real.k @ real.k.T, real.q @ real.k.T]
-    for values, expected in zip(shown, scores, strict=True):
+    for values, expected in zip(heatmaps, scores, strict=True):
         np.testing.assert_allclose(values, expected, atol=1e-3, rtol=1e-4)
     table = table_of(site, "asymmetry").set_index("scores")
     assert table["asymmetry"].tolist()[:3] == [0, 0, 0]
@@ -184,13 +186,13 @@ def test_what_the_matrices_change(site: AppTest, name: str):
     assert table["learned numbers"].tolist() == [0, 0, sizes, 2 * sizes]
     context = real.weights(scores[0]) @ real.x
     mean = float(torch.cosine_similarity(context, real.x, dim=-1).mean())
-    assert f"{mean:.3f}" in says(site)
+    assert f"{mean:.3f}" in page_text(site)
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_another_text_changes_weights_and_no_parameter(site: AppTest, name: str):
+def test_another_text_changes_weights_but_no_parameter(site: AppTest, name: str):
     layer, head = (13, 8) if name == DECODER else (3, 1)
-    opened(site, sections.TEXTS, name, layer, head)
+    open_similarity(site, sections.TEXTS, name, layer, head)
     first, second = (
         ReferenceLayer(name, text, layer, head) for text in (controls.ANIMAL, sections.OTHER)
     )
@@ -199,7 +201,7 @@ def test_another_text_changes_weights_and_no_parameter(site: AppTest, name: str)
     both = [one.weights(one.q @ one.k.T * one.q.shape[1] ** -0.5) for one in (first, second)]
     changed = ((both[0] - both[1]).abs() > 1e-5)[first.allowed]
     assert table["weights"] == f"{int(changed.sum())} of {len(changed)}"
-    if name == DECODER:  # “wide” is the last token: only its own row sees it
+    if name == DECODER:  # “wide” is the last token, so only its own row sees it.
         assert int(changed.sum()) == len(first.ids)
     else:
         assert int(changed.sum()) > len(changed) / 2
@@ -213,9 +215,9 @@ def test_another_text_changes_weights_and_no_parameter(site: AppTest, name: str)
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_a_softmax_over_each_dimension(site: AppTest, name: str):
+def test_softmax_over_each_dimension(site: AppTest, name: str):
     layer, head = (13, 8) if name == DECODER else (3, 1)
-    opened(site, sections.DIM, name, layer, head)
+    open_similarity(site, sections.DIM, name, layer, head)
     real = ReferenceLayer(name, controls.ANIMAL, layer, head)
     scores = real.layer_q @ real.layer_k.mT * real.q.shape[1] ** -0.5
     for choice, dim in dims.CHOICES.items():
@@ -234,7 +236,7 @@ def test_a_softmax_over_each_dimension(site: AppTest, name: str):
             assert row["a row sums to"] == f"{low} to {high}"
 
 
-def test_the_first_token_of_a_decoder_sees_nothing_but_itself(site: AppTest):
+def test_first_decoder_token_attends_only_to_itself(site: AppTest):
     open_page(site, VIEW, similarity_word="0")
     assert not site.exception
     assert table_of(site, "softmax(x·xᵀ)").iloc[3, 1].startswith("0 ")

@@ -1,4 +1,4 @@
-"""Tokens: tables beside the tokenizers, the steps of a word, the vectors of a model, links."""
+"""The Tokens page: tables, tokenization steps of a word, token vectors and links."""
 
 import json
 import re
@@ -20,7 +20,7 @@ VIEW = "pages/learn/tokens/page.py"
 
 
 def rows(site: AppTest) -> dict[str, dict[str, Any]]:
-    """Every row of chips by its title."""
+    """Every row of chips, by title."""
     results = {}
     for element in site.get("bidi_component"):
         data = element.proto.bytes
@@ -31,11 +31,11 @@ def rows(site: AppTest) -> dict[str, dict[str, Any]]:
 
 
 def panels(site: AppTest) -> dict[str, np.ndarray]:
-    """The vectors of the embedding, by name."""
+    """The embedding vectors, by name."""
     return {name: tensor.values.ravel() for name, tensor in drawn_panels(site).items()}
 
 
-def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
+def test_lecture_sentence_ids(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
     table = site.dataframe[0].value
@@ -44,18 +44,18 @@ def test_the_lecture_s_sentence_has_its_ids(site: AppTest):
     row = rows(site)["GPT-2 (BPE): 7 tokens"]
     assert [chip[0] for chip in row["chips"]] == table["token"].tolist()
     assert row["chips"][6][1] == "token 6: id 27737, characters 26 to 32, bytes 20 73 75 6e 6e 79"
-    # MiniLM adds two of its own
+    # MiniLM adds two special tokens.
     assert site.dataframe[2].value["token"].tolist()[::8] == ["[CLS]", "[SEP]"]
     assert site.table[0].value["special tokens"].tolist() == [0, 0, 2]
 
 
 @pytest.mark.parametrize("text", [" ", "\U0010ffff" * 40])
-def test_every_table_is_the_tokenizer_s_result(site: AppTest, text: str):
+def test_tables_match_the_tokenizers(site: AppTest, text: str):
     open_whole_page(site, VIEW, tokens_text=text)
     check_tables(site, text)
 
 
-def test_presets_fill_the_box_and_the_tables(site: AppTest):
+def test_presets_fill_the_text_box_and_the_tables(site: AppTest):
     open_whole_page(site, VIEW)
     for name, text in tokenizers.PRESETS.items():
         site.menu_button("tokens_example").click(name).run()
@@ -78,19 +78,19 @@ def check_tables(site: AppTest, text: str) -> None:
             assert data == [text[start:end].encode() for start, end in tokens.spans]
 
 
-def test_no_text_no_token(site: AppTest):
+def test_empty_text(site: AppTest):
     open_whole_page(site, VIEW)
     site.text_area("tokens_text").set_value("").run()
     assert not site.exception
     assert site.table[0].value["tokens"].tolist() == [0, 0, 2]
     assert site.table[0].value["tokens per word"].tolist() == ["–", "–", "–"]
-    # a decoder has nothing to embed
+    # A decoder has nothing to embed.
     site.selectbox("tokens_model").set_value(DECODER).run()
     assert not site.exception
     assert messages(site)
 
 
-def test_long_texts_are_refused(site: AppTest):
+def test_rejects_long_text(site: AppTest):
     text = "word " * MAX_TOKENIZER_CHARACTERS
     with pytest.raises(ValueError, match=f"limit of {MAX_TOKENIZER_CHARACTERS}"):
         tokenizers.tokenize(text)
@@ -99,12 +99,12 @@ def test_long_texts_are_refused(site: AppTest):
     assert len(site.get("bidi_component")) > 3
     site.text_area("tokens_text").set_value("a b " * 100).run()
     assert not site.exception
-    assert messages(site)  # in the place of the vectors
+    assert messages(site)  # A message replaces the vectors.
 
 
 @pytest.mark.parametrize("method", tokenizers.METHODS)
 @pytest.mark.parametrize("text", ["unbelievably Zürich 2024", tokenizers.PRESETS["Emoji"]])
-def test_every_word_ends_at_the_tokenizer_s_tokens(method: str, text: str):
+def test_steps_of_every_word_end_with_its_tokens(method: str, text: str):
     reading = tokenizers.tokenize(text).by_method[method]
     ids = []
     for word in splits.words(reading):
@@ -116,7 +116,7 @@ def test_every_word_ends_at_the_tokenizer_s_tokens(method: str, text: str):
     assert ids == [i for i, s in zip(tokens.ids, tokens.special, strict=True) if not s]
 
 
-def test_stepping_through_sunny(site: AppTest):
+def test_steps_of_sunny(site: AppTest):
     open_whole_page(site, VIEW, tokens_step="5")
     row = rows(site)["Parts"]
     assert [chip[0] for chip in row["chips"]] == ["␣sunny"]
@@ -126,7 +126,7 @@ def test_stepping_through_sunny(site: AppTest):
     row = rows(site)["Parts"]
     assert [chip[0] for chip in row["chips"]] == ["␣s", "un", "n", "y"]
     assert [chip[3] for chip in row["chips"]] == [False, True, False, False]
-    # a shorter word has fewer steps: the step is its last one
+    # A shorter word has fewer steps, so the selection falls back to the last one.
     site.select_slider("tokens_step").set_value(5)
     site.select_slider("tokens_word").set_value(3).run()
     assert not site.exception
@@ -136,7 +136,7 @@ def test_stepping_through_sunny(site: AppTest):
     )
 
 
-def test_a_word_that_is_too_long_to_step_through(site: AppTest):
+def test_word_too_long_to_step_through(site: AppTest):
     open_whole_page(site, VIEW, tokens_word="0")
     site.text_area("tokens_text").set_value("x" * 200).run()
     assert not site.exception
@@ -145,31 +145,31 @@ def test_a_word_that_is_too_long_to_step_through(site: AppTest):
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_the_vectors_are_those_of_the_weights(site: AppTest, name: str):
+def test_vectors_match_the_weights(site: AppTest, name: str):
     open_whole_page(site, VIEW, tokens_model=name, tokens_place="5")
     assert not site.exception
     model = bundled_model(name)
     ids = model.tokenizer.encode(tokenizers.NEXT_DAY).ids
-    shown = panels(site)
+    tensors = panels(site)
     n = embeddings.COLUMNS
     with torch.inference_mode():
-        entered = model.core(torch.tensor([ids]), record=True).hidden_states[0][0, 5, :n].numpy()
-    token = shown["token embedding"]
+        embedded = model.core(torch.tensor([ids]), record=True).hidden_states[0][0, 5, :n].numpy()
+    token = tensors["token embedding"]
     if name == DECODER:
-        assert set(shown) == {"token embedding", "= sum"}
-        np.testing.assert_array_equal(token, entered)
+        assert set(tensors) == {"token embedding", "= sum"}
+        np.testing.assert_array_equal(token, embedded)
     else:
         position = model.core.positions[5, :n].detach().numpy()
-        np.testing.assert_array_equal(shown["+ position embedding"], position)
-        total = token + shown["+ segment embedding"] + position
-        # float32 sums in another order differ by rounding
-        np.testing.assert_allclose(shown["= sum"], total, rtol=0, atol=1e-7)
-        np.testing.assert_array_equal(shown["after LayerNorm: enters layer 0"], entered)
+        np.testing.assert_array_equal(tensors["+ position embedding"], position)
+        total = token + tensors["+ segment embedding"] + position
+        # Float32 sums in a different order differ by rounding.
+        np.testing.assert_allclose(tensors["= sum"], total, rtol=0, atol=1e-7)
+        np.testing.assert_array_equal(tensors["after LayerNorm: enters layer 0"], embedded)
     (sentence,) = [e.value for e in site.markdown if "over all tokens and columns" in e.value]
     assert number_of(re.findall(r"\*\*(.+?)\*\*", sentence)[0]) < 1e-5
 
 
-def test_without_any_tokenizer_the_page_says_so(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_missing_tokenizers_show_message(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     def missing(method: str) -> None:
         raise LookupError(f"nothing for {method}")
 

@@ -1,4 +1,4 @@
-"""From two networks to one: what the page shows against the stored weights, without its code."""
+"""The Two networks page against the stored weights, without the page's code."""
 
 import math
 
@@ -23,8 +23,8 @@ SYMBOLS = " ,-0123456789abcdefghijklmnopqrstuvwxyz"
 N_HEADS, LAYERS = 4, (0, 1)
 
 
-class Plain:
-    """The translator once more, from the file's tensors and matrix products only."""
+class PlainTranslator:
+    """A second implementation of the translator, with plain matrix products."""
 
     def __init__(self) -> None:
         self.tensors = load_file(ROOT / "pages/learn/two_networks/experiment/dates.safetensors")
@@ -39,7 +39,7 @@ class Plain:
     def attention(
         self, x: Tensor, source: Tensor, name: str, *, causal: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Weights (H, T, S) and what is added to the stream (T, C)."""
+        """Attention weights (H, T, S) and the update to the residual stream (T, C)."""
         width = x.shape[-1]
         q, k, v = (
             self.linear(of, f"{name}.qkv")
@@ -61,52 +61,52 @@ class Plain:
         return x + self.linear(inner, f"{name}.down")
 
     def translate(self, text: str, *, one_vector: bool) -> tuple[str, dict[str, Tensor]]:
-        """The answer, and the weights of its last pass by kind: (L, H, T, S)."""
+        """The translation, and the last pass's attention by kind, (L, H, T, S)."""
         ids = torch.tensor([2 + SYMBOLS.index(symbol) for symbol in text])
-        kept: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
+        weights_by_kind: dict[str, list[Tensor]] = {"encoder": [], "decoder": [], "cross": []}
         symbols = self.tensors["symbols.weight"]
         x = symbols[ids] + self.tensors["text_positions.weight"][: len(ids)]
         for layer in LAYERS:
             normed = self.norm(x, f"encoder.{layer}.self_norm")
             weights, added = self.attention(normed, normed, f"encoder.{layer}.self_attention")
-            kept["encoder"].append(weights)
+            weights_by_kind["encoder"].append(weights)
             x = self.feed_forward(x + added, f"encoder.{layer}")
         memory = self.norm(x, "encoder_norm")
         memory = memory.mean(dim=0, keepdim=True) if one_vector else memory
-        written = [1]
-        while len(written) <= len(ANSWER):
-            kept["decoder"], kept["cross"] = [], []
-            y = symbols[torch.tensor(written)]
-            y = y + self.tensors["answer_positions.weight"][: len(written)]
+        output_ids = [1]
+        while len(output_ids) <= len(ANSWER):
+            weights_by_kind["decoder"], weights_by_kind["cross"] = [], []
+            y = symbols[torch.tensor(output_ids)]
+            y = y + self.tensors["answer_positions.weight"][: len(output_ids)]
             for layer in LAYERS:
                 name = f"decoder.{layer}"
                 normed = self.norm(y, f"{name}.self_norm")
                 weights, added = self.attention(
                     normed, normed, f"{name}.self_attention", causal=True
                 )
-                kept["decoder"].append(weights)
+                weights_by_kind["decoder"].append(weights)
                 y = y + added
                 normed = self.norm(y, f"{name}.cross_norm")
                 weights, added = self.attention(normed, memory, f"{name}.cross_attention")
-                kept["cross"].append(weights)
+                weights_by_kind["cross"].append(weights)
                 y = self.feed_forward(y + added, name)
             logits = self.linear(self.norm(y, "decoder_norm"), "unembed")
-            written.append(int(logits[-1].argmax()))
-        answer = "".join(SYMBOLS[number - 2] for number in written[1:])
-        return answer, {kind: torch.stack(weights) for kind, weights in kept.items()}
+            output_ids.append(int(logits[-1].argmax()))
+        answer = "".join(SYMBOLS[number - 2] for number in output_ids[1:])
+        return answer, {kind: torch.stack(weights) for kind, weights in weights_by_kind.items()}
 
 
 @pytest.fixture(scope="module")
-def plain() -> Plain:
-    return Plain()
+def plain_translator() -> PlainTranslator:
+    return PlainTranslator()
 
 
-def said(site: AppTest, begin: str) -> str:
+def page_text(site: AppTest, begin: str) -> str:
     (text,) = [e.value for e in (*site.markdown, *site.text) if e.value.startswith(begin)]
     return str(text)
 
 
-def test_the_maps_are_those_of_the_stored_weights(site: AppTest, plain: Plain):
+def test_maps_match_the_stored_weights(site: AppTest, plain_translator: PlainTranslator):
     open_page(
         site,
         VIEW,
@@ -117,34 +117,34 @@ def test_the_maps_are_those_of_the_stored_weights(site: AppTest, plain: Plain):
         two_networks_part=sections.ATTENTIONS,
     )
     assert not site.exception
-    answer, weights = plain.translate(TEXT, one_vector=False)
+    answer, weights = plain_translator.translate(TEXT, one_vector=False)
     assert answer == ANSWER
-    assert f"**{ANSWER}**" in said(site, "The encoder read")
-    drawn = maps(site)
-    for (_, values), kind in zip(drawn, ("cross", "encoder", "decoder", "cross"), strict=True):
+    assert f"**{ANSWER}**" in page_text(site, "The encoder read")
+    heatmaps = maps(site)
+    for (_, values), kind in zip(heatmaps, ("cross", "encoder", "decoder", "cross"), strict=True):
         np.testing.assert_allclose(values, weights[kind][0, 2].numpy(), atol=1e-5)
     row = weights["cross"][0, 2, 6]
     (chart,) = drawn_charts(site)
     np.testing.assert_allclose(chart.rows["value"], row.numpy(), atol=1e-5)
-    sentence = said(site, "To write symbol 6 of its answer, “7”")
+    sentence = page_text(site, "To write symbol 6 of its answer, “7”")
     assert f"to symbol {int(row.argmax())}, " in sentence
     assert percent(float(row.max())) in sentence
 
 
-def test_the_mean_of_the_heads_and_a_layer_that_is_not_there(site: AppTest, plain: Plain):
+def test_mean_over_heads_and_missing_layer(site: AppTest, plain_translator: PlainTranslator):
     open_page(site, VIEW, two_networks_text=TEXT, two_networks_layer="9", two_networks_symbol="-4")
     assert not site.exception
-    _, weights = plain.translate(TEXT, one_vector=False)
+    _, weights = plain_translator.translate(TEXT, one_vector=False)
     _, values = maps(site)[0]
     np.testing.assert_allclose(values, weights["cross"][1].mean(dim=0).numpy(), atol=1e-5)
 
 
-def test_what_one_vector_says(site: AppTest, plain: Plain):
+def test_single_vector_bottleneck(site: AppTest, plain_translator: PlainTranslator):
     open_page(site, VIEW, two_networks_text=TEXT, two_networks_part=sections.ONE_VECTOR)
     assert not site.exception
-    answer, _ = plain.translate(TEXT, one_vector=True)
-    shown = {metric.label: metric.value for metric in site.metric}
-    assert shown == {"With all states": ANSWER, "With one vector": answer}
+    answer, _ = plain_translator.translate(TEXT, one_vector=True)
+    metrics = {metric.label: metric.value for metric in site.metric}
+    assert metrics == {"With all states": ANSWER, "With one vector": answer}
     (table,) = plain_tables(site)
     right = table.iloc[:, 1].tolist()
     assert right == list(held_out_results().n_right)
@@ -159,7 +159,7 @@ def test_unreadable_text_message(site: AppTest, text: str, problem: str):
     open_page(site, VIEW, two_networks_text=text)
     assert not site.exception
     assert any(problem in message for message in messages(site))
-    # the frame goes on below a page that ends early
+    # The footer still appears below a page that stops early.
     assert site.get("page_link")[-1].proto.label.startswith("Next:")
 
 
@@ -172,12 +172,12 @@ def test_unreadable_text_message(site: AppTest, text: str, problem: str):
         ("12 july 1655", "**not a date**"),
     ],
 )
-def test_a_text_without_a_correct_answer(site: AppTest, text: str, verdict: str):
+def test_text_without_a_correct_translation(site: AppTest, text: str, verdict: str):
     open_page(site, VIEW, two_networks_text=text)
-    assert verdict in said(site, "The encoder read")
+    assert verdict in page_text(site, "The encoder read")
 
 
-def test_a_written_symbol_has_the_same_row_name_in_both_maps(site: AppTest):
+def test_output_symbols_have_the_same_row_name_in_both_maps(site: AppTest):
     open_page(site, VIEW, two_networks_part=sections.ATTENTIONS)
     (top, _), _, (decoder, _), (cross, _) = maps(site)
     assert top["rowLabels"] == cross["rowLabels"] == decoder["rowLabels"]

@@ -1,4 +1,4 @@
-"""Watch heads form: the stored runs, a run of the visitor's own, and what its job promises."""
+"""The Watch heads form page: stored runs, the user's own run and its training job."""
 
 import json
 import zlib
@@ -33,8 +33,8 @@ from tests.helpers.drawn_tensors import drawings
 from tests.helpers.jobs import finish
 
 VIEW = "pages/learn/watch_heads_form/page.py"
-STEPS = 20  # of a run in these tests
-PROMISED_BYTES = 200_000  # of the stored runs
+STEPS = 20  # Steps of a run in these tests.
+PROMISED_BYTES = 200_000  # Size limit of the stored runs.
 
 
 @pytest.fixture(autouse=True)
@@ -45,14 +45,14 @@ def _few_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     job.run.clear()
 
 
-def said(site: AppTest, words: str) -> str:
+def page_text(site: AppTest, words: str) -> str:
     (text,) = [element.value for element in site.markdown if words in element.value]
     return str(text)
 
 
-def drawn_maps(site: AppTest) -> tuple[dict, np.ndarray]:
-    """Header and weights (layers, H, T, T) of the drawing; what the mask hides is 0."""
-    ((header, body),) = [found for found in drawings(site) if "scoreNames" in found[0]]
+def heatmap_data(site: AppTest) -> tuple[dict, np.ndarray]:
+    """Header and weights (layers, H, T, T) of the drawing, with 0 in masked cells."""
+    ((header, body),) = [candidate for candidate in drawings(site) if "scoreNames" in candidate[0]]
     codes = np.frombuffer(zlib.decompress(body), np.uint8)
     n, n_heads = len(header["labels"]), header["layers"] * header["heads"]
     weights = np.zeros((n_heads, n, n))
@@ -62,8 +62,8 @@ def drawn_maps(site: AppTest) -> tuple[dict, np.ndarray]:
     return header, weights.reshape(header["layers"], header["heads"], n, n)
 
 
-def trained(settings: TrainingSettings, n_steps: int) -> HeadTraining:
-    """A run of the same settings, made without the page."""
+def train(settings: TrainingSettings, n_steps: int) -> HeadTraining:
+    """A run with the same settings, trained without the page."""
     design = Design(settings.n_heads, settings.mask, settings.scale, settings.dropout)
     training = HeadTraining(design, settings.seed)
     for _ in range(n_steps):
@@ -71,13 +71,13 @@ def trained(settings: TrainingSettings, n_steps: int) -> HeadTraining:
     return training
 
 
-def my_job(site: AppTest) -> FormingJob:
+def current_job(site: AppTest) -> FormingJob:
     result = site.session_state["watch_heads_form_job"]
     assert isinstance(result, FormingJob)
     return result
 
 
-def test_the_page_opens_on_a_run_in_which_heads_formed(site: AppTest):
+def test_page_opens_on_a_run_where_heads_formed(site: AppTest):
     open_whole_page(site, VIEW)
     assert not site.exception
     assert stored.FILE.stat().st_size < PROMISED_BYTES
@@ -87,12 +87,12 @@ def test_the_page_opens_on_a_run_in_which_heads_formed(site: AppTest):
     assert drop is not None
     assert last.best_previous[1] > 0.5
     assert last.best_induction[1] > 0.5
-    header, weights = drawn_maps(site)
+    header, weights = heatmap_data(site)
     assert header["title"] == f"Stored run, after step {last.step}"
     assert header["scores"][:4] == pytest.approx(last.previous[0].tolist())
     assert header["scores"][4:] == pytest.approx(last.induction[1].tolist())
     np.testing.assert_allclose(weights.sum(-1), 1, atol=0.05)
-    assert f"step {drop.step}" in said(site, "The loss dropped")
+    assert f"step {drop.step}" in page_text(site, "The loss dropped")
     losses, scores = drawn_charts(site)[:2]
     (rule,) = [rows for rows in losses.layers if list(rows) == ["step"]]
     assert rule["step"].tolist() == [drop.step]
@@ -105,7 +105,7 @@ def test_the_page_opens_on_a_run_in_which_heads_formed(site: AppTest):
     assert drop.loss_trained < BLIND_GUESS / 2 <= before.loss_trained
 
 
-def test_every_switch_breaks_what_the_page_says(site: AppTest):
+def test_each_switch_prevents_the_heads(site: AppTest):
     open_whole_page(site, VIEW)
     table = next(t for t in plain_tables(site) if "run" in t).set_index("run")
     assert table.loc["the same distance every time", "loss, trained"] < 0.5
@@ -120,26 +120,26 @@ def test_every_switch_breaks_what_the_page_says(site: AppTest):
     assert int(dropout) > int(usual)
 
 
-def test_an_earlier_step_of_the_stored_run(site: AppTest):
+def test_earlier_step_of_the_stored_run(site: AppTest):
     open_page(site, VIEW)
     (slider,) = [s for s in site.select_slider if s.label == "Maps after step"]
     slider.set_value("0").run()
-    header, weights = drawn_maps(site)
+    header, weights = heatmap_data(site)
     assert header["title"] == "Stored run, after step 0"
-    expected = trained(TrainingSettings(), 0).measure()
+    expected = train(TrainingSettings(), 0).measure()
     np.testing.assert_allclose(weights, expected.maps.numpy(), atol=0.02)
 
 
-def test_a_run_of_my_own_shows_the_tensors_of_its_model(site: AppTest):
+def test_own_run_shows_its_model_tensors(site: AppTest):
     settings = TrainingSettings(n_heads=2, seed=9)
     open_page(site, VIEW, watch_heads_form_heads="2", watch_heads_form_seed="9")
     site.button("watch_heads_form_play").click().run()
-    assert my_job(site).settings == settings
-    finish(my_job(site))
+    assert current_job(site).settings == settings
+    finish(current_job(site))
     site.run()
     assert not site.exception
-    expected = trained(settings, STEPS).measure()
-    header, weights = drawn_maps(site)
+    expected = train(settings, STEPS).measure()
+    header, weights = heatmap_data(site)
     assert header["title"] == f"Your run, after step {STEPS}"
     np.testing.assert_allclose(weights, expected.maps.numpy(), atol=0.02)
     assert header["scores"][:2] == pytest.approx(expected.previous[0].tolist(), abs=1e-4)
@@ -149,12 +149,12 @@ def test_a_run_of_my_own_shows_the_tensors_of_its_model(site: AppTest):
     unseen = lines[lines["distances"] == live_chart.UNSEEN].set_index("step")["value"]
     assert list(unseen.index) == list(range(0, STEPS + 1, EVERY))
     assert unseen[STEPS] == pytest.approx(expected.loss_unseen, abs=1e-3)
-    # the same settings again: a finished run is not gone on with
+    # With the same settings, a finished run isn't continued.
     assert site.button("watch_heads_form_play").label == "Play"
     assert site.button("watch_heads_form_pause").disabled
 
 
-def test_every_control_reaches_the_model(site: AppTest):
+def test_all_controls_affect_the_model(site: AppTest):
     open_page(site, VIEW)
     site.select_slider("watch_heads_form_heads").set_value(1)
     site.toggle("watch_heads_form_mask").set_value(False)
@@ -164,18 +164,18 @@ def test_every_control_reaches_the_model(site: AppTest):
     site.run()
     site.segmented_control("watch_heads_form_distances").set_value("The same every time").run()
     site.button("watch_heads_form_play").click().run()
-    assert my_job(site).settings == TrainingSettings(1, 3, False, False, 0.2, True)
-    finish(my_job(site))
+    assert current_job(site).settings == TrainingSettings(1, 3, False, False, 0.2, True)
+    finish(current_job(site))
     site.run()
     assert not site.exception
-    header, _ = drawn_maps(site)
+    header, _ = heatmap_data(site)
     assert not header["causal"]
     site.select_slider("watch_heads_form_heads").set_value(2).run()
-    assert said(site, "You changed the settings")
+    assert page_text(site, "You changed the settings")
     assert not site.button("watch_heads_form_play").disabled
 
 
-def test_a_paused_run_goes_on_as_if_nothing_had_been(monkeypatch: pytest.MonkeyPatch):
+def test_paused_run_resumes_unchanged(monkeypatch: pytest.MonkeyPatch):
     queue, settings = JobQueue(), TrainingSettings(n_heads=2, dropout=0.1)
     number = job.new_number()
     first = FormingJob(number, settings)
@@ -198,34 +198,34 @@ def test_a_paused_run_goes_on_as_if_nothing_had_been(monkeypatch: pytest.MonkeyP
     finish(second)
     assert second.state == "done"
     assert paused.n_steps == STEPS
-    whole = trained(settings, STEPS).measure()
+    straight = train(settings, STEPS).measure()
     assert [m.step for m in paused.recording.moments] == [0, 10, 20]
-    assert paused.recording.moments[-1].loss_unseen == pytest.approx(whole.loss_unseen, abs=1e-6)
+    assert paused.recording.moments[-1].loss_unseen == pytest.approx(straight.loss_unseen, abs=1e-6)
 
 
-def test_pausing_in_the_page_frees_the_place(site: AppTest, monkeypatch: pytest.MonkeyPatch):
+def test_pausing_on_the_page_frees_the_slot(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
     open_page(site, VIEW)
     site.button("watch_heads_form_play").click().run()
-    mine = my_job(site)
+    mine = current_job(site)
     site.button("watch_heads_form_pause").click().run()
     assert not mine.is_live
     assert mine.finished.wait(60)
     assert site.button("watch_heads_form_pause").disabled
-    # another visitor's run begins although the first is not over
+    # Another user's run starts while the first one is paused.
     monkeypatch.setattr(job, "MAX_FORMING_STEPS", STEPS)
     other = FormingJob(job.new_number(), TrainingSettings(n_heads=1))
     watch.TRAININGS.put(other)
     finish(other)
     assert other.state == "done"
-    again = site.button("watch_heads_form_again")
-    assert not again.disabled
-    again.click().run()
-    assert my_job(site).number != mine.number
-    finish(my_job(site))
+    resume_button = site.button("watch_heads_form_again")
+    assert not resume_button.disabled
+    resume_button.click().run()
+    assert current_job(site).number != mine.number
+    finish(current_job(site))
 
 
-def test_two_visitors_wait_at_most_one_step(
+def test_two_users_wait_at_most_one_step(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(job, "MAX_FORMING_STEPS", 10**6)
@@ -235,7 +235,7 @@ def test_two_visitors_wait_at_most_one_step(
     queue.put(second, owner="b")
     assert queue.n_ahead(second) == 1
     run = job.run(first.number, first.settings)
-    for _ in range(3):  # a page that wants a pass gets its turn between two steps
+    for _ in range(3):  # A page that needs a pass gets a compute slot between two steps.
         with compute.slot():
             before = run.n_steps
         assert run.n_steps - before < 5
@@ -248,7 +248,7 @@ def test_two_visitors_wait_at_most_one_step(
     assert queue.length == 0
 
 
-def test_a_run_takes_no_more_memory_than_it_is_counted_with():
+def test_run_memory_stays_within_its_estimate():
     settings = TrainingSettings(n_heads=8, mask=False)
     run = TrainingRun(settings)
     run.begin()
@@ -259,18 +259,18 @@ def test_a_run_takes_no_more_memory_than_it_is_counted_with():
     weights = sum(parameter.nbytes for parameter in training.model.parameters())
     n_moments = MAX_FORMING_STEPS // EVERY + 1
     moments = n_moments * max(size_of(m) for m in run.recording.moments)
-    assert 4 * weights + moments < RUN_BYTES  # a gradient and AdamW's two averages
+    assert 4 * weights + moments < RUN_BYTES  # One gradient and AdamW's two moments.
 
 
-def test_a_run_that_was_forgotten(site: AppTest):
+def test_expired_run(site: AppTest):
     open_page(site, VIEW, watch_heads_form_heads="1")
     site.button("watch_heads_form_play").click().run()
-    finish(my_job(site))
+    finish(current_job(site))
     job.run.clear()
     site.run()
     assert not site.exception
     assert messages(site) == [watch.FORGOTTEN_NOTE]
-    assert drawn_maps(site)[0]["title"].startswith("Stored run")
+    assert heatmap_data(site)[0]["title"].startswith("Stored run")
 
 
 def test_full_queue_message(site: AppTest, monkeypatch: pytest.MonkeyPatch):
@@ -279,16 +279,16 @@ def test_full_queue_message(site: AppTest, monkeypatch: pytest.MonkeyPatch):
     site.button("watch_heads_form_play").click().run()
     assert any("queue is full" in message for message in messages(site))
     assert "watch_heads_form_job" not in site.session_state
-    assert drawn_maps(site)[0]["title"].startswith("Stored run")
+    assert heatmap_data(site)[0]["title"].startswith("Stored run")
 
 
 def moments_of(settings: TrainingSettings, **changes: object) -> TrainingHistory:
-    """A recording of two moments whose numbers are given."""
-    first = moment(0, trained(settings, 0).measure(), causal=settings.mask)
+    """A recording of two steps with these numbers."""
+    first = moment(0, train(settings, 0).measure(), causal=settings.mask)
     return TrainingHistory(settings, [first, replace(first, step=50, **changes)])
 
 
-def test_sentences_follow_the_numbers():
+def test_text_follows_the_numbers():
     usual = moments_of(TrainingSettings(n_heads=2), loss_trained=0.2, loss_unseen=0.3, right=0.91)
     assert "step 50" in findings.drop_sentence(usual)
     assert "91%" in findings.generalization_sentence(usual)
@@ -296,25 +296,25 @@ def test_sentences_follow_the_numbers():
         TrainingSettings(n_heads=2, one_distance=True), loss_trained=0.0, loss_unseen=9.5
     )
     assert "9.50" in findings.generalization_sentence(trap)
-    open_eyed = moments_of(
+    unmasked = moments_of(
         TrainingSettings(n_heads=2, mask=False),
         loss_trained=0.0,
         loss_unseen=0.0,
         loss_writing=4.25,
     )
-    assert "4.25" in findings.generalization_sentence(open_eyed)
+    assert "4.25" in findings.generalization_sentence(unmasked)
     waiting = moments_of(TrainingSettings(n_heads=2), loss_trained=3.3)
     assert "at step" not in findings.drop_sentence(waiting)
 
 
-def test_stored_runs_are_written_and_read_again():
+def test_stored_runs_round_trip():
     run = TrainingRun(TrainingSettings(n_heads=2))
     run.begin()
     text = stored.to_json({"one": run.recording}, "a machine", "2026-01-02")
     json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    read = stored._recording(json.loads(text)["runs"]["one"])
-    assert read.settings == run.recording.settings
-    (before,), (after,) = run.recording.moments, read.moments
+    restored = stored._recording(json.loads(text)["runs"]["one"])
+    assert restored.settings == run.recording.settings
+    (before,), (after,) = run.recording.moments, restored.moments
     assert isinstance(after, Moment)
     assert after.codes is not None
     assert before.codes is not None
@@ -323,7 +323,7 @@ def test_stored_runs_are_written_and_read_again():
     np.testing.assert_allclose(after.next, before.next, atol=1e-4)
 
 
-def test_the_tokens_of_the_page_are_those_of_the_model():
+def test_page_tokens_match_the_model():
     from pages.learn.watch_heads_form.experiment import sequences, training
 
     assert len(set(TOKENS)) == sequences.VOCABULARY
@@ -331,7 +331,7 @@ def test_the_tokens_of_the_page_are_those_of_the_model():
     assert torch.equal(sequences.probe().ids, sequences.probe().ids)
 
 
-def test_a_paused_run_writes_nothing_more_until_it_goes_on():
+def test_paused_run_records_nothing_until_resumed():
     class Paused(Exception):
         pass
 

@@ -1,4 +1,4 @@
-"""Who sets the weights: what the page shows against steps made with torch.func."""
+"""The Who sets the weights page against training steps computed with torch.func."""
 
 import math
 import re
@@ -28,10 +28,10 @@ WIDTH, HEAD_SIZE, N_HEADS, LAST = 256, 32, 8, 5
 
 @dataclass(frozen=True)
 class ExpectedTraining:
-    """Two steps on TEXT: before, between and after them what the model reads; how it moved.
+    """Two training steps on TEXT: states before, between and after, and changes.
 
-    losses: of every position. weights: of all heads. keys, gradients: of LAYER, the gradients
-    before the first step. shares: change relative to length, of the embeddings and of W_o
+    losses: at every position. weights: of all heads. keys, gradients: of LAYER, with gradients
+    before the first step. shares: change relative to length, for the embeddings and for W_o
     in the first and the last layer.
     """
 
@@ -49,7 +49,7 @@ def length(tensor: torch.Tensor) -> float:
 
 @pytest.fixture(scope="module")
 def expected() -> ExpectedTraining:
-    """The steps as pure functions of the weights, which nothing changes in place."""
+    """Compute the steps as pure functions of the weights, without in-place changes."""
     model = bundled_model(FIRST_GPT2)
     tokens = model.tokenizer.encode(TEXT)
     ids = torch.tensor([tokens.ids])
@@ -85,7 +85,7 @@ def expected() -> ExpectedTraining:
     return ExpectedTraining(tokens.labels, losses, weights, keys, first, shares)
 
 
-def open_it(site: AppTest, part: str, steps: int = 2) -> None:
+def open_lesson(site: AppTest, part: str, steps: int = 2) -> None:
     open_page(
         site,
         VIEW,
@@ -101,17 +101,17 @@ def open_it(site: AppTest, part: str, steps: int = 2) -> None:
 
 
 def chart(site: AppTest, *columns: str) -> DrawnChart:
-    """The chart whose rows have these columns."""
-    (results,) = [drawn for drawn in drawn_charts(site) if set(columns) <= set(drawn.rows)]
+    """The chart with these columns."""
+    (results,) = [c for c in drawn_charts(site) if set(columns) <= set(c.rows)]
     return results
 
 
-def said(site: AppTest, begin: str) -> str:
+def page_text(site: AppTest, begin: str) -> str:
     (text,) = [e.value for e in (*site.markdown, *site.text) if e.value.startswith(begin)]
     return str(text)
 
 
-def said_numbers(text: str) -> list[float]:
+def page_numbers(text: str) -> list[float]:
     return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
@@ -119,48 +119,48 @@ def parts_table(site: AppTest) -> pd.DataFrame:
     return plain_tables(site)[0]
 
 
-def test_losses_and_what_moved(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.MAPS)
+def test_losses_and_weight_changes(site: AppTest, expected: ExpectedTraining):
+    open_lesson(site, sections.MAPS)
     means = [float(losses.mean()) for losses in expected.losses]
     np.testing.assert_allclose(chart(site, "step", "loss").rows["loss"], means, atol=1e-4)
     table = parts_table(site)
     assert table["numbers"].sum() == sum(
         p.numel() for p in bundled_model(FIRST_GPT2).core.parameters()
     )
-    drawn = chart(site, "moved", "kind").rows
+    rows = chart(site, "moved", "kind").rows
     for layer in (0, LAST):
-        row = drawn[(drawn["layer"] == layer) & (drawn["kind"] == "W_o")]
+        row = rows[(rows["layer"] == layer) & (rows["kind"] == "W_o")]
         share = expected.shares[str(layer)]
         assert float(row["moved"].iloc[0]) == pytest.approx(share, rel=2e-3)
-    of_layer = table[table["layer"] == LAYER].set_index("kind")["gradient"]
+    layer_gradients = table[table["layer"] == LAYER].set_index("kind")["gradient"]
     qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"]
     for kind, gradient in zip(("W_q", "W_k", "W_v"), qkv.split(WIDTH), strict=True):
-        assert of_layer[kind] == pytest.approx(length(gradient), rel=6e-3)
-    text = said(site, "The loss")
-    first, last, after, before = said_numbers(text)[:4]
+        assert layer_gradients[kind] == pytest.approx(length(gradient), rel=6e-3)
+    text = page_text(site, "The loss")
+    first, last, after, before = page_numbers(text)[:4]
     assert (first, last) == pytest.approx((means[0], means[2]), abs=6e-4)
     assert ("**fell**" in text) == (means[2] < means[0])
     assert (before, after) == pytest.approx(
         (100 * math.exp(-means[0]), 100 * math.exp(-means[2])), rel=0.06
     )
-    shown = drawn.loc[[drawn["moved"].idxmax(), drawn["moved"].idxmin()]]
-    most, least = (f"{row.kind} of layer {row.layer}" for row in shown.itertuples())
+    extremes = rows.loc[[rows["moved"].idxmax(), rows["moved"].idxmin()]]
+    most, least = (f"{row.kind} of layer {row.layer}" for row in extremes.itertuples())
     assert most in text.split("moved most")[0]
     assert least in text.split("moved most")[1]
     embeddings = table[table["kind"] == "embeddings"]["change ÷ length"].iloc[0]
     assert embeddings == pytest.approx(expected.shares["embeddings"], rel=6e-3)
 
 
-def test_a_head_before_and_after(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.MAPS)
+def test_head_before_and_after(site: AppTest, expected: ExpectedTraining):
+    open_lesson(site, sections.MAPS)
     before, after = expected.weights[0][LAYER, HEAD], expected.weights[2][LAYER, HEAD]
-    shown = maps(site)
-    for (header, values), tensor in zip(shown, (before, after, after - before), strict=True):
+    heatmaps = maps(site)
+    for (header, values), tensor in zip(heatmaps, (before, after, after - before), strict=True):
         np.testing.assert_allclose(values, tensor, atol=1e-4)
         assert header["labels"] == list(expected.labels)
     change = (after - before).abs()
-    sentence = said(site, "In L4H5, the weight")
-    # where a token sees two keys, both change equally, and rounding says which one is named
+    sentence = page_text(site, "In L4H5, the weight")
+    # If a token sees two keys, both change equally, and rounding decides which one is named.
     places = (change > change.max() - 1e-6).nonzero().tolist()
     assert any(
         f"from {percent(float(before[query, key]))} to {percent(float(after[query, key]))}"
@@ -169,12 +169,12 @@ def test_a_head_before_and_after(site: AppTest, expected: ExpectedTraining):
     )
 
 
-def test_the_chain_to_one_head(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.CHAIN)
+def test_chain_rule_to_one_head(site: AppTest, expected: ExpectedTraining):
+    open_lesson(site, sections.CHAIN)
     n_tokens = len(expected.labels)
     rows = slice(HEAD * HEAD_SIZE, (HEAD + 1) * HEAD_SIZE)
     w_q = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][rows]
-    product, result = said_numbers(said(site, ":small[Check: the last two factors"))
+    product, result = page_numbers(page_text(site, ":small[Check: the last two factors"))
     assert product == pytest.approx(length(w_q), rel=2e-3)
     assert result == pytest.approx(length(w_q), rel=2e-3)
     table = plain_tables(site)[1]
@@ -185,7 +185,7 @@ def test_the_chain_to_one_head(site: AppTest, expected: ExpectedTraining):
         f"({n_tokens}, 32)", f"({n_tokens}, {n_tokens})", f"({n_tokens}, {n_tokens})",
         f"({n_tokens}, 32)", "(256, 32)",
     ]  # fmt: skip
-    # softmax minus the right token, divided by the number of guesses
+    # Softmax minus the one-hot target, divided by the number of predictions.
     model, ids = bundled_model(FIRST_GPT2), bundled_model(FIRST_GPT2).tokenizer.encode(TEXT).ids
     with torch.no_grad():
         chances = model.core(torch.tensor([ids])).logits[0, :-1].softmax(-1)
@@ -195,29 +195,29 @@ def test_the_chain_to_one_head(site: AppTest, expected: ExpectedTraining):
     np.testing.assert_allclose(scores.sum(1), 0, atol=1e-5)
     np.testing.assert_allclose(scores[0], 0, atol=1e-6)
     query, key = np.unravel_index(np.abs(scores).argmax(), scores.shape)
-    sentence = said(site, "The score of")
+    sentence = page_text(site, "The score of")
     assert expected.labels[query] in sentence
     assert expected.labels[key] in sentence
     by_head = chart(site, "label", "value").rows
     qkv = expected.gradients[f"blocks.{LAYER}.attention.qkv.weight"][:WIDTH]
-    of_heads = qkv.unflatten(0, (N_HEADS, HEAD_SIZE)).norm(dim=(1, 2))
-    np.testing.assert_allclose(by_head["value"], of_heads, rtol=2e-3)
+    head_norms = qkv.unflatten(0, (N_HEADS, HEAD_SIZE)).norm(dim=(1, 2))
+    np.testing.assert_allclose(by_head["value"], head_norms, rtol=2e-3)
 
 
-def test_all_positions_at_once(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.POSITIONS)
+def test_all_positions_together(site: AppTest, expected: ExpectedTraining):
+    open_lesson(site, sections.POSITIONS)
     rows = chart(site, "when", "loss").rows
     for when, losses in (("before", expected.losses[0]), ("after", expected.losses[2])):
         np.testing.assert_allclose(rows[rows["when"] == when]["loss"], losses, atol=1e-3)
     table = plain_tables(site)[1]
     assert list(table["next token"]) == list(expected.labels[1:])
-    assert str(len(expected.labels) - 1) in said(site, "One pass makes")
+    assert str(len(expected.labels) - 1) in page_text(site, "One pass makes")
     hardest = int(expected.losses[0].argmax())
-    assert expected.labels[hardest + 1] in said(site, "“")
+    assert expected.labels[hardest + 1] in page_text(site, "“")
 
 
-def test_what_training_keeps(site: AppTest, expected: ExpectedTraining):
-    open_it(site, sections.MEMORY)
+def test_tensors_saved_for_training(site: AppTest, expected: ExpectedTraining):
+    open_lesson(site, sections.MEMORY)
     table = plain_tables(site)[1].set_index("")
     core, n_tokens = bundled_model(FIRST_GPT2).core, len(expected.labels)
     n_numbers = sum(parameter.numel() for parameter in core.parameters())
@@ -227,16 +227,16 @@ def test_what_training_keeps(site: AppTest, expected: ExpectedTraining):
         == f"{2 * 6 * WIDTH * 4 * n_tokens / 1e6:.2f} MB"
     )
     assert table["training"]["predictions per pass"] == str(n_tokens - 1)
-    kept = said_numbers(table["training"]["activations for the backward pass"])[0]
-    # at least the hidden values of the feed-forward networks before and after GELU, in every layer
-    assert kept > 2 * 6 * 1024 * 4 * n_tokens / 1e6
-    change, largest = said_numbers(said(site, "**Why training has no KV cache**"))[1:3]
+    saved_size = page_numbers(table["training"]["activations for the backward pass"])[0]
+    # At least the hidden values of the MLPs before and after GELU, in every layer.
+    assert saved_size > 2 * 6 * 1024 * 4 * n_tokens / 1e6
+    change, largest = page_numbers(page_text(site, "**Why training has no KV cache**"))[1:3]
     before, after = expected.keys[0], expected.keys[2]
     assert change == pytest.approx(float((after - before).abs().max()), rel=6e-3)
     assert largest == pytest.approx(float(before.abs().max()), rel=6e-3)
 
 
-def test_shared_model_is_unchanged_and_copy_freed():
+def test_shared_model_is_unchanged_and_copy_is_freed():
     own = {
         name: tensor.clone() for name, tensor in bundled_model(FIRST_GPT2).core.state_dict().items()
     }
@@ -248,16 +248,16 @@ def test_shared_model_is_unchanged_and_copy_freed():
 
 
 def test_queued_run_can_be_stopped():
-    class Left(Exception):
+    class ClientLeft(Exception):
         pass
 
     def leave(_: int) -> None:
-        raise Left
+        raise ClientLeft
 
-    with run._one_at_a_time, pytest.raises(Left):
+    with run._one_at_a_time, pytest.raises(ClientLeft):
         run.run(run.FineTuningSettings(FIRST_GPT2, "Somebody else is training", 0.001, 1), leave)
-    # a run that is stopped leaves nothing behind: the next may begin
-    with pytest.raises(Left):
+    # A stopped run frees its slot, so the next one can start.
+    with pytest.raises(ClientLeft):
         run.run(run.FineTuningSettings(FIRST_GPT2, "Stopped in its middle", 0.001, 1), leave)
     assert run._one_at_a_time.acquire(blocking=False)
     run._one_at_a_time.release()
@@ -275,7 +275,7 @@ def test_limits(monkeypatch: pytest.MonkeyPatch):
         run.run(run.FineTuningSettings(DECODER, "A model that is too large", 0.001, 1))
 
 
-def test_stopped_stays_stopped(site: AppTest):
+def test_stopped_run_stays_stopped(site: AppTest):
     settings = run.FineTuningSettings(FIRST_GPT2, TEXT + " again", RATE, 1)
     site.session_state["who_sets_the_weights_run_stopped"] = settings
     open_page(
@@ -287,19 +287,19 @@ def test_stopped_stays_stopped(site: AppTest):
     assert len(drawn_charts(site)) == 2
 
 
-def test_an_encoder_has_no_loss(site: AppTest):
-    """The model of the visit is MiniLM: GPT-2 runs, and the page says so and why."""
+def test_encoder_has_no_loss(site: AppTest):
+    """With MiniLM selected, the page runs GPT-2 instead and explains why."""
     open_page(site, VIEW, who_sets_the_weights_model=ENCODER)
     assert site.selectbox("who_sets_the_weights_model").value == FIRST_GPT2
     assert any("**MiniLM**" in element.value for element in site.markdown)
 
 
 @pytest.mark.usefixtures("only_a_small_model")
-def test_a_gpt2(site: AppTest):
-    """It has biases, and no rotation of its queries."""
+def test_gpt2(site: AppTest):
+    """GPT-2 has biases and doesn't rotate its queries."""
     open_whole_page(site, VIEW, who_sets_the_weights_text="Nine bells")
     assert not site.exception
     assert not messages(site)
     assert "biases" in set(parts_table(site)["kind"])
-    product, result = said_numbers(said(site, ":small[Check: the last two factors"))
+    product, result = page_numbers(page_text(site, ":small[Check: the last two factors"))
     assert product == pytest.approx(result, rel=1e-3)

@@ -1,4 +1,4 @@
-"""Why attention: the page's numbers against autograd's own, its controls' extremes, its links."""
+"""The Why attention page: numbers against autograd, control limits and links."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def metrics(site: AppTest) -> dict[str, str]:
     return {metric.label: metric.value for metric in site.metric}
 
 
-def test_the_notebook_s_weights_on_the_page(site: AppTest):
+def test_page_shows_the_notebook_weights(site: AppTest):
     open_whole_page(
         site, VIEW, why_attention_notebook="true", why_attention_state="2", why_attention_seed="789"
     )
@@ -34,7 +34,7 @@ def test_the_notebook_s_weights_on_the_page(site: AppTest):
     assert metrics(site)["Numbers in the sentence"] == "6 × 3 = 18"
 
 
-def test_gradients_are_those_of_autograd(site: AppTest):
+def test_gradients_match_autograd(site: AppTest):
     open_whole_page(
         site,
         VIEW,
@@ -68,18 +68,18 @@ def test_gradients_are_those_of_autograd(site: AppTest):
     assert list(table["word"]) == TEXT.split()
 
 
-def test_growth_ends_where_the_whole_sentence_does():
+def test_growth_ends_with_the_whole_sentence():
     words = " ".join(f"w{i}" for i in range(64))
-    asked = influence.setting(
+    setting = influence.setting(
         words, notebook=False, width=8, state=16, hold=0.0, layer=influence.TRAINABLE, seed=0
     )
-    grown, result = influence.growth(asked), influence.reach(asked)
+    grown, result = influence.growth(setting), influence.reach(setting)
     assert grown[influence.GRU].iloc[-1] == pytest.approx(result.gru_share[0], rel=1e-6)
     assert grown[influence.ATTENTION].iloc[-1] == pytest.approx(result.attention_share[0], rel=1e-6)
     assert grown[influence.GRU].iloc[0] == 1.0
 
 
-def test_the_state_reads_back_what_least_squares_finds():
+def test_state_readout_matches_least_squares():
     result = readout.readout(4, 8, 0.0, 2)
     torch.manual_seed(2)
     gru = nn.GRU(4, 8, batch_first=True)
@@ -98,7 +98,7 @@ def test_the_state_reads_back_what_least_squares_finds():
     assert 0 < readout.recovered_dimensions(result, 4) <= 8
 
 
-def test_every_control_at_its_extremes(site: AppTest):
+def test_controls_at_their_limits(site: AppTest):
     open_whole_page(site, VIEW)
     site.slider("why_attention_seed").set_value(influence.MAX_SEED)
     ends = (
@@ -120,33 +120,33 @@ def test_every_control_at_its_extremes(site: AppTest):
 
 
 @pytest.mark.parametrize(("text", "numbers"), [(" \u2003 ", ()), ("word " * 70, ("70", "64"))])
-def test_sentences_that_are_refused(site: AppTest, text: str, numbers: tuple[str, ...]):
+def test_rejects_invalid_sentences(site: AppTest, text: str, numbers: tuple[str, ...]):
     open_whole_page(site, VIEW, why_attention_text=text)
     assert not site.exception
     (message,) = messages(site)
     assert all(number in message for number in numbers)
-    assert len(drawn_charts(site)) == 2  # the sections that need no sentence stay
+    assert len(drawn_charts(site)) == 2  # The sections that don't need a sentence are still there.
 
 
-def test_times_are_measured_on_demand_only(site: AppTest):
+def test_times_are_measured_only_on_request(site: AppTest):
     open_whole_page(site, VIEW)
     first = site.dataframe[1].value
     assert list(first["tokens"]) == list(timing.FEW)
     assert list(first["attention scores"]) == [n**2 for n in timing.FEW]
-    kept = timing.times(measure.FIRST)
+    cached = timing.times(measure.FIRST)
     site.select_slider("why_attention_state").set_value(8).run()
-    assert timing.times(measure.FIRST) is kept
+    assert timing.times(measure.FIRST) is cached
     assert site.dataframe[1].value.equals(first)
-    assert any(f"{kept.at:%H:%M:%S} UTC" in element.value for element in site.markdown)
+    assert any(f"{cached.at:%H:%M:%S} UTC" in element.value for element in site.markdown)
     site.button("why_attention_measure").click().run()
     assert not site.exception
-    again = site.dataframe[1].value
-    assert list(again["tokens"]) == list(timing.MANY)
+    second = site.dataframe[1].value
+    assert list(second["tokens"]) == list(timing.MANY)
     label = f"GRU loop compared to attention, {timing.RATIO_AT} tokens"
     assert float(metrics(site)[label].split(" ")[0]) > 0
 
 
-def test_the_medians_are_those_of_the_samples():
+def test_medians_match_the_samples():
     result = timing.times(measure.FIRST).value
     for samples in result.seconds.values():
         for length in result.lengths:

@@ -1,4 +1,4 @@
-"""Home: the stored picture before any model is loaded, then the visitor's own text."""
+"""The Home page: the stored picture without a model, then the user's text."""
 
 from typing import Any
 
@@ -27,16 +27,16 @@ def picture(site: AppTest) -> tuple[dict[str, Any], Arrays]:
 
 @pytest.fixture
 def no_model_loads(monkeypatch: pytest.MonkeyPatch):
-    def refused(name: str) -> None:
+    def fail_to_load(name: str) -> None:
         raise AssertionError(f"{name} is loaded")
 
-    monkeypatch.setattr(pretrained, "load_by_name", refused)
+    monkeypatch.setattr(pretrained, "load_by_name", fail_to_load)
     with models.by_key.disabled(), one_pass.disabled():
         yield
 
 
 @pytest.mark.usefixtures("no_model_loads")
-def test_the_first_picture_needs_no_model(site: AppTest):
+def test_first_picture_needs_no_model(site: AppTest):
     open_page(site, HOME)
     assert not site.exception
     assert not messages(site)
@@ -48,7 +48,7 @@ def test_the_first_picture_needs_no_model(site: AppTest):
     assert header["away"] == {"text": MARY, "model": DECODER}
 
 
-def test_another_text_is_run(site: AppTest):
+def test_new_text_runs_the_model(site: AppTest):
     open_page(site, HOME, home_text="Two cats sat", home_model=ENCODER)
     _, arrays = picture(site)
     model = models.get(ENCODER)
@@ -58,7 +58,7 @@ def test_another_text_is_run(site: AppTest):
     np.testing.assert_allclose(arrays["state_norms"], norms, rtol=1e-5)
 
 
-def test_one_pass_says_that_its_model_cannot_be_loaded(
+def test_one_pass_reports_a_model_that_fails_to_load(
     site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
     def broken(name: str) -> None:
@@ -74,15 +74,15 @@ def test_one_pass_says_that_its_model_cannot_be_loaded(
 def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     site: AppTest, monkeypatch: pytest.MonkeyPatch
 ):
-    happened: list[str] = []
+    events: list[str] = []
     model, draw = bundled_model(DECODER), canvas.one_pass
 
     def loads(name: str) -> pretrained.Pretrained:
-        happened.append(f"{name} is loaded")
+        events.append(f"{name} is loaded")
         return model
 
     def draws(*args: Any, **kwargs: Any) -> None:
-        happened.append("drawn")
+        events.append("drawn")
         draw(*args, **kwargs)
 
     monkeypatch.setattr(pretrained, "load_by_name", loads)
@@ -91,5 +91,5 @@ def test_one_pass_shows_the_stored_picture_while_its_model_loads(
     models.by_key.clear()
     open_page(site, ONE_PASS)
     assert not site.exception
-    # the model is loaded for the visitor's own picture; the stored one comes only once
-    assert happened == ["drawn", f"{DECODER} is loaded", "drawn"]
+    # The user's own picture loads the model. The stored picture was sent only once.
+    assert events == ["drawn", f"{DECODER} is loaded", "drawn"]

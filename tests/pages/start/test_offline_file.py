@@ -1,4 +1,4 @@
-"""The walk through one pass as one HTML file: what it holds, and what cannot break out of it."""
+"""The offline HTML file of one pass: its contents and hostile user text."""
 
 import base64
 import hashlib
@@ -34,7 +34,7 @@ def walk(name: str = DECODER, text: str = TEXT, **changes: Any) -> OfflineTour:
 
 
 def layers(file: bytes) -> dict[int, tuple[dict[str, Any], Arrays]]:
-    """What the file holds of each layer, by its number."""
+    """The file's contents for each layer, by index."""
     results = {}
     for name, text in Elements(file.decode()).scripts().items():
         if name and name.startswith("layer-"):
@@ -42,13 +42,13 @@ def layers(file: bytes) -> dict[int, tuple[dict[str, Any], Arrays]]:
     return results
 
 
-def test_nothing_that_was_typed_is_more_than_text():
+def test_user_text_is_only_text():
     text = offline.page(walk(FIRST_GPT2, HOSTILE)).decode()
     elements = Elements(text)
     tags = [tag for tag, _ in elements.found]
     assert "img" not in tags
     n_layers = len(one_pass(FIRST_GPT2, HOSTILE).run.weights)
-    assert tags.count("script") == 1 + n_layers + 1  # the whole, the layers, the script
+    assert tags.count("script") == 1 + n_layers + 1  # The main data, the layers and the script.
     assert any(HOSTILE in paragraph for paragraph in elements.texts_of("p"))
     scripts = elements.scripts()
     header, _ = unpack(base64.b64decode(scripts["whole"]))
@@ -62,46 +62,46 @@ def test_nothing_that_was_typed_is_more_than_text():
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_the_file_holds_every_head_of_every_layer_exactly(name: str):
+def test_file_contains_every_head_exactly(name: str):
     inputs = walk(name)
-    run, held = inputs.passed.run, layers(offline.page(inputs))
+    run, layer_data = inputs.passed.run, layers(offline.page(inputs))
     n_layers, n_heads = run.q.shape[:2]
-    assert sorted(held) == list(range(n_layers))
-    for number, (header, arrays) in held.items():
+    assert sorted(layer_data) == list(range(n_layers))
+    for number, (header, arrays) in layer_data.items():
         assert [int(head) for head in header["heads"]] == list(range(n_heads))
         for name, strip in layer_detail(run, number).strips.items():
             np.testing.assert_array_equal(arrays[f"strip {name}"], strip)
         for head in range(n_heads):
-            opened = head_detail(run, number, head)
-            told = header["heads"][str(head)]
+            detail = head_detail(run, number, head)
+            about = header["heads"][str(head)]
             for step in STEPS:
-                whose = f"shared {told['shared']}" if step in ("k", "v") else f"head {head}"
-                np.testing.assert_array_equal(arrays[f"{whose} {step}"], getattr(opened, step))
-            assert told["scale"] == opened.scale
-            assert {(said["layer"], said["head"]) for said in told["captions"]} == {(number, head)}
+                prefix = f"shared {about['shared']}" if step in ("k", "v") else f"head {head}"
+                np.testing.assert_array_equal(arrays[f"{prefix} {step}"], getattr(detail, step))
+            assert about["scale"] == detail.scale
+            assert {(c["layer"], c["head"]) for c in about["captions"]} == {(number, head)}
 
 
 def test_stated_file_size():
-    """Within 15%: how much deflate saves depends on the numbers."""
+    """Allow 15%, because compression depends on the numbers."""
     for text in (TEXT, " ".join([TEXT] * 8)):
         inputs = walk(FIRST_GPT2, text)
         expected = offline.file_bytes(inputs.passed, offline.heads(inputs))
         assert len(offline.page(inputs)) == pytest.approx(expected, rel=0.15)
 
 
-def test_of_a_long_text_it_holds_one_head_a_layer_and_those_that_were_opened(
+def test_long_text_includes_one_head_per_layer_and_the_open_ones(
     monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(offline, "MAX_BYTES", 1)
     inputs = walk(FIRST_GPT2, visited=frozenset({(2, 1), (4, 0), (4, 7)}))
-    held = layers(offline.page(inputs))
+    data = layers(offline.page(inputs))
     heads = {
-        number: [int(head) for head in header["heads"]] for number, (header, _) in held.items()
+        number: [int(head) for head in header["heads"]] for number, (header, _) in data.items()
     }
-    assert heads == dict.fromkeys(range(len(held)), [1]) | {4: [0, 1, 7]}
+    assert heads == dict.fromkeys(range(len(data)), [1]) | {4: [0, 1, 7]}
 
 
-def test_the_arrays_are_the_tensors_of_the_pass():
+def test_arrays_match_the_tensors():
     passed = one_pass(DECODER, TEXT)
     arrays = downloads.arrays(passed, head_detail(passed.run, 2, 1))
     np.testing.assert_array_equal(arrays["weights"][2, 1], arrays["head_weights"])
@@ -111,7 +111,7 @@ def test_the_arrays_are_the_tensors_of_the_pass():
     assert likeliest.strip() == passed.guesses[-1]
 
 
-def test_the_code_runs_and_prints_the_weights(capsys: pytest.CaptureFixture[str]):
+def test_code_runs_and_prints_the_weights(capsys: pytest.CaptureFixture[str]):
     inputs = walk(text='Grey "geese" {fly}\'')
     _, printed = run_snippet(downloads.snippet(inputs.passed, (), inputs.choice), capsys)
     assert str(head_detail(inputs.passed.run, 2, 1).weights) in printed

@@ -1,4 +1,4 @@
-"""One pass: its picture, story, tables and places against the tensors of the pass."""
+"""One pass: picture, story, tables and locations, against the tensors."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -20,33 +20,36 @@ TEXT = "Nine grey geese fly"
 LAYER, HEAD = 7, 4
 
 
-def drawn(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
-    """Header and arrays of the picture, and of what is open in it, as the browser gets them."""
+def picture_data(site: AppTest) -> list[tuple[dict[str, Any], Arrays]]:
+    """Header and arrays of the picture and of its open part, as sent to the browser."""
     return [unpack(element.proto.bytes) for element in pictures(site)]
 
 
 def pictures(site: AppTest) -> list[Any]:
-    """What is drawn, without the component that keeps the answers."""
+    """The drawings, without the component that saves the quiz answers."""
     elements = site.get("bidi_component")
     return [element for element in elements if element.proto.WhichOneof("data") == "bytes"]
 
 
-def opened(site: AppTest, model: str, **query: str) -> AppTest:
+def open_one_pass(site: AppTest, model: str, **query: str) -> AppTest:
     parameters = {"text": TEXT, "model": model, "layer": str(LAYER - 3), "head": str(HEAD)} | query
     return open_page(site, PAGE, **{f"one_pass_{name}": v for name, v in parameters.items()})
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_the_browser_gets_the_tensors_of_the_pass(site: AppTest, name: str):
-    opened(site, name)
+def test_browser_receives_the_tensors(site: AppTest, name: str):
+    open_one_pass(site, name)
     assert not site.exception
     assert not messages(site)
-    (whole, numbers), (head, open_numbers) = drawn(site)
+    (main, numbers), (head, open_numbers) = picture_data(site)
     model = models.get(name)
     ids = model.tokenizer.encode(TEXT).ids
     with torch.inference_mode():
         output = model.core(torch.tensor([ids]), record=True)
-    assert (whole["layers"], whole["heads"]) == (len(output.layers), output.records[0].q.shape[1])
+    assert (main["layers"], main["heads"]) == (
+        len(output.layers),
+        output.records[0].q.shape[1],
+    )
     norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
     np.testing.assert_allclose(numbers["state_norms"], norms, rtol=1e-5)
     mlp = torch.stack([layer.mlp_output[0].norm(dim=-1) for layer in output.layers])
@@ -57,9 +60,9 @@ def test_the_browser_gets_the_tensors_of_the_pass(site: AppTest, name: str):
     np.testing.assert_allclose(open_numbers["context"], record.context[0, HEAD], atol=1e-5)
 
 
-def test_the_tables_are_the_picture(site: AppTest):
-    opened(site, DECODER)
-    (_, numbers), _ = drawn(site)
+def test_tables_match_the_picture(site: AppTest):
+    open_one_pass(site, DECODER)
+    (_, numbers), _ = picture_data(site)
     edges, likeliest, shares = plain_tables(site)[-3:]
     last = len(numbers["flow_residual"][0]) - 1
     into = numbers["flow_edges"]
@@ -71,9 +74,9 @@ def test_the_tables_are_the_picture(site: AppTest):
 
 
 @pytest.mark.parametrize("name", [DECODER, "gpt2-novels"])
-def test_the_shares_that_the_browser_gets_sum_to_the_logits(site: AppTest, name: str):
-    opened(site, name, layer="0", head="0")
-    (_, numbers), _ = drawn(site)
+def test_contributions_sum_to_the_logits(site: AppTest, name: str):
+    open_one_pass(site, name, layer="0", head="0")
+    (_, numbers), _ = picture_data(site)
     logits = numbers["next_logits"][: len(numbers["why_heads"])]
     parts = [numbers[f"why_{part}"].reshape(len(logits), -1) for part in ("heads", "mlp", "rest")]
     np.testing.assert_allclose(np.concatenate(parts, 1).sum(1), logits, atol=1e-3)
@@ -84,10 +87,10 @@ def test_the_shares_that_the_browser_gets_sum_to_the_logits(site: AppTest, name:
 
 def test_default_head_follows_text(site: AppTest):
     open_page(site, PAGE, one_pass_text="The capital of France is Paris. The capital of Italy is")
-    first = drawn(site)[0][0]["first"]
+    first = picture_data(site)[0][0]["first"]
     assert site.select_slider("one_pass_layer").value == first["layer"]
     site.text_input("one_pass_text").set_value(TEXT).run()
-    then = drawn(site)[0][0]["first"]
+    then = picture_data(site)[0][0]["first"]
     assert (then["layer"], then["head"]) != (first["layer"], first["head"])
     assert site.select_slider("one_pass_layer").value == then["layer"]
     site.select_slider("one_pass_layer").set_value(LAYER).run()
@@ -95,9 +98,9 @@ def test_default_head_follows_text(site: AppTest):
     assert site.select_slider("one_pass_layer").value == LAYER
 
 
-def test_a_part_that_is_off_is_in_the_link_and_adds_nothing(site: AppTest):
-    opened(site, DECODER, off=f"F{LAYER} L2H1 mask")
-    (header, numbers), _ = drawn(site)
+def test_disabled_part_is_in_the_link_and_adds_nothing(site: AppTest):
+    open_one_pass(site, DECODER, off=f"F{LAYER} L2H1 mask")
+    (header, numbers), _ = picture_data(site)
     assert header["off"] == [f"F{LAYER}", "L2H1", "mask"]
     assert header["causal"] is False
     assert not numbers["mlp_norms"][LAYER].any()
@@ -106,53 +109,54 @@ def test_a_part_that_is_off_is_in_the_link_and_adds_nothing(site: AppTest):
 
 @pytest.mark.parametrize("off", ["L99H0", "<img src=x onerror=alert(1)>"])
 def test_unknown_part_shows_message(site: AppTest, off: str):
-    opened(site, DECODER, off=off)
+    open_one_pass(site, DECODER, off=off)
     assert len(messages(site)) == 1
     assert site.text_input("one_pass_off").value == off
-    assert drawn(site)[0][0]["off"] == []
+    assert picture_data(site)[0][0]["off"] == []
 
 
-def test_the_picture_opens_at_the_place_of_the_link(site: AppTest):
-    opened(site, DECODER, at=f"matrix scores {LAYER - 3} {HEAD} 2 1 2 5")
-    place = drawn(site)[0][0]["place"]
+def test_picture_opens_at_the_linked_location(site: AppTest):
+    open_one_pass(site, DECODER, at=f"matrix scores {LAYER - 3} {HEAD} 2 1 2 5")
+    place = picture_data(site)[0][0]["place"]
     assert (place["matrix"], place["row"], place["column"], place["told"]) == ("scores", 2, 1, 5)
 
 
 def test_navigation_does_not_resend_picture(site: AppTest):
-    """Its data are the same, so that Streamlit sends a mark in their place."""
-    opened(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
-    whole, head = pictures(site)
+    """If the data is unchanged, Streamlit sends a reference instead."""
+    open_one_pass(site, DECODER, at=f"layer weights {LAYER - 3} {HEAD} 2 1 2 -1")
+    picture, head = pictures(site)
     site.query_params["one_pass_at"] = f"matrix scores {LAYER - 3} {HEAD + 1} 2 1 2 -1"
     site.session_state["one_pass_head"] = HEAD + 1
     site.run()
     whole_then, head_then = pictures(site)
-    assert whole_then.proto == whole.proto
+    assert whole_then.proto == picture.proto
     assert head_then.proto != head.proto
     site.text_input("one_pass_text").set_value(f"{TEXT} over the lake").run()
-    assert drawn(site)[0][0]["place"]["matrix"] == "scores"  # another picture opens there
+    # Another matrix opens at this location.
+    assert picture_data(site)[0][0]["place"]["matrix"] == "scores"
 
 
-def test_a_place_that_the_pass_does_not_have_is_left_out(site: AppTest):
-    opened(site, DECODER, at="matrix q 4 4 0 64 0 -1")  # layer 4, head 4
+def test_missing_location_is_ignored(site: AppTest):
+    open_one_pass(site, DECODER, at="matrix q 4 4 0 64 0 -1")  # Layer 4, head 4.
     assert not site.exception
-    assert drawn(site)[0][0]["place"] is None
+    assert picture_data(site)[0][0]["place"] is None
     passed = one_pass(DECODER, TEXT)
-    here = [locations.open_location(f"matrix {there} -1", passed, 4, 4) for there in (
+    results = [locations.open_location(f"matrix {location} -1", passed, 4, 4) for location in (
         "q 4 4 0 63 0", "scores 30 0 0 0 0", "scores 4 9 0 0 0", "weights 4 4 0 9 0",
         "q 4 4 0 0 99", "weights 5 4 0 0 0",
     )]  # fmt: skip
-    assert here[0] is not None
-    assert here[1:] == [None] * 5
+    assert results[0] is not None
+    assert results[1:] == [None] * 5
 
 
 @pytest.mark.parametrize("lesson", lessons.LESSONS)
-def test_a_lesson_takes_all_that_its_address_gives_it(site: AppTest, lesson: str):
+def test_lesson_accepts_everything_in_its_address(site: AppTest, lesson: str):
     subject = lessons.Subject(TEXT, DECODER, LAYER - 3, HEAD, query=3)
     address = urlsplit(lessons.address(lesson, subject))
     name = address.path[1:].replace("-", "_")
     [view] = [view for view in VIEWS if view.endswith(f"/{name}/page.py")]
     open_page(site, view, **dict(parse_qsl(address.query)))
     assert not site.exception
-    assert not site.toast  # a value that was refused
+    assert not site.toast  # A rejected value would show a toast.
     boxes = [box.value for kind in ("text_input", "text_area") for box in site.get(kind)]
     assert TEXT in boxes

@@ -1,26 +1,26 @@
-"""Places in the picture of one pass, as an address writes them."""
+"""Locations in the picture of one pass, as written in the address."""
 
 import pytest
 
 from pages.start.one_pass import locations
 
 
-def test_a_place_is_read_as_it_is_written():
+def test_location_round_trip():
     text = "matrix scores 12 3 5 2 4 -1 5 2"
-    place = locations.parse_location(text)
-    assert place is not None
-    assert (place["level"], place["matrix"]) == ("matrix", "scores")
-    assert (place["row"], place["told"], place["detail"], place["why"]) == (5, -1, 5, 2)
-    assert locations.format_location(place) == text
+    location = locations.parse_location(text)
+    assert location is not None
+    assert (location["level"], location["matrix"]) == ("matrix", "scores")
+    assert (location["row"], location["told"], location["detail"], location["why"]) == (5, -1, 5, 2)
+    assert locations.format_location(location) == text
 
 
-def test_a_story_goes_along_to_another_head():
+def test_story_continues_at_another_head():
     assert (
         locations.resolve_location("matrix scores 12 3 5 2 4 6", 7, 1)
         == "matrix scores 7 1 5 2 4 6 3 -1"
     )
-    for no_story in ("matrix scores 12 3 5 2 4 -1", "cellar", ""):
-        assert locations.resolve_location(no_story, 7, 1) == no_story
+    for text in ("matrix scores 12 3 5 2 4 -1", "cellar", ""):
+        assert locations.resolve_location(text, 7, 1) == text
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_story_goes_along_to_another_head():
         "head bones 0 0 0 0 0 0",
         "matrix scores 12 3 5 2 4 -1 1",
         "matrix scores 12 3 5 2 4 99999",
-        "matrix scores 12 3 5 2 4 -1 7 0",  # more than the slider has
+        "matrix scores 12 3 5 2 4 -1 7 0",  # Beyond the slider's range.
         "matrix scores 12 3 5 2 4 -1 3 99",
     ],
 )

@@ -1,4 +1,4 @@
-"""The story of one pass: its sentences fit what is switched off, and what the model adds."""
+"""The story of one pass fits the disabled parts and the model's biases."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ TEXT = "Nine grey geese fly"
 LAYER, HEAD, QUERY, KEY = 1, 2, 3, 1
 
 
-def told(model: str, *off: str) -> tuple[StoryContext, dict[str, str]]:
-    """What is told, and the text of every caption by its title."""
+def story_and_captions(model: str, *off: str) -> tuple[StoryContext, dict[str, str]]:
+    """The story, and the text of every caption by title."""
     passed = one_pass(model, TEXT, off)
     layer, head = layer_detail(passed.run, LAYER), head_detail(passed.run, LAYER, HEAD)
     story = StoryContext(models.spec(model), passed, layer, head, QUERY, KEY)
@@ -24,8 +24,8 @@ def told(model: str, *off: str) -> tuple[StoryContext, dict[str, str]]:
 
 
 def test_story_mentions_disabled_parts():
-    assert "divided by √64" in told(DECODER)[1]["Scale and mask"]
-    story, texts = told(DECODER, f"F{LAYER}", f"L{LAYER}H{HEAD}", "mask", "scale")
+    assert "divided by √64" in story_and_captions(DECODER)[1]["Scale and mask"]
+    story, texts = story_and_captions(DECODER, f"F{LAYER}", f"L{LAYER}H{HEAD}", "mask", "scale")
     score = f"{story.head.scores[QUERY, KEY]:.3g}"
     assert f"switched off: {score}." in texts["Scale and mask"]
     assert "the mask is switched off" in texts["Scale and mask"]
@@ -36,9 +36,9 @@ def test_story_mentions_disabled_parts():
 
 
 @pytest.mark.parametrize(("model", "has_bias"), [(DECODER, False), (FIRST_GPT2, True)])
-def test_a_learned_bias_is_part_of_the_sums(model: str, has_bias: bool):
-    """The lengths that are said are those of the parts' sum, with the bias where there is one."""
-    story, texts = told(model)
+def test_sums_include_a_learned_bias(model: str, has_bias: bool):
+    """The lengths in the text are those of the sum, including a bias if there is one."""
+    story, texts = story_and_captions(model)
     assert ("a learned bias" in texts["Add the result to the vector"]) == has_bias
     assert ("a learned bias" in texts["Then every token works on its own"]) == has_bias
     record = story.passed.run.layer(LAYER)
@@ -51,7 +51,7 @@ def test_a_learned_bias_is_part_of_the_sums(model: str, has_bias: bool):
         assert is_their_sum != has_bias
 
 
-def test_the_pair_of_the_tour_is_lit_with_its_share():
+def test_tour_highlights_its_pair_with_the_weight():
     passed = one_pass(DECODER, TEXT)
     flow = compute_flow(passed.run)
     into = flow.edges[(flow.edges[:, 1] == QUERY) & (flow.edges[:, 2] == KEY)]
@@ -59,7 +59,7 @@ def test_the_pair_of_the_tour_is_lit_with_its_share():
     layer = layer_detail(passed.run, int(edge[0]))
     head = head_detail(passed.run, int(edge[0]), int(edge[4]))
     story = captions(StoryContext(models.spec(DECODER), passed, layer, head, QUERY, KEY))
-    [lit] = [caption for caption in story if caption.is_highlighted]
-    assert percent(float(edge[3])) in lit.text
-    assert (lit.row, lit.column) == (QUERY, KEY)
+    [highlighted] = [caption for caption in story if caption.is_highlighted]
+    assert percent(float(edge[3])) in highlighted.text
+    assert (highlighted.row, highlighted.column) == (QUERY, KEY)
     assert all(not caption.is_highlighted or caption.level == "whole" for caption in story)

@@ -1,4 +1,4 @@
-"""Below the picture of one pass: tables of one word, and two models, against the tensors."""
+"""The sections below the picture of one pass, against the tensors."""
 
 from typing import Any
 
@@ -19,7 +19,9 @@ TEXT = "Nine grey geese fly"
 TOKEN = 2
 
 
-def opened(site: AppTest, model: str = DECODER, *, layer: int = 4, head: int = 5, **query: str):
+def open_one_pass(
+    site: AppTest, model: str = DECODER, *, layer: int = 4, head: int = 5, **query: str
+):
     at = f"whole weights {layer} {head} 0 0 {TOKEN} -1"
     parameters = {"text": TEXT, "model": model, "layer": str(layer), "head": str(head), "at": at}
     parameters |= query
@@ -30,15 +32,15 @@ def opened(site: AppTest, model: str = DECODER, *, layer: int = 4, head: int = 5
 
 
 def headers(site: AppTest) -> list[dict[str, Any]]:
-    """What is drawn, without the component that keeps the answers."""
-    drawn = site.get("bidi_component")
-    pictures = [element for element in drawn if element.proto.WhichOneof("data") == "bytes"]
+    """The drawings, without the component that saves the quiz answers."""
+    elements = site.get("bidi_component")
+    pictures = [element for element in elements if element.proto.WhichOneof("data") == "bytes"]
     return [unpack(element.proto.bytes)[0] for element in pictures]
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_what_a_token_becomes_in_every_layer(site: AppTest, name: str):
-    opened(site, name)
+def test_token_through_all_layers(site: AppTest, name: str):
+    open_one_pass(site, name)
     table = plain_tables(site)[0]
     model = models.get(name)
     ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
@@ -50,28 +52,28 @@ def test_what_a_token_becomes_in_every_layer(site: AppTest, name: str):
     for layer, record in enumerate(output.records):
         weights = record.weights[0, :, TOKEN].mean(dim=0)
         labels = one_pass(name, TEXT).run.tokens.labels
-        read = labels.index(table["attends most to"][layer])
-        assert table["weight"][layer] == pytest.approx(float(weights[read]), abs=6e-4)
-        assert read != TOKEN
-    for last in logits:  # the last of them is what the model says behind this token
+        most_read = labels.index(table["attends most to"][layer])
+        assert table["weight"][layer] == pytest.approx(float(weights[most_read]), abs=6e-4)
+        assert most_read != TOKEN
+    for last in logits:  # The last row is the model's prediction after this token.
         likeliest, token_id = last[0, -1].softmax(dim=-1).max(dim=-1)
         assert table["probability"].iloc[-1] == pytest.approx(float(likeliest), abs=1e-4)
         message = model.tokenizer.decode([int(token_id)])
         assert table["predicted next token"].iloc[-1] == message.strip()
 
 
-def test_the_token_that_is_read_most_is_neither_special_nor_a_resting_place():
+def test_most_read_token_is_not_special_or_a_sink():
     decoder, encoder = one_pass(DECODER, TEXT), one_pass(ENCODER, TEXT)
     assert 0 not in layers.most_read(decoder, 2)[0]
     special = np.flatnonzero(encoder.run.tokens.special)
     assert not set(special) & set(layers.most_read(encoder, 2)[0])
-    assert set(layers.most_read(decoder, 0)[0]) == {0}  # it sees nobody else
+    assert set(layers.most_read(decoder, 0)[0]) == {0}  # The first token sees only itself.
     np.testing.assert_allclose(layers.most_read(decoder, 0)[1], 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_every_learned_number_is_counted_once(site: AppTest, name: str):
-    opened(site, name, part="What training changes")
+def test_every_parameter_is_counted_once(site: AppTest, name: str):
+    open_one_pass(site, name, part="What training changes")
     table = plain_tables(site)[0]
     column = "parameters, all layers"
     counts = sum(int(number.replace(",", "")) for number in table[column] if number)
@@ -85,8 +87,8 @@ def test_every_learned_number_is_counted_once(site: AppTest, name: str):
     )
 
 
-def test_lengths_at_the_stops_are_those_of_the_open_layer_and_head(site: AppTest):
-    opened(site, part="What training changes")
+def test_lengths_match_the_open_layer_and_head(site: AppTest):
+    open_one_pass(site, part="What training changes")
     table = plain_tables(site)[0]
     length = dict(zip(table["step"], table["length"], strict=True))
     run = one_pass(DECODER, TEXT).run
@@ -99,7 +101,7 @@ def test_lengths_at_the_stops_are_those_of_the_open_layer_and_head(site: AppTest
     )
 
 
-def test_a_mask_leaves_nothing_to_later_tokens():
+def test_mask_gives_no_weight_to_later_tokens():
     decoder = endings.ending(one_pass(DECODER, TEXT), TOKEN)
     encoder = endings.ending(one_pass(ENCODER, TEXT), TOKEN)
     assert decoder.later_share == 0
@@ -109,7 +111,7 @@ def test_a_mask_leaves_nothing_to_later_tokens():
     assert (decoder.n_seen, encoder.n_seen) == (TOKEN + 1, len(encoder.passed.run.tokens))
 
 
-def test_the_nearest_vector_is_that_of_another_ordinary_token():
+def test_nearest_vector_belongs_to_another_ordinary_token():
     passed = one_pass(ENCODER, TEXT)
     nearest = endings.ending(passed, TOKEN).nearest
     assert nearest is not None
@@ -123,16 +125,17 @@ def test_the_nearest_vector_is_that_of_another_ordinary_token():
     assert endings.ending(one_pass(DECODER, "a"), 0).nearest is None
 
 
-def test_the_same_token_is_found_in_another_model():
+def test_same_token_is_found_in_another_model():
     decoder, encoder = one_pass(DECODER, TEXT), one_pass(ENCODER, TEXT)
     for token, label in enumerate(decoder.run.tokens.labels[1:], start=1):
         other = encoder.run.tokens.labels[endings.same_token(token, decoder, encoder)]
         assert label in other or other in label
-    assert endings.same_token(0, encoder, decoder) == len(decoder.run.tokens) - 1  # of [CLS]
+    # The [CLS] token.
+    assert endings.same_token(0, encoder, decoder) == len(decoder.run.tokens) - 1
 
 
-def test_the_other_kind_of_model_is_one_click_away(site: AppTest):
-    opened(site, part="Decoder and encoder")
+def test_one_click_switches_to_the_other_kind_of_model(site: AppTest):
+    open_one_pass(site, part="Decoder and encoder")
     table = plain_tables(site)[0]
     assert table.iloc[3].tolist()[1] == "0.0%"
     site.button("one_pass_other").click().run()

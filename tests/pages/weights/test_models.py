@@ -1,4 +1,4 @@
-"""Models: whether a model loads is answered on the page, and nothing typed becomes markup."""
+"""The Models page: whether a model loads, and user text that stays plain text."""
 
 import json
 from pathlib import Path
@@ -27,33 +27,33 @@ LLAMA = {
 }
 
 
-def asked(site: AppTest, text: str) -> AppTest:
+def ask_about(site: AppTest, text: str) -> AppTest:
     open_page(site, MODELS)
     site.text_area("models_question").set_value(text).run()
     assert not site.exception
     return site
 
 
-def test_a_pasted_configuration_that_loads(site: AppTest):
-    asked(site, json.dumps(LLAMA))
+def test_supported_configuration(site: AppTest):
+    ask_about(site, json.dumps(LLAMA))
     assert len(site.success) == 1
-    # 16 layers of four attention matrices, three of the feed-forward network and two norms, then
-    # the last norm and the embedding, which is the output matrix too: Llama 3.2 1B
+    # 16 layers with four attention matrices, three MLP matrices and two norms, then the
+    # final norm and the embedding, which is also the output matrix (Llama 3.2 1B).
     layer = 2 * 2048 * 2048 + 2 * 2048 * 512 + 3 * 2048 * 8192 + 2 * 2048
     assert f"{16 * layer + 2048 + 128_256 * 2048:,} parameters" in site.text[-1].value
 
 
-def test_an_option_that_is_not_built_is_named(site: AppTest):
-    asked(site, json.dumps(LLAMA | {"rope_scaling": {"rope_type": "longrope"}}))
+def test_unsupported_option_is_named(site: AppTest):
+    ask_about(site, json.dumps(LLAMA | {"rope_scaling": {"rope_type": "longrope"}}))
     assert not site.success
     assert any("rope_type='longrope'" in message for message in messages(site))
 
 
-def test_a_name_that_is_not_here_and_hostile_text(site: AppTest):
-    asked(site, "somebody/something")
+def test_unknown_name_and_hostile_text(site: AppTest):
+    ask_about(site, "somebody/something")
     assert any("Paste the text of its config.json" in message for message in messages(site))
     hostile = "<img src=x onerror=alert(1)> **bold** ![i](http://example.invalid/x.png)"
-    asked(site, hostile)
+    ask_about(site, hostile)
     assert messages(site)
     for element in [*site.markdown, *site.warning]:
         assert "![i]" not in element.value
@@ -62,15 +62,15 @@ def test_a_name_that_is_not_here_and_hostile_text(site: AppTest):
 
 
 @pytest.fixture
-def no_room_for_a_large_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A machine with a model of 2 GB in float32, where models may take 1.2 GB."""
+def model_over_budget(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A 2 GB float32 model on a machine where models may use 1.2 GB."""
     hollow_model(tmp_path / "large", 500_000_000)
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     monkeypatch.setattr(models, "MODEL_BUDGET_BYTES", 1_215_000_000)
 
 
-@pytest.mark.usefixtures("no_room_for_a_large_one")
-def test_what_does_not_fit_is_named_with_both_sizes(site: AppTest):
+@pytest.mark.usefixtures("model_over_budget")
+def test_too_large_model_shows_both_sizes(site: AppTest):
     open_page(site, MODELS)
     assert not site.exception
     [message] = messages(site)
@@ -82,15 +82,15 @@ def test_what_does_not_fit_is_named_with_both_sizes(site: AppTest):
     ]
     assert any("1.52 GB" in label for label in too_large)
     assert not any("0.55 GB" in label for label in too_large)
-    # what fits still comes first
+    # Models that fit come first.
     assert models.preferred("decoder") == "smollm2-135m-instruct"
 
 
-@pytest.mark.usefixtures("no_room_for_a_large_one")
-def test_a_page_that_is_asked_for_it_says_so(site: AppTest):
+@pytest.mark.usefixtures("model_over_budget")
+def test_page_with_a_too_large_model_shows_message(site: AppTest):
     open_page(site, "pages/compare/heads/page.py", heads_model="large")
     assert not site.exception
     assert any("large takes 2.00 GB" in message for message in messages(site))
-    asked(site, json.dumps(LLAMA))  # 4.94 GB
+    ask_about(site, json.dumps(LLAMA))  # 4.94 GB.
     assert not site.success
     assert any(message.startswith("It takes 4.94 GB of memory") for message in messages(site))

@@ -1,4 +1,4 @@
-"""Generation with its attention: every step's own rows, bounded, repeatable, stoppable."""
+"""Generation that records the attention rows of every step."""
 
 import gc
 
@@ -15,26 +15,26 @@ N_NEW = 7
 N_RUN = len(PROMPT) + N_NEW - 1
 
 
-def test_rows_of_the_steps_equal_one_pass_over_the_whole_text(decoder: Transformer):
+def test_step_rows_match_a_full_pass(decoder: Transformer):
     result = trace(decoder, PROMPT, max_new_tokens=N_NEW)
     ids = torch.tensor([result.ids[:-1]])
-    whole = decoder(ids, record=True)
-    expected = torch.cat([record.weights for record in whole.records])
+    full_pass = decoder(ids, record=True)
+    expected = torch.cat([record.weights for record in full_pass.records])
     config = decoder.config
     assert result.weights.shape == (config.n_layers, config.n_heads, N_RUN, N_RUN)
     assert_close(result.weights, expected, atol=1e-5, rtol=0)
     assert_close(result.weights.sum(-1), torch.ones_like(result.weights[..., 0]))
-    norms = [value_norms(r.v, decoder.out_weight(i)) for i, r in enumerate(whole.records)]
+    norms = [value_norms(r.v, decoder.out_weight(i)) for i, r in enumerate(full_pass.records)]
     assert_close(result.value_norms, torch.cat(norms), atol=1e-4, rtol=1e-5)
     for step in range(N_NEW):
         query = len(PROMPT) + step - 1
         assert_close(result.row(step), expected[:, :, query, : query + 1], atol=1e-5, rtol=0)
-        logprobs = torch.log_softmax(whole.logits[0, query], -1)
+        logprobs = torch.log_softmax(full_pass.logits[0, query], -1)
         assert result.logprobs[step] == pytest.approx(float(logprobs[result.new[step]]), abs=1e-4)
         assert_close(result.alternative_logprobs[step], logprobs.topk(5).values, atol=1e-4, rtol=0)
 
 
-def test_greedy_takes_the_first_alternative_as_generate_does(decoder: Transformer):
+def test_greedy_picks_the_top_candidate_like_generate(decoder: Transformer):
     result = trace(decoder, PROMPT, max_new_tokens=N_NEW)
     assert result.alternative_ids.shape == (N_NEW, 5)
     assert result.alternative_ids[:, 0].tolist() == list(result.new)
@@ -42,14 +42,14 @@ def test_greedy_takes_the_first_alternative_as_generate_does(decoder: Transforme
 
 
 def test_sampling_is_reproducible(decoder: Transformer):
-    def drawn(seed: int) -> tuple[int, ...]:
+    def sample_ids(seed: int) -> tuple[int, ...]:
         sampling = Sampling(temperature=2.0, seed=seed)
         return trace(decoder, PROMPT, max_new_tokens=12, sampling=sampling).new
 
-    assert drawn(1) == drawn(1) != drawn(2)
+    assert sample_ids(1) == sample_ids(1) != sample_ids(2)
 
 
-def test_a_text_that_ends_early_keeps_only_its_steps(decoder: Transformer):
+def test_early_end_of_text_returns_only_completed_steps(decoder: Transformer):
     free = trace(decoder, PROMPT, max_new_tokens=12)
     stop = free.new[3]
     result = trace(decoder, PROMPT, max_new_tokens=12, stop_ids={stop})
@@ -61,34 +61,34 @@ def test_a_text_that_ends_early_keeps_only_its_steps(decoder: Transformer):
     assert_close(result.weights, free.weights[:, :, :n_run, :n_run])
 
 
-def test_no_more_than_two_passes_are_held_at_once(decoder: Transformer):
-    held: list[int] = []
+def test_at_most_two_passes_stay_in_memory(decoder: Transformer):
+    record_counts: list[int] = []
 
     def records() -> int:
         return sum(type(one) is AttentionRecord for one in gc.get_objects())
 
-    gc.freeze()  # what is there already is neither counted nor gone through
-    trace(decoder, PROMPT, max_new_tokens=N_NEW, on_step=lambda _: held.append(records()))
-    assert 0 < max(held) <= 2 * decoder.config.n_layers
+    gc.freeze()  # Leave existing objects out of the count and out of collection.
+    trace(decoder, PROMPT, max_new_tokens=N_NEW, on_step=lambda _: record_counts.append(records()))
+    assert 0 < max(record_counts) <= 2 * decoder.config.n_layers
 
 
-def test_limits_are_checked_before_anything_runs(decoder: Transformer):
+def test_limits_are_checked_before_the_model_runs(decoder: Transformer):
     def fail(_: int) -> None:
         raise AssertionError("a layer ran")
 
     never = Hooks(before_layer=fail)
     config = decoder.config
-    needed = config.n_layers * config.n_heads * N_RUN**2 * 4
-    with pytest.raises(ValueError, match=f"{needed:,} bytes"):
-        trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed - 1, hooks=never)
-    assert trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=needed).n_steps == N_NEW
+    required_bytes = config.n_layers * config.n_heads * N_RUN**2 * 4
+    with pytest.raises(ValueError, match=f"{required_bytes:,} bytes"):
+        trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=required_bytes - 1, hooks=never)
+    assert trace(decoder, PROMPT, max_new_tokens=N_NEW, max_bytes=required_bytes).n_steps == N_NEW
     with pytest.raises(ValueError, match="context length"):
         trace(decoder, PROMPT, max_new_tokens=config.context_length, hooks=never)
     with pytest.raises(ValueError, match="got 2"):
         trace(decoder, PROMPT, max_new_tokens=2).row(2)
 
 
-def test_means_over_heads_and_layers():
+def test_head_and_layer_means():
     weights = torch.rand(3, 4, 5, 6)
     assert_close(average_map(weights, 1, 2), weights[1, 2])
     assert_close(average_map(weights, 1, None), weights[1].sum(0) / 4)

@@ -1,4 +1,4 @@
-"""Measurements of the first token, against direct loops and a model built to have a sink."""
+"""Attention sink measures against explicit loops and a model built to have a sink."""
 
 from statistics import median
 
@@ -20,7 +20,7 @@ IDS = [3, 1, 4, 1, 5, 9, 2]
 OTHERS = [("six", 6), ("seven", 7)]
 
 
-def test_measures_equal_loops_over_the_records(decoder: Transformer):
+def test_measures_match_explicit_loops(decoder: Transformer):
     result = measure_sink(decoder, IDS)
     output = decoder(torch.tensor([IDS]), record=True)
     config = decoder.config
@@ -68,7 +68,7 @@ def test_measures_equal_loops_over_the_records(decoder: Transformer):
         )
 
 
-def test_received_leaves_out_a_key_s_own_query():
+def test_received_attention_excludes_self_attention():
     weights = torch.rand(2, 3, 5, 5).tril()
     by_hand = [
         sum(float(weights[a, b, i, j]) for a in range(2) for b in range(3) for i in range(j + 1, 5))
@@ -79,13 +79,13 @@ def test_received_leaves_out_a_key_s_own_query():
     assert_close(received_weight(weights[0, 0]), received_weight(weights[:1, :1]))
 
 
-def test_even_weights_are_the_comparison():
+def test_uniform_attention_is_the_baseline():
     even = torch.ones(4, 4).tril() / torch.arange(1, 5)[:, None]
     assert uniform_weight(4) == pytest.approx(float(received_weight(even)[0]))
     assert uniform_weight(2) == 0.5
 
 
-def test_variants_change_the_beginning_alone():
+def test_variants_only_change_the_first_token():
     results = {variant.name: variant for variant in variants(IDS, OTHERS)}
     assert results["original text"].token_ids == tuple(IDS)
     assert results["first token replaced by seven"].token_ids == (7, *IDS[1:])
@@ -96,7 +96,7 @@ def test_variants_change_the_beginning_alone():
 
 
 @pytest.mark.parametrize("name", ["llama", "gpt2"])
-def test_hiding_the_first_token_is_dropping_it_only_with_relative_positions(name: str):
+def test_masking_equals_dropping_the_first_token_only_with_relative_positions(name: str):
     model = build(name)
     outcomes = {o.variant.name: o for o in run_variants(model, variants(IDS, OTHERS))}
     hidden, dropped = (
@@ -107,23 +107,23 @@ def test_hiding_the_first_token_is_dropping_it_only_with_relative_positions(name
     assert same == (name == "llama")
     if same:
         assert hidden.next_id == dropped.next_id
-    whole = outcomes["original text"]
+    original = outcomes["original text"]
     output = model(torch.tensor([IDS]), record=True)
     probabilities = output.logits[0, -1].softmax(-1)
-    assert whole.next_id == int(probabilities.argmax())
-    assert whole.next_probability == pytest.approx(float(probabilities.max()), rel=1e-4)
-    assert_close(whole.received, received_weight(torch.cat([r.weights for r in output.records])))
-    assert whole.received[whole.sink] >= whole.received[whole.second] >= 0
-    assert whole.sink != whole.second
+    assert original.next_id == int(probabilities.argmax())
+    assert original.next_probability == pytest.approx(float(probabilities.max()), rel=1e-4)
+    assert_close(original.received, received_weight(torch.cat([r.weights for r in output.records])))
+    assert original.received[original.sink] >= original.received[original.second] >= 0
+    assert original.sink != original.second
 
 
-def test_a_sink_at_a_place_stays_there_whatever_token_stands_there():
-    """Keys that depend on the position alone: only position 0 is looked at."""
+def test_positional_sink_does_not_depend_on_the_token():
+    """Make keys depend only on position, so that every query attends to position 0."""
     model = build("gpt2")
     width = model.config.d_model
     assert model.positions is not None
     assert model.unembedding is not None
-    model.unembedding[0] = 0  # the first coordinate of the stream tells the position alone
+    model.unembedding[0] = 0  # The first coordinate of the residual stream encodes the position.
     model.positions[:, 0] = 0
     model.positions[0, 0] = 200
     for block in model.blocks:
@@ -131,7 +131,7 @@ def test_a_sink_at_a_place_stays_there_whatever_token_stands_there():
         query.zero_()
         block.attention.qkv.bias[:width] = 3
         key[:, :width].zero_()
-        key[0, :width] = 3  # positive for position 0 in every layer
+        key[0, :width] = 3  # The first coordinate is positive for position 0 in every layer.
     outcomes = run_variants(model, variants(IDS, OTHERS))
     for outcome in outcomes:
         if not outcome.variant.hidden:
@@ -140,7 +140,7 @@ def test_a_sink_at_a_place_stays_there_whatever_token_stands_there():
     assert measure_sink(model, IDS).weight.min() > 0.9
 
 
-def test_one_token_and_an_encoder_have_no_sink():
+def test_single_token_and_encoder_have_no_sink():
     with pytest.raises(ValueError, match="got 1"):
         measure_sink(build("gpt2"), [3])
     with pytest.raises(ValueError, match="causal"):

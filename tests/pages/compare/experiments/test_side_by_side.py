@@ -1,4 +1,4 @@
-"""Maps over groups of tokens, against direct loops."""
+"""Attention maps merged over groups of tokens, against explicit loops."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ def weights(*shape: int) -> torch.Tensor:
     return torch.randn(*shape).softmax(-1)
 
 
-def test_merging_against_a_loop():
+def test_merge_matches_a_loop():
     maps = weights(2, 3, 5, 7)
     merged = merge_tokens(maps, QUERY_GROUPS, KEY_GROUPS)
     assert merged.shape == (2, 3, 3, 4)
@@ -37,7 +37,7 @@ def test_merging_against_a_loop():
                     )
 
 
-def test_rows_still_sum_to_one_and_less_where_a_key_is_left_out():
+def test_merged_rows_sum_to_one_unless_a_key_is_left_out():
     maps = weights(5, 7)
     assert_close(merge_tokens(maps, QUERY_GROUPS, KEY_GROUPS).sum(-1), torch.ones(3))
     without = merge_tokens(maps, QUERY_GROUPS, KEY_GROUPS[1:])
@@ -54,21 +54,21 @@ def test_rows_still_sum_to_one_and_less_where_a_key_is_left_out():
         ([[0, 1], [1]], [[1]], "token 1"),
     ],
 )
-def test_groups_that_do_not_exist_are_refused(queries, keys, name):
+def test_rejects_invalid_groups(queries, keys, name):
     with pytest.raises(ValueError, match=name):
         merge_tokens(weights(5, 7), queries, keys)
 
 
-def test_what_groups_may_see():
+def test_group_mask():
     groups = ((0,), (1, 2), (3,))
     assert visible_groups(groups, groups, causal=False).all()
-    # a group sees itself and what comes before, even where its first token sees only a part
+    # A group can attend to itself and to earlier groups, even if its first token sees only a part.
     assert visible_groups(groups, groups, causal=True).tolist() == [
         [True, False, False],
         [True, True, False],
         [True, True, True],
     ]
-    # a cell is masked exactly where the merged weights of a causal head are zero
+    # A cell is masked exactly where the merged weights of a causal head are zero.
     maps = weights(5, 5).tril()
     maps = maps / maps.sum(-1, keepdim=True)
     queries, keys = ((0, 1), (2,), (3, 4)), ((0,), (1, 2), (3,), (4,))
@@ -76,15 +76,15 @@ def test_what_groups_may_see():
     assert torch.equal(merge_tokens(maps, queries, keys) > 0, visible)
 
 
-def test_rows_over_the_kept_keys_sum_to_one():
-    maps, kept = weights(3, 4), torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 0]]).bool()
-    shares = renormalize(maps, kept)
+def test_renormalized_rows_sum_to_one():
+    maps, key_mask = weights(3, 4), torch.tensor([[1, 1, 0, 0], [0, 1, 1, 1], [0, 0, 0, 0]]).bool()
+    shares = renormalize(maps, key_mask)
     assert_close(shares[0], torch.cat([maps[0, :2] / maps[0, :2].sum(), torch.zeros(2)]))
     assert_close(shares[:2].sum(-1), torch.ones(2))
     assert shares[2].isnan().all()
 
 
-def test_a_difference_has_a_sign_and_holes():
+def test_difference_is_signed_and_can_be_missing():
     left, right = weights(3, 4), weights(3, 4).flip(-1)
     comparable = torch.ones(3, 4, dtype=torch.bool).tril(1)
     signed = difference(left, right, comparable)

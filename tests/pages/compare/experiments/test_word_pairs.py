@@ -1,4 +1,4 @@
-"""Words of several tokens against loops; the yardstick of all other pairs."""
+"""Attention between multi-token words and its baseline, against explicit loops."""
 
 from itertools import product
 
@@ -26,43 +26,44 @@ def weights(*, causal: bool = False) -> torch.Tensor:
     return scores.softmax(-1)
 
 
-def by_hand(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) -> float:
+def expected_weight(matrix: torch.Tensor, query: tuple[int, ...], key: tuple[int, ...]) -> float:
     return sum(float(matrix[i, j]) for i in query for j in key) / len(query)
 
 
-def test_mean_over_queries_sum_over_keys():
+def test_averages_over_queries_and_sums_over_keys():
     w = weights()
     for query in UNITS:
-        taken = unit_weights(w, query, UNITS)
-        assert taken.shape == (2, 3, len(UNITS))
+        word_weights = unit_weights(w, query, UNITS)
+        assert word_weights.shape == (2, 3, len(UNITS))
         for layer, head in product(range(2), range(3)):
-            expected = [by_hand(w[layer, head], query, unit) for unit in UNITS]
-            assert_close(taken[layer, head], torch.tensor(expected), atol=1e-6, rtol=1e-5)
-        assert_close(taken.sum(-1), torch.ones(2, 3))  # the units hold every token once
+            expected = [expected_weight(w[layer, head], query, unit) for unit in UNITS]
+            assert_close(word_weights[layer, head], torch.tensor(expected), atol=1e-6, rtol=1e-5)
+        # The units cover every token exactly once.
+        assert_close(word_weights.sum(-1), torch.ones(2, 3))
 
 
 def test_ranks():
-    taken = torch.tensor([[0.1, 0.5, 0.4], [0.3, 0.3, 0.4]])
-    assert unit_rank(taken, 0).tolist() == [3, 2]
-    assert unit_rank(taken, 1).tolist() == [1, 2]
-    assert unit_rank(taken, 2).tolist() == [2, 1]
+    word_weights = torch.tensor([[0.1, 0.5, 0.4], [0.3, 0.3, 0.4]])
+    assert unit_rank(word_weights, 0).tolist() == [3, 2]
+    assert unit_rank(word_weights, 1).tolist() == [1, 2]
+    assert unit_rank(word_weights, 2).tolist() == [2, 1]
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_strongest_head_of_every_pair(causal: bool):
+def test_strongest_head_of_each_pair(causal: bool):
     heads = weights(causal=causal).flatten(0, 1)
     largest = strongest_head(heads, UNITS)
     assert largest.shape == (len(UNITS), len(UNITS))
     for row, query in enumerate(UNITS):
         for column, key in enumerate(UNITS):
-            expected = max(by_hand(head, query, key) for head in heads)
+            expected = max(expected_weight(head, query, key) for head in heads)
             assert float(largest[row, column]) == pytest.approx(expected, abs=1e-6)
             if causal and column > row:
                 assert expected == 0
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_all_other_pairs(causal: bool):
+def test_baseline_covers_all_other_pairs(causal: bool):
     largest = torch.arange(16.0).view(4, 4)
     ordinary = torch.tensor([False, True, True, True])
     result = other_pairs(largest, ordinary, (2, 1), causal=causal).tolist()
@@ -82,7 +83,7 @@ def test_preference_needs_a_margin():
 
 
 @pytest.mark.parametrize("unit", [(), (-1,), (2, 7)])
-def test_words_that_are_not_in_the_text(unit: tuple[int, ...]):
+def test_words_missing_from_the_text(unit: tuple[int, ...]):
     with pytest.raises(ValueError, match="text with 7"):
         unit_weights(weights(), unit, UNITS)
     with pytest.raises(ValueError, match="text with 7"):

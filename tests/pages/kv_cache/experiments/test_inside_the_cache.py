@@ -1,4 +1,4 @@
-"""The watched cache: its notes are what the buffers and passes themselves show."""
+"""The traced cache: its log matches the buffers and the forward passes."""
 
 from dataclasses import replace
 
@@ -31,12 +31,12 @@ TEXT = [*PROMPT, 9, 2, 6, 5, 3, 5, 8, 9]
 ROOM = 7
 
 
-def changed(before: torch.Tensor, after: torch.Tensor) -> tuple[int, ...]:
-    """Rows of (L, H_kv, N, D) buffers that hold something else."""
+def changed_rows(before: torch.Tensor, after: torch.Tensor) -> tuple[int, ...]:
+    """Indices of the rows of (L, H_kv, N, D) buffers that differ."""
     return tuple((before != after).any(-1).any(0).any(0).nonzero().flatten().tolist())
 
 
-def test_every_step_is_noted_as_it_happened(decoder: Transformer):
+def test_trace_records_every_step(decoder: Transformer):
     n_rows = len(PROMPT) + N_NEW - 1
     cache, plain = RecordingCache.for_model(decoder, n_rows), decoder.new_cache(1, n_rows)
     assert cache.nbytes == plain.nbytes
@@ -44,8 +44,8 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
     for index, step in enumerate(record_steps(decoder, PROMPT, cache, max_new_tokens=N_NEW)):
         after = cache.contents()
         length = len(PROMPT) + index
-        assert changed(before[0], after[0]) == step.access.rows_written
-        assert changed(before[1], after[1]) == step.access.rows_written
+        assert changed_rows(before[0], after[0]) == step.access.rows_written
+        assert changed_rows(before[1], after[1]) == step.access.rows_written
         assert step.access.read == range(length)
         assert step.access.new == (range(length) if index == 0 else range(length - 1, length))
         one = cache_bytes(decoder.config, 1, bytes_per_value=4)
@@ -61,7 +61,7 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
         length = len(PROMPT) + index
         cached = generated[index]
         assert vars(step).items() >= vars(replace(cached, logits=step.logits)).items()
-        # a pass over the text of this step alone
+        # A pass over the text up to this step.
         logits = decoder(torch.tensor([[*PROMPT, *new[:index]]])).logits[0, -1]
         assert_close(cached.logits, logits, atol=1e-5, rtol=0)
         assert_close(step.logits, logits, atol=1e-5, rtol=0)
@@ -70,7 +70,7 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
         assert step.uncached_flops == forward_flops(decoder.config, length, length)
         assert step.uncached_rows == length
     assert new == generate(decoder, PROMPT, max_new_tokens=N_NEW)
-    for index, (keys, values) in enumerate(snapshots):  # rows never change once written
+    for index, (keys, values) in enumerate(snapshots):  # Rows never change after they are written.
         length = len(PROMPT) + index
         assert torch.equal(keys[:, :, :length], before[0][:, :, :length])
         assert torch.equal(values[:, :, :length], before[1][:, :, :length])
@@ -80,7 +80,7 @@ def test_every_step_is_noted_as_it_happened(decoder: Transformer):
     assert_close(before[1], torch.cat([r.v for r in record]), atol=1e-5, rtol=0)
 
 
-def test_a_wrong_row_would_show_as_a_difference(decoder: Transformer):
+def test_corrupted_row_shows_as_a_difference(decoder: Transformer):
     cache = RecordingCache.for_model(decoder, 12)
     steps = record_steps(decoder, PROMPT, cache, max_new_tokens=3)
     first = next(steps)
@@ -90,7 +90,7 @@ def test_a_wrong_row_would_show_as_a_difference(decoder: Transformer):
     assert compared[1].difference > 1e-2
 
 
-def test_an_abandoned_pass_leaves_no_note(decoder: Transformer):
+def test_abandoned_pass_is_not_recorded(decoder: Transformer):
     cache = RecordingCache.for_model(decoder, 9)
 
     def stop(layer: int) -> None:
@@ -104,16 +104,19 @@ def test_an_abandoned_pass_leaves_no_note(decoder: Transformer):
     assert [access.written for access in cache.accesses] == [range(5)]
 
 
-def test_crop_keeps_the_memory_and_reuses_the_rows(decoder: Transformer):
+def test_crop_keeps_the_buffer_and_reuses_rows(decoder: Transformer):
     cache = RecordingCache.for_model(decoder, 9)
     last_logits(decoder, TEXT[:9], cache=cache)
     rows, other = cache.contents(), [7, 7, 2]
     result = crop_and_continue(decoder, TEXT[:9], rows, 4, other)
     assert torch.equal(result.before[0], rows[0])
     assert torch.equal(result.before[1], rows[1])
-    assert torch.equal(result.cropped[0], rows[0])  # nothing is erased
-    assert changed(result.cropped[0], result.after[0]) == result.access.rows_written == (4, 5, 6)
-    assert torch.equal(result.after[1][:, :, 7:], rows[1][:, :, 7:])  # left over
+    assert torch.equal(result.cropped[0], rows[0])  # Cropping doesn't erase anything.
+    assert (
+        changed_rows(result.cropped[0], result.after[0]) == result.access.rows_written == (4, 5, 6)
+    )
+    # Left over from before the crop.
+    assert torch.equal(result.after[1][:, :, 7:], rows[1][:, :, 7:])
     one = cache_bytes(decoder.config, 1, bytes_per_value=4)
     assert (result.nbytes, result.nbytes_used) == (9 * one, (9 * one, 4 * one, 7 * one))
     assert (result.n_before, result.n_kept, result.n_after) == (9, 4, 7)
@@ -124,16 +127,16 @@ def test_crop_keeps_the_memory_and_reuses_the_rows(decoder: Transformer):
     assert result.flops < result.fresh_flops
     longer = crop_and_continue(decoder, TEXT[:9], rows, 9, other)
     assert longer.after[0].shape[2] == longer.n_after == 12
-    spoiled = (rows[0], rows[1] + 1)  # reused rows that were wrong would be seen
-    assert crop_and_continue(decoder, TEXT[:9], spoiled, 4, other).difference > 1e-2
+    corrupted = (rows[0], rows[1] + 1)  # A wrong value in the reused rows would change the result.
+    assert crop_and_continue(decoder, TEXT[:9], corrupted, 4, other).difference > 1e-2
     with pytest.raises(ValueError, match="9 tokens to 10"):
         crop_and_continue(decoder, TEXT[:9], rows, 10, other)
 
 
-def test_a_full_cache_says_so_and_starts_again_from_its_last_half(decoder: Transformer):
+def test_full_cache_restarts_from_its_last_half(decoder: Transformer):
     assert f"{ROOM} of at most {ROOM} tokens" in capacity_error(decoder, TEXT, ROOM)
     passes = list(run_with_restarts(decoder, TEXT, len(PROMPT), ROOM))
-    # 5, 6, 7 tokens, then 3 kept and 1 new, and so on
+    # 5, 6 and 7 tokens, then 3 that are reused plus 1 new one, and so on.
     assert [one.n_visible for one in passes] == [5, 6, 7, 4, 5, 6, 7, 4, 5]
     assert [one.n_run for one in passes] == [5, 1, 1, 4, 1, 1, 1, 4, 1]
     assert [one.is_recomputed for one in passes] == [n == 4 for n in [5, 1, 1, 4, 1, 1, 1, 4, 1]]
@@ -141,12 +144,12 @@ def test_a_full_cache_says_so_and_starts_again_from_its_last_half(decoder: Trans
         visible = TEXT[one.position + 1 - one.n_visible : one.position + 1]
         assert_close(one.logits, last_logits(decoder, visible), atol=1e-5, rtol=0)
         assert one.flops == forward_flops(decoder.config, one.n_run, one.n_visible)
-    for room in (4, 13):  # less than the prompt, and as much as the whole text
-        with pytest.raises(ValueError, match=f"cache of {room} rows"):
-            list(run_with_restarts(decoder, TEXT, len(PROMPT), room))
+    for capacity in (4, 13):  # Less than the prompt, and as much as the whole text.
+        with pytest.raises(ValueError, match=f"cache of {capacity} rows"):
+            list(run_with_restarts(decoder, TEXT, len(PROMPT), capacity))
 
 
-def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
+def test_ring_overwrites_rows_in_order(decoder: Transformer):
     model = with_window(decoder, ROOM)
     assert model.config == replace(decoder.config, window=ROOM)
     own = dict(decoder.named_parameters())
@@ -158,7 +161,7 @@ def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
     for one in run_ring(model, TEXT, len(PROMPT), cache):
         after, length = cache.contents(), one.position + 1
         assert one.access is not None
-        assert changed(before[0], after[0]) == one.access.rows_written
+        assert changed_rows(before[0], after[0]) == one.access.rows_written
         assert one.nbytes == cache_bytes(model.config, length + ROOM, bytes_per_value=4)
         rows[:, :, list(one.access.written)] = after[0][:, :, list(one.access.rows_written)]
         places = ring_positions(length, ROOM)
@@ -168,22 +171,22 @@ def test_a_ring_is_written_over_row_by_row(decoder: Transformer):
             else:
                 assert row == position % ROOM
                 assert torch.equal(after[0][:, :, row], rows[:, :, position])
-        whole = last_logits(model, TEXT[:length])  # the same window as a mask, without a cache
-        assert_close(one.logits, whole, atol=1e-5, rtol=0)
+        full_pass = last_logits(model, TEXT[:length])  # The same window as a mask, without a cache.
+        assert_close(one.logits, full_pass, atol=1e-5, rtol=0)
         assert one.n_visible == min(length, ROOM)
         before = after
     assert ring_positions(0, 3) == (None, None, None)
     assert ring_positions(8, 3) == (6, 7, 5)
 
 
-def test_the_first_rows_kept_beside_a_window(decoder: Transformer):
+def test_attention_sink_rows_with_a_window(decoder: Transformer):
     passes = list(run_with_sink(decoder, TEXT, len(PROMPT), ROOM, 2))
     assert [one.n_visible for one in passes] == [5, 6, *[ROOM] * 7]
     full = [last_logits(decoder, TEXT[: one.position + 1]) for one in passes]
-    for one, reference in zip(passes[:3], full, strict=False):  # everything still fits
+    for one, reference in zip(passes[:3], full, strict=False):  # Everything still fits.
         assert_close(one.logits, reference, atol=1e-5, rtol=0)
     assert drift(passes[-1].logits, full[-1]).largest > 1e-3
-    # with no first row it is the window, whose prompt was wholly in sight
+    # Without sink rows this is the plain window, which saw the whole prompt.
     without = list(run_with_sink(decoder, TEXT, len(PROMPT), ROOM, 0))
     model = with_window(decoder, ROOM)
     cache = RecordingCache.for_model(model, len(TEXT))

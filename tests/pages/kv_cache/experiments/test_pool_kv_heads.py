@@ -1,4 +1,4 @@
-"""Pooled key/value heads: the mean of each group, and nothing else changed."""
+"""Pooled key/value heads are group means, and nothing else changes."""
 
 from dataclasses import replace
 
@@ -18,12 +18,12 @@ from tests.helpers.attention_variants import (
 )
 from tests.helpers.tiny_models import TINY
 
-# learned positions without rotation, rotary ones, biases in both, and a model that is grouped
+# Learned positions, rotary ones, biases in both, and a model that already has grouped heads.
 MODELS = {"gpt2": HEADS["gpt2, MHA"], "llama": HEADS["llama, MHA"], "bert": TINY["bert"]}
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_as_many_groups_as_heads_change_nothing(name: str):
+def test_one_head_per_group_changes_nothing(name: str):
     model = enlarged_model(MODELS[name])
     same = mean_pooled_kv_heads(model, model.config.n_heads)
     ids = tokens(model)
@@ -35,12 +35,12 @@ def test_as_many_groups_as_heads_change_nothing(name: str):
 
 @pytest.mark.parametrize("n_groups", [1, 2])
 @pytest.mark.parametrize("name", ["gpt2", "llama"])
-def test_a_group_is_the_mean_of_its_heads(name: str, n_groups: int):
+def test_group_is_the_mean_of_its_heads(name: str, n_groups: int):
     model = enlarged_model(MODELS[name])
     pooled = mean_pooled_kv_heads(model, n_groups)
     assert pooled.config == replace(model.config, n_kv_heads=n_groups)
     ids = tokens(model)
-    # the first layer reads the same states: its queries stay, its keys and values are means
+    # The first layer's input is the same, so only its keys and values change to means.
     ours, before = pooled(ids, record=True).records[0], model(ids, record=True).records[0]
     assert_close(ours.q, before.q)
     size = 6 // n_groups
@@ -62,24 +62,24 @@ def test_a_group_is_the_mean_of_its_heads(name: str, n_groups: int):
     }
 
 
-def test_heads_that_are_equal_lose_nothing():
-    """A grouped model written out with a key/value head for every query head, pooled back."""
+def test_pooling_equal_heads_is_lossless():
+    """Expand a grouped model to one key/value head per query head, then pool it again."""
     grouped = enlarged_model(HEADS["llama, GQA of 2"])
     widths = (48, 16, 16)
-    whole = Transformer(replace(grouped.config, n_kv_heads=6)).eval().requires_grad_(False)
+    ungrouped = Transformer(replace(grouped.config, n_kv_heads=6)).eval().requires_grad_(False)
     state = dict(grouped.state_dict())
     for key in [key for key in state if ".qkv." in key]:
         q, *others = state[key].split(widths)
         repeated = [x.unflatten(0, (2, 8)).repeat_interleave(3, 0).flatten(0, 1) for x in others]
         state[key] = torch.cat((q, *repeated))
-    whole.load_state_dict(state)
+    ungrouped.load_state_dict(state)
     ids = tokens(grouped)
-    assert_close(whole(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
-    pooled = mean_pooled_kv_heads(whole, 2)
+    assert_close(ungrouped(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
+    pooled = mean_pooled_kv_heads(ungrouped, 2)
     assert_close(pooled(ids).logits, grouped(ids).logits, atol=1e-5, rtol=1e-5)
 
 
-def test_the_pooled_model_generates_and_caches_less():
+def test_pooled_model_generates_with_a_smaller_cache():
     model = enlarged_model(MODELS["llama"])
     pooled = mean_pooled_kv_heads(model, 2)
     cache = pooled.new_cache(2, LENGTH + 4)
@@ -93,11 +93,11 @@ def test_the_pooled_model_generates_and_caches_less():
 
 
 @pytest.mark.parametrize("wrong", [0, 4, 12])
-def test_groups_that_do_not_divide_the_heads(wrong: int):
+def test_group_count_must_divide_head_count(wrong: int):
     with pytest.raises(ValueError, match=f"into {wrong}$"):
         mean_pooled_kv_heads(enlarged_model(MODELS["gpt2"]), wrong)
 
 
-def test_a_latent_model_has_no_heads_to_pool():
+def test_latent_attention_cannot_be_pooled():
     with pytest.raises(ValueError, match="no key/value heads"):
         mean_pooled_kv_heads(enlarged_model(LATENT["expanded"]), 2)

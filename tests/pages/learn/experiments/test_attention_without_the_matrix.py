@@ -1,4 +1,4 @@
-"""Attention in tiles against torch's own attention, against `attend`, and against autograd."""
+"""Tiled attention against PyTorch's attention, `attend` and autograd."""
 
 import math
 import random
@@ -22,18 +22,18 @@ def tensors(dtype: torch.dtype, seed: int = 0) -> tuple[torch.Tensor, ...]:
     return tuple(torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
 
 
-def of_torch(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask) -> torch.Tensor:
+def torch_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask) -> torch.Tensor:
     return scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=True)
 
 
-# Float32 rounds each number by up to 6e-8 of it. A score of size 5 is then off by some 3e-7, the
-# exponential makes this a relative error, and values reach 3.5: 2e-6 is near to what rounding can
-# do, a thousandth of what one forgotten factor changes. In float64 the same sums agree to 1e-12.
+# Float32 rounds each number by a relative error of up to 6e-8. A score of 5 is then off by about
+# 3e-7, which exp turns into a relative error, and values reach 3.5. So 2e-6 is near the rounding
+# error and a thousandth of what a missing factor would change. In float64, the sums agree to 1e-12.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_a_random_tiling_in_a_random_order_is_torchs_attention(seed: int):
+def test_random_tiles_in_random_order_match_torch_attention(seed: int):
     choose = random.Random(seed)
     tile = choose.randint(1, T + 2), choose.randint(1, S + 2)
     order = choose.sample(range(n := len(tiles(T, S, tile))), n)
@@ -41,15 +41,15 @@ def test_a_random_tiling_in_a_random_order_is_torchs_attention(seed: int):
     for dtype, tolerance in TOLERANCE.items():
         q, k, v = tensors(dtype, seed)
         result = attend_in_tiles(q, k, v, tile, mask=mask, order=order).output
-        assert_close(result, of_torch(q, k, v, mask), atol=tolerance, rtol=0)
+        assert_close(result, torch_attention(q, k, v, mask), atol=tolerance, rtol=0)
         assert_close(result, attend(q, k, v, mask=mask).context, atol=tolerance, rtol=0)
 
 
-def test_a_query_that_sees_no_key_gets_zeros_and_no_nan():
+def test_fully_masked_query_gets_zeros_instead_of_nan():
     q, k, v = tensors(torch.float64)
     real = torch.ones(B, S)
-    real[0, :] = 0  # the first text is padding alone
-    real[1, :6] = 0  # whole tiles of the second are hidden from the left
+    real[0, :] = 0  # The first text is all padding.
+    real[1, :6] = 0  # In the second text, the leftmost tiles are fully masked.
     mask = padding_mask(real) & causal_mask(T, S)
     for tile in ((2, 3), (T, S), (1, 1)):
         rows = attend_in_tiles(q, k, v, tile, mask=mask)
@@ -61,10 +61,10 @@ def test_large_scores_do_not_overflow():
     q, k, v = (of * 100 for of in tensors(torch.float32))
     result = attend_in_tiles(q, k, v, (3, 4)).output
     assert result.isfinite().all()
-    assert_close(result, of_torch(q, k, v, None), atol=1e-2, rtol=1e-5)
+    assert_close(result, torch_attention(q, k, v, None), atol=1e-2, rtol=1e-5)
 
 
-def test_the_steps_leave_out_what_the_mask_forbids():
+def test_steps_skip_masked_tiles():
     q, k, v = (of[0, 0] for of in tensors(torch.float64))
     mask = causal_mask(T, T)
     result = list(steps(q, k[:T], v[:T], (4, 3), mask=mask))
@@ -80,43 +80,43 @@ def test_the_steps_leave_out_what_the_mask_forbids():
         )
         m = step.rows.select(step.queries).m
         assert_close(step.factor, torch.exp(step.before.m - m))
-    # rows of tiles that come later are untouched
+    # Rows of later tiles are unchanged.
     assert result[0].rows.m[4:].tolist() == [-math.inf] * (T - 4)
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("tile", [(2, 3), (4, 13), (1, 1)])
-def test_the_gradients_are_those_of_autograd(causal: bool, tile: tuple[int, int]):
+def test_gradients_match_autograd(causal: bool, tile: tuple[int, int]):
     q, k, v = (of[0, 0].requires_grad_() for of in tensors(torch.float64))
     mask = causal_mask(T, S) if causal else None
-    of_output = torch.randn(T, D_V, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    upstream = torch.randn(T, D_V, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     expected = torch.autograd.grad(
-        attend(q, k, v, mask=mask, scale=0.4).context, (q, k, v), of_output
+        attend(q, k, v, mask=mask, scale=0.4).context, (q, k, v), upstream
     )
     with torch.no_grad():
         rows = attend_in_tiles(q, k, v, (3, 5), mask=mask, scale=0.4)
-        result = backward.gradients(q, k, v, rows, of_output, tile, scale=0.4, mask=mask)
+        result = backward.gradients(q, k, v, rows, upstream, tile, scale=0.4, mask=mask)
     for one, other in zip((result.q, result.k, result.v), expected, strict=True):
         assert_close(one, other, atol=1e-12, rtol=0)
     assert result.n_live_weights == tile[0] * tile[1]
-    visited = sum(
+    n_tiles = sum(
         (a.stop - a.start) * (b.stop - b.start)
         for a, b in tiles(T, S, tile)
         if mask is None or mask[a, b].any()
     )
-    assert result.n_weights == visited
+    assert result.n_weights == n_tiles
 
 
-def test_a_matrix_of_8192_tokens_has_268_million_bytes():
-    whole = memory.whole_matrix(8192, 64)
-    assert whole.n_saved * 4 == 268_435_456
-    assert whole.n_transferred == 4 * 8192**2 + 4 * 8192 * 64
+def test_matrix_of_8192_tokens_takes_268_million_bytes():
+    full_matrix = memory.whole_matrix(8192, 64)
+    assert full_matrix.n_saved * 4 == 268_435_456
+    assert full_matrix.n_transferred == 4 * 8192**2 + 4 * 8192 * 64
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("tile", [(4, 3), (3, 4), (1, 1), (20, 20), (5, 2)])
-def test_the_numbers_that_tiles_move_are_those_of_the_steps(tile: tuple[int, int], causal: bool):
-    """Counted on a real run: a tile of queries is read once, keys and values with every tile."""
+def test_memory_traffic_matches_the_steps(tile: tuple[int, int], causal: bool):
+    """Count reads: query tiles once, keys and values once per query tile."""
     size = 11
     q, k, v = (of[0, 0, :size] for of in tensors(torch.float64))
     v = v[:, :D]
@@ -129,10 +129,10 @@ def test_the_numbers_that_tiles_move_are_those_of_the_steps(tile: tuple[int, int
     assert counts.n_saved == 2 * size
 
 
-def test_the_fast_memory_holds_a_tile_of_everything():
+def test_fast_memory_fits_one_tile_of_each_tensor():
     q, k, v = (of[0, 0] for of in tensors(torch.float64))
     step = next(steps(q, k, v[:, :D], (4, 3)))
     tile_rows = step.rows.select(step.queries)
-    held = [q[step.queries], k[step.keys], v[step.keys, :D], step.scores]
-    held += [tile_rows.m, tile_rows.l, tile_rows.o]
-    assert memory.fast_numbers(D, (4, 3)) == sum(of.numel() for of in held)
+    buffers = [q[step.queries], k[step.keys], v[step.keys, :D], step.scores]
+    buffers += [tile_rows.m, tile_rows.l, tile_rows.o]
+    assert memory.fast_numbers(D, (4, 3)) == sum(of.numel() for of in buffers)

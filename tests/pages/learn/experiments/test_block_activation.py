@@ -1,4 +1,4 @@
-"""The non-linearity of a feed-forward network, against torch's own functions."""
+"""The activation function of a feed-forward network, against PyTorch's functions."""
 
 import pytest
 import torch
@@ -16,9 +16,9 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("has_gate", [False, True])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_what_the_second_matrix_reads_is_what_the_function_gives(name: str, gated: bool):
+def test_second_matrix_reads_the_activation_output(name: str, has_gate: bool):
     torch.manual_seed(5)
     config = TransformerConfig(
         vocab_size=7,
@@ -28,7 +28,7 @@ def test_what_the_second_matrix_reads_is_what_the_function_gives(name: str, gate
         n_heads=2,
         d_ff=11,
         activation=name,
-        gated=gated,
+        gated=has_gate,
     )
     mlp = FeedForward(config)
     torch.nn.init.normal_(mlp.up.matrix)

@@ -1,4 +1,4 @@
-"""One rung at a time: every rung holds the one below it."""
+"""Every rung of the ladder contains the one below."""
 
 import pytest
 import torch
@@ -24,7 +24,7 @@ from pages.learn.ladder.experiment.ladder import (
     score_matrix,
 )
 
-# distinct sizes for everything
+# All sizes differ.
 T, D_IN, D_OUT, HEADS = 5, 7, 6, 3
 SETTINGS = RungSettings(d_out=D_OUT, n_heads=HEADS, dropout=0.3, seed=17, draw=4)
 
@@ -39,15 +39,15 @@ def x() -> torch.Tensor:
 def test_every_rung_contains_the_one_below(x, name, causal):
     settings = RungSettings(d_out=D_OUT, n_heads=HEADS, dropout=0.3, causal=causal, seed=17, draw=4)
     rung = run_rung(name, x, settings)
-    # the same products in another layout: rounding of float32 sums of 7 terms, no more
+    # The same products in another layout: they differ only by float32 rounding of 7-term sums.
     assert rung.difference < 1e-5
     assert rung.output.shape == {SIMPLIFIED: (T, D_IN), WRAPPER: (T, HEADS * D_OUT)}.get(
         name, (T, D_OUT)
     )
 
 
-def test_the_check_can_fail(x):
-    """The compared outputs are not the same objects: a mask between them would show."""
+def test_check_can_fail(x):
+    """Make sure that the comparison uses separate objects, so that a mask would show."""
     masked, open_ = (
         run_rung(SPLITS, x, RungSettings(d_out=6, n_heads=3, seed=1, causal=causal)).output
         for causal in (True, False)
@@ -55,14 +55,14 @@ def test_the_check_can_fail(x):
     assert float((masked - open_).abs().max()) > 1e-3
 
 
-def test_plain_loops_are_the_definition(x):
+def test_plain_loops_match_the_definition(x):
     weights = torch.softmax(x.double() @ x.double().T, dim=-1)
     assert_close(loop_attention(x), (weights @ x.double()).float(), atol=1e-6, rtol=0)
     assert not torch.allclose(loop_attention(x), x, atol=1e-2)
 
 
 @pytest.mark.parametrize("name", RUNGS)
-def test_scores_are_products_and_one_matrix_between_two_tokens(x, name):
+def test_scores_equal_a_bilinear_form_of_two_tokens(x, name):
     rung = run_rung(name, x, SETTINGS)
     for head in range(rung.n_heads):
         q, k = rung.head(rung.record.q, head), rung.head(rung.record.k, head)
@@ -75,7 +75,7 @@ def test_scores_are_products_and_one_matrix_between_two_tokens(x, name):
         assert symmetric == (name == SIMPLIFIED) == torch.allclose(between, between.T)
 
 
-def test_dropout_rung_is_torchs_own_dropout(x):
+def test_dropout_rung_matches_torch_dropout(x):
     rung = run_rung(DROPOUT, x, SETTINGS)
     with seeded(SETTINGS.draw):
         expected = torch.nn.functional.dropout(rung.record.attention, SETTINGS.dropout)
@@ -92,7 +92,7 @@ def test_causal_rung_sees_no_future(x):
     assert_close(run_rung(CAUSAL, changed, SETTINGS).output[:-1], rung.output[:-1])
 
 
-def test_the_global_stream_goes_on_as_if_nothing_was_drawn(x):
+def test_global_rng_is_unchanged(x):
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
@@ -107,7 +107,7 @@ def test_lecture_seeds():
     assert {lecture_seed(name, nine) for name in RUNGS[1:]} == {123}
 
 
-def test_what_does_not_fit_is_refused(x):
+def test_rejects_mismatched_shapes(x):
     with pytest.raises(ValueError, match=r"\(0, 7\)"):
         run_rung(V1, x[:0])
     with pytest.raises(ValueError, match=r"\(5\).*\(3\)"):

@@ -1,4 +1,4 @@
-"""The rungs of the ladder: every number that was computed is what its terms make."""
+"""Every computed number on the ladder follows from its terms."""
 
 import pytest
 import torch
@@ -22,35 +22,41 @@ def rung(name: str, *, causal: bool = True) -> Rung:
 
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize("name", RUNGS)
-def test_the_terms_make_the_number(name: str, causal: bool):
-    climbed = rung(name, causal=causal)
-    shown = tensors(climbed)
-    computed = computations(climbed, DROPOUT)
+def test_terms_give_the_number(name: str, causal: bool):
+    output = rung(name, causal=causal)
+    values = tensors(output)
+    computed = computations(output, DROPOUT)
     assert list(computed) != []
     for tensor, how in computed.items():
-        window = [range(size) for size in shown[tensor].shape]
-        match = terms(how, shown, window, max_terms=1000)
-        made = result(how.kind, match.operands, match.added, shown[tensor])
-        assert_close(shown[tensor], made, atol=1e-6, rtol=1e-5, msg=lambda m, t=tensor: f"{t}: {m}")
+        window = [range(size) for size in values[tensor].shape]
+        match = terms(how, values, window, max_terms=1000)
+        actual = result(how.kind, match.operands, match.added, values[tensor])
+        assert_close(
+            values[tensor], actual, atol=1e-6, rtol=1e-5, msg=lambda m, t=tensor: f"{t}: {m}"
+        )
 
 
 @pytest.mark.parametrize("name", RUNGS)
-def test_every_tensor_is_given_moved_or_computed(name: str):
-    climbed = rung(name)
-    shown, computed, same = tensors(climbed), computations(climbed, DROPOUT), identities(climbed)
-    inputs = {"x", *(tensor for tensor in shown if tensor.startswith(("W_", "out_proj")))}
-    assert {*computed, *same, *inputs} == set(shown)
+def test_every_tensor_is_an_input_moved_or_computed(name: str):
+    output = rung(name)
+    values, computed, same = (
+        tensors(output),
+        computations(output, DROPOUT),
+        identities(output),
+    )
+    inputs = {"x", *(tensor for tensor in values if tensor.startswith(("W_", "out_proj")))}
+    assert {*computed, *same, *inputs} == set(values)
 
 
 @pytest.mark.parametrize("name", ["simplified", "wrapper"])
-def test_what_is_moved_is_the_same_number(name: str):
-    climbed = rung(name)
-    shown, same = tensors(climbed), identities(climbed)
+def test_moved_numbers_are_unchanged(name: str):
+    output = rung(name)
+    tensor_values, same = tensors(output), identities(output)
     values: dict[int, float] = {}
     for tensor, cells in same.items():
-        assert cells.shape == shown[tensor].shape
+        assert cells.shape == tensor_values[tensor].shape
         for cell, value in zip(
-            cells.flatten().tolist(), shown[tensor].flatten().tolist(), strict=True
+            cells.flatten().tolist(), tensor_values[tensor].flatten().tolist(), strict=True
         ):
             assert values.setdefault(cell, value) == value
     assert len(same) > 1

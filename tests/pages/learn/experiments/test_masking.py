@@ -1,4 +1,4 @@
-"""Ways to hide the future, against `attend`, and where the repair fails."""
+"""Ways to mask the future, against `attend`, and where renormalizing fails."""
 
 import math
 
@@ -13,7 +13,7 @@ T, D = 6, 4
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.25, 3.0])
-def test_before_is_what_attend_does(scale):
+def test_masking_before_softmax_matches_attend(scale):
     q, k, v = torch.randn(3, T, D, generator=torch.Generator().manual_seed(2)).unbind()
     mask = causal_mask(T, T)
     ways = compare_masks(q @ k.T, mask, scale=scale)
@@ -25,7 +25,7 @@ def test_before_is_what_attend_does(scale):
     assert ways.difference < 1e-6
 
 
-def test_underflow_breaks_the_repair_but_not_the_mask():
+def test_underflow_breaks_renormalizing_but_not_the_mask():
     scores = torch.tensor([[0.0, 200.0], [0.0, 0.0]])
     ways = compare_masks(scores, causal_mask(2, 2))
     assert ways.before[0].tolist() == [1.0, 0.0]

@@ -1,4 +1,4 @@
-"""Position: orders, tables, rotations and longer texts against formulas, records and loops."""
+"""Token order, position tables, rotations and long texts, against formulas."""
 
 import math
 from dataclasses import replace
@@ -28,7 +28,7 @@ def ids(n: int, seed: int = 3) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_without_positions_the_outputs_are_reordered_alike(name: str):
+def test_without_positions_outputs_are_permuted_like_inputs(name: str):
     model, tokens = build(name), ids(5)
     without = compare_orders(model, tokens, ORDER, positions=False)
     assert without.output_permuted.shape == (5, model.config.d_model)
@@ -39,32 +39,32 @@ def test_without_positions_the_outputs_are_reordered_alike(name: str):
 @pytest.mark.parametrize(
     ("scaling", "trained"), [(None, 43), (LinearScaling(4.0), 11), (YarnScaling(4.0, 9), 9)]
 )
-def test_the_trained_length_is_that_before_the_scaling(scaling: RopeScaling | None, trained: int):
-    config = replace(TINY["llama"], rope_scaling=scaling)  # its context is of 43 tokens
+def test_trained_length_excludes_rope_scaling(scaling: RopeScaling | None, trained: int):
+    config = replace(TINY["llama"], rope_scaling=scaling)  # The context length is 43 tokens.
     assert context_extension.trained_length(config) == trained
 
 
 @pytest.mark.parametrize("name", ["llama", "llama-tied"])
-def test_turned_vectors_are_those_that_the_model_compares(name: str):
+def test_rotated_vectors_match_the_model(name: str):
     model = build(name)
     config, n = model.config, 9
     layer = model(ids(n)[None], record=True).layers[1]
     for head in (0, config.n_heads - 1):
         queries, keys = unrotated_vectors(layer, config, head)
         for query, key in ((8, 3), (5, 5), (7, 0)):
-            here = torch.tensor([key]), torch.tensor([query - key])
-            q, k = rotate_pair(queries[query], keys[key], *here, config.rope_theta)
+            positions = torch.tensor([key]), torch.tensor([query - key])
+            q, k = rotate_pair(queries[query], keys[key], *positions, config.rope_theta)
             assert_close(q[0], layer.attention.q[0, head, query], **CLOSE)
             kv_head = head // config.group_size
             assert_close(k[0], layer.attention.k[0, kv_head, key], **CLOSE)
-            score = scores(queries[query], keys[key], *here, config.rope_theta)
+            score = scores(queries[query], keys[key], *positions, config.rope_theta)
             assert_close(score[0], layer.attention.scores[0, head, query, key], **CLOSE)
             assert_close(pair_scores(q, k).sum(-1), score, **CLOSE)
         assert queries.shape == keys.shape == (n, config.d_head)
 
 
-def test_what_a_pair_adds_is_a_product_of_complex_numbers():
-    """RoFormer, equation 12: Re(q k* e^(i m theta)), m the distance."""
+def test_pair_contribution_is_a_complex_product():
+    """RoFormer, equation 12: Re(q k* e^(i m theta)) at distance m."""
     generator = torch.Generator().manual_seed(4)
     q, k = torch.randn(2, 12, generator=generator)
     places, distances = torch.tensor([0, 3, 50, 700]), torch.tensor([4, 4, 4, 30])
@@ -75,12 +75,12 @@ def test_what_a_pair_adds_is_a_product_of_complex_numbers():
             angle = distance * 500.0 ** (-2 * pair / 12)
             turn = complex(math.cos(angle), math.sin(angle))
             expected = (first * second.conjugate() * turn).real
-            # angles are float32: at 700 radians they are rounded to 6e-5
+            # Angles are float32. At 700 radians, their rounding error is 6e-5.
             assert float(parts[row, pair]) == pytest.approx(expected, abs=5e-4)
 
 
-def test_a_scaled_pair_is_the_end_of_a_text_of_its_own():
-    """Dynamic scaling turns a pair by the frequencies of the text that ends with its query."""
+def test_scaled_pair_equals_the_end_of_a_shorter_text():
+    """Dynamic scaling rotates a pair as if the text ended with its query."""
     scaling = DynamicScaling(4.0, 10)
     model = build("llama")
     scaled = Transformer(replace(model.config, rope_scaling=scaling)).requires_grad_(False)
@@ -98,7 +98,7 @@ def test_a_scaled_pair_is_the_end_of_a_text_of_its_own():
 @pytest.mark.parametrize(
     "scaling", [None, DynamicScaling(4.0, 50), YarnScaling(4.0, 50)], ids=["none", "ntk", "yarn"]
 )
-def test_what_slow_pairs_add(scaling: RopeScaling | None):
+def test_slow_pair_contributions(scaling: RopeScaling | None):
     generator = torch.Generator().manual_seed(5)
     q, k = torch.randn(2, 12, generator=generator)
     distances = torch.tensor([0, 10, 49, 120, 199])

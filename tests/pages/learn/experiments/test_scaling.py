@@ -1,4 +1,4 @@
-"""Softmax and its Jacobian against torch's autograd, the variances against theory and course."""
+"""Softmax and its Jacobian against autograd; variances against theory."""
 
 import math
 
@@ -22,17 +22,17 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def test_logits_that_add_up_to_zero_have_no_shares():
+def test_logits_with_zero_sum_have_no_shares():
     with pytest.raises(ValueError, match="add up to 0"):
         softmax_of_shares(torch.tensor([[1.0, 2.0], [3.0, -3.0]]))
 
 
-def test_a_negative_sum_turns_the_order_round():
+def test_negative_sum_reverses_the_order():
     weights = softmax_of_shares(torch.tensor([-3.0, -1.0, 1.0]))
     assert weights.argsort().tolist() == [2, 1, 0]
 
 
-def test_jacobian_is_what_autograd_finds():
+def test_jacobian_matches_autograd():
     logits = random(5) * 2
     weights = torch.softmax(logits, dim=-1)
     expected = torch.autograd.functional.jacobian(lambda x: torch.softmax(x, dim=-1), logits)
@@ -45,11 +45,11 @@ def test_norm_of_the_jacobian(size: float):
     weights = torch.softmax(logits, dim=-1)
     exact = torch.softmax(logits.double(), dim=-1)
     expected = softmax_jacobian(exact).norm(dim=(-2, -1)).float()
-    # relative, also where the softmax is so saturated that the norm is tiny
+    # The tolerance is relative, so it also covers a softmax so saturated that the norm is tiny.
     assert_close(jacobian_norm(weights), expected, atol=1e-12, rtol=1e-4)
 
 
-def test_a_certain_row_has_no_entropy_and_no_gradient():
+def test_one_hot_row_has_no_entropy_and_no_gradient():
     weights = torch.tensor([0.0, 1.0, 0.0])
     assert float(entropy(weights)) == 0.0
     assert float(jacobian_norm(weights)) == 0.0
@@ -62,20 +62,20 @@ def test_uniform_rows(n: int):
     assert float(entropy(weights)) == pytest.approx(math.log(n), rel=1e-5)
 
 
-def test_the_experiment_of_the_course():
+def test_course_experiment():
     block = LECTURE_NUMBERS["003_scaling_variance"]
     names = dict(zip(DIVISORS, ("no_scale", "sqrt_d_k", "d_k", "d_k_squared"), strict=True))
     results = scaling_sweep([block["d_k"]], n_draws=1000, n_tokens=10, seed=0)
     for name, (result,) in results.items():
         printed, theory = block["printed"][names[name]], block["theory"][names[name]]
         assert result.theory == pytest.approx(theory)
-        # five standard errors: the draws are random, in the course as well (then of a difference),
-        # and it printed four decimals
+        # Allow five standard errors of the random draws. The course's draws are random too, so that
+        # check uses the error of a difference. The course printed four decimals.
         assert abs(result.variance - theory) < 5 * result.standard_error
         assert abs(result.variance - printed) < 5 * math.sqrt(2) * result.standard_error + 5e-5
 
 
-def test_a_sweep_is_what_its_definition_says():
+def test_sweep_matches_its_definition():
     d_ks, n_draws, n_tokens = [1, 3, 8], 5, 4
     results = scaling_sweep(d_ks, n_draws=n_draws, n_tokens=n_tokens, seed=3)
     generator = torch.Generator().manual_seed(3)
@@ -97,9 +97,9 @@ def test_a_sweep_is_what_its_definition_says():
         assert result.jacobian_median == pytest.approx(float(norms.median()), rel=1e-4)
 
 
-def test_only_the_root_keeps_the_softmax_as_it_is():
+def test_only_sqrt_d_keeps_the_softmax_stable():
     results = scaling_sweep([16, 1024], n_draws=20, n_tokens=32, seed=0)
-    entropies = {name: [found.entropy for found in row] for name, row in results.items()}
+    entropies = {name: [point.entropy for point in row] for name, row in results.items()}
     assert entropies["nothing"][1] < 0.3 < entropies["nothing"][0]
     assert entropies["√d_k"][0] == pytest.approx(entropies["√d_k"][1], abs=0.1)
     for name in ("d_k", "d_k²"):

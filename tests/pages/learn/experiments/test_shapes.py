@@ -1,4 +1,4 @@
-"""The eleven steps: bit by bit the forward pass, each made from the ones before, cells followed."""
+"""The eleven steps match the forward pass bit for bit, and cells are traceable."""
 
 import random
 
@@ -19,7 +19,7 @@ THREE = ("queries", "keys", "values")
 
 
 def configurations(count: int) -> list[dict]:
-    """Sizes that all differ from each other, with every head count from 1 to 16."""
+    """Sizes that differ from each other, with every head count from 1 to 16."""
     rng = random.Random(0)
     results: list[dict] = []
     while len(results) < count:
@@ -31,7 +31,8 @@ def configurations(count: int) -> list[dict]:
             "head_dim": rng.randint(1, 17),
         }
         distinct = [*sizes.values(), heads, heads * sizes["head_dim"]]
-        if heads == 1 or sizes["head_dim"] == 1:  # then d_out is one of the others
+        # In these cases, d_out equals one of the other sizes.
+        if heads == 1 or sizes["head_dim"] == 1:
             distinct.pop()
         if len(set(distinct)) == len(distinct):
             dropout = rng.choice([0.0, 0.3])
@@ -63,7 +64,7 @@ def build_attention(sizes: dict, seed: int) -> tuple[MultiHeadAttention, torch.T
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_the_steps_chain_to_the_forward_pass(seed: int):
+def test_steps_chain_to_the_forward_pass(seed: int):
     sizes = configurations(50)[seed]
     attention, x = build_attention(sizes, seed)
     attention.eval()
@@ -88,7 +89,7 @@ def test_the_steps_chain_to_the_forward_pass(seed: int):
 def check_each_step(
     steps: tuple[ShapeStep, ...], attention: MultiHeadAttention, x: torch.Tensor, sizes: dict
 ) -> None:
-    """Each step's tensors from those of the steps before, by another way than the code's own."""
+    """Recompute each step's tensors from the previous steps in a different way."""
     b, t, h, d = (sizes[name] for name in ("batch", "tokens", "heads", "head_dim"))
     record = attention.record(x)
     assert torch.equal(steps[0]["input"].tensor, x)
@@ -146,7 +147,7 @@ def check_sources(steps: tuple[ShapeStep, ...]) -> None:
 
 
 def check_cells(steps: tuple[ShapeStep, ...]) -> None:
-    """A cell's place finds the same number in the flat tensor, in every step that only moves it."""
+    """Check that steps that only move a number keep its index in the flat tensor."""
     width = steps[0].width
     batch, tokens, _ = steps[0]["input"].shape
     first = {name: int(steps[3][name].cells.min()) for name in THREE}  # type: ignore[union-attr]
@@ -160,7 +161,7 @@ def check_cells(steps: tuple[ShapeStep, ...]) -> None:
         row, column = one.cells // width, one.cells % width - start
         batch_index, token = row // tokens, row % tokens
         assert torch.equal(flat.tensor[batch_index, token, column], one.tensor)
-        # the group is the first number of the same token and head
+        # The group is the first number of the same token and head.
         head_dim = steps[8]["context"].shape[-1]
         assert torch.equal(one.groups, row * width + start + column // head_dim * head_dim)
     for one in (steps[6]["scores"], *steps[7].tensors):
@@ -176,7 +177,7 @@ def check_cells(steps: tuple[ShapeStep, ...]) -> None:
         ]
 
 
-def test_the_lecture_s_shapes():
+def test_lecture_shapes():
     with seeded(1):
         attention = MultiHeadAttention(6, 6, 6, 0.0, 2).eval()
     x = random_embeddings([LECTURE["sentence"].split()], 6, 123)
@@ -188,7 +189,7 @@ def test_the_lecture_s_shapes():
 
 
 @pytest.mark.parametrize("name", list(TINY))
-def test_a_layer_s_steps_are_its_record(name: str):
+def test_layer_steps_match_its_record(name: str):
     model = build(name)
     config = model.config
     ids = torch.randint(config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(3))
@@ -216,19 +217,19 @@ def test_a_layer_s_steps_are_its_record(name: str):
         check_cells(steps)
 
 
-def test_torch_s_own_words_about_view():
+def test_torch_error_message_for_view():
     context = torch.randn(2, 3, 5, 4)
     message = view_without_contiguous_error(context)
-    with pytest.raises(RuntimeError) as raised:
+    with pytest.raises(RuntimeError) as error:
         context.transpose(1, 2).view(2, 5, 12)
-    assert message == str(raised.value)
+    assert message == str(error.value)
     assert "view" in message
     assert view_without_contiguous_error(torch.randn(2, 1, 5, 4)) == ""
     assert view_without_contiguous_error(torch.randn(2, 3, 1, 4)) == ""
     assert view_without_contiguous_error(torch.randn(2, 3, 5, 1)) == ""
 
 
-def test_a_word_has_one_vector_wherever_it_stands():
+def test_word_vector_does_not_depend_on_position():
     x = random_embeddings([["a", "b", "a"], ["b", "c", "a"]], 5, 7)
     assert x.shape == (2, 3, 5)
     assert torch.equal(x[0, 0], x[0, 2])

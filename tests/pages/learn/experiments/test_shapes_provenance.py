@@ -1,4 +1,4 @@
-"""The eleven steps: the terms of a number make it."""
+"""Every computed number of the eleven steps follows from its terms."""
 
 import pytest
 import torch
@@ -41,49 +41,49 @@ ALL = {
 }
 
 
-def whole(shape: tuple[int, ...]) -> list[range]:
+def full_window(shape: tuple[int, ...]) -> list[range]:
     return [range(size) for size in shape]
 
 
-def test_what_is_computed_and_what_is_moved():
+def test_computed_and_moved_tensors():
     assert list(computations(steps_of_example())) == COMPUTED
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_terms_make_the_number(name: str):
+def test_terms_give_the_number(name: str):
     steps = ALL[name]()
     tensors = sources(steps)
     for tensor, how in computations(steps).items():
-        shown = tensors[tensor]
-        match = terms(how, tensors, whole(shown.shape), max_terms=1000)
-        assert match.operands.shape[:-2] == shown.shape
+        actual = tensors[tensor]
+        match = terms(how, tensors, full_window(actual.shape), max_terms=1000)
+        assert match.operands.shape[:-2] == actual.shape
         assert match.operands.shape[-2] == match.n_terms + (how.kind == "softmax")
-        made = result(how.kind, match.operands, match.added, shown)
-        assert_close(shown, made, atol=1e-5, rtol=1e-5)
+        terms_result = result(how.kind, match.operands, match.added, actual)
+        assert_close(actual, terms_result, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_a_window_has_the_same_terms(name: str):
+def test_window_has_the_same_terms(name: str):
     steps = ALL[name]()
     tensors = sources(steps)
     for tensor, how in computations(steps).items():
         shape = tensors[tensor].shape
         window = [list(range(size))[1::2] or [0] for size in shape]
         some = terms(how, tensors, window, max_terms=2)
-        full = terms(how, tensors, whole(shape), max_terms=1000)
+        full = terms(how, tensors, full_window(shape), max_terms=1000)
         n = some.operands.shape[-2]
         grid = torch.meshgrid(*map(torch.tensor, window), indexing="ij")
         assert torch.equal(some.operands, full.operands[grid][..., :n, :])
         assert some.n_terms == full.n_terms
 
 
-def test_scores_read_the_turned_queries_and_keys():
-    """A number is turned with the number half a head away; its own term comes first."""
+def test_scores_read_the_rotated_queries_and_keys():
+    """A number is rotated with the one half a head away. Its own term comes first."""
     steps = steps_of_layer("llama")
     computed, tensors = computations(steps), sources(steps)
     assert computed["7 scores"].sources == ("6 queries, rotated", "6 keys, rotated")
-    turned = computed["6 keys, rotated"]
-    assert turned.sources[0] == "6 keys"
+    rotated_keys = computed["6 keys, rotated"]
+    assert rotated_keys.sources[0] == "6 keys"
     keys = tensors["6 keys"]
-    own = terms(turned, tensors, whole(keys.shape), max_terms=2).operands[..., 0]
+    own = terms(rotated_keys, tensors, full_window(keys.shape), max_terms=2).operands[..., 0]
     assert torch.equal(own, torch.stack((keys, keys.roll(4, dims=-1)), dim=-1))

@@ -1,4 +1,4 @@
-"""Dot products, cosines and neighbours of word vectors, against torch's own and single numbers."""
+"""Dot products, cosines and neighbors of word vectors, against known values."""
 
 import pytest
 import torch
@@ -14,13 +14,13 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def test_dot_products_of_the_notebook():
+def test_notebook_dot_products():
     expected = torch.tensor(LECTURE_NUMBERS["002_simplified_self_attention"]["scores"])
     for row, x in zip(expected, JOURNEY.embeddings, strict=True):
         assert_close(products(x, JOURNEY.embeddings).dots, row, atol=5e-5, rtol=0)
 
 
-def test_angles_that_are_known():
+def test_known_angles():
     rows = torch.tensor([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0], [-1.0, 0.0], [0.0, 0.0]])
     dot_products = products(torch.tensor([0.5, 0.0]), rows)
     assert_close(dot_products.degrees, torch.tensor([0.0, 45.0, 90.0, 180.0, 90.0]))
@@ -28,15 +28,15 @@ def test_angles_that_are_known():
 
 
 @pytest.mark.parametrize("without", [0, 6])
-def test_the_largest_without_one(without: int):
+def test_largest_with_one_excluded(without: int):
     values = random(7, seed=5)
-    ranked = sorted(set(range(7)) - {without}, key=lambda place: -float(values[place]))
+    ranked = sorted(set(range(7)) - {without}, key=lambda i: -float(values[i]))
     assert largest(values, 3, without=without).tolist() == ranked[:3]
     assert largest(values, 6, without=without).tolist() == ranked
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_table_holds_the_vector_of_every_token_and_is_no_copy(name: str):
+def test_embedding_table_is_complete_and_not_a_copy(name: str):
     model = build(name)
     table = token_table(model)
     everything = torch.arange(model.config.vocab_size)

@@ -1,4 +1,4 @@
-"""Scores without matrices, with one and with two, on tiny models; and what has to move to learn."""
+"""Scores with zero, one and two matrices, and updates that reach a weight."""
 
 import math
 from dataclasses import replace
@@ -41,12 +41,12 @@ def ids(model: Transformer) -> torch.Tensor:
     return torch.randint(model.config.vocab_size, (1, N_TOKENS), generator=generator)
 
 
-def weighed(model: Transformer, layer: int = LAYER, head: int = HEAD) -> ScoreVariants:
+def attention_weights(model: Transformer, layer: int = LAYER, head: int = HEAD) -> ScoreVariants:
     return score_variants(model, model(ids(model), record=True).layers[layer], head)
 
 
 def columns(model: Transformer, part: int, head: int) -> slice:
-    """Where the matrix of a head stands in the fused one; part: 0 query, 1 key, 2 value."""
+    """Columns of a head in the fused matrix (part 0: query, 1: key, 2: value)."""
     config = model.config
     counts = (config.n_heads, config.kv_heads, config.kv_heads)
     number = head if part == 0 else head // (config.n_heads // config.kv_heads)
@@ -55,24 +55,24 @@ def columns(model: Transformer, part: int, head: int) -> slice:
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_matrices_of_a_head_make_its_queries_keys_and_values(name: str):
+def test_head_matrices_give_its_queries_keys_and_values(name: str):
     model = build(name)
-    matrices, shown = head_matrices(model, LAYER, HEAD), weighed(model)
+    matrices, record = head_matrices(model, LAYER, HEAD), attention_weights(model)
     qkv = model.blocks[LAYER].attention.qkv
     for part, matrix in enumerate((matrices.query, matrices.key, matrices.value)):
-        place = columns(model, part, HEAD)
+        head_columns = columns(model, part, HEAD)
         assert matrix.shape == (model.config.d_model, model.config.d_head)
-        assert_close(matrix, qkv.matrix[:, place], atol=0, rtol=0)
-        bias = 0.0 if qkv.bias is None else qkv.bias[place]
-        assert_close(shown.projected[part], shown.x @ matrix + bias)
+        assert_close(matrix, qkv.matrix[:, head_columns], atol=0, rtol=0)
+        bias = 0.0 if qkv.bias is None else qkv.bias[head_columns]
+        assert_close(record.projected[part], record.x @ matrix + bias)
     assert matrices.n_numbers == 3 * model.config.d_model * model.config.d_head
-    # copies: what happens to the model later is no longer in them
+    # The matrices are copies, so later changes to the model don't affect them.
     with torch.no_grad():
         qkv.weight.zero_()
     assert float(matrices.query.abs().sum()) > 0
 
 
-def test_latent_attention_has_no_matrices_of_a_head():
+def test_latent_attention_has_no_head_matrices():
     latent = LatentConfig(kv_rank=11, nope_head_size=4, rope_head_size=2, v_head_size=7)
     model = Transformer(
         TransformerConfig(
@@ -81,22 +81,22 @@ def test_latent_attention_has_no_matrices_of_a_head():
         )
     ).eval()  # fmt: skip
     with pytest.raises(ValueError, match="latent"):
-        weighed(model, 0, 0)
+        attention_weights(model, 0, 0)
 
 
 @pytest.mark.parametrize("name", ["llama", "llama-tied"])
-def test_rotary_positions_alone_leave_the_scores_symmetric(name: str):
-    """Whoever asks with W_k instead of W_q: what makes scores asymmetric is a second matrix."""
+def test_rotary_positions_alone_keep_scores_symmetric(name: str):
+    """Use W_k for the queries too: only a second matrix makes the scores asymmetric."""
     model = build(name)
     qkv = model.blocks[LAYER].attention.qkv
     query, key = columns(model, 0, HEAD), columns(model, 1, HEAD)
     qkv.matrix[:, query] = qkv.matrix[:, key]
     if qkv.bias is not None:
         qkv.bias[query] = qkv.bias[key]
-    assert asymmetry(weighed(model).head.scores) == pytest.approx(0.0, abs=1e-5)
+    assert asymmetry(attention_weights(model).head.scores) == pytest.approx(0.0, abs=1e-5)
 
 
-def test_asymmetry_pair_by_pair():
+def test_asymmetry_of_each_pair():
     scores = random(5, 5)
     pairs = [(i, j) for i in range(5) for j in range(5) if i != j]
     differences = sum(abs(float(scores[i, j] - scores[j, i])) for i, j in pairs)
@@ -108,11 +108,11 @@ def test_asymmetry_pair_by_pair():
     assert asymmetry(torch.zeros(3, 3)) == asymmetry(torch.ones(1, 1)) == 0.0
 
 
-def test_how_much_a_token_gives_itself():
+def test_attention_of_a_token_to_itself():
     weights = torch.tensor([[0.5, 0.5, 0.0], [0.7, 0.2, 0.1], [0.0, 0.1, 0.9]])
     assert own_weight(weights) == pytest.approx((0.5 + 0.2 + 0.9) / 3)
     assert own_first(weights) == 2
-    # the notebook's vectors are not equally long: “journey” wins rows of others
+    # The notebook's vectors have different lengths, so “journey” wins other words' rows.
     x = JOURNEY.embeddings
     assert own_first(attend(x, x, x, scale=1.0).weights) == 2
     x = x / x.norm(dim=-1, keepdim=True)
@@ -120,7 +120,7 @@ def test_how_much_a_token_gives_itself():
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_vectors_move_until_the_weight_is_reached(causal: bool):
+def test_vectors_change_until_the_weight_is_reached(causal: bool):
     x = random(6, 5) * 2
     lesson = teach_vectors(x, 4, 1, causal=causal)
 
@@ -137,7 +137,7 @@ def test_vectors_move_until_the_weight_is_reached(causal: bool):
     assert n_moved(x, lesson.result) == len(changes)
     assert {1, 4} <= set(changes)
     if causal:
-        assert 5 not in changes  # it is not seen
+        assert 5 not in changes  # This token is masked.
     change = (cosines_of(lesson.result) - cosines_of(x)).abs().max()
     assert largest_change_of_cosines(x, lesson.result) == pytest.approx(float(change), abs=1e-6)
 
@@ -148,31 +148,29 @@ def cosines_of(vectors: torch.Tensor) -> torch.Tensor:
 
 @pytest.mark.parametrize("scaling", [None, LinearScaling(8.0), DynamicScaling(3.0, 4)])
 @pytest.mark.parametrize("name", TINY)
-def test_a_moved_query_matrix_does_in_the_model_what_was_promised(
-    name: str, scaling: RopeScaling | None
-):
+def test_updated_query_matrix_has_the_predicted_effect(name: str, scaling: RopeScaling | None):
     model = build(name)
     if scaling is not None:
         if model.config.positions != "rotary":
             pytest.skip("no rotary positions to be scaled")
         model.config = replace(model.config, rope_scaling=scaling)
-    shown, query = weighed(model), 5
-    key = int(shown.head.k[: query + 1].norm(dim=-1).argmax())
-    lesson = teach_query_matrix(model.config, shown, head_matrices(model, LAYER, HEAD), query, key)
-    assert lesson.before == pytest.approx(float(shown.head.weights[query, key]), abs=1e-5)
+    before, query = attention_weights(model), 5
+    key = int(before.head.k[: query + 1].norm(dim=-1).argmax())
+    lesson = teach_query_matrix(model.config, before, head_matrices(model, LAYER, HEAD), query, key)
+    assert lesson.before == pytest.approx(float(before.head.weights[query, key]), abs=1e-5)
     assert lesson.before < lesson.after
-    # the keys of this BERT differ too little for any query to choose between them
+    # The keys of this BERT are too similar for any query to tell them apart.
     assert (lesson.after >= GOAL) == (name != "bert")
     model.blocks[LAYER].attention.qkv.matrix[:, columns(model, 0, HEAD)] = lesson.result
-    again = weighed(model)
-    assert_close(again.x, shown.x, atol=0, rtol=0)
-    assert float(again.head.weights[query, key]) == pytest.approx(lesson.after, abs=1e-5)
+    after = attention_weights(model)
+    assert_close(after.x, before.x, atol=0, rtol=0)
+    assert float(after.head.weights[query, key]) == pytest.approx(lesson.after, abs=1e-5)
 
 
-def test_nothing_moves_where_nothing_has_to_or_nothing_can(monkeypatch: pytest.MonkeyPatch):
+def test_no_update_when_it_is_unnecessary_or_impossible(monkeypatch: pytest.MonkeyPatch):
     start = random(3, 2)
-    reached = teach(lambda x: 0.0 * x.sum() - 0.1, start)
-    assert (reached.share, reached.after) == (0.0, reached.before)
+    update = teach(lambda x: 0.0 * x.sum() - 0.1, start)
+    assert (update.share, update.after) == (0.0, update.before)
     flat = teach(lambda x: 0.0 * x.sum() - 5.0, start)
     assert flat.share == 0.0
     assert flat.after < GOAL

@@ -1,4 +1,4 @@
-"""The input of layer 0, taken apart."""
+"""The parts that add up to the input of layer 0."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from tests.helpers.tiny_models import TINY, build
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_parts_add_up_to_what_enters_layer_0(name: str):
+def test_parts_add_up_to_the_layer_0_input(name: str):
     model = build(name)
     ids = torch.randint(model.config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(1))
     parts = model.embed(ids, torch.arange(7))
@@ -32,7 +32,7 @@ def test_the_parts_add_up_to_what_enters_layer_0(name: str):
         assert_close(later.token, parts.token, atol=0, rtol=0)
 
 
-def test_segments_can_be_given():
+def test_custom_segments():
     (name,) = (name for name, config in TINY.items() if config.n_segments)
     encoder = build(name)
     ids = torch.tensor([[1, 2, 3]])
@@ -44,7 +44,7 @@ def test_segments_can_be_given():
 
 
 @pytest.mark.parametrize("name", TINY)
-def test_the_input_is_put_together_again(name: str):
+def test_input_is_reassembled(name: str):
     model = build(name)
     ids = torch.randint(model.config.vocab_size, (2, 7), generator=torch.Generator().manual_seed(1))
     check = check_input(model, ids)

@@ -1,4 +1,4 @@
-"""The translator of dates: its stored weights on unseen dates, and the texts that it reads."""
+"""The date translator: its stored weights on unseen dates, and valid input."""
 
 import json
 import struct
@@ -23,11 +23,11 @@ from pages.learn.two_networks.experiment.model import WEIGHTS, trained_translato
 from training.translator import accuracy, train
 
 
-def test_the_stored_weights_translate_dates_that_training_never_saw():
+def test_stored_weights_translate_unseen_dates():
     assert accuracy(trained_translator(), 200, seed=5) > 0.98
 
 
-def test_the_stored_file_is_small_and_is_safetensors():
+def test_stored_file_is_small_safetensors():
     content = WEIGHTS.read_bytes()
     assert len(content) <= 2**20
     (length,) = struct.unpack("<Q", content[:8])
@@ -35,25 +35,25 @@ def test_the_stored_file_is_small_and_is_safetensors():
     assert {entry["dtype"] for entry in header.values()} == {"F32"}
 
 
-def test_padding_and_later_symbols_change_nothing():
+def test_padding_and_later_symbols_have_no_effect():
     model = trained_translator()
     texts = ["3rd of may 1998", "the 21st of september 2004"]
     both, _ = model.translate(batch(texts))
     assert [decode(row) for row in both.tolist()] == ["1998-05-03", "2004-09-21"]
-    alone, result = model.translate(batch(texts[:1]))
-    assert_close(alone[0], both[0])
-    written = torch.cat((torch.tensor([[START]]), alone[:, :4]), dim=1)
+    single_output, result = model.translate(batch(texts[:1]))
+    assert_close(single_output[0], both[0])
+    decoder_input = torch.cat((torch.tensor([[START]]), single_output[:, :4]), dim=1)
     assert_close(
-        model(batch(texts[:1]), written).logits, result.logits[:, :5], atol=1e-5, rtol=1e-5
+        model(batch(texts[:1]), decoder_input).logits, result.logits[:, :5], atol=1e-5, rtol=1e-5
     )
 
 
-def test_training_sees_no_held_out_date():
+def test_training_excludes_held_out_dates():
     assert not any(is_held_out(date.fromisoformat(day)) for _, day in pairs(300, 0, held_out=False))
     assert all(is_held_out(date.fromisoformat(day)) for _, day in pairs(300, 0, held_out=True))
 
 
-def test_training_with_the_same_seeds_gives_the_same_weights():
+def test_training_is_reproducible():
     first, second = train(2).state_dict(), train(2).state_dict()
     assert_close(first, second, atol=0, rtol=0)
 
@@ -66,12 +66,12 @@ def test_ordinals(day, ordinal):
 
 
 @pytest.mark.parametrize("text", ["", "x" * 33, "3 мая 1998"])
-def test_texts_that_the_translator_cannot_read_are_refused(text):
+def test_rejects_unreadable_text(text):
     with pytest.raises(ValueError, match="symbols|letters"):
         encode(text)
 
 
-def test_a_date_is_read_in_every_form_and_nothing_else_is():
+def test_parses_every_date_format_and_nothing_else():
     day = date(1955, 7, 12)
     for form in FORMS:
         assert parse_date(format_date(day, form).upper()) == day
@@ -79,11 +79,11 @@ def test_a_date_is_read_in_every_form_and_nothing_else_is():
         assert parse_date(text) is None
 
 
-def test_one_vector_has_one_key_and_ignores_padding():
+def test_single_vector_has_one_key_and_ignores_padding():
     model = trained_translator()
     texts = ["3rd of may 1998", "the 21st of september 2004"]
     both, result = model.translate(batch(texts), one_vector=True)
     assert result.cross[0].weights.shape == (2, 4, 10, 1)
-    alone, one = model.translate(batch(texts[:1]), one_vector=True)
-    assert_close(alone[0], both[0])
+    single_output, one = model.translate(batch(texts[:1]), one_vector=True)
+    assert_close(single_output[0], both[0])
     assert_close(one.logits[0], result.logits[0], atol=1e-5, rtol=1e-5)

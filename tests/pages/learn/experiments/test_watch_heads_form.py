@@ -1,4 +1,4 @@
-"""Watch heads form: the sequences, the two layers, and what is measured of them."""
+"""Watch heads form: the sequences, the two-layer model and the measurements."""
 
 import pytest
 import torch
@@ -21,44 +21,44 @@ from pages.learn.watch_heads_form.experiment.training import HeadTraining, repea
 
 @pytest.fixture(autouse=True)
 def _one_thread():
-    """Small operations: two threads would wait for each other."""
+    """Use one thread: with such small operations, two would wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
 
 
-def drawn(n_sequences: int, distances: tuple[int, ...], seed: int = 7) -> Repeats:
+def sample_repeats(n_sequences: int, distances: tuple[int, ...], seed: int = 7) -> Repeats:
     return draw(n_sequences, distances, torch.Generator().manual_seed(seed))
 
 
 def repeat_ends(repeats: Repeats) -> list[tuple[int, int, int]]:
-    """The distance, the first and the last position of the repeat of each sequence."""
+    """The distance and the first and last position of each sequence's repeat."""
     pairs = zip(repeats.distances.tolist(), repeats.starts.tolist(), strict=True)
     return [(n, start + n, start + 2 * n - 1) for n, start in pairs]
 
 
-def test_the_segment_comes_again_and_both_distance_and_place_vary():
-    repeats = drawn(300, TRAINED_DISTANCES)
+def test_segment_repeats_at_varying_distance_and_position():
+    repeats = sample_repeats(300, TRAINED_DISTANCES)
     assert repeats.ids.shape == (300, LENGTH)
     for ids, (n, begin, last) in zip(repeats.ids.tolist(), repeat_ends(repeats), strict=True):
         assert last < LENGTH
         assert ids[begin : last + 1] == ids[begin - n : begin]
     assert set(repeats.distances.tolist()) == set(TRAINED_DISTANCES)
     assert repeats.starts.min() == 0
-    of_one = [s for n, s in zip(repeats.distances, repeats.starts, strict=True) if n == 7]
-    assert len({int(start) for start in of_one}) > 10
+    starts_at_7 = [s for n, s in zip(repeats.distances, repeats.starts, strict=True) if n == 7]
+    assert len({int(start) for start in starts_at_7}) > 10
     assert repeats.ids.unique().numel() == VOCABULARY
 
 
-def test_what_counts_are_the_guesses_of_the_repeat():
-    repeats = drawn(20, (3, 5))
+def test_loss_counts_predictions_of_the_repeat():
+    repeats = sample_repeats(20, (3, 5))
     for row, (n, begin, last) in zip(repeats.predictable, repeat_ends(repeats), strict=True):
         assert row.nonzero().flatten().tolist() == list(range(begin, last))
         assert int(row.sum()) == n - 1
 
 
-def test_the_probe_has_one_answer_and_an_unseen_distance():
+def test_probe_has_one_answer_and_an_unseen_distance():
     repeats = probe()
     n, start = int(repeats.distances), int(repeats.starts)
     assert n in UNSEEN_DISTANCES
@@ -68,14 +68,14 @@ def test_the_probe_has_one_answer_and_an_unseen_distance():
     assert len(set(others)) == len(others)
 
 
-def test_no_step_of_training_reads_an_unseen_distance(monkeypatch: pytest.MonkeyPatch):
+def test_training_never_uses_an_unseen_distance(monkeypatch: pytest.MonkeyPatch):
     visible: list[Repeats] = []
 
-    def watched(logits: torch.Tensor, repeats: Repeats) -> torch.Tensor:
+    def recording_losses(logits: torch.Tensor, repeats: Repeats) -> torch.Tensor:
         visible.append(repeats)
         return repeat_losses(logits, repeats)
 
-    monkeypatch.setattr(training, "repeat_losses", watched)
+    monkeypatch.setattr(training, "repeat_losses", recording_losses)
     run = HeadTraining(Design(2), 3)
     for _ in range(12):
         run.step()
@@ -83,7 +83,7 @@ def test_no_step_of_training_reads_an_unseen_distance(monkeypatch: pytest.Monkey
     assert len(distances) == 12 * training.BATCH
     assert not set(distances.tolist()) & set(UNSEEN_DISTANCES)
     assert len(set(distances.tolist())) > 8
-    # what is measured there is at unseen distances alone
+    # Measurements use only unseen distances.
     assert set(run._unseen.distances.tolist()) <= set(UNSEEN_DISTANCES)
     assert not set(TRAINED_DISTANCES + ONE_DISTANCE) & set(UNSEEN_DISTANCES)
     trap = HeadTraining(Design(2), 3, distances=ONE_DISTANCE)
@@ -97,7 +97,7 @@ def model(design: Design) -> AttentionOnly:
         return AttentionOnly(11, design).eval()
 
 
-def test_shapes_and_that_weights_mix_values():
+def test_shapes_and_weighted_values():
     ids = torch.randint(11, (3, 7), generator=torch.Generator().manual_seed(0))
     with torch.no_grad():
         logits, records = model(Design(4))(ids)
@@ -112,20 +112,20 @@ def test_shapes_and_that_weights_mix_values():
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_later_tokens_are_hidden_by_the_mask_alone(causal: bool):
+def test_only_the_mask_hides_later_tokens(causal: bool):
     ids = torch.arange(9)[None] % 11
     changed = ids.clone()
     changed[0, 6] = 10
-    made = model(Design(2, causal=causal))
+    net = model(Design(2, causal=causal))
     with torch.no_grad():
-        before, after = made(ids)[0], made(changed)[0]
-        masked = made(ids, causal=True)[0], made(changed, causal=True)[0]
+        before, after = net(ids)[0], net(changed)[0]
+        masked = net(ids, causal=True)[0], net(changed, causal=True)[0]
     assert torch.allclose(before[0, :6], after[0, :6]) == causal
     assert not torch.allclose(before[0, 6:], after[0, 6:])
     torch.testing.assert_close(masked[0][0, :6], masked[1][0, :6])
 
 
-def test_scores_and_losses_are_those_of_a_loop_over_cells():
+def test_scores_and_losses_match_a_loop_over_cells():
     run = HeadTraining(Design(2), 5)
     result = run.measure()
     repeats = run._unseen
@@ -147,10 +147,10 @@ def test_scores_and_losses_are_those_of_a_loop_over_cells():
             mean = sum(previous) / len(previous)
             assert float(result.previous[layer, head]) == pytest.approx(mean, abs=1e-5)
     for b, (_, begin, last) in enumerate(repeat_ends(repeats)):
-        for place in range(begin, last):
-            token = int(repeats.ids[b, place + 1])
-            losses.append(-float(log_probabilities[b, place, token]))
-            right.append(int(logits[b, place].argmax()) == token)
+        for position in range(begin, last):
+            token = int(repeats.ids[b, position + 1])
+            losses.append(-float(log_probabilities[b, position, token]))
+            right.append(int(logits[b, position].argmax()) == token)
     assert result.loss_unseen == pytest.approx(sum(losses) / len(losses), abs=1e-4)
     assert result.right == pytest.approx(sum(right) / len(right), abs=1e-6)
     assert result.loss_writing == result.loss_unseen
@@ -160,7 +160,7 @@ def test_scores_and_losses_are_those_of_a_loop_over_cells():
     torch.testing.assert_close(result.maps[1], records[1].weights[0])
 
 
-def test_the_same_seed_gives_the_same_run_and_dropout_too():
+def test_seed_reproduces_the_run_including_dropout():
     def losses(seed: int, dropout: float) -> list[float]:
         run = HeadTraining(Design(2, dropout=dropout), seed)
         return [run.step() for _ in range(2)]
@@ -171,8 +171,8 @@ def test_the_same_seed_gives_the_same_run_and_dropout_too():
     assert first != losses(5, 0.5)
 
 
-def test_heads_form_and_serve_distances_never_trained_on():
-    """The smallest setting: one head a layer."""
+def test_heads_form_and_generalize_to_unseen_distances():
+    """Use the smallest setting, one head per layer."""
     run = HeadTraining(Design(1), 0)
     before = run.measure()
     assert before.loss_unseen > training.BLIND_GUESS - 0.5

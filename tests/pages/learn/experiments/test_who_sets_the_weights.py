@@ -1,4 +1,4 @@
-"""Gradient descent on a text: against transformers with torch's own SGD, and single numbers."""
+"""Gradient descent on a text, against transformers with torch.optim.SGD."""
 
 import copy
 import math
@@ -27,10 +27,11 @@ def weights_of(model: Transformer) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("family", REFERENCES)
-def test_steps_are_those_of_sgd_on_the_transformers_model(family: str):
+def test_steps_match_sgd_on_the_transformers_model(family: str):
     reference = enlarge(REFERENCES[family]())
     text = ids(reference, batch=1, length=11)
-    core = core_from_reference(copy.deepcopy(reference))  # which shares its tensors
+    # The core model shares its tensors with this copy.
+    core = core_from_reference(copy.deepcopy(reference))
     own = weights_of(core)
     training = Training(core, text, 0.02)
     optimizer = torch.optim.SGD(reference.parameters(), lr=0.02)
@@ -43,19 +44,19 @@ def test_steps_are_those_of_sgd_on_the_transformers_model(family: str):
         assert step.before.loss == pytest.approx(float(output.loss.detach()), abs=1e-5)
         attentions = torch.cat([layer.detach() for layer in output.attentions])
         assert_close(step.before.weights, attentions, **TOLERANCE)
-    stepped = core_from_reference(reference)
-    for name, expected in stepped.state_dict().items():
+    updated = core_from_reference(reference)
+    for name, expected in updated.state_dict().items():
         assert_close(training.model.state_dict()[name], expected, **TOLERANCE)
     after = reference(text, labels=text)
     assert training.summarize().loss == pytest.approx(float(after.loss.detach()), abs=1e-5)
-    # the model's own weights are what they were, bit for bit
+    # The model's own weights are unchanged, bit for bit.
     assert own.keys() == core.state_dict().keys()
     assert all(torch.equal(core.state_dict()[name], before) for name, before in own.items())
-    for model in (core, training.model):  # and no gradient is held any longer
+    for model in (core, training.model):  # No gradient is kept in memory.
         assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_the_gradient_of_each_matrix_is_that_of_transformers():
+def test_matrix_gradients_match_transformers():
     reference = enlarge(llama())
     text = ids(reference, batch=1, length=7)
     reference(text, labels=text).loss.backward()
@@ -75,18 +76,18 @@ def test_the_gradient_of_each_matrix_is_that_of_transformers():
         for kind, modules in expected.items():
             flat = torch.cat([module.weight.grad.flatten() for module in modules])
             assert step.gradients[number, kind] == pytest.approx(float(flat.norm()), rel=1e-4)
-        of_heads = attention.q_proj.weight.grad.unflatten(0, (6, 8)).norm(dim=(1, 2))
-        assert_close(step.signal.w_q[number], of_heads, atol=1e-5, rtol=1e-4)
+        head_tensors = attention.q_proj.weight.grad.unflatten(0, (6, 8)).norm(dim=(1, 2))
+        assert_close(step.signal.w_q[number], head_tensors, atol=1e-5, rtol=1e-4)
     flat = torch.cat([reference.model.embed_tokens.weight.grad, reference.lm_head.weight.grad])
     assert step.gradients[None, lesson.EMBEDDINGS] == pytest.approx(float(flat.norm()), rel=1e-4)
-    whole = sum(float(p.grad.norm()) ** 2 for p in reference.parameters())
+    squared_norm = sum(float(p.grad.norm()) ** 2 for p in reference.parameters())
     parts = sum(length**2 for length in step.gradients.values())
-    assert math.sqrt(parts) == pytest.approx(math.sqrt(whole), rel=1e-4)
+    assert math.sqrt(parts) == pytest.approx(math.sqrt(squared_norm), rel=1e-4)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "llama-tied"])
-def test_the_chain_from_the_scores_to_one_head(family: str):
-    """The last two factors, multiplied by hand, are the gradient that autograd finds."""
+def test_chain_rule_from_scores_to_one_head(family: str):
+    """Multiply the last two factors by hand and compare with autograd."""
     core = build(family)
     text = torch.tensor([[5, 3, 8, 2, 7, 1, 4]])
     signal = Training(core, text, 1e-3).step().signal
@@ -98,25 +99,25 @@ def test_the_chain_from_the_scores_to_one_head(family: str):
     config = core.config
     for number, layer in enumerate(output.layers):
         record = layer.attention
-        of_layer = leaf.blocks[number].attention.qkv.weight.grad.t()
+        layer_gradient = leaf.blocks[number].attention.qkv.weight.grad.t()
         for head in range(config.n_heads):
             keys = record.k[0, head // config.group_size].detach()
-            of_scores = signal.score_gradients[number, head]
-            of_queries = lesson.query_gradient(of_scores, keys, record.scale)
+            score_gradient = signal.score_gradients[number, head]
+            of_queries = lesson.query_gradient(score_gradient, keys, record.scale)
             x = layer.attention_reads[0].detach()
             result = lesson.w_q_gradient(x, of_queries, rotation)
-            expected = of_layer[:, head * config.d_head : (head + 1) * config.d_head]
+            expected = layer_gradient[:, head * config.d_head : (head + 1) * config.d_head]
             assert_close(result, expected, atol=1e-5, rtol=1e-4)
             for length, gradient in ((signal.w_q, expected), (signal.queries, of_queries)):
                 assert_close(length[number, head], gradient.norm(), atol=1e-5, rtol=1e-4)
-    # a row of the softmax gives and takes alike; the first token has nothing to choose
+    # Softmax gradients of a row sum to zero. The first token has only one key.
     assert_close(signal.score_gradients.sum(-1), torch.zeros(config.n_layers, config.n_heads, 7),
                  **TOLERANCE)  # fmt: skip
     assert_close(signal.score_gradients[:, :, 0], torch.zeros_like(signal.score_gradients[:, :, 0]),
                  **TOLERANCE)  # fmt: skip
 
 
-def test_the_signal_is_the_gradient_of_every_tensor_on_the_way():
+def test_signal_is_the_gradient_of_each_intermediate_tensor():
     core = build("llama-tied")
     text = torch.tensor([[5, 3, 8, 2, 7]])
     signal = Training(core, text, 1e-3).step().signal
@@ -131,31 +132,31 @@ def test_the_signal_is_the_gradient_of_every_tensor_on_the_way():
     assert signal.hidden == pytest.approx(float(result[1].norm()), rel=1e-4)
     assert float(signal.layer_outputs[0]) == pytest.approx(float(result[2].norm()), rel=1e-4)
     assert float(signal.attention[0]) == pytest.approx(float(result[3].norm()), rel=1e-4)
-    of_heads = (signal.context, signal.weights, signal.scores, signal.queries)
-    for lengths, gradient in zip(of_heads, result[4:], strict=True):
+    head_tensors = (signal.context, signal.weights, signal.scores, signal.queries)
+    for lengths, gradient in zip(head_tensors, result[4:], strict=True):
         assert_close(lengths[0], gradient[0].norm(dim=(1, 2)), atol=1e-5, rtol=1e-4)
     assert_close(signal.score_gradients[0], result[6][0], **TOLERANCE)
 
 
-def test_what_autograd_keeps_grows_with_the_text():
+def test_autograd_memory_grows_with_the_text():
     core = build("gpt2")
-    kept = [Training(core, torch.arange(n)[None], 0.1).step().n_kept_bytes for n in (4, 8, 16)]
-    assert kept[0] < kept[1] < kept[2] < 8 * kept[0]
-    # two texts that share what does not grow: no weight is among what is kept
-    assert kept[2] - kept[1] > kept[1] - kept[0] > kept[0] / 2
-    # at least what every layer's matrices read: (T, C) twice, (T, H D), (T, F), in float32
-    assert kept[0] > 4 * 4 * 3 * (24 + 24 + 24 + 52)
+    sizes = [Training(core, torch.arange(n)[None], 0.1).step().n_kept_bytes for n in (4, 8, 16)]
+    assert sizes[0] < sizes[1] < sizes[2] < 8 * sizes[0]
+    # Little of it is constant, so the saved tensors don't include the weights.
+    assert sizes[2] - sizes[1] > sizes[1] - sizes[0] > sizes[0] / 2
+    # At least the inputs of each layer's matrices: (T, C) twice, (T, H D) and (T, F), in float32.
+    assert sizes[0] > 4 * 4 * 3 * (24 + 24 + 24 + 52)
 
 
-def test_models_and_texts_without_a_next_token_are_refused():
+def test_rejects_models_and_texts_without_a_next_token():
     with pytest.raises(ValueError, match="causal=False"):
         Training(build("bert"), torch.arange(4)[None], 0.1)
     with pytest.raises(ValueError, match="at least 2"):
         Training(build("gpt2"), torch.zeros(1, 1, dtype=torch.int64), 0.1)
 
 
-def test_a_copy_is_in_float32_and_in_one_piece():
-    """In 16 bits most steps would be lost: they are smaller than the rounding."""
+def test_copy_is_contiguous_float32():
+    """Train in float32, because 16-bit rounding is larger than most updates."""
     core = build("llama").to(torch.bfloat16)
     training = Training(core, torch.arange(5)[None], 0.1)
     for name, parameter in training.model.named_parameters():
@@ -163,4 +164,5 @@ def test_a_copy_is_in_float32_and_in_one_piece():
     memories = {p.untyped_storage().data_ptr() for p in training.model.parameters()}
     assert len(memories) == 1
     sizes = [parameter.numel() for parameter in core.parameters()]
-    assert training.n_bytes == 4 * (sum(sizes) + 3 * 89 * 30)  # the token table is the largest
+    # The embedding table is the largest matrix.
+    assert training.n_bytes == 4 * (sum(sizes) + 3 * 89 * 30)

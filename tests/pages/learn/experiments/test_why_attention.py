@@ -1,4 +1,4 @@
-"""Gradients against autograd's own Jacobians, the reader against what a state can hold, runs."""
+"""Gradients, the readout of a recurrent state, and timed implementations."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ NUMBERS = LECTURE_NUMBERS
 WORDS = ["one", "two", "one", "three", "four", "five", "six"]
 
 
-def test_the_same_word_has_the_same_vector():
+def test_same_word_has_the_same_vector():
     x = word_vectors(WORDS, 5, seed=1)
     assert x.shape == (7, 5)
     assert_close(x[0], x[2], atol=0, rtol=0)
@@ -31,7 +31,7 @@ def test_the_same_word_has_the_same_vector():
     assert not torch.equal(x, word_vectors(WORDS, 5, seed=2))
     assert_close(word_vectors(WORDS[3:], 5, seed=1), x[3:], atol=0, rtol=0)
     wide = word_vectors([str(i) for i in range(50)], 400, seed=0)
-    # a length of about 1: its variance over 400 numbers is about 1/800
+    # The length is about 1: its variance over 400 numbers is about 1/800.
     assert float((wide.norm(dim=1) - 1).abs().max()) < 5 * (1 / 800) ** 0.5
 
 
@@ -40,23 +40,23 @@ def test_any_text_is_a_word(word: str):
     assert word_vectors([word], 3, seed=0).isfinite().all()
 
 
-def test_the_encoder_is_torch_s_own_with_another_gate():
+def test_encoder_matches_torch_with_a_different_gate():
     torch.manual_seed(4)
     expected = nn.GRU(3, 5, batch_first=True)
-    plain, held = encoder(3, 5, 4), encoder(3, 5, 4, hold=2.0)
+    plain, open_gate = encoder(3, 5, 4), encoder(3, 5, 4, hold=2.0)
     for name, parameter in expected.named_parameters():
         assert_close(plain.get_parameter(name), parameter.detach(), atol=0, rtol=0)
-    change = held.bias_ih_l0 - plain.bias_ih_l0
+    change = open_gate.bias_ih_l0 - plain.bias_ih_l0
     assert_close(change, torch.tensor([0.0] * 5 + [2.0] * 5 + [0.0] * 5))
 
 
-def test_a_gate_held_wide_open_keeps_the_state():
+def test_fully_open_gate_keeps_the_state():
     x = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0))
     gru = encoder(3, 5, 0, hold=50.0)
-    assert_close(last_state(gru, x), torch.zeros(2, 5))  # the state it begins with
+    assert_close(last_state(gru, x), torch.zeros(2, 5))  # The initial state.
 
 
-def test_the_notebook_s_last_rows():
+def test_notebook_last_rows():
     block = NUMBERS["002_simplified_self_attention"]
     context, weights = last_context(JOURNEY.embeddings[None], None)
     assert_close(weights[0], torch.tensor(block["weights"][-1]), atol=5e-5, rtol=0)
@@ -68,7 +68,7 @@ def test_the_notebook_s_last_rows():
 
 
 @pytest.mark.parametrize("network", ["gru", "attention", "plain"])
-def test_influence_is_the_norm_of_the_jacobian(network: str):
+def test_influence_is_the_jacobian_norm(network: str):
     x = word_vectors(WORDS, 3, seed=0).double()
     gru, layer = encoder(3, 5, 0).double(), attention_layer(3, 5, 0).double()
     last, size = {
@@ -79,25 +79,25 @@ def test_influence_is_the_norm_of_the_jacobian(network: str):
     jacobian = torch.autograd.functional.jacobian(lambda one: last(one[None])[0], x)
     assert jacobian.shape == (size, 7, 3)
     assert_close(influence(last, x, size), jacobian.norm(dim=(0, 2)))
-    with torch.no_grad():  # a server's thread may have it switched off
+    with torch.no_grad():  # A server thread may have gradients disabled.
         assert_close(influence(last, x, size), jacobian.norm(dim=(0, 2)))
 
 
-def test_the_gru_forgets_its_first_token_and_attention_does_not():
+def test_gru_forgets_its_first_token_but_attention_does_not():
     x = word_vectors([str(i) for i in range(32)], 8, seed=0).double()
     gru, layer = encoder(8, 16, 0).double(), attention_layer(8, 16, 0).double()
     lengths = [1, 4, 16, 32]
-    of_gru = first_token_shares(lambda c: last_state(gru, c), x, 16, lengths)
-    of_attention = first_token_shares(lambda c: last_context(c, layer)[0], x, 16, lengths)
-    assert of_gru[0] == of_attention[0] == 1.0
-    assert (of_gru.diff() < 0).all()
-    assert of_gru[-1] < 1e-3
-    assert ((of_attention - 1).abs() < 0.2).all()
-    held = encoder(8, 16, 0, hold=4.0).double()
-    assert first_token_shares(lambda c: last_state(held, c), x, 16, [32])[0] > 0.5
+    gru_shares = first_token_shares(lambda c: last_state(gru, c), x, 16, lengths)
+    attention_shares = first_token_shares(lambda c: last_context(c, layer)[0], x, 16, lengths)
+    assert gru_shares[0] == attention_shares[0] == 1.0
+    assert (gru_shares.diff() < 0).all()
+    assert gru_shares[-1] < 1e-3
+    assert ((attention_shares - 1).abs() < 0.2).all()
+    open_gate = encoder(8, 16, 0, hold=4.0).double()
+    assert first_token_shares(lambda c: last_state(open_gate, c), x, 16, [32])[0] > 0.5
 
 
-def test_no_more_is_read_back_than_the_state_holds():
+def test_readout_is_limited_by_the_state_size():
     width, state = 4, 8
     result = recoverable(encoder(width, state, 0, hold=2.0), 10, n_sequences=3000, seed=1)
     assert result.shape == (10,)
@@ -105,7 +105,7 @@ def test_no_more_is_read_back_than_the_state_holds():
     assert 0 < width * float(result.clamp(min=0).sum()) <= state
 
 
-def test_what_is_timed_computes_the_same():
+def test_timed_implementations_agree():
     runs = sequence_runs(9, 6, seed=0)
     loop, gru, attention = (run() for run in runs.values())
     assert loop.shape == gru.shape == attention.shape == (1, 9, 6)
