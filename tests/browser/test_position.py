@@ -29,7 +29,7 @@ def score(page: Page, place: int) -> float:
     return parse_number(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0])
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/position", "Position")
     # “dog” is the second token, then the fourth; without positions it is the same vector
     here, there = (

@@ -17,7 +17,7 @@ from tests.helpers.browser import (
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/scaling?scaling_layer=3&scaling_head=1", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
     choose_example(page, "20, 21.5, 26")

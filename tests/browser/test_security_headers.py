@@ -19,7 +19,7 @@ def test_every_answer_carries_the_headers(site: Site, path: str):
         assert {name: response.headers[name] for name in HEADERS} == HEADERS
 
 
-@pytest.mark.usefixtures("alone_in_line")
+@pytest.mark.usefixtures("exclusive_generation")
 def test_the_pages_work_under_the_policy(own_page: Page, site: Site):
     page = own_page
     refused: list[str] = []

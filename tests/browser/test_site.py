@@ -58,7 +58,7 @@ def test_generate_with_and_without_a_cache(own_page: Page, site: Site):
     assert 0 < visible == len(frames)
 
 
-@pytest.mark.usefixtures("alone_in_line")
+@pytest.mark.usefixtures("exclusive_generation")
 def test_a_visitor_waits_for_a_run_that_is_then_stopped(page: Page, site: Site, other: Page):
     open_page(page, site, "/generate", "Generate")
     type_text(page, "Prompt", PROMPT)

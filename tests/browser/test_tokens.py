@@ -21,7 +21,7 @@ def row(page: Page, title: str) -> Locator:
     return page.locator("figure.chips").filter(has_text=title)
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/tokens", "Tokens")
     parts = row(page, "Parts")
     expect(parts.locator(".chip")).to_have_text(["␣s", "un", "ny"])

@@ -18,7 +18,7 @@ from tests.helpers.browser import (
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/two-networks", "From two networks to one")
     expect(page.get_by_text("the decoder wrote 1998-05-03. That's correct.")).to_be_visible()
     type_text(page, "A date in English", "december 24, 2026")

@@ -22,7 +22,7 @@ PROMPT = "Two small cats"
 HEIGHT = "element => element.offsetHeight"
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     link = (
         f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
     )

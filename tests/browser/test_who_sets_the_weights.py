@@ -21,7 +21,7 @@ from tests.helpers.bundled_models import FIRST_GPT2, weights
 from ui.widgets import controls
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/who-sets-the-weights", "Who sets the weights")
     notice = page.get_by_text(re.compile("^The loss (fell|rose) from"))
     expect(notice).to_contain_text("fell")

@@ -9,7 +9,7 @@ from tests.helpers.browser import SENTENCE, metric_value, open_whole_page, set_s
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/why-attention", "Why attention")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
     type_text(page, "Sentence", SENTENCE)

@@ -23,7 +23,7 @@ from tests.helpers.visitors import wait_until_settled
 TEXT = "Seven small ships sailed past"
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     path = f"/why-several-heads?why_several_heads_model={ENCODER}"
     open_page(page, site, path, "Why several heads")
     type_text(page, "Text", TEXT)
