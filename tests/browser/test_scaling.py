@@ -1,4 +1,4 @@
-"""Scaling in a real browser: scores, d_k, a head whose scale is removed, the link."""
+"""Test Scaling in a browser: scores, d_k, a head without its scale, the link."""
 
 import re
 
@@ -40,7 +40,7 @@ def test_main_path(page: Page, site: Site):
     expect(figure).to_be_visible()
     expect(scores).to_have_value("20 21.5 26")
 
-    # what are no scores is refused, and stays in the box
+    # invalid scores are rejected and stay in the text field
     wait_until_settled(page)
     scores.fill("20 <b>two</b>")
     scores.press("Enter")

@@ -1,4 +1,4 @@
-"""Similarity in a real browser: another word, a part, a dimension by the keyboard, the link."""
+"""Test Similarity in a browser: another word, a section, a dimension by keyboard, the link."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Variants in a browser: by keyboard over the ladder, a measurement."""
+"""Test Variants in a browser: step through the variants by keyboard, run a measurement."""
 
 import re
 from pathlib import Path

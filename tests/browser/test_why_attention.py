@@ -1,4 +1,4 @@
-"""Why attention in a real browser: a sentence, the controls, the link."""
+"""Test Why attention in a browser: a sentence, the controls, the link."""
 
 import re
 

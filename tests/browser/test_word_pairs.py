@@ -1,4 +1,4 @@
-"""A question of the lectures with the keyboard, the swap, and a find opened as a head."""
+"""Test Word pairs in a browser: a lecture question by keyboard, the swap, opening a result."""
 
 import re
 
