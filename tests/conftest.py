@@ -21,9 +21,9 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # there are at least as many workers as
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-# A test's page lives for seconds, so V8's optimizing compilers and frequent small collections cost a
-# fifth of the browser's time and never pay off. Extra threads don't either, because they'd
-# paint the same small windows.
+# A test's page lives for seconds, so V8's optimizing compilers and frequent garbage collection cost
+# a fifth of the browser's time and never pay off. Extra threads don't either, because they'd paint
+# the same small windows.
 FOR_SHORT_LIVES = (
     "--js-flags=--no-maglev --no-turbofan --min-semi-space-size=32 --max-semi-space-size=64",
     "--num-raster-threads=1",

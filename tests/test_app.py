@@ -1,4 +1,4 @@
-"""What app.py puts together, in a process of its own: it changes the settings of its process."""
+"""Test the assembled app.py in a separate process, because it changes its process's settings."""
 
 import subprocess
 import sys
@@ -65,7 +65,7 @@ with modified_sys_path(str(app.app._resolve_script_path())):
 """
 
 
-def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
+def test_site_is_served_with_health_and_metrics_endpoints(tmp_path: Path):
     result = subprocess.run(
         [sys.executable, "-c", SERVED], cwd=ROOT, capture_output=True, text=True, timeout=120,
         env={"ATTENTION_LAB_WARMUP": "off", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},

@@ -1,4 +1,4 @@
-"""The panels of small tensors: what reaches the browser, and what is refused."""
+"""Test panels of small tensors: their data, and invalid input."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from tests.helpers.drawn_tensors import unpack_drawing
 from ui.canvas.tensors import Panel, Provenance, pack
 
 
-def test_every_part_arrives_aligned_and_exact():
+def test_every_part_is_aligned_and_exact():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2, 3, 5)).astype("f4")
     cells = np.arange(30).reshape(2, 3, 5)
@@ -67,7 +67,7 @@ def test_provenance_is_packed():
         ({"columns": ["one"]}, "1.*3"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(options: dict, numbers: str):
+def test_invalid_panels_are_rejected(options: dict, numbers: str):
     inputs = {"values": np.zeros((2, 3)), "axes": ("token", "column"), **options}
     with pytest.raises(ValueError, match=numbers):
         Panel("p", **inputs)

@@ -1,4 +1,4 @@
-"""What one visitor may send: how fast, how much, and over how many connections."""
+"""Test limits per visitor: message rate, size, and connections."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ FILE = _FILE.SerializeToString()
 
 
 class SleepingClock:
-    """Seconds that pass only while somebody sleeps."""
+    """A clock that only advances during sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -52,7 +52,7 @@ def app(clock: SleepingClock) -> Starlette:
                 await socket.send_bytes(await socket.receive_bytes())
         except WebSocketDisconnect as disconnect:
             ended.append(disconnect.code)
-            await socket.send_bytes(b"too late")  # as a page may that still runs
+            await socket.send_bytes(b"too late")  # like a page that's still running
 
     async def taken(request: Request) -> PlainTextResponse:
         return PlainTextResponse(f"{len(await request.body())} bytes")
@@ -82,7 +82,7 @@ def echoed(socket, message: bytes = HEARTBEAT) -> bool:
         (FILE, limits.FILES_PER_SECOND, limits.FILE_BURST),
     ],
 )
-def test_a_storm_takes_as_long_as_a_visitor_would(
+def test_message_flood_is_slowed_down(
     message: bytes, per_second: float, burst: int, clock: SleepingClock
 ):
     site, n_messages = app(clock), 2_000
@@ -115,7 +115,7 @@ def test_new_connections_do_not_raise_the_rate_of_an_address(
     assert clock.now == pytest.approx((80 - burst) / per_second)
 
 
-def test_open_connections_of_an_address_have_a_limit(
+def test_open_connections_per_address_are_limited(
     clock: SleepingClock, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(limits, "MAX_SESSIONS_PER_ADDRESS", 2)
@@ -131,7 +131,7 @@ def test_open_connections_of_an_address_have_a_limit(
             assert echoed(freed)
 
 
-def test_an_oversized_message_ends_the_connection(clock: SleepingClock):
+def test_oversized_message_closes_the_connection(clock: SleepingClock):
     site, message = app(clock), BackMsg()
     message.rerun_script.query_string = "x" * (limits.MAX_MESSAGE_BYTES - 100)
     with connect(site) as visitor:
@@ -143,8 +143,8 @@ def test_an_oversized_message_ends_the_connection(clock: SleepingClock):
     assert TestClient(site).get("/ended").text == "[1009]"
 
 
-def test_a_client_that_does_not_read_is_not_listened_to():
-    """The first answer is not read: the second message waits for that, or for the end."""
+def test_server_stops_reading_from_a_client_that_does_not_read():
+    """The first response isn't read: the second message waits for it, or for the end."""
     taken: list[str] = []
 
     async def visit() -> None:
@@ -165,7 +165,7 @@ def test_a_client_that_does_not_read_is_not_listened_to():
         site = asyncio.create_task(Limits(page)(scope, sent.get, send))
         for _ in range(2):
             sent.put_nowait({"type": "websocket.receive", "bytes": HEARTBEAT})
-        for _ in range(20):  # rounds of the loop
+        for _ in range(20):  # event loop iterations
             await asyncio.sleep(0)
         assert len(taken) == 1
         is_read.set()
@@ -177,7 +177,7 @@ def test_a_client_that_does_not_read_is_not_listened_to():
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_uploads_are_refused(method: str, clock: SleepingClock):
+def test_uploads_are_rejected(method: str, clock: SleepingClock):
     site = TestClient(app(clock))
     response = site.request(method, "/_stcore/upload_file/session/file", content=b"x" * 1_000)
     assert response.status_code == 403
