@@ -56,8 +56,8 @@ def _import_time_nodes(node: ast.AST) -> Iterator[ast.AST]:
 def module_names(file: Path, *, at_import_time: bool = False) -> set[str]:
     """Return the dotted names of everything a file may import; `from a import b` gives a.b.
 
-    With `at_import_time`, only what runs when the file is imported: nothing inside functions or under
-    `if TYPE_CHECKING`.
+    With `at_import_time`, only what runs on import: nothing inside functions or
+    under `if TYPE_CHECKING`.
     """
     tree = parsed(file)
     names = set()
@@ -142,7 +142,7 @@ def test_torch_and_experiments_are_imported_lazily():
 
 
 def test_importing_the_frame_and_ui_imports_no_torch():
-    """Check in a fresh interpreter, including indirect imports: first paint can't wait for torch."""
+    """Check indirect imports too, in a fresh interpreter: first paint can't wait for torch."""
     modules = [
         module_of(file)
         for file in (*sources("serving", "web", "ui"), *split_page_files()[0])

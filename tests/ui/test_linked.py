@@ -14,7 +14,7 @@ def page() -> None:
     from ui.widgets.linked import linked
 
     letters = ["a", "b", "c"]
-    visible = {
+    current = {
         "segments": linked(
             st.segmented_control, "Segments", letters, default="b", required=True, key="segments"
         ),
@@ -22,7 +22,7 @@ def page() -> None:
         "radio": linked(st.radio, "Radio", letters, 1, key="radio"),
         "free": linked(st.segmented_control, "Free", letters, default="b", key="free"),
     }
-    st.json(visible)
+    st.json(current)
 
 
 def values(**query: str) -> tuple[str, list[str]]:
@@ -35,9 +35,9 @@ def values(**query: str) -> tuple[str, list[str]]:
 
 
 def test_empty_parameter_falls_back_to_the_default_with_a_notice():
-    visible, toasts = values(**dict.fromkeys(KEYS, ""))
+    result, toasts = values(**dict.fromkeys(KEYS, ""))
     # where an empty selection is allowed, an empty parameter means exactly that
-    assert visible == '{"segments": "b", "pills": "c", "radio": "b", "free": null}'
+    assert result == '{"segments": "b", "pills": "c", "radio": "b", "free": null}'
     assert len(toasts) == 3
 
 

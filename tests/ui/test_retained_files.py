@@ -15,8 +15,8 @@ def store(files: RetainedFiles, content: bytes) -> str:
 def test_a_file_made_on_a_click_outlives_the_runs_of_other_visitors():
     files = RetainedFiles("/media")
     manager = MediaFileManager(files)
-    file_names = manager.add_deferred(lambda: b"an archive", "application/zip", "0.1", "a.zip")
-    address = manager.execute_deferred(file_names)
+    file_name = manager.add_deferred(lambda: b"an archive", "application/zip", "0.1", "a.zip")
+    address = manager.execute_deferred(file_name)
     for _ in range(5):  # Streamlit calls this at the end of each visitor's run
         manager.remove_orphaned_files()
     assert files.get_file(address.rpartition("/")[2]).content == b"an archive"
@@ -25,7 +25,7 @@ def test_a_file_made_on_a_click_outlives_the_runs_of_other_visitors():
 def test_oldest_files_are_removed_over_the_byte_limit(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(retained_files, "RETAINED_FILE_BYTES", 10)
     files = RetainedFiles("/media")
-    old, young, shown = (store(files, content) for content in (b"1" * 4, b"2" * 6, b"3" * 7))
+    old, young, recent = (store(files, content) for content in (b"1" * 4, b"2" * 6, b"3" * 7))
     files.delete_file(old)
     files.delete_file(young)
     assert files.get_file(old).content_size + files.get_file(young).content_size == 10
@@ -39,24 +39,20 @@ def test_oldest_files_are_removed_over_the_byte_limit(monkeypatch: pytest.Monkey
 
 
 def test_file_names_cannot_be_guessed():
-    """Anyone who knows the name can fetch the file (`SECURITY.md`), so names must be long and random.
+    """Anyone with the name can fetch the file (`SECURITY.md`), so names must be long and random.
 
     A file that is created on click first has a random name, then one derived from its bytes.
     """
     files = RetainedFiles("/media")
     manager = MediaFileManager(files)
-    deferred_names = [
+    deferred = [
         manager.add_deferred(lambda: b"an archive", "application/zip", f"0.{n}", "a.zip")
         for n in range(50)
     ]
-    assert (
-        len({name[:8] for name in deferred_names})
-        == len({name[-8:] for name in deferred_names})
-        == 50
-    )
-    assert {len(name) for name in deferred_names} == {32}
+    assert len({name[:8] for name in deferred}) == len({name[-8:] for name in deferred}) == 50
+    assert {len(name) for name in deferred} == {32}
     file_names = [store(files, bytes([n])) for n in range(50)]
     assert len({name[:8] for name in file_names}) == 50
     assert all(len(name.partition(".")[0]) >= 32 for name in file_names)
     with pytest.raises(MediaFileStorageError):
-        files.get_file(deferred_names[0])  # nothing is created before it's requested
+        files.get_file(deferred[0])  # nothing is created before it's requested
