@@ -39,7 +39,7 @@ def module_of(file: Path) -> str:
 
 
 @functools.cache
-def parsed(file: Path) -> ast.Module:
+def parse(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"), str(file))
 
 
@@ -59,18 +59,18 @@ def module_names(file: Path, *, at_import_time: bool = False) -> set[str]:
     With `at_import_time`, only what runs on import: nothing inside functions or
     under `if TYPE_CHECKING`.
     """
-    tree = parsed(file)
+    tree = parse(file)
     names = set()
     for node in _import_time_nodes(tree) if at_import_time else ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: a relative import hides where a name comes from"
+            assert node.level == 0, f"{file}: relative imports aren't allowed"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
-def imported(file: Path, modules: Set[str], **options: bool) -> set[str]:
+def imported_modules(file: Path, modules: Set[str], **options: bool) -> set[str]:
     """Return those of these modules that a file imports, or imports a name from."""
     names = module_names(file, **options)
     return {name if name in modules else name.rpartition(".")[0] for name in names} & modules
@@ -90,7 +90,7 @@ def offenders(files: list[Path], forbidden: set[str], **options: bool) -> dict[s
 def test_no_import_cycles(package: str):
     """Imports inside functions and under `if TYPE_CHECKING` count too."""
     files = {module_of(file): file for file in sources(package)}
-    graph = {name: imported(file, files.keys()) - {name} for name, file in files.items()}
+    graph = {name: imported_modules(file, files.keys()) - {name} for name, file in files.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -138,7 +138,7 @@ def test_torch_and_experiments_are_imported_lazily():
     assert offenders(files, HEAVY, at_import_time=True) == {}
     experiments = {module_of(file) for file in split_page_files()[1]}
     for file in files:
-        assert not imported(file, experiments, at_import_time=True), file
+        assert not imported_modules(file, experiments, at_import_time=True), file
 
 
 def test_importing_the_frame_and_ui_imports_no_torch():
@@ -163,7 +163,7 @@ def test_site_loads_models_only_by_name():
     """`pretrained.load` also accepts paths, and visitor text must never become a path."""
     by_path = {"pretrained.load", "pretrained.load.load", "pretrained.load.folder_at"}
     for file in sources("app.py", "serving", "ui", "pages"):
-        attributes = (node for node in ast.walk(parsed(file)) if isinstance(node, ast.Attribute))
+        attributes = (node for node in ast.walk(parse(file)) if isinstance(node, ast.Attribute))
         used = {ast.unparse(node) for node in attributes}
         assert not (used | module_names(file)) & by_path, file
 

@@ -39,11 +39,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def start_site(home: Path, log: Path, **environment: str) -> Server:
     """Start a site that can only write to this home and to the cache of converted weights."""
-    places = {
+    paths = {
         **dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(home)),
         "ATTENTION_LAB_CACHE": str(sealed_folder.cache_root()),
     }
-    server = Server(log, **places | environment)
+    server = Server(log, **paths | environment)
     server.wait_until_it_listens()
     return server
 
@@ -207,12 +207,12 @@ def test_shutdown_removes_temporary_folders(place: str, moment: str, tmp_path: P
     temporary.mkdir()
     old = temporary / f"attention-lab-{'0' * 16}"  # left by a process that was killed
     old.mkdir()
-    places = {
+    paths = {
         "TMPDIR": str(temporary),
         "ATTENTION_LAB_CACHE": str(cache) if place == "the cache" else "/proc/attention-lab",
         "ATTENTION_LAB_WARMUP": "off",
     }
-    server = Server(tmp_path / "log.txt", **places)
+    server = Server(tmp_path / "log.txt", **paths)
     try:
         server.wait_until_it_listens()
         assert not old.exists()

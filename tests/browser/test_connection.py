@@ -32,9 +32,9 @@ def test_moving_a_slider_back_quickly_keeps_the_connection(own_page: Page, site:
     """The browser reports that it keeps the last picture, then learns that a run has ended."""
     page = own_page
     page.add_init_script(HOLD)
-    with page.expect_websocket() as opened:
+    with page.expect_websocket() as socket_info:
         open_page(page, site, "/inside-the-cache?inside_the_cache_tokens=6", "Inside the cache")
-    socket, step = opened.value, slider(page, "Step")
+    socket, step = socket_info.value, slider(page, "Step")
     received: list[ForwardMsg] = []
     socket.on("framereceived", lambda payload: received.append(_message(payload)))
     press(step, "End")

@@ -12,8 +12,8 @@ def test_small_crowd_reads_and_generates(site: Site):
     crowd = run_coroutine(load.run_crowd(site.url, 2, 0, 6))  # the second one generates first
     assert dict(crowd.errors) == {}
     assert all(0 < seconds < load.LATEST_TEXT_SECONDS for seconds in crowd.texts)
-    opened = {page for page, _ in crowd.seconds}
-    assert "generate" in opened <= {"home", "generate", *load.PAGES}
+    pages = {page for page, _ in crowd.seconds}
+    assert "generate" in pages <= {"home", "generate", *load.PAGES}
     assert f"finished texts: {len(crowd.texts)} (median " in load.report(crowd)
 
 

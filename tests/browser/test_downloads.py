@@ -37,10 +37,10 @@ def test_link_and_download_after_a_preset(page: Page, site: Site, other: Page):
     link(page, "word_pairs_query=woman")
     click(page.get_by_role("button", name="Swap query and A"))
     address = link(page, "word_pairs_a=woman")
-    said = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
+    claim = page.get_by_text("“\u2068brush\u2069” gives at most").inner_text()
     assert address.startswith(f"{site.url}/word-pairs?")
     other.goto(address)
-    expect(other.get_by_text(said)).to_be_visible()
+    expect(other.get_by_text(claim)).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     unfold(other, "Download or share")
     with other.expect_download() as download:

@@ -46,8 +46,8 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     assert re.fullmatch(r"“Two”: .*\d%, adds .+", message)
     page.keyboard.press("End")  # goes to the selected token: later ones aren't visible yet
     expect(text(page).locator(".readout")).to_contain_text("chosen with probability")
-    with settings(page) as opened:
-        press(opened.get_by_test_id("stCheckbox").locator("input"), "Space")
+    with settings(page) as panel:
+        press(panel.get_by_test_id("stCheckbox").locator("input"), "Space")
     expect(text(page).locator(".title")).to_contain_text("without the first token")
     press(row, "Home")
     expect(text(page).locator(".readout")).to_contain_text("“\u2068Two\u2069”: 0%, ")

@@ -41,19 +41,19 @@ def test_click_opens_a_head_and_then_a_pair(page: Page, site: Site):
     figure = visit(page, site, heads_hide="[CLS]")
     read_head(figure, 4 * 12 + 7, 3, 3, N_TOKENS, "L4H7")
     click_where_the_pointer_is(page)
-    opened = heatmap(page, "L4H7: weights")
-    expect(opened).to_be_visible()
+    head_map = heatmap(page, "L4H7: weights")
+    expect(head_map).to_be_visible()
     expect(page).to_have_url(re.compile("heads_head=7"))
     expected, _ = attention(ENCODER, SENTENCE, 4, 7)
-    assert last_number(read_cell(opened, 5, 2)) == pytest.approx(float(expected[5, 2]), rel=1e-5)
+    assert last_number(read_cell(head_map, 5, 2)) == pytest.approx(float(expected[5, 2]), rel=1e-5)
     # clicking a cell selects its pair below
-    click(opened.locator(".scroll canvas"))
+    click(head_map.locator(".scroll canvas"))
     expect(page).to_have_url(re.compile("heads_query="))
     wait_until_settled(page)
     query = re.search(r"heads_query=(\d+)", page.url)
     assert query
     page.reload()
-    expect(opened).to_be_visible()
+    expect(head_map).to_be_visible()
     expect(page.get_by_text(re.compile(f"^Query {query[1]} “"))).to_be_visible()
 
     figure = painted(page)
@@ -73,20 +73,20 @@ def test_clicked_head_opens_in_a_bottom_sheet_on_a_phone(phone: Page, site: Site
     expect(close).not_to_be_visible()
     read_head(figure, 2 * 12 + 3, 3, 3, N_TOKENS, "L2H3")
     click_where_the_pointer_is(phone)
-    opened = heatmap(phone, "L2H3: weights")
-    expect(opened).to_be_in_viewport(ratio=0.6)
+    head_map = heatmap(phone, "L2H3: weights")
+    expect(head_map).to_be_in_viewport(ratio=0.6)
     # the sheet covers the page, which hasn't scrolled: all heads are still there
     expect(figure).to_be_in_viewport()
     click(close)
     expect(close).not_to_be_visible()
-    expect(opened).not_to_be_in_viewport()
+    expect(head_map).not_to_be_in_viewport()
     # in a wide window the head is next to the mosaic, so there's nothing to close
     read_head(figure, 2 * 12 + 3, 3, 3, N_TOKENS, "L2H3")
     click_where_the_pointer_is(phone)
     expect(close).to_be_visible()
     phone.set_viewport_size(PROJECTOR)
     expect(close).not_to_be_visible()
-    expect(opened).to_be_visible()
+    expect(head_map).to_be_visible()
 
 
 def test_without_a_mouse(page: Page, site: Site):
@@ -106,18 +106,18 @@ def test_without_a_mouse(page: Page, site: Site):
     displayed, off = value_read(figure)
     assert abs(displayed - float(expected[row, column])) <= off
     page.keyboard.press("Enter")
-    opened = heatmap(page, "L3H6: weights")
-    expect(opened).to_be_visible()
+    head_map = heatmap(page, "L3H6: weights")
+    expect(head_map).to_be_visible()
     # the first key may only scroll or show the marked cell, but the corners are always reachable
-    press(opened.locator(".scroll canvas"), "Home", "PageUp", "Home")
-    read_by_keyboard(opened, "“[CLS]” → “[CLS]”")
+    press(head_map.locator(".scroll canvas"), "Home", "PageUp", "Home")
+    read_by_keyboard(head_map, "“[CLS]” → “[CLS]”")
     for keys, cell in (
         ("ArrowRight ArrowDown", "“seven” → “seven”"),
         ("PageDown End", "“[SEP]” → “[SEP]”"),
     ):
         for key in keys.split():
             page.keyboard.press(key)
-        read_by_keyboard(opened, cell)
+        read_by_keyboard(head_map, cell)
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"heads_key={len(tokens.ids) - 1}"))
 

@@ -325,7 +325,7 @@ def test_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site):
         if number == 9:
             expect(page).to_have_url(re.compile(r"one_pass_at=matrix\+weights.*\+8\+\d\+-1$"))
             wait_until_settled(page)
-            there, text = page.url, figure.locator(".caption-text").inner_text()
+            url, text = page.url, figure.locator(".caption-text").inner_text()
             figure.get_by_role("link", name="Learn more").click()
             expect(page.get_by_role("heading", name="Masking and dropout")).to_be_visible()
             expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
@@ -333,7 +333,7 @@ def test_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site):
             page.go_back()
             expect(figure.locator(".caption-text")).to_have_text(text)
             wait_until_settled(page)
-            assert page.url == there
+            assert page.url == url
         if number < N_CAPTIONS:
             press(following, "Enter")
     assert len(titles) == N_CAPTIONS

@@ -245,7 +245,7 @@ def readings(picture: Locator, steps: list[tuple[Any, ...]]) -> list[str]:
 
 def matched(pattern: str, text: str) -> tuple[str, ...]:
     result = re.fullmatch(pattern, text)
-    assert result, f"{text!r} is read, and not {pattern!r}"
+    assert result, f"{text!r} was read instead of {pattern!r}"
     return result.groups()
 
 
@@ -264,7 +264,7 @@ class PictureReader:
         assert len(self.labels) == self.expected.n_tokens
 
     def check(self, displayed: str, expected: float, digits: int, what: str) -> None:
-        assert agrees(displayed, expected, digits), f"{what}: {displayed}, and not {expected}"
+        assert agrees(displayed, expected, digits), f"{what}: {displayed} instead of {expected}"
         self.values += 1
 
     def flow(self) -> None:
@@ -397,9 +397,11 @@ class PictureReader:
             self.check(sure, self.expected.top_probability(layer), 2, text)
 
     def _dot(self, layer: int, token: int, text: str) -> None:
-        whose = re.escape(f"“{self.labels[token]}”")
+        token_label = re.escape(f"“{self.labels[token]}”")
         end = "comes from the feed-forward network"
-        (displayed,) = matched(rf"Layer {layer}: {NUMBER} of the update of {whose} {end}\.", text)
+        (displayed,) = matched(
+            rf"Layer {layer}: {NUMBER} of the update of {token_label} {end}\.", text
+        )
         self.check(displayed, self.expected.dot(layer, token), 2, text)
 
     def next_words(self) -> list[int]:

@@ -32,11 +32,11 @@ def score(page: Page, position: int) -> float:
 def test_main_path(page: Page, site: Site):
     open_page(page, site, "/position", "Position")
     # “dog” is the second token, then the fourth; without positions its vector stays the same
-    here, there = (
+    original, moved = (
         parse_number(read(page, name, 0, column).partition("= ")[2].split(" ")[0])
         for name, column in (("in your order", 1), ("in the new order", 3))
     )
-    assert here == pytest.approx(there, abs=1e-6)
+    assert original == pytest.approx(moved, abs=1e-6)
     table = heatmap(page, "the vectors of the positions")
     assert last_number(read_cell(table, 3, 0)) == pytest.approx(0.14112, abs=1e-5)  # sin 3
 

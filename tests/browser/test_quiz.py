@@ -25,10 +25,10 @@ def test_answer_is_restored_on_the_next_visit(page: Page, site: Site):
     choice.focus()
     page.keyboard.press("Space")
     wait_until_settled(page)
-    for opened in (False, True):  # after closing and reopening, the selection is still there
+    for is_open in (False, True):  # after closing and reopening, the selection is still there
         press(page.locator("summary").filter(has_text="Predict, then look"), "Enter")
         wait_until_settled(page)
-        expect(choice).to_be_visible(visible=opened)
+        expect(choice).to_be_visible(visible=is_open)
     expect(choice).to_be_checked()
     assert page.evaluate(TICKED, NAVIGATION) == []  # opened, but nothing is answered yet
     click(page.get_by_role("button", name="Check answer").first)

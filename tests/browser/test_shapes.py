@@ -125,7 +125,7 @@ def test_play_reaches_the_last_step_and_pauses(page: Page, site: Site):
     assert page.evaluate("window.titles") == paused
 
 
-def test_a_real_layer_on_a_phone(phone: Page, site: Site):
+def test_real_layer_on_a_phone(phone: Page, site: Site):
     open_page(phone, site, f"/shapes?shapes_of={ENCODER}&shapes_step=9", "Shapes")
     expect(panel(phone, "step 9: context").locator("canvas")).to_be_visible()
     expect(phone.get_by_text("heads 0 to 2 of 12", exact=False)).to_be_visible()

@@ -82,8 +82,8 @@ def test_maps_are_linked_by_keyboard_and_text_is_in_the_link(page: Page, site: S
     open_page(page, site, LINK, "Side by side")
     button = page.get_by_role("button", name="Settings")
     before = button.bounding_box()
-    with settings(page) as opened:
-        press(opened.get_by_role("radio", name="words"), "Space")
+    with settings(page) as panel:
+        press(panel.get_by_role("radio", name="words"), "Space")
         expect(page.get_by_text("1 changed")).to_be_in_viewport(ratio=1)
         expect_parameter(page, "side_by_side_view", "words")
         wait_until_settled(page)

@@ -89,12 +89,12 @@ def test_image_defaults_are_safe():
 
 
 def test_scale_profile_sites_use_its_model_server():
-    told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
+    variables = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
     compose = yaml.safe_load(read("compose.yaml"))
     services = compose["services"]
     passed_on = set(re.findall(r"\$\{(\w+)", read("compose.yaml")))
-    assert set(told) <= passed_on
-    server = urlsplit(told["ATTENTION_LAB_SERVE_URL"])
+    assert set(variables) <= passed_on
+    server = urlsplit(variables["ATTENTION_LAB_SERVE_URL"])
     assert server.hostname == "ray-head"
     assert f"http://127.0.0.1:{server.port}/healthz" in str(services["ray-head"]["healthcheck"])
     assert f'"--port", type=int, default={server.port}' in read("deploy/ray/__main__.py")
@@ -102,7 +102,7 @@ def test_scale_profile_sites_use_its_model_server():
     for name in ("ray-head", "ray-worker"):
         assert services[name]["environment"]["RAY_AUTH_MODE"].startswith("${RAY_AUTH_MODE:-")
         assert services[name]["healthcheck"]
-    assert told["RAY_AUTH_MODE"] == "token"
+    assert variables["RAY_AUTH_MODE"] == "token"
 
 
 def test_proxy_starts_before_its_sites_have_an_address():
@@ -122,8 +122,8 @@ def test_proxy_starts_before_its_sites_have_an_address():
 
 def test_only_compose_proxy_is_trusted():
     """Don't trust visitors on the private network or Docker's gateway, which many may share."""
-    told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
-    trusted = _TrustedHosts(told["FORWARDED_ALLOW_IPS"])
+    variables = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
+    trusted = _TrustedHosts(variables["FORWARDED_ALLOW_IPS"])
     composition = yaml.safe_load(read("compose.yaml"))
     proxy = composition["services"]["proxy"]["networks"]["default"]["ipv4_address"]
     [network] = composition["networks"]["default"]["ipam"]["config"]

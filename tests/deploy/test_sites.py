@@ -92,7 +92,7 @@ def test_repeated_crashes_stop_the_restarts(name, n_starts):
 def program() -> Iterator[tuple[str, psutil.Process]]:
     """Yield the address of two sites and the program that started them."""
     port = free_port()
-    told = {
+    environment = {
         sites.VARIABLE: "2",
         "ATTENTION_LAB_WARMUP": "off",  # no page is opened during warm-up
         "ATTENTION_LAB_METRICS_TOKEN": TOKEN,
@@ -100,7 +100,7 @@ def program() -> Iterator[tuple[str, psutil.Process]]:
         "PYTHONPATH": str(ROOT),
     }
     command = [sys.executable, "-m", "deploy.sites", f"--port={port}"]
-    started = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **told})
+    started = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment})
     address = f"http://127.0.0.1:{port}"
     try:
         for number in ("1", "2"):

@@ -53,9 +53,9 @@ def parse_panels(header: dict[str, Any], body: bytes) -> list[DrawnPanel]:
         values = numbers(panel, "<f4")
         cells = numbers(panel, "<i4") if panel["cells"] else None
         groups = numbers(panel, "<i4") if panel["groups"] else None
-        made = panel["made"] or {}
-        operands = numbers(panel, "<f4", made["nOperands"], 2) if made else None
-        added = numbers(panel, "<f4") if made.get("added") else None
+        provenance = panel["made"] or {}
+        operands = numbers(panel, "<f4", provenance["nOperands"], 2) if provenance else None
+        added = numbers(panel, "<f4") if provenance.get("added") else None
         result.append(DrawnPanel(panel, values, cells, groups, operands, added))
     assert at == len(body)  # no trailing bytes
     return result

@@ -141,5 +141,5 @@ test("initial detail is higher if few edges lead to the word or the title's curv
   assert.ok(MIN_SHARES[named] <= thin && named > usual);
   const few = detail(many.map(([layer, query, key]) => [layer, query, key, thin, 0, 1]));
   assert.ok(MIN_SHARES[few] <= thin);
-  assert.equal(detail([[1, 2, 0, strong, 0, 1]]), MIN_SHARES.length - 1, "no edge leads to the word");
+  assert.equal(detail([[1, 2, 0, strong, 0, 1]]), MIN_SHARES.length - 1, "no edge leads there");
 });

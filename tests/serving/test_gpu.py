@@ -22,16 +22,16 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.delenv(memory.VARIABLE, raising=False)
     gpu.memory_bytes.cache_clear()
 
-    def does(script: str) -> None:
+    def write_driver(script: str) -> None:
         program = tmp_path / "nvidia-smi"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
 
-    return does
+    return write_driver
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(driver: Driver):
+def _clear_cache(driver: Driver):
     yield
     gpu.memory_bytes.cache_clear()
 

@@ -66,7 +66,7 @@ def test_each_is_a_recorded_pass_or_an_error(name: str):
             assert run.weights.shape[-1] == len(run.tokens)
     assert passes > 40
     assert sentences >= set(SENTENCES[1:])
-    assert [text for text in refused if not any(said in text for said in SENTENCES)] == []
+    assert [text for text in refused if not any(message in text for message in SENTENCES)] == []
     assert max(map(len, refused)) < 200  # no message repeats the whole input
 
 

@@ -56,14 +56,14 @@ LOOP = """
 import time
 from serving.interruptions import Heartbeat
 
-def passes():  # work that waits as for a GPU, and takes next to no time of the processor
+def passes():  # waits like for a GPU and uses almost no CPU time
     for number in range(6000):
         time.sleep(0.01)
         yield number
 
 with Heartbeat(shortest_seconds=0.5) as heartbeat:
     for number, _ in heartbeat.measure_stalls(passes()):
-        still = heartbeat.beat()  # the stop may come anywhere, also while a line is written
+        still = heartbeat.beat()  # the suspension can happen anywhere, even while printing
         print(number, still, flush=True)
         if still:
             break

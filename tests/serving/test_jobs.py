@@ -140,23 +140,23 @@ def test_queue_is_free_when_nothing_runs_or_waits():
     assert JobQueue().is_free
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there does a thread have a rank")
+@pytest.mark.skipif(sys.platform != "linux", reason="threads only have a priority on Linux")
 def test_pages_have_priority_over_jobs():
-    ranks = list[int]()
+    priorities = list[int]()
 
     class Ranked(BackgroundJob):
         def work(self) -> None:
-            ranks.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+            priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
     mine = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     queue, job = JobQueue(), Ranked()
     queue.put(job)
     finish(job)
-    assert ranks == [max(mine, NICENESS)]
+    assert priorities == [max(mine, NICENESS)]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == mine
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there does a thread have a rank")
+@pytest.mark.skipif(sys.platform != "linux", reason="threads only have a priority on Linux")
 def test_jobs_run_even_if_the_priority_cannot_be_set(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise PermissionError

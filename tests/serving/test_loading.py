@@ -1,4 +1,4 @@
-"""Test which of the default models couldn't be loaded, and garbage collection after loading."""
+"""Test which of the default models couldn't be loaded."""
 
 import pytest
 

@@ -131,7 +131,7 @@ def raise_it(text: str) -> None:
         raise KeyError(text) from error
 
 
-def logged(logger: logging.Logger, carrier: str, text: str) -> None:
+def log_text(logger: logging.Logger, carrier: str, text: str) -> None:
     """Log a text as a message, as its argument, or as an error's message."""
     if carrier == "a message":
         logger.error(text.replace("%", "%%"))
@@ -158,7 +158,7 @@ def test_no_text_can_forge_or_flood_the_log(
     handler.setFormatter(FORMATTERS[formatter])
     logger = logging.Logger("tried")
     logger.addHandler(handler)
-    logged(logger, carrier, TEXTS[what])
+    log_text(logger, carrier, TEXTS[what])
     first, *rest = output.getvalue().removesuffix("\n").split("\n")
     assert all(line.startswith("    ") for line in rest)
     assert all(line.isprintable() for line in (first, *rest))

@@ -65,20 +65,20 @@ def test_next_token_after_each_layer_matches_transformers():
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_open_layer_matches_the_record(name: str):
     passed, output = one_pass(name, TEXT), recorded(name)
-    opened, record = layer_detail(passed.run, 4), output.layers[4]
+    layer, record = layer_detail(passed.run, 4), output.layers[4]
     for strip in STRIPS:
         tensor = record.attention.output if strip == "attention" else getattr(record, strip)
-        np.testing.assert_allclose(opened.strips[strip], tensor[0, :, :N_STRIP], atol=1e-5)
-        np.testing.assert_allclose(opened.norms[strip], tensor[0].norm(dim=-1), rtol=1e-5)
+        np.testing.assert_allclose(layer.strips[strip], tensor[0, :, :N_STRIP], atol=1e-5)
+        np.testing.assert_allclose(layer.norms[strip], tensor[0].norm(dim=-1), rtol=1e-5)
     down = models.get(name).core.blocks[4].mlp.down.matrix.detach()
     for token in (0, 2):
         hidden = record.mlp_hidden[0, token]
-        written = [float((value * row).norm()) for value, row in zip(hidden, down, strict=True)]
-        strongest = np.argsort(written)[::-1][:N_NEURONS]
-        np.testing.assert_array_equal(opened.neurons[token], strongest)
-        np.testing.assert_allclose(opened.activations[token], hidden[strongest.copy()], atol=1e-5)
+        write_norms = [float((value * row).norm()) for value, row in zip(hidden, down, strict=True)]
+        strongest = np.argsort(write_norms)[::-1][:N_NEURONS]
+        np.testing.assert_array_equal(layer.neurons[token], strongest)
+        np.testing.assert_allclose(layer.activations[token], hidden[strongest.copy()], atol=1e-5)
         np.testing.assert_allclose(
-            opened.neuron_norms[token], np.sort(written)[::-1][:N_NEURONS], rtol=1e-4
+            layer.neuron_norms[token], np.sort(write_norms)[::-1][:N_NEURONS], rtol=1e-4
         )
 
 
@@ -137,13 +137,13 @@ def test_pass_with_a_disabled_part_matches_the_edited_model(name: str, part: str
     with torch.inference_mode():
         hidden, layers = run_without(core, ids, SWITCHED[part])
     np.testing.assert_allclose(off.final_states, hidden[0, :, :N_STRIP], rtol=1e-4, atol=1e-5)
-    opened, head = layer_detail(off.run, 3), head_detail(off.run, 3, 5)
+    layer, head = layer_detail(off.run, 3), head_detail(off.run, 3, 5)
     record = layers[3]
-    np.testing.assert_allclose(opened.strips["output"], record.output[0, :, :N_STRIP], atol=1e-4)
+    np.testing.assert_allclose(layer.strips["output"], record.output[0, :, :N_STRIP], atol=1e-4)
     np.testing.assert_allclose(head.weights, record.attention.weights[0, 5], atol=1e-5)
     np.testing.assert_allclose(head.context, record.attention.context[0, 5], atol=1e-4)
     np.testing.assert_allclose(
-        opened.norms["attention"], off.run.tensors.attention_norms[3], rtol=1e-4
+        layer.norms["attention"], off.run.tensors.attention_norms[3], rtol=1e-4
     )
     assert off.run.key != whole.run.key
     changes = not (part == "mask" and name == ENCODER)  # an encoder has no causal mask
@@ -151,8 +151,8 @@ def test_pass_with_a_disabled_part_matches_the_edited_model(name: str, part: str
     if part == "L3H5":
         assert not head.added.any()
     if part == "F3":
-        assert not opened.neuron_norms.any()
-        assert not opened.norms["mlp_output"].any()
+        assert not layer.neuron_norms.any()
+        assert not layer.norms["mlp_output"].any()
 
 
 SWITCHED = {

@@ -8,7 +8,7 @@ import sys
 IMPORTS = """
 import importlib, threading
 
-import torch  # so that all threads are in the core itself at once
+import torch  # so that all threads import the core itself at the same time
 
 from serving import warmup
 

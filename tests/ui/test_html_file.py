@@ -22,7 +22,7 @@ def test_component_exports_become_constants():
         "export { a as default }",
     ],
 )
-def test_script_with_dependencies_is_rejected(js: str):
+def test_unsupported_script_is_rejected(js: str):
     with pytest.raises(ValueError, match="one default export and no imports"):
         html_file.wrap_exports(js)
 

@@ -12,7 +12,7 @@ def store(files: RetainedFiles, content: bytes) -> str:
     return files.load_and_get_id(content, "application/zip", MediaFileKind.DOWNLOADABLE, "a.zip")
 
 
-def test_a_file_made_on_a_click_outlives_the_runs_of_other_visitors():
+def test_file_created_on_click_outlives_other_visitors_runs():
     files = RetainedFiles("/media")
     manager = MediaFileManager(files)
     file_name = manager.add_deferred(lambda: b"an archive", "application/zip", "0.1", "a.zip")

@@ -80,13 +80,13 @@ def test_metrics_are_hidden_without_token(address, base, headers):
 
 
 @pytest.mark.parametrize(("version", "code"), [("1.0", 404), ("1.1", 200)])
-def test_proxy_without_headers_uses_an_old_http_version(version: str, code: int):
-    """Like nginx with only `proxy_pass`: it uses this machine's name and address."""
+def test_http_1_0_request_counts_as_proxied(version: str, code: int):
+    """By default, nginx's `proxy_pass` sends HTTP/1.0 with this machine's name and address."""
 
-    async def spoken(scope: Scope, receive: Receive, send: Send) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await APP({**scope, "http_version": version}, receive, send)
 
-    answer = TestClient(spoken, SITE, client=("127.0.0.1", PORT)).get("/metrics")
+    answer = TestClient(app, SITE, client=("127.0.0.1", PORT)).get("/metrics")
     assert answer.status_code == code
 
 

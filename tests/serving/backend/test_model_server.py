@@ -164,19 +164,19 @@ def test_malformed_requests_are_rejected(address: str, content: bytes, status: i
 
 
 def test_stuck_computation_stops_the_heartbeats(address: str, monkeypatch: pytest.MonkeyPatch):
-    over, held = threading.Event(), [0.0]
+    over, elapsed = threading.Event(), [0.0]
 
     def stuck(*_: object) -> Iterator[Event]:
         over.wait(60)
         yield PhaseStarted("too late")
 
     monkeypatch.setattr(service, "HEARTBEAT_SECONDS", 0.05)
-    monkeypatch.setattr(compute, "held_seconds", lambda: held[0])
+    monkeypatch.setattr(compute, "held_seconds", lambda: elapsed[0])
     monkeypatch.setitem(service.HANDLERS, "record", stuck)
     with httpx2.stream("POST", f"{address}/record", json={}) as answer:
         events = codec.decode(answer.iter_raw())
         assert next(events) is None
-        held[0] = STUCK_SECONDS + 1.0
+        elapsed[0] = STUCK_SECONDS + 1.0
         with pytest.raises(ServerUnavailable):
             list(events)
     over.set()

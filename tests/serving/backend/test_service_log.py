@@ -16,9 +16,9 @@ except ValueError:
 
 
 def test_model_server_log_contains_no_visitor_data():
-    told = {**os.environ, "ATTENTION_LAB_LOG": "json"}
+    environment = {**os.environ, "ATTENTION_LAB_LOG": "json"}
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=told, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
     )
     [line] = run.stderr.splitlines()
     assert json.loads(line)["kind"] == "ValueError"
