@@ -55,12 +55,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.is_relative_to(BROWSER_TESTS) or "browser" in fixtures:
             item.add_marker("browser")
-        if _names_the_bundled_models(item.path) or WEIGHTS_FIXTURES & fixtures:
+        if _uses_bundled_models(item.path) or WEIGHTS_FIXTURES & fixtures:
             item.add_marker("weights")
 
 
 @functools.cache
-def _names_the_bundled_models(file: Path) -> bool:
+def _uses_bundled_models(file: Path) -> bool:
     return "tests.helpers.bundled_models" in file.read_text(encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ from tests.helpers.waiting import wait_until as until_it_is
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
-STORM = 2_000  # messages
+FLOOD_SIZE = 2_000  # messages
 MB = 1_000_000
 
 
@@ -57,7 +57,7 @@ def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
 
 
 @asynccontextmanager
-async def connected(server: Server) -> AsyncIterator[ClientConnection]:
+async def connect_visitor(server: Server) -> AsyncIterator[ClientConnection]:
     """Connect as a visitor."""
     address = server.url.replace("http", "ws", 1) + "/_stcore/stream"
     async with connect(
@@ -80,14 +80,14 @@ def ready(server: Server) -> dict[str, object]:
 
 async def visit(server: Server) -> None:
     """Open a page as a visitor. An exception on the page is raised here."""
-    async with connected(server) as connection:
+    async with connect_visitor(server) as connection:
         await Tab(connection).open("ladder", {})
 
 
 async def flood(server: Server) -> None:
     """Request a page two thousand times without waiting, then disconnect."""
-    async with connected(server) as connection:
-        for number in range(STORM):
+    async with connect_visitor(server) as connection:
+        for number in range(FLOOD_SIZE):
             message = BackMsg()
             message.rerun_script.page_name = "ladder"
             message.rerun_script.query_string = f"ladder_seed={number}"
@@ -114,10 +114,10 @@ async def close_code(connection: ClientConnection) -> int | None:
 
 async def send_oversized_messages(server: Server) -> None:
     """Send a message slightly over the limit, then announce a much larger one."""
-    async with connected(server) as connection:
+    async with connect_visitor(server) as connection:
         await connection.send(b"x" * (MAX_MESSAGE_BYTES + 1))
         assert await close_code(connection) == 1009
-    async with connected(server) as connection:
+    async with connect_visitor(server) as connection:
         # Send only the frame header: the site responds before the content, which is never sent.
         masked = Frame(Opcode.BINARY, b"x" * 3 * MB).serialize(mask=True)
         connection.transport.write(masked[:14])
@@ -126,7 +126,7 @@ async def send_oversized_messages(server: Server) -> None:
 
 async def response_types(server: Server) -> set[str | None]:
     """Return the types of the site's responses to a request for Git information and a page."""
-    async with connected(server) as connection:
+    async with connect_visitor(server) as connection:
         await connection.send(BackMsg(load_git_info=True).SerializeToString())
         page = BackMsg()
         page.rerun_script.page_name = "ladder"
@@ -157,7 +157,7 @@ def test_requests_that_no_page_needs_are_rejected(server: Server):
 
 async def generate(server: Server) -> None:
     """Start a long generation and wait for some of its tokens."""
-    async with connected(server) as connection:
+    async with connect_visitor(server) as connection:
         tab = Tab(connection)
         await tab.open("generate", {"generate_tokens": "200"})
         await tab.press("generate_start")
@@ -186,7 +186,7 @@ def test_site_killed_during_a_generation_leaves_nothing_behind(
 
 async def open_heads(server: Server, moment: str, folders: Path) -> None:
     """Request the model that needs conversion, and stay connected until the moment."""
-    async with connected(server) as connection:
+    async with connect_visitor(server) as connection:
         opening = asyncio.ensure_future(
             Tab(connection).open("heads", {"heads_model": "smollm2-135m-instruct"})
         )

@@ -109,7 +109,7 @@ def map_of(size: int):
 
 
 @pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def hosted_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder: Path = tmp_path_factory.mktemp("drawings")
     (folder / "page.py").write_text(PAGE, encoding="utf-8")
     (folder / "app.py").write_text(HOSTED.format(page=str(folder / "page.py")), encoding="utf-8")
@@ -142,8 +142,8 @@ def point(figure: Locator, side: str, index: int) -> Position:
     return {"x": 12 if side == "query" else width - 12, "y": top + (index + 0.5) * row}
 
 
-def test_lines_can_be_read_switched_off_and_saved(page: Page, hosted: Site):
-    figure = lines_of(page, hosted, "repeat=1")
+def test_lines_can_be_read_switched_off_and_saved(page: Page, hosted_site: Site):
+    figure = lines_of(page, hosted_site, "repeat=1")
     canvas, values = figure.locator(".scroll canvas"), weights()
     # pointing at a token lists the tokens it's most strongly connected to
     for side, index in (("query", 3), ("key", 6)):
@@ -200,9 +200,9 @@ def test_lines_can_be_read_switched_off_and_saved(page: Page, hosted: Site):
     assert len(list(root.iter(f"{SVG}path"))) == drawn.sum()
 
 
-def test_lines_of_a_long_text_on_a_phone(page: Page, hosted: Site):
+def test_lines_of_a_long_text_on_a_phone(page: Page, hosted_site: Site):
     page.set_viewport_size(PHONE)
-    figure = lines_of(page, hosted, "repeat=28&causal=1")  # 252 tokens
+    figure = lines_of(page, hosted_site, "repeat=28&causal=1")  # 252 tokens
     canvas = figure.locator(".scroll canvas")
     expect(figure.locator(".words")).to_contain_text("the 1200 largest of")
     canvas.click(position=point(figure, "query", 2))
@@ -233,8 +233,8 @@ def test_lines_of_a_long_text_on_a_phone(page: Page, hosted: Site):
 
 
 @pytest.fixture
-def drawings(page: Page, hosted: Site) -> Page:
-    page.goto(hosted.url)
+def drawings(page: Page, hosted_site: Site) -> Page:
+    page.goto(hosted_site.url)
     expect(page.get_by_text("the end", exact=True)).to_be_visible()
     expect(page.locator(".drawing")).to_have_count(5)
     return page
@@ -294,9 +294,8 @@ def test_chips_and_shaded_text_are_saved(drawings: Page):
 
     shaded = drawings.locator("figure.shaded")
     root, png = svg_and_png(shaded)
-    displayed = [
-        xml_text(label) for i, label in enumerate(LABELS) if i != 5
-    ]  # that one comes later
+    # label 5 comes later
+    displayed = [xml_text(label) for i, label in enumerate(LABELS) if i != 5]
     message = head_and_rest(shaded, root, f"Shaded {HOSTILE}")[1]
     assert message[: len(displayed) + 2] == [*displayed, "0", "0.6"]
     assert (253, 231, 37) in colours(png)  # the full share
@@ -347,9 +346,9 @@ def test_map_is_below_its_title_in_a_png(drawings: Page, size: int):
     assert last == pytest.approx(2 * (head + top + size * cell), abs=4)
 
 
-def test_dark_page_is_saved_dark(own_page: Page, hosted: Site):
+def test_dark_page_is_saved_dark(own_page: Page, hosted_site: Site):
     own_page.emulate_media(color_scheme="dark")
-    own_page.goto(hosted.url)
+    own_page.goto(hosted_site.url)
     for name in ("chips", "shaded", "tensors"):
         root, png = svg_and_png(own_page.locator(f".{name}").first)
         background = root.find(f"{SVG}rect")

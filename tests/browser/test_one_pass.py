@@ -210,16 +210,16 @@ def test_controls_redraw_the_picture_and_other_sections_do_not(page: Page, site:
     press(picture, "Escape")
     visible_level(picture, "whole")
 
-    def drawn_after(control: str, key: str) -> str:
+    def pixels_after(control: str, key: str) -> str:
         press(figure.locator(control), key)
         wait_until_settled(page)
         pixels: str = picture.evaluate(PIXELS)
         return pixels
 
     before = picture.evaluate(PIXELS)
-    warmer = drawn_after(".temperature", "ArrowRight")
-    fewest_words = drawn_after(".top-k", "Home")
-    assert len({before, warmer, fewest_words, drawn_after(".detail", "Home")}) == 4
+    warmer = pixels_after(".temperature", "ArrowRight")
+    fewest_words = pixels_after(".top-k", "Home")
+    assert len({before, warmer, fewest_words, pixels_after(".detail", "Home")}) == 4
     expect_parameter(page, "one_pass_top_k", "1")
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+0\+-1(&|$)"))
     # with a single remaining token, its probability is 1

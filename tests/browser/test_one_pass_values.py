@@ -243,7 +243,7 @@ def readings(picture: Locator, steps: list[tuple[Any, ...]]) -> list[str]:
     return [plain(text) for text in result]
 
 
-def matched(pattern: str, text: str) -> tuple[str, ...]:
+def match_groups(pattern: str, text: str) -> tuple[str, ...]:
     result = re.fullmatch(pattern, text)
     assert result, f"{text!r} was read instead of {pattern!r}"
     return result.groups()
@@ -335,7 +335,7 @@ class PictureReader:
             assert "No curve this strong" in text
             return
         looks = re.escape(f"“{self.labels[token]}” gets the most from ")
-        (listed,) = matched(rf"{looks}(.*)\.", text)
+        (listed,) = match_groups(rf"{looks}(.*)\.", text)
         result = re.findall(r"“(.*?)” \((.*?%) in layer (\d+)\)", listed)
         assert len(result) == min(len(strongest), 3)
         in_order = sorted(strongest.values(), reverse=True)
@@ -355,7 +355,7 @@ class PictureReader:
         looks, result = re.escape(f"” → “{self.labels[token]}”"), {}
         for text in texts:
             pattern = rf"Layer (\d+): “(.*){looks}, {NUMBER} of the update\.(.*)"
-            layer, label, share, carried = matched(pattern, text)
+            layer, label, share, carried = match_groups(pattern, text)
             result[int(layer), self.labels.index(label)] = (share, carried)
         for layer, key in result.keys() ^ drawn.keys():  # only curves at the threshold may differ
             share_there = self.expected.curves(layer, token)[key]
@@ -384,14 +384,14 @@ class PictureReader:
             rf"Layer {layer} at “{label}”: attention adds a vector of length {NUMBER} and the "
             rf"feed-forward network one of length {NUMBER} to a vector of length {NUMBER}\.(.*)"
         )
-        *lengths, then = matched(pattern, text)
+        *lengths, then = match_groups(pattern, text)
         attention = record.attention.output
         assert attention is not None
         vectors = (attention[0], record.mlp_output[0], self.expected.states[layer])
         for displayed, vector in zip(lengths, vectors, strict=True):
             self.check(displayed, float(vector[token].norm()), 3, text)
         if self.expected.logits is not None:
-            (sure,) = matched(
+            (sure,) = match_groups(
                 rf" If the model stopped here, “.*” would come next \({NUMBER}\)\.", then
             )
             self.check(sure, self.expected.top_probability(layer), 2, text)
@@ -399,7 +399,7 @@ class PictureReader:
     def _dot(self, layer: int, token: int, text: str) -> None:
         token_label = re.escape(f"“{self.labels[token]}”")
         end = "comes from the feed-forward network"
-        (displayed,) = matched(
+        (displayed,) = match_groups(
             rf"Layer {layer}: {NUMBER} of the update of {token_label} {end}\.", text
         )
         self.check(displayed, self.expected.dot(layer, token), 2, text)
@@ -411,7 +411,9 @@ class PictureReader:
         likeliest = logits.softmax(dim=-1).topk(N_DRAWN)
         for choice, probability in enumerate(likeliest.values.tolist()):
             [text] = readings(self.picture, [("item", f"bar {choice}", 0.5, 0.5)])
-            (displayed,) = matched(rf"The model gives “.*” a probability of {NUMBER}\. .*", text)
+            (displayed,) = match_groups(
+                rf"The model gives “.*” a probability of {NUMBER}\. .*", text
+            )
             self.check(displayed, probability, 2, text)
         return [int(number) for number in likeliest.indices]
 
@@ -468,7 +470,7 @@ class PictureReader:
 
     def _read(self, part: str, label: str, share: float, token_id: int) -> None:
         """Check that the word a head reads most from has the largest part of its share."""
-        layer, head = map(int, matched(r"L(\d+)H(\d+)", part))
+        layer, head = map(int, match_groups(r"L(\d+)H(\d+)", part))
         by_key = self.expected.reads(layer, head, token_id)
         most = max(by_key) if share > 0 else min(by_key)
         assert by_key[self.labels.index(label)] == pytest.approx(most, rel=SLACK)
@@ -538,7 +540,7 @@ def check_cells(reader: PictureReader, head_tensors: dict[str, Tensor]) -> None:
                 if squared
                 else rf"Element {column} of the [\w ]+ of “{label}”"
             )
-            (displayed,) = matched(rf"{begin}: {NUMBER}(?: = .*)?", text)
+            (displayed,) = match_groups(rf"{begin}: {NUMBER}(?: = .*)?", text)
             value = float(head_tensors[matrix][row, column])
             near = agrees(displayed, value, 4, slack=1e-5)
             # if terms nearly cancel, the error is that of the large terms

@@ -24,7 +24,7 @@ from tests.helpers.visitors import wait_until_settled
 PROMPT = "The lighthouse keeper"
 
 
-def generated(page: Page) -> list[str]:
+def generated_texts(page: Page) -> list[str]:
     """Return both texts once their replay has finished."""
     expect(page.locator("figure.race .readout")).to_contain_text("times.")
     return page.locator("figure.race .text").all_inner_texts()
@@ -47,7 +47,7 @@ def test_generate_with_and_without_a_cache(own_page: Page, site: Site):
     visible = len(frames)
     # its position is the same as before the run
     assert page.locator("figure.race").evaluate(top) == before
-    texts = generated(page)
+    texts = generated_texts(page)
     assert texts[0] == texts[1]
     assert texts[0].startswith(PROMPT)
     assert len(texts[0]) > len(PROMPT) + 8
@@ -76,7 +76,9 @@ def test_visitor_waits_for_a_run_that_is_then_stopped(page: Page, site: Site, ot
     page.locator(".st-key-generate_stop button").click()
     expect(page.get_by_text(re.compile(r"Stopped after \d+ of 200 tokens"))).to_be_visible()
     expect(page.locator(".st-key-generate_stop button")).to_be_disabled()
-    assert all(text.startswith(PROMPT) and len(text) > len(PROMPT) for text in generated(page))
+    assert all(
+        text.startswith(PROMPT) and len(text) > len(PROMPT) for text in generated_texts(page)
+    )
     expect(other.get_by_text("Done: 2 tokens.")).to_be_visible()
 
 

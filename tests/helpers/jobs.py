@@ -1,4 +1,4 @@
-"""Wait for long jobs like a page does, because a job that no page watches stops."""
+"""Wait for long jobs like a page does, because jobs that no page watches are stopped."""
 
 import threading
 import time

@@ -14,13 +14,13 @@ ANIMAL = "The animal didn't cross the street because it was too tired"
 TROPHY = "The trophy did not fit in the suitcase because it was too big"
 
 
-def encoded(name: str, text: str):
+def encode(name: str, text: str):
     return models.get(name).tokenizer.encode(text)
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
 def test_token_has_the_role_of_its_word(name: str):
-    tokens = encoded(name, ANIMAL)
+    tokens = encode(name, ANIMAL)
     kinds = dict(zip(tokens.labels, roles(tokens), strict=True))
     assert kinds["it"] == "pronoun"
     assert {kinds[word] for word in ("animal", "cross", "street", "tired")} == {"content"}

@@ -11,7 +11,7 @@ from serving.limits import MAX_MAP_TOKENS
 from serving.prompts import EMPTY_TEXT
 from tests.helpers.bundled_models import DECODER, ENCODER
 
-# inputs from someone who wants to break something
+# malicious input
 HOSTILE_PROMPTS: tuple[str, ...] = (
     "", " ", "\n\n\t  \r\n", "\x00", "a\x00b\x00c", "\x1b[31mred\x1b[0m\x07\x08\x7f", "\x85\x9b2J",
     "".join(map(chr, range(32))), "\ufeffmark first", "\ufffd\ufffd", "\uffff\ufffe",
@@ -25,7 +25,7 @@ HOSTILE_PROMPTS: tuple[str, ...] = (
     "👩\u200d👩\u200d👧\u200d👦" * 3,
     "🇩🇪" * 7,
     "﷽" * 5, "ﬃ㎒Ⅷ" * 10, "𝔘" * 9, "\U0010ffff" * 7,
-    # injection attempts in other languages
+    # injection attempts in other computer languages
     "<script>alert(document.cookie)</script>", "<img src=x onerror=alert(1)>",
     "javascript:alert(1)", "**bold** [a](javascript:alert(1)) ![x](http://example.invalid/x.png)",
     "# h\n| a | b |\n|---|---|",

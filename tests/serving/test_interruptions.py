@@ -89,7 +89,9 @@ def test_suspended_process_notices_when_it_resumes():
     assert not any(stood_still[:-1])
 
 
-def leaping(monkeypatch: pytest.MonkeyPatch, clock: LeapingClock, at: int) -> Callable[[int], None]:
+def make_clock_leap(
+    monkeypatch: pytest.MonkeyPatch, clock: LeapingClock, at: int
+) -> Callable[[int], None]:
     """Return a function, called before every layer, that makes the clock leap by 8 seconds once."""
     for module in (race, measurement):
         monkeypatch.setattr(module, "Heartbeat", lambda: Heartbeat(clock))
@@ -110,7 +112,7 @@ REQUEST = RaceRequest(FIRST_GPT2, "The next day is bright", 16)
 def test_race_reports_where_it_was_suspended(
     bundled_weights: None, monkeypatch: pytest.MonkeyPatch, at: int, still: int
 ):
-    check_stop = leaping(monkeypatch, LeapingClock(), at)
+    check_stop = make_clock_leap(monkeypatch, LeapingClock(), at)
     steps = [s for s in race.race(REQUEST, check_stop) if isinstance(s, RaceStep)]
     assert len(steps) == 16
     results = [round(one.stalled_seconds) for s in steps for one in (s.cached, s.uncached)]

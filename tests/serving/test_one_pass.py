@@ -24,7 +24,7 @@ from tests.helpers.bundled_models import DECODER, ENCODER
 TEXT = "Nine grey geese fly"
 
 
-def recorded(name: str):
+def record_pass(name: str):
     """Return the model's complete record of a pass over the text."""
     passed = one_pass(name, TEXT)
     with torch.inference_mode():
@@ -33,7 +33,7 @@ def recorded(name: str):
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_vectors_match_the_record(name: str):
-    passed, output = one_pass(name, TEXT), recorded(name)
+    passed, output = one_pass(name, TEXT), record_pass(name)
     np.testing.assert_allclose(passed.final_states, output.hidden[0, :, :N_STRIP], rtol=1e-6)
     norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
     np.testing.assert_allclose(passed.state_norms, norms, rtol=1e-6)
@@ -64,7 +64,7 @@ def test_next_token_after_each_layer_matches_transformers():
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_open_layer_matches_the_record(name: str):
-    passed, output = one_pass(name, TEXT), recorded(name)
+    passed, output = one_pass(name, TEXT), record_pass(name)
     layer, record = layer_detail(passed.run, 4), output.layers[4]
     for strip in STRIPS:
         tensor = record.attention.output if strip == "attention" else getattr(record, strip)
@@ -84,7 +84,7 @@ def test_open_layer_matches_the_record(name: str):
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 def test_head_outputs_add_up_to_the_attention_output(name: str):
-    passed, output = one_pass(name, TEXT), recorded(name)
+    passed, output = one_pass(name, TEXT), record_pass(name)
     n_heads = passed.run.weights.shape[1]
     heads = [head_detail(passed.run, 3, head) for head in range(n_heads)]
     bias = models.get(name).core.blocks[3].attention.out.bias

@@ -27,13 +27,13 @@ HOSTILE = [
 def test_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPatch):
     calls = []
 
-    def counted(table: pd.DataFrame, title: str, **settings: object) -> alt.Chart:
+    def counting_bars(table: pd.DataFrame, title: str, **settings: object) -> alt.Chart:
         calls.append(title)
         return bars(table, title, **settings)  # type: ignore[arg-type]
 
     def build(value: float, title: str, **settings: object) -> show.Specification:
         return show.specification(
-            counted, label_table(["a", "b"], [1.0, value]), title, **DARK, **settings
+            counting_bars, label_table(["a", "b"], [1.0, value]), title, **DARK, **settings
         )
 
     first = build(2.0, "t")

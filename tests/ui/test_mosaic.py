@@ -20,7 +20,7 @@ def attention(layers: int, heads: int, n: int, *, causal: bool, sharp: float = 3
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
-def decoded(packed: PackedMosaic) -> tuple[dict, np.ndarray]:
+def decode(packed: PackedMosaic) -> tuple[dict, np.ndarray]:
     """Return header and values, decoded like in the browser."""
     header, body = unpack_drawing(packed.data)
     codes = np.frombuffer(zlib.decompress(body), np.uint8)
@@ -34,7 +34,7 @@ def decoded(packed: PackedMosaic) -> tuple[dict, np.ndarray]:
 def test_decoded_values_are_within_the_stated_error(causal: bool, sharp: float):
     values = attention(L, H, T, causal=causal, sharp=sharp)
     packed = pack(values, LABELS, name="m", title="t", causal=causal)
-    header, read = decoded(packed)
+    header, read = decode(packed)
     cells = values.reshape(L * H, -1)
     if causal:
         cells = cells[:, np.tril(np.ones((T, T), bool)).ravel()]
@@ -53,7 +53,7 @@ def test_144_heads_at_128_tokens_fit_the_budget(causal: bool, sharp: float):
     packed = pack(values, [str(i) for i in range(128)], name="m", title="t", causal=causal)
     assert len(packed.data) <= 1_200_000
     assert packed.levels >= 31
-    _, read = decoded(packed)
+    _, read = decode(packed)
     cells = values.reshape(144, -1)
     if causal:
         cells = cells[:, np.tril(np.ones((128, 128), bool)).ravel()]
@@ -63,7 +63,7 @@ def test_144_heads_at_128_tokens_fit_the_budget(causal: bool, sharp: float):
 def test_head_of_zeros_causes_no_division_by_zero():
     values = np.zeros((1, 2, 3, 3), np.float32)
     values[0, 1] = 1 / 3
-    header, read = decoded(pack(values, ["a", "b", "c"], name="m", title="t", causal=False))
+    header, read = decode(pack(values, ["a", "b", "c"], name="m", title="t", causal=False))
     np.testing.assert_allclose(read, values.reshape(2, 9), rtol=1e-6)
     assert header["largest"][0] == 0
 

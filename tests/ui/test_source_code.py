@@ -17,14 +17,14 @@ def _collections_let_other_threads_run() -> Iterator[None]:
     """Make Python collect garbage often, with a callback that briefly releases the interpreter."""
     threshold = gc.get_threshold()
 
-    def yields(phase: str, info: dict[str, int]) -> None:
+    def release_interpreter(phase: str, info: dict[str, int]) -> None:
         os.stat(os.devnull)
 
-    gc.callbacks.append(yields)
+    gc.callbacks.append(release_interpreter)
     gc.set_threshold(500)
     yield
     gc.set_threshold(*threshold)
-    gc.callbacks.remove(yields)
+    gc.callbacks.remove(release_interpreter)
 
 
 @pytest.mark.usefixtures("_collections_let_other_threads_run")

@@ -13,7 +13,7 @@ KINDS = sorted(set(SENT) - UNUSED)  # of the widgets on our pages
 
 
 @pytest.fixture(autouse=True)
-def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def _check_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WStates, "__getitem__", WStates.__getitem__)
     widget_values.check_value_types()
 

@@ -29,7 +29,7 @@ async def echo(socket: WebSocket) -> None:
     await socket.close()
 
 
-def fails(request: Request) -> Response:
+def failing_page(request: Request) -> Response:
     raise ZeroDivisionError(request.query_params["text"])
 
 
@@ -41,7 +41,7 @@ APP = Starlette(
     routes=[
         metrics_endpoint.route(),
         WebSocketRoute("/stream", echo),
-        Route("/fails", fails),
+        Route("/fails", failing_page),
         Route("/page", page),
         Route("/_stcore/metrics", page),
     ],
