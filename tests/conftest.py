@@ -1,4 +1,4 @@
-"""Settings for every test: no hub, nothing of the user's own models, quiet worker threads."""
+"""Set up every test: no model hub, no user models, few worker threads."""
 
 import functools
 import gc
@@ -15,15 +15,15 @@ from streamlit.testing.v1 import local_script_runner
 if TYPE_CHECKING:
     from attention_core import Transformer
 
-# Before torch starts its threads, as in app.py: two busy processes on two cores stay usable.
+# Set before torch starts its threads, as in app.py, so two busy processes can share two cores.
 os.environ.setdefault("GOMP_SPINCOUNT", "1000")
-if "PYTEST_XDIST_WORKER" in os.environ:  # at least as many workers as cores
+if "PYTEST_XDIST_WORKER" in os.environ:  # there are at least as many workers as cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-# A page of a test lives for seconds: V8's optimising compilers, and many small collections of
-# garbage, cost a fifth of a browser's time and are never paid back. Nor do more threads pay that
-# paint the same small windows.
+# A test's page lives for seconds, so V8's optimizing compilers and frequent garbage collection cost
+# a fifth of the browser's time and never pay off. Extra threads don't either, because they'd paint
+# the same small windows.
 FOR_SHORT_LIVES = (
     "--js-flags=--no-maglev --no-turbofan --min-semi-space-size=32 --max-semi-space-size=64",
     "--num-raster-threads=1",
@@ -36,9 +36,9 @@ WEIGHTS_FIXTURES = {"bundled_weights", "minilm_folder", "smollm2_package"}
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is imported and collected stays, so the garbage collector need not walk through it.
+    """Freeze imported and collected objects so that the garbage collector skips them.
 
-    It would again and again, three of the eight seconds that every process takes to collect.
+    Scanning them repeatedly takes three of the eight seconds of collection in every process.
     """
     gc.disable()
     try:
@@ -48,25 +48,25 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a browser, by its folder, and what needs the weights, by what it names."""
+    """Mark browser tests by their folder, and tests that need the weights by the names they use."""
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         if item.path.is_relative_to(BROWSER_TESTS) or "browser" in fixtures:
             item.add_marker("browser")
-        if _names_the_bundled_models(item.path) or WEIGHTS_FIXTURES & fixtures:
+        if _uses_bundled_models(item.path) or WEIGHTS_FIXTURES & fixtures:
             item.add_marker("weights")
 
 
 @functools.cache
-def _names_the_bundled_models(file: Path) -> bool:
+def _uses_bundled_models(file: Path) -> bool:
     return "tests.helpers.bundled_models" in file.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """None of the user's own models or settings; the converted SmolLM2 is shared with the site."""
+    """Hide the user's models and settings, and share the converted SmolLM2 with the site."""
     patch = pytest.MonkeyPatch()
     patch.setenv("HF_HUB_CACHE", str(tmp_path_factory.getbasetemp() / "empty-hub-cache"))
     for name in ("MODELS", "DOWNLOADS", "PREFETCH", "MAX_DOWNLOAD_GB"):
@@ -77,10 +77,10 @@ def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 
 
 @pytest.fixture(autouse=True)
-def _no_weights_but_for_those_who_say_so(
+def _hide_weights_from_unmarked_tests(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A test that needs the weights without being marked fails here, not where there are none."""
+    """Make a test that needs the weights without being marked fail on every machine."""
     if not {"weights", "browser"} & {mark.name for mark in request.node.iter_markers()}:
         for package in WEIGHTS_PACKAGES:  # as if none of them were installed
             monkeypatch.setitem(sys.modules, package, None)
@@ -91,9 +91,9 @@ _ask_again_and_again = local_script_runner.require_widgets_deltas
 
 
 def _wait_for_the_script(runner: local_script_runner.LocalScriptRunner, timeout: float = 3) -> None:
-    """Wait for a run of AppTest, which itself asks for its end every millisecond.
+    """Wait for an AppTest run with few checks; AppTest itself checks every millisecond.
 
-    Each question takes the interpreter from the script that runs: a tenth of a page's time.
+    Each check interrupts the running script, which would cost a tenth of a page's time.
     """
     if runner._script_thread is not None:
         runner._script_thread.join(timeout)
@@ -102,7 +102,7 @@ def _wait_for_the_script(runner: local_script_runner.LocalScriptRunner, timeout:
 
 @pytest.fixture(scope="session")
 def bundled_weights() -> None:
-    """For tests that use the bundled models without naming them."""
+    """Mark tests that use the bundled models without naming them."""
     from pretrained import sources
 
     for package in WEIGHTS_PACKAGES:
@@ -111,10 +111,10 @@ def bundled_weights() -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """One Chromium for all tests of a process: Playwright runs once in it.
+    """Yield one Chromium for all tests of a process, because only one Playwright can run in it.
 
-    All pages of a profile share a process, which keeps Streamlit's scripts ready to run as long as
-    one of them is open: the next page costs a third less.
+    All pages of a profile share a process, which keeps Streamlit's compiled scripts as long as one
+    page is open. This makes opening the next page a third cheaper.
     """
     from benchmarks.browser import chromium
 
@@ -124,7 +124,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(params=["gpt2", "llama", "llama-tied"])
 def decoder(request: pytest.FixtureRequest) -> "Transformer":
-    """A tiny transformer whose sizes are all distinct: a swapped dimension can't hide."""
-    from tests.helpers.tiny_models import build  # imports torch, after the settings above
+    """Return a tiny transformer whose sizes are all distinct, so swapped dimensions can't hide."""
+    # imports torch, which has to follow the settings above
+    from tests.helpers.tiny_models import build
 
     return build(request.param)

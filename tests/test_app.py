@@ -1,4 +1,4 @@
-"""What app.py puts together, in a process of its own: it changes the settings of its process."""
+"""Test the assembled app.py in a separate process, because it changes its process's settings."""
 
 import subprocess
 import sys
@@ -28,44 +28,44 @@ with visitor:
     print(*(visitor.get(path).status_code for path in ("/healthz", "/readyz", "/metrics")))
     with visitor.websocket_connect(STREAM, headers=ORIGIN):
         print("attention_lab_open_visits 1.0" in visitor.get("/metrics").text)
-    # the page itself and Streamlit's own files go out as ever
+    # the page itself and Streamlit's static files are served
     answer = visitor.get("/", headers={"accept": "text/html"})
     print(*(policy.partition(" ")[0] for policy in answer.headers.get_list(POLICY)))
     page = answer.text
     print(visitor.get(page.partition('src="./')[2].partition('"')[0]).status_code)
-    # links to a page that moved lead on
+    # links to moved pages redirect
     moved = visitor.get("/journey?journey_text=a+b", follow_redirects=False)
     print(moved.status_code, moved.headers["location"])
-    # a page of another site is turned away, and nobody on the internet is asked about it
-    asked = []
-    requests.get = lambda url, **options: asked.append(url)
+    # another site's page is rejected without a request to the internet
+    requested = []
+    requests.get = lambda url, **options: requested.append(url)
     try:
         with visitor.websocket_connect(STREAM, headers={"origin": "http://other.example"}):
             print("let in")
     except WebSocketDisconnect:
-        print("turned away", asked)
-    # two thousand messages at once reach Streamlit at the rate of a visitor
-    taken = []
-    Runtime.handle_backmsg = lambda *of, **named: taken.append(1)
-    with visitor.websocket_connect(STREAM, headers=ORIGIN) as storm:
+        print("turned away", requested)
+    # a burst of 2,000 messages reaches Streamlit at the rate limit
+    received = []
+    Runtime.handle_backmsg = lambda *of, **named: received.append(1)
+    with visitor.websocket_connect(STREAM, headers=ORIGIN) as flood:
         for _ in range(2_000):
-            storm.send_bytes(BackMsg(app_heartbeat=True).SerializeToString())
-        while len(taken) < MESSAGE_BURST:
+            flood.send_bytes(BackMsg(app_heartbeat=True).SerializeToString())
+        while len(received) < MESSAGE_BURST:
             visitor.get("/healthz")
-        for _ in range(20):  # without a limit all of them would be there by now
+        for _ in range(20):  # without a limit all of them would have arrived by now
             visitor.get("/healthz")
-        print(len(taken) < 1_000)
+        print(len(received) < 1_000)
 print(*map(metrics.page_name, ("", "one-pass", "what-is-recomputed", "one_pass", "secret")))
 print(app.app._on_script_error is metrics.error_in_script)
 
-# a run of a page leaves the import path alone: other threads are looking modules up in it
+# a page run doesn't change the import path, because other threads import modules at the same time
 path = list(sys.path)
 with modified_sys_path(str(app.app._resolve_script_path())):
     print(sys.path == path)
 """
 
 
-def test_the_site_is_served_with_what_says_how_it_is(tmp_path: Path):
+def test_site_is_served_with_health_and_metrics_endpoints(tmp_path: Path):
     result = subprocess.run(
         [sys.executable, "-c", SERVED], cwd=ROOT, capture_output=True, text=True, timeout=120,
         env={"ATTENTION_LAB_WARMUP": "off", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},

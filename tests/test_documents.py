@@ -1,4 +1,4 @@
-"""What the Markdown files refer to exists: links, files, make targets, environment variables."""
+"""Check that links, files, make targets and environment variables in Markdown files exist."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_make_targets_exist(document: Path):
     assert missing == set()
 
 
-def test_the_security_policy_names_existing_files():
+def test_security_policy_names_existing_files():
     folders = "tests|web|serving|pretrained|ui"
     paths = re.findall(rf"`((?:{folders})/[\w./]+)`", text(ROOT / "SECURITY.md"))
     assert paths

@@ -1,4 +1,4 @@
-"""The first code that readers run: scripts of the documents, notebooks, docstring examples."""
+"""Run the code that readers try first: scripts in the documents, notebooks, docstring examples."""
 
 import doctest
 import importlib
@@ -14,7 +14,7 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def scripts(file: Path) -> list[str]:
-    """The Python blocks of a Markdown file."""
+    """Return the Python code blocks of a Markdown file."""
     return re.findall(r"```python\n(.*?)```", file.read_text(encoding="utf-8"), re.DOTALL)
 
 
@@ -27,18 +27,18 @@ OTHER_SCRIPTS = {
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # what a script writes
+def _temporary_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # scripts may write files
 
 
-def test_the_first_script_gives_what_one_pass_gives():
+def test_first_script_matches_one_pass():
     names: dict = {}
     exec(README_SCRIPTS[0], names)
     torch.testing.assert_close(names["output"], names["whole"][:, -1:], atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.usefixtures("bundled_weights")
-def test_the_second_script_changes_the_logit_of_the_likeliest_token(capsys):
+def test_second_script_changes_the_logit_of_the_top_token(capsys):
     names: dict = {}
     exec(README_SCRIPTS[1], names)
     word, change = capsys.readouterr().out.split()
@@ -48,17 +48,17 @@ def test_the_second_script_changes_the_logit_of_the_likeliest_token(capsys):
 
 @pytest.mark.usefixtures("bundled_weights")
 @pytest.mark.parametrize("script", OTHER_SCRIPTS.values(), ids=OTHER_SCRIPTS)
-def test_a_script_of_the_documents_runs(script: str):
+def test_document_script_runs(script: str):
     exec(script, {})
 
 
 @pytest.mark.usefixtures("bundled_weights")
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
+def test_notebook_runs(notebook: Path):
     names: dict = {}
     for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
-            assert cell["outputs"] == []  # results are not stored: they would go stale
+            assert cell["outputs"] == []  # stored outputs would become outdated
             exec("".join(cell["source"]), names)
 
 
@@ -76,6 +76,6 @@ def test_a_notebook_runs_from_top_to_bottom(notebook: Path):
         "pretrained.load",
     ],
 )
-def test_the_examples_of_a_module(module: str):
+def test_docstring_examples(module: str):
     result = doctest.testmod(importlib.import_module(module), extraglobs={"torch": torch})
     assert (result.failed, result.attempted > 0) == (0, True)

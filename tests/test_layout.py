@@ -1,4 +1,4 @@
-"""Who imports whom: layers in one direction, no circles, and torch only where it is used."""
+"""Test the import layers: one direction, no cycles, and torch only where it's used."""
 
 import ast
 import functools
@@ -12,12 +12,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LAYERS = ("attention_core", "pretrained", "serving", "ui", "pages")
-PACKAGES = (*LAYERS, "web")  # which stands next to ui and pages, on top of serving
+PACKAGES = (*LAYERS, "web")  # next to ui and pages, on top of serving
 HEAVY = {"torch", "transformers", "attention_core"}
 
 
 def sources(*names: str) -> list[Path]:
-    """The Python files of packages, or the files themselves."""
+    """Return the Python files of packages, or the given files."""
     results = []
     for name in names:
         path = ROOT / name
@@ -26,20 +26,20 @@ def sources(*names: str) -> list[Path]:
     return results
 
 
-def parts_of_pages() -> tuple[list[Path], list[Path]]:
-    """The files of the pages, and apart from them their experiments, which are tensor math."""
+def split_page_files() -> tuple[list[Path], list[Path]]:
+    """Return the pages' files, and separately their experiments, which contain tensor math."""
     files = sources("pages")
     experiments = [file for file in files if "experiment" in (file.stem, file.parent.name)]
     return [file for file in files if file not in experiments], experiments
 
 
 def module_of(file: Path) -> str:
-    """The dotted name of a file's module."""
+    """Return the dotted name of a file's module."""
     return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
 @functools.cache
-def parsed(file: Path) -> ast.Module:
+def parse(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"), str(file))
 
 
@@ -54,30 +54,30 @@ def _import_time_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def module_names(file: Path, *, at_import_time: bool = False) -> set[str]:
-    """The dotted names of all that a file may import; `from a import b` gives a.b.
+    """Return the dotted names of everything a file may import; `from a import b` gives a.b.
 
-    With `at_import_time`, only what runs when the file is imported: nothing inside a function, and
-    nothing under `if TYPE_CHECKING`.
+    With `at_import_time`, only what runs on import: nothing inside functions or
+    under `if TYPE_CHECKING`.
     """
-    tree = parsed(file)
+    tree = parse(file)
     names = set()
     for node in _import_time_nodes(tree) if at_import_time else ast.walk(tree):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: a relative import hides where a name comes from"
+            assert node.level == 0, f"{file}: relative imports aren't allowed"
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
     return names
 
 
-def imported(file: Path, modules: Set[str], **options: bool) -> set[str]:
-    """Those of these modules that a file imports, or imports a name from."""
+def imported_modules(file: Path, modules: Set[str], **options: bool) -> set[str]:
+    """Return those of these modules that a file imports, or imports a name from."""
     names = module_names(file, **options)
     return {name if name in modules else name.rpartition(".")[0] for name in names} & modules
 
 
 def offenders(files: list[Path], forbidden: set[str], **options: bool) -> dict[str, list[str]]:
-    """The files that import something forbidden, and what."""
+    """Return the files that import forbidden modules, and those modules."""
     results = {}
     for file in files:
         names = {name.split(".")[0] for name in module_names(file, **options)} & forbidden
@@ -87,10 +87,10 @@ def offenders(files: list[Path], forbidden: set[str], **options: bool) -> dict[s
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_import_circles(package: str):
-    """Every import counts: those inside functions and those under `if TYPE_CHECKING` too."""
+def test_no_import_cycles(package: str):
+    """Imports inside functions and under `if TYPE_CHECKING` count too."""
     files = {module_of(file): file for file in sources(package)}
-    graph = {name: imported(file, files.keys()) - {name} for name, file in files.items()}
+    graph = {name: imported_modules(file, files.keys()) - {name} for name, file in files.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -98,7 +98,7 @@ def test_no_import_circles(package: str):
 
 
 @pytest.mark.parametrize("layer", LAYERS)
-def test_imports_go_one_way(layer: str):
+def test_imports_follow_the_layers(layer: str):
     above = set(LAYERS[LAYERS.index(layer) + 1 :]) | {"web", "app", "tests", "benchmarks"}
     assert offenders(sources(layer), above) == {}
 
@@ -115,38 +115,38 @@ def test_imports_go_one_way(layer: str):
         (("app.py",), HEAVY),
     ],
 )
-def test_what_a_package_does_not_know(files: tuple[str, ...], forbidden: set[str]):
+def test_forbidden_imports(files: tuple[str, ...], forbidden: set[str]):
     assert offenders(sources(*files), forbidden) == {}
 
 
-def test_pages_do_no_tensor_math_and_experiments_nothing_else():
+def test_tensor_math_is_only_in_experiments():
     scripts = sorted((ROOT / "pages").glob("*/*/page.py"))
     assert offenders(scripts, HEAVY) == {}
     interface = {"streamlit", "altair", "pandas", "ui", "serving"}
-    assert offenders(parts_of_pages()[1], interface) == {}
+    assert offenders(split_page_files()[1], interface) == {}
 
 
 def test_no_test_imports_a_test():
-    """What tests share lies in tests/helpers."""
+    """Code that tests share is in tests/helpers."""
     for file in sources("tests"):
         names = {name for name in module_names(file) if name.startswith("tests.")}
         assert {name.split(".")[1] for name in names} <= {"helpers", "data"}, file
 
 
-def test_torch_and_experiments_are_imported_only_when_they_are_used():
-    files = [*sources("serving", "web", "ui"), *parts_of_pages()[0]]
+def test_torch_and_experiments_are_imported_lazily():
+    files = [*sources("serving", "web", "ui"), *split_page_files()[0]]
     assert offenders(files, HEAVY, at_import_time=True) == {}
-    experiments = {module_of(file) for file in parts_of_pages()[1]}
+    experiments = {module_of(file) for file in split_page_files()[1]}
     for file in files:
-        assert not imported(file, experiments, at_import_time=True), file
+        assert not imported_modules(file, experiments, at_import_time=True), file
 
 
 def test_importing_the_frame_and_ui_imports_no_torch():
-    """The first paint must not wait for torch: seen in a fresh interpreter, indirect ones too."""
+    """Check indirect imports too, in a fresh interpreter: first paint can't wait for torch."""
     modules = [
         module_of(file)
-        for file in (*sources("serving", "web", "ui"), *parts_of_pages()[0])
-        if file.name not in ("page.py", "frame.py")  # scripts, which draw when they are imported
+        for file in (*sources("serving", "web", "ui"), *split_page_files()[0])
+        if file.name not in ("page.py", "frame.py")  # scripts that draw when they're imported
     ]
     code = (
         "import importlib, sys\n"
@@ -159,11 +159,11 @@ def test_importing_the_frame_and_ui_imports_no_torch():
     assert result.stdout.strip() == "[]", result.stderr
 
 
-def test_the_site_loads_models_by_name_alone():
-    """`pretrained.load` takes paths too, and a visitor's text must never become one."""
+def test_site_loads_models_only_by_name():
+    """`pretrained.load` also accepts paths, and visitor text must never become a path."""
     by_path = {"pretrained.load", "pretrained.load.load", "pretrained.load.folder_at"}
     for file in sources("app.py", "serving", "ui", "pages"):
-        attributes = (node for node in ast.walk(parsed(file)) if isinstance(node, ast.Attribute))
+        attributes = (node for node in ast.walk(parse(file)) if isinstance(node, ast.Attribute))
         used = {ast.unparse(node) for node in attributes}
         assert not (used | module_names(file)) & by_path, file
 
@@ -172,7 +172,7 @@ def test_every_page_is_registered():
     from ui.frame.sections import SECTIONS
 
     registered = [folder for entries in SECTIONS.values() for folder, _, _ in entries]
-    folders = {path.parent.relative_to(ROOT / "pages") for path in parts_of_pages()[0]}
+    folders = {path.parent.relative_to(ROOT / "pages") for path in split_page_files()[0]}
     assert sorted(registered) == sorted(map(str, folders))
 
 

@@ -1,4 +1,4 @@
-"""What the project is delivered as: exact requirements, no large files, an image that serves."""
+"""Test the packaging: pinned requirements, no large files, and the wheel."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 REQUIREMENTS = sorted(ROOT.glob("requirements*.txt"))
 MAX_FILE_BYTES = 3_000_000
-MAX_MODEL_BYTES = 25_000_000  # of one that was trained here
+MAX_MODEL_BYTES = 25_000_000  # per model trained in this project
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -40,7 +40,7 @@ def pins(file: Path) -> dict[str, str]:
 def test_every_requirement_is_pinned_exactly(file):
     lines = [line for line in requirement_lines(file) if line != "-c constraints.txt"]
     assert lines
-    # one plain version each: no range, no local build, no address, no file
+    # one plain version each: no range, local build, URL or file
     loose = [line for line in lines if not re.fullmatch(r"[\w.-]+(\[\w+\])?==\d+(\.\w+)*", line)]
     assert loose == []
 
@@ -59,7 +59,7 @@ def test_constraints_agree_with_the_requirements_and_leave_cuda_to_torch():
     assert [name for name in constraints if re.match(r"nvidia|cuda|triton", name)] == []
 
 
-def test_library_and_site_declare_what_the_requirements_pin():
+def test_declared_dependencies_match_the_requirements():
     extras = PROJECT["optional-dependencies"]
     assert sorted(extras) == ["reference", "site"]
     site = [line for line in extras["site"] if line != "attention-lab[reference]"]
@@ -70,7 +70,7 @@ def test_library_and_site_declare_what_the_requirements_pin():
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built without a network and outside the tree, where it would leave files."""
+    """Build the wheel without a network and outside the tree, where it would leave files."""
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for path in ROOT.iterdir():
         if not path.name.startswith(".") and path.name != "build":
@@ -99,7 +99,7 @@ def test_wheel_holds_the_two_packages_and_nothing_else(wheel):
 
 
 def test_installed_library_works_outside_the_checkout(wheel, tmp_path):
-    """From the wheel's files alone; what they depend on comes from this environment."""
+    """Use only the wheel's files; dependencies come from this environment."""
     zipfile.ZipFile(wheel).extractall(tmp_path)
     code = (
         "import pretrained\n"

@@ -1,4 +1,4 @@
-"""Settings of Streamlit in `.streamlit/config.toml`, and variables that stop a program's start."""
+"""Test Streamlit's settings in `.streamlit/config.toml`, and environment variable validation."""
 
 import os
 import subprocess
@@ -13,16 +13,16 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_streamlit_accepts_every_setting():
-    """A key that Streamlit does not know is only warned about, and then has no effect."""
+    """Streamlit only warns about unknown keys and then ignores them."""
     from streamlit import config
 
     known = set(config.get_config_options())
     settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     assert set(_dotted(settings)) - known == set()
-    # timings on a page are wrong with it (see the comment in the file)
+    # it would make timings on a page wrong (see the comment in the file)
     assert settings["runner"]["postScriptGC"] is False
     assert settings["server"]["fileWatcherType"] == "none"
-    # without it Streamlit asks a machine on the internet at every start
+    # otherwise Streamlit contacts an external server at every start
     assert settings["browser"]["serverAddress"] == "localhost"
 
 
@@ -48,7 +48,7 @@ def test_theme_text_is_readable(theme):
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of the Web Content Accessibility Guidelines (1 to 21)."""
+    """Return the contrast ratio defined by the WCAG (1 to 21)."""
     dark, light = sorted((_luminance(one), _luminance(other)))
     return (light + 0.05) / (dark + 0.05)
 
@@ -68,7 +68,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_value_that_is_not_allowed_ends_every_program_with_one_line(program: str):
+def test_invalid_variable_ends_every_program_with_one_line(program: str):
     variable = "ATTENTION_LAB_DOWNLOADS"
     result = subprocess.run(
         [sys.executable, "-m", *PROGRAMS[program].split()],

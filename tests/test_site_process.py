@@ -1,4 +1,4 @@
-"""The site as a process of its own: a storm of messages, and a kill in the middle of its work."""
+"""Run the site as a separate process: flood it with messages, then kill it mid-request."""
 
 import asyncio
 import json
@@ -27,23 +27,23 @@ from tests.helpers.waiting import wait_until as until_it_is
 
 pytestmark = pytest.mark.usefixtures("bundled_weights")
 
-STORM = 2_000  # messages
+FLOOD_SIZE = 2_000  # messages
 MB = 1_000_000
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The home of whoever runs the site, and the folder of its temporary files."""
+    """The operator's home directory, which also contains temporary files."""
     return tmp_path_factory.mktemp("home")
 
 
-def started(home: Path, log: Path, **environment: str) -> Server:
-    """A site that has only this home to write to, beside the cache of the converted weights."""
-    places = {
+def start_site(home: Path, log: Path, **environment: str) -> Server:
+    """Start a site that can only write to this home and to the cache of converted weights."""
+    paths = {
         **dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(home)),
         "ATTENTION_LAB_CACHE": str(sealed_folder.cache_root()),
     }
-    server = Server(log, **places | environment)
+    server = Server(log, **paths | environment)
     server.wait_until_it_listens()
     return server
 
@@ -51,14 +51,14 @@ def started(home: Path, log: Path, **environment: str) -> Server:
 @pytest.fixture(scope="module")
 def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     log = tmp_path_factory.mktemp("log") / "log.txt"
-    server = started(home, log, ATTENTION_LAB_WARMUP="off")
+    server = start_site(home, log, ATTENTION_LAB_WARMUP="off")
     yield server
     server.stop()
 
 
 @asynccontextmanager
-async def connected(server: Server) -> AsyncIterator[ClientConnection]:
-    """A visitor's connection."""
+async def connect_visitor(server: Server) -> AsyncIterator[ClientConnection]:
+    """Connect as a visitor."""
     address = server.url.replace("http", "ws", 1) + "/_stcore/stream"
     async with connect(
         address, origin=Origin(server.url), subprotocols=[Subprotocol("streamlit")], max_size=None
@@ -70,7 +70,7 @@ until = partial(until_it_is, every=0.05)
 
 
 def ready(server: Server) -> dict[str, object]:
-    """What the site answers to whoever asks whether visitors may come."""
+    """Return the site's readiness response."""
     try:
         with urllib.request.urlopen(f"{server.url}/readyz", timeout=60) as answer:
             return dict(json.load(answer))
@@ -79,54 +79,54 @@ def ready(server: Server) -> dict[str, object]:
 
 
 async def visit(server: Server) -> None:
-    """A visitor who opens a page; an exception on it is one here."""
-    async with connected(server) as connection:
+    """Open a page as a visitor. An exception on the page is raised here."""
+    async with connect_visitor(server) as connection:
         await Tab(connection).open("ladder", {})
 
 
-async def storm(server: Server) -> None:
-    """A client that asks for a page two thousand times at once and leaves."""
-    async with connected(server) as connection:
-        for number in range(STORM):
+async def flood(server: Server) -> None:
+    """Request a page two thousand times without waiting, then disconnect."""
+    async with connect_visitor(server) as connection:
+        for number in range(FLOOD_SIZE):
             message = BackMsg()
             message.rerun_script.page_name = "ladder"
             message.rerun_script.query_string = f"ladder_seed={number}"
             await connection.send(message.SerializeToString())
-        await visit(server)  # somebody else, meanwhile
-        connection.transport.abort()  # without a word
+        await visit(server)  # another visitor, in the meantime
+        connection.transport.abort()  # without a closing handshake
 
 
-def test_a_storm_of_messages_costs_the_site_no_memory(server: Server):
+def test_message_flood_does_not_use_up_memory(server: Server):
     run_coroutine(visit(server))
     before, runs = server.memory().resident, metric(server.url, "page_run_seconds_count")
-    run_coroutine(storm(server))
+    run_coroutine(flood(server))
     until(lambda: metric(server.url, "open_visits") == 0)
     assert 0 < metric(server.url, "page_run_seconds_count") - runs < 2 * MESSAGE_BURST
     assert server.memory().resident - before < 300 * MB
 
 
-async def end_of(connection: ClientConnection) -> int | None:
-    """The code with which the site ends this connection."""
+async def close_code(connection: ClientConnection) -> int | None:
+    """Return the code with which the site closes this connection."""
     with pytest.raises(ConnectionClosed) as closed:
         await connection.recv()
     return closed.value.rcvd.code if closed.value.rcvd else None
 
 
-async def too_much(server: Server) -> None:
-    """Somebody sends a little more than a browser has to say, then announces much more."""
-    async with connected(server) as connection:
+async def send_oversized_messages(server: Server) -> None:
+    """Send a message slightly over the limit, then announce a much larger one."""
+    async with connect_visitor(server) as connection:
         await connection.send(b"x" * (MAX_MESSAGE_BYTES + 1))
-        assert await end_of(connection) == 1009
-    async with connected(server) as connection:
-        # The head of a frame alone: the answer comes before its content, which is never sent.
+        assert await close_code(connection) == 1009
+    async with connect_visitor(server) as connection:
+        # Send only the frame header: the site responds before the content, which is never sent.
         masked = Frame(Opcode.BINARY, b"x" * 3 * MB).serialize(mask=True)
         connection.transport.write(masked[:14])
-        assert await end_of(connection) == 1009
+        assert await close_code(connection) == 1009
 
 
-async def kinds_of_answers(server: Server) -> set[str | None]:
-    """What the site sends to somebody who asks for the state of its repository and for a page."""
-    async with connected(server) as connection:
+async def response_types(server: Server) -> set[str | None]:
+    """Return the types of the site's responses to a request for Git information and a page."""
+    async with connect_visitor(server) as connection:
         await connection.send(BackMsg(load_git_info=True).SerializeToString())
         page = BackMsg()
         page.rerun_script.page_name = "ladder"
@@ -139,15 +139,15 @@ async def kinds_of_answers(server: Server) -> set[str | None]:
         return kinds
 
 
-async def ask_for_what_no_page_needs(server: Server) -> None:
-    await too_much(server)
-    kinds = await kinds_of_answers(server)
+async def send_unneeded_requests(server: Server) -> None:
+    await send_oversized_messages(server)
+    kinds = await response_types(server)
     assert "delta" in kinds
     assert "git_info_changed" not in kinds
 
 
-def test_what_no_page_needs_is_refused(server: Server):
-    run_coroutine(ask_for_what_no_page_needs(server))
+def test_requests_that_no_page_needs_are_rejected(server: Server):
+    run_coroutine(send_unneeded_requests(server))
     upload = urllib.request.Request(
         f"{server.url}/_stcore/upload_file/session/file", data=b"a file", method="PUT"
     )
@@ -156,8 +156,8 @@ def test_what_no_page_needs_is_refused(server: Server):
 
 
 async def generate(server: Server) -> None:
-    """A visitor who starts a long generation and waits for some of its tokens."""
-    async with connected(server) as connection:
+    """Start a long generation and wait for some of its tokens."""
+    async with connect_visitor(server) as connection:
         tab = Tab(connection)
         await tab.open("generate", {"generate_tokens": "200"})
         await tab.press("generate_start")
@@ -165,7 +165,7 @@ async def generate(server: Server) -> None:
         server.stop()
 
 
-def test_a_site_that_is_killed_in_the_middle_of_a_generation_leaves_nothing(
+def test_site_killed_during_a_generation_leaves_nothing_behind(
     server: Server, home: Path, tmp_path: Path
 ):
     run_coroutine(generate(server))
@@ -173,9 +173,9 @@ def test_a_site_that_is_killed_in_the_middle_of_a_generation_leaves_nothing(
     cache = sealed_folder.cache_root()
     assert [file.name for file in cache.iterdir() if file.name.startswith(".")] == []
     assert all(sealed_folder.is_sound(folder) for folder in cache.iterdir() if folder.is_dir())
-    # the next one starts in a home in which nobody may write, not even root
+    # the next site starts with a read-only home, even for root
     nowhere = dict.fromkeys(("HOME", "XDG_CACHE_HOME"), "/proc")
-    fresh = started(home, tmp_path / "log.txt", **nowhere)
+    fresh = start_site(home, tmp_path / "log.txt", **nowhere)
     try:
         until(lambda: ready(fresh)["ready"] is True)
         run_coroutine(visit(fresh))
@@ -184,9 +184,9 @@ def test_a_site_that_is_killed_in_the_middle_of_a_generation_leaves_nothing(
         fresh.stop()
 
 
-async def look_at_heads(server: Server, moment: str, folders: Path) -> None:
-    """A visitor who asks for the model that has to be converted, and stays until the moment."""
-    async with connected(server) as connection:
+async def open_heads(server: Server, moment: str, folders: Path) -> None:
+    """Request the model that needs conversion, and stay connected until the moment."""
+    async with connect_visitor(server) as connection:
         opening = asyncio.ensure_future(
             Tab(connection).open("heads", {"heads_model": "smollm2-135m-instruct"})
         )
@@ -205,18 +205,18 @@ async def look_at_heads(server: Server, moment: str, folders: Path) -> None:
 def test_shutdown_removes_temporary_folders(place: str, moment: str, tmp_path: Path):
     cache, temporary = tmp_path / "cache", tmp_path / "temporary"
     temporary.mkdir()
-    old = temporary / f"attention-lab-{'0' * 16}"  # of a process that was killed
+    old = temporary / f"attention-lab-{'0' * 16}"  # left by a process that was killed
     old.mkdir()
-    places = {
+    paths = {
         "TMPDIR": str(temporary),
         "ATTENTION_LAB_CACHE": str(cache) if place == "the cache" else "/proc/attention-lab",
         "ATTENTION_LAB_WARMUP": "off",
     }
-    server = Server(tmp_path / "log.txt", **places)
+    server = Server(tmp_path / "log.txt", **paths)
     try:
         server.wait_until_it_listens()
         assert not old.exists()
-        run_coroutine(look_at_heads(server, moment, cache if place == "the cache" else temporary))
+        run_coroutine(open_heads(server, moment, cache if place == "the cache" else temporary))
         assert server._process.wait(60) == -signal.SIGTERM
     finally:
         server.stop()

@@ -1,4 +1,4 @@
-"""A real server and a real browser. Tests steer by what the page shows, not by waiting a while."""
+"""Fixtures for a real server and browser. Tests wait for page state, never for a fixed time."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -19,29 +19,29 @@ expect.set_options(timeout=PAINT_SECONDS * 1000)
 
 
 @pytest.fixture(scope="session")
-def folder_of_the_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """The same folder in all processes of a run."""
+def run_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """Return the folder that all processes of a test run share."""
     own = tmp_path_factory.getbasetemp()
     return own if worker_id == "master" else own.parent
 
 
 @pytest.fixture(scope="session")
-def site(folder_of_the_run: Path) -> Iterator[Site]:
-    """One server for all tests, of all processes, that do not need a fresh one."""
-    with shared_server(folder_of_the_run) as site:
+def site(run_folder: Path) -> Iterator[Site]:
+    """Yield the server that the tests of all processes share unless they need a fresh one."""
+    with shared_server(run_folder) as site:
         yield site
 
 
 @pytest.fixture
-def alone_in_line(folder_of_the_run: Path) -> Iterator[None]:
-    """No test of another process generates on the shared server: they stand in one line."""
-    with FileLock(folder_of_the_run / "line.lock"):
+def exclusive_generation(run_folder: Path) -> Iterator[None]:
+    """Generate on the shared server from only one test at a time, across all processes."""
+    with FileLock(run_folder / "line.lock"):
         yield
 
 
 @pytest.fixture(scope="session")
 def profile(browser: Browser) -> Iterator[BrowserContext]:
-    """One profile for most tests: it keeps Streamlit's scripts as it compiled them."""
+    """Yield a shared profile, which caches Streamlit's compiled scripts."""
     context = browser.new_context(viewport=WINDOW)
     yield context
     context.close()
@@ -49,15 +49,15 @@ def profile(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture(scope="session")
 def tab(profile: BrowserContext) -> Page:
-    """One page for most tests: opening the site in it costs two thirds of what a new page costs."""
+    """Yield a shared page. Opening the site in it costs two thirds of opening a new page."""
     return new_page(profile)
 
 
 @pytest.fixture
 def page(tab: Page) -> Iterator[Page]:
-    """A visitor who has not been on the site. Uncaught errors in the page fail the test.
+    """Yield a page for a first-time visitor. Uncaught errors in the page fail the test.
 
-    A test that adds listeners or scripts to its page takes `own_page`: they would stay in this one.
+    Tests that add listeners or scripts use `own_page`, because they would persist in this page.
     """
     with visit_in(tab):
         yield tab
@@ -67,35 +67,35 @@ def page(tab: Page) -> Iterator[Page]:
 
 @pytest.fixture
 def own_page(profile: BrowserContext) -> Iterator[Page]:
-    """A new visitor's page in the same profile that is closed after the test."""
+    """Yield a new page in the shared profile and close it after the test."""
     with visitor(profile) as page, visit_in(page):
         yield page
 
 
 @pytest.fixture
 def phone(page: Page) -> Page:
-    """A new visitor with a window as wide as a phone's."""
+    """Yield a first-time visitor's page in a phone-sized window."""
     page.set_viewport_size(PHONE)
     return page
 
 
 @pytest.fixture
 def other(profile: BrowserContext) -> Iterator[Page]:
-    """A second visitor at the same time, who needs no other process of the browser."""
+    """Yield a page for a second, concurrent visitor in the same browser process."""
     with visitor(profile) as page:
         yield page
 
 
 @pytest.fixture
 def newcomer(browser: Browser) -> Iterator[Page]:
-    """A visitor whose browser has kept nothing of the site, not even its scripts."""
+    """Yield a page in a new profile, with nothing cached, not even the site's scripts."""
     with browser.new_context() as context, visitor(context) as page:
         yield page
 
 
 @pytest.fixture
 def fresh_site(tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Starts servers that nobody has visited, stopped at the end of the test."""
+    """Yield a function that starts fresh servers. They stop at the end of the test."""
     with ExitStack() as stack:
 
         def start(**environment: str) -> Server:

@@ -1,4 +1,4 @@
-"""Ablate in a browser: a ranking, the strongest heads, a click in the grid, the link."""
+"""Test Ablate in a browser: the ranking, the strongest heads, a click in the grid, the link."""
 
 import re
 import urllib.parse
@@ -14,12 +14,12 @@ LINK = f"/ablate?ablate_model={ENCODER}&ablate_text=A+lamp+before+the+storm&abla
 
 
 def selected(page: Page) -> list[str]:
-    """The heads in the address."""
+    """Return the heads listed in the URL."""
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)
     return query.get("ablate_heads", [])
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, LINK, "Ablate")
     expect(page.get_by_text("Effect of each head alone (zero)")).to_be_visible()
     press(page.get_by_role("button", name="Switch off strongest head"), "Enter")

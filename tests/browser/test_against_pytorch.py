@@ -1,4 +1,4 @@
-"""Against PyTorch in a browser: another number of heads, a measurement."""
+"""Test Against PyTorch in a browser: change the number of heads, run a measurement."""
 
 import re
 
@@ -8,7 +8,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import click, open_whole_page, set_slider
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     link = "/against-pytorch?against_pytorch_time_width=192&against_pytorch_time_tokens=16"
     open_whole_page(page, site, link, "Against PyTorch")
     expect(page.locator(".tensors").first).to_contain_text("nn.MultiheadAttention")

@@ -1,4 +1,4 @@
-"""Attention without the matrix in a real browser: tiles by the arrow keys, a part, the address."""
+"""Test Attention without the matrix in a browser: step through tiles, change section and URL."""
 
 import re
 
@@ -19,11 +19,11 @@ from tests.helpers.browser import (
 PREFIX = "attention_without_the_matrix"
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     address = f"/attention-without-the-matrix?{PREFIX}_step=1"
     open_page(page, site, address, "Attention without the matrix")
     expect(page.get_by_text(re.compile("queries 0 to 3 and keys 0 to 3"))).to_be_visible()
-    # the first token sees itself alone: its o is its value, and one tile is all it needs
+    # the first token only attends to itself, so its output is its value and one tile is enough
     drawn = heatmap(page, "o of SmolLM2")
     first = last_number(read_cell(drawn, 0, 8))
     press(page.get_by_role("heading", level=1), "ArrowRight")

@@ -1,4 +1,4 @@
-"""Block in a browser: steps of a layer, another section, a phone."""
+"""Test Block in a browser: the steps of a layer, another section, a phone."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.helpers.browser import PHONE, click, open_page, set_slider
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/block", "Block")
     set_slider(page, "Step", 0, 2)  # 0 -> 2
     expect(page.locator(".code code").first).to_contain_text("self.out(merge_heads(context))")

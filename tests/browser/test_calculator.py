@@ -1,4 +1,4 @@
-"""Calculator in a browser: an example, the keyboard, a link, a download, the tools of a chart."""
+"""Test the Calculator in a browser: an example, the keyboard, a link, a download, chart tools."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.helpers.browser import (
 )
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/calculator", "Calculator")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
     choose_example(page, "Lecture: DeepSeek")
@@ -36,7 +36,7 @@ def test_the_main_path(page: Page, site: Site):
     table = Path(download.value.path()).read_text(encoding="utf-8")
     assert "DeepSeek-V3,MLA,61,128,128,128" in table
 
-    # the tools of a chart cover no control; a phone shows none
+    # chart tools don't cover any controls, and they're hidden on a phone
     chart, tools = page.locator(".stVegaLiteChart").first, page.get_by_test_id("stElementToolbar")
     chart.hover()
     expect(tools.first).to_be_visible()

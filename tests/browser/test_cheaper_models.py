@@ -1,4 +1,4 @@
-"""Cheaper models in a real browser: experts by keyboard, another part, a rule and its word."""
+"""Test Cheaper models in a browser: experts by keyboard, another section, a routing rule."""
 
 import re
 
@@ -17,7 +17,7 @@ from tests.helpers.browser import (
 )
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/cheaper-models", "Cheaper models")
     picture = heatmap(page, "contributions of 16 experts in layer 2")
     press(picture.locator(".scroll canvas"), *["ArrowDown"] * 2, "ArrowRight")

@@ -1,4 +1,4 @@
-"""The connection between browser and server, when a visitor is faster than his browser."""
+"""Test the browser-server connection when the user acts faster than the browser responds."""
 
 from playwright.sync_api import Page, expect
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -7,7 +7,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import open_page, press, slider
 from tests.helpers.visitors import wait_until_settled
 
-# A busy browser: messages of the server wait while `hold` is set, each for a task of its own.
+# Simulate a busy browser: server messages are held, each in its own task, while `hold` is set.
 HOLD = """(() => {
   const Socket = window.WebSocket, waiting = [];
   window.hold = false;
@@ -28,15 +28,13 @@ HOLD = """(() => {
 })()"""
 
 
-def test_a_slider_that_is_moved_away_and_quickly_back_keeps_the_connection(
-    own_page: Page, site: Site
-):
-    """The browser has said that it keeps the last picture, and then hears that a run has ended."""
+def test_moving_a_slider_back_quickly_keeps_the_connection(own_page: Page, site: Site):
+    """The browser reports that it keeps the last picture, then learns that a run has ended."""
     page = own_page
     page.add_init_script(HOLD)
-    with page.expect_websocket() as opened:
+    with page.expect_websocket() as socket_info:
         open_page(page, site, "/inside-the-cache?inside_the_cache_tokens=6", "Inside the cache")
-    socket, step = opened.value, slider(page, "Step")
+    socket, step = socket_info.value, slider(page, "Step")
     received: list[ForwardMsg] = []
     socket.on("framereceived", lambda payload: received.append(_message(payload)))
     press(step, "End")
@@ -46,10 +44,10 @@ def test_a_slider_that_is_moved_away_and_quickly_back_keeps_the_connection(
     wait_until_settled(page)
 
     page.evaluate("() => { window.hold = true; }")
-    with socket.expect_event("framereceived", _is_the_end):
+    with socket.expect_event("framereceived", _is_end_of_run):
         step.press("Home")
     received.clear()
-    with socket.expect_event("framereceived", _is_the_end):
+    with socket.expect_event("framereceived", _is_end_of_run):
         step.press("End")
     assert any(message.WhichOneof("type") == "ref_hash" for message in received)
     page.evaluate("() => window.let_go()")
@@ -58,8 +56,7 @@ def test_a_slider_that_is_moved_away_and_quickly_back_keeps_the_connection(
     expect(page.get_by_test_id("stDialog")).to_have_count(0)  # Streamlit's "Connection error"
 
 
-def _is_the_end(payload: str | bytes) -> bool:
-    """Whether a message says that a run has ended by itself."""
+def _is_end_of_run(payload: str | bytes) -> bool:
     message = _message(payload)
     ended = message.WhichOneof("type") == "script_finished"
     return ended and message.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY

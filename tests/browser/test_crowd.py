@@ -1,4 +1,4 @@
-"""The crowd of `benchmarks.load`: visitors read and generate, and a missing site is reported."""
+"""Test the simulated visitors of `benchmarks.load`: they read, generate and report errors."""
 
 import pytest
 
@@ -7,17 +7,17 @@ from benchmarks.browser import Site, free_port
 from tests.helpers.coroutines import run_coroutine
 
 
-@pytest.mark.usefixtures("alone_in_line")
-def test_a_small_crowd_reads_and_generates(site: Site):
-    crowd = run_coroutine(load.run_crowd(site.url, 2, 0, 6))  # the second begins with a generation
+@pytest.mark.usefixtures("exclusive_generation")
+def test_small_crowd_reads_and_generates(site: Site):
+    crowd = run_coroutine(load.run_crowd(site.url, 2, 0, 6))  # the second one generates first
     assert dict(crowd.errors) == {}
     assert all(0 < seconds < load.LATEST_TEXT_SECONDS for seconds in crowd.texts)
-    opened = {page for page, _ in crowd.seconds}
-    assert "generate" in opened <= {"home", "generate", *load.PAGES}
+    pages = {page for page, _ in crowd.seconds}
+    assert "generate" in pages <= {"home", "generate", *load.PAGES}
     assert f"finished texts: {len(crowd.texts)} (median " in load.report(crowd)
 
 
-def test_a_crowd_that_finds_no_site_says_so():
+def test_crowd_reports_a_missing_site():
     crowd = run_coroutine(load.run_crowd(f"http://127.0.0.1:{free_port()}", 3, 1, 0.1))
     assert crowd.errors.total() == 4
     assert sum("in a browser" in error for error in crowd.errors) == 1

@@ -1,4 +1,4 @@
-"""The link of a page, opened by another visitor, its files, and code that is copied."""
+"""Test page links opened by another visitor, downloads, and copied code."""
 
 import re
 import urllib.parse
@@ -22,38 +22,38 @@ from ui.export import qr
 
 
 def link(page: Page, holding: str) -> str:
-    """The link on the page, once it holds what was chosen last."""
+    """Return the page's link once it includes the latest selection."""
     block = page.locator(".code code").filter(has_text=re.compile("^http"))
     expect(block).to_contain_text(holding)
-    expect(block).to_be_visible()  # it is sent when it is opened, and waits for what is above it
+    expect(block).to_be_visible()  # the link is sent when it's opened, after everything above it
     return block.inner_text().strip()
 
 
-def test_a_link_after_a_preset_and_its_file(page: Page, site: Site, other: Page):
+def test_link_and_download_after_a_preset(page: Page, site: Site, other: Page):
     open_page(page, site, "/word-pairs", "Word pairs")
     unfold(page, "Download or share")
-    # a preset and a swap: what they set is in the link of the very run that they cause
+    # a preset and a swap appear in the link of the run that they trigger
     choose_example(page, "woman: brush or portrait?")
     link(page, "word_pairs_query=woman")
     click(page.get_by_role("button", name="Swap query and A"))
     address = link(page, "word_pairs_a=woman")
-    said = page.get_by_text("“\u2068brush\u2069” gives").inner_text()
+    claim = page.get_by_text("“\u2068brush\u2069” gives").inner_text()
     assert address.startswith(f"{site.url}/word-pairs?")
     other.goto(address)
-    expect(other.get_by_text(said)).to_be_visible()
+    expect(other.get_by_text(claim)).to_be_visible()
     expect(other.get_by_test_id("stToast")).to_have_count(0)
     unfold(other, "Download or share")
     with other.expect_download() as download:
         click(other.get_by_role("button", name="All numbers (NPZ)"))
     assert "weights_on_a" in np.load(download.value.path())
-    # a slow browser still gets the file after other visitors' runs, at whose ends Streamlit cleans
+    # Streamlit cleans up files after every visitor's run; a slow browser must still get this file
     for query in ("brush", "woman"):
         click(page.get_by_role("button", name="Swap query and A"))
         link(page, f"word_pairs_a={query}")
     assert other.request.get(download.value.url).ok
 
 
-def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site):
+def test_lists_and_sliders_are_in_the_heads_link(page: Page, site: Site):
     open_whole_page(
         page,
         site,
@@ -77,14 +77,14 @@ def test_lists_and_sliders_are_in_the_link_of_heads(page: Page, site: Site):
     dialog = page.get_by_role("dialog", name="Open this view on a phone")
     source = dialog.get_by_role("img").get_attribute("src")
     assert source is not None
-    shown = page.request.get(urllib.parse.urljoin(site.url, source)).body()
-    assert shown == qr.png(address)
+    image = page.request.get(urllib.parse.urljoin(site.url, source)).body()
+    assert image == qr.png(address)
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 
 
-def test_a_piece_of_code_is_copied(page: Page, site: Site):
-    """Selected in any case: a visitor whose browser gives no clipboard copies it by hand."""
+def test_code_can_be_copied(page: Page, site: Site):
+    """The code is always selected, so visitors whose browser blocks the clipboard can copy it."""
     open_page(page, site, "/calculator", "Calculator")
     block = page.locator(".code").first
     button, code = block.get_by_role("button", name="Copy"), block.locator("code")

@@ -1,7 +1,7 @@
-"""Drawings of a page of one's own, under the policy of a hosted site: heads as lines, and files.
+"""Test drawings on a custom page under the hosted site's security policy: lines and files.
 
-Labels are hostile, and some pairs are left out. An SVG holds its labels as text, a PNG is twice as
-fine as the page.
+Labels contain hostile text, and some pairs are masked. An SVG file stores labels as text. A PNG
+file has twice the resolution of the page.
 """
 
 import io
@@ -43,7 +43,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def weights(repeat: int = 1) -> np.ndarray:
-    """Softmaxed rows for N heads; the pairs of key 1 are left out."""
+    """Return softmax rows for N heads, with the pairs of key 1 masked."""
     size = T * repeat
     scores = np.exp(np.random.default_rng(7).normal(size=(N, size, size)) * 2)
     shares = (scores / scores.sum(-1, keepdims=True)).astype("f4")
@@ -59,7 +59,7 @@ def draw_lines(repeat: int, *, causal: bool) -> None:
 
 
 def draw() -> None:
-    """A drawing of every other kind."""
+    """Draw one of every other kind of drawing."""
     from ui.canvas.chips import Chip, chips
     from ui.canvas.component import picture_caption
     from ui.canvas.heatmap import heatmap
@@ -82,11 +82,11 @@ def draw() -> None:
         heatmap(map_of(size), key=f"map_of_{size}")
 
 
-SIZES = (47, 400)  # the cells of the larger are painted as one image
+SIZES = (47, 400)  # cells of the larger size are painted as one image
 
 
 def panels() -> list:
-    """A batch of two named blocks with identities and a box, and a vector."""
+    """Return a batch of two named blocks with identities and a box, and a vector."""
     from ui.canvas.tensors import Panel
 
     values = np.arange(2 * 3 * 4).reshape(2, 3, 4) / 8 - 1
@@ -109,7 +109,7 @@ def map_of(size: int):
 
 
 @pytest.fixture(scope="module")
-def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def hosted_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder: Path = tmp_path_factory.mktemp("drawings")
     (folder / "page.py").write_text(PAGE, encoding="utf-8")
     (folder / "app.py").write_text(HOSTED.format(page=str(folder / "page.py")), encoding="utf-8")
@@ -119,7 +119,7 @@ def hosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     server.stop()
 
 
-# ---- heads as lines
+# ---- heads drawn as lines
 
 
 def lines_of(page: Page, site: Site, query: str) -> Locator:
@@ -130,7 +130,7 @@ def lines_of(page: Page, site: Site, query: str) -> Locator:
 
 
 def read(figure: Locator) -> list[str]:
-    """The lines of the readout, without the marks that isolate labels."""
+    """Return the lines of the readout without the bidi isolation marks around labels."""
     texts = figure.locator(".readout > span").all_inner_texts()
     return [re.sub("[\u2068\u2069]", "", text).strip() for text in texts]
 
@@ -142,10 +142,10 @@ def point(figure: Locator, side: str, index: int) -> Position:
     return {"x": 12 if side == "query" else width - 12, "y": top + (index + 0.5) * row}
 
 
-def test_lines_are_read_and_switched_off_and_saved(page: Page, hosted: Site):
-    figure = lines_of(page, hosted, "repeat=1")
+def test_lines_can_be_read_switched_off_and_saved(page: Page, hosted_site: Site):
+    figure = lines_of(page, hosted_site, "repeat=1")
     canvas, values = figure.locator(".scroll canvas"), weights()
-    # pointing at a token lists its strongest partners
+    # pointing at a token lists the tokens it's most strongly connected to
     for side, index in (("query", 3), ("key", 6)):
         canvas.hover(position=point(figure, side, index))
         first, *heads = read(figure)
@@ -153,13 +153,13 @@ def test_lines_are_read_and_switched_off_and_saved(page: Page, hosted: Site):
         for head, text in enumerate(heads):
             column = values[head, index] if side == "query" else values[head, :, index]
             order = [i for i in np.argsort(-column, kind="stable") if not np.isnan(column[i])][:5]
-            shown = re.findall(r"(\d+) “[^”]*” ([\d.e-]+)", text)
-            assert [int(i) for i, _ in shown] == order
-            assert [np.float32(value) for _, value in shown] == [column[i] for i in order]
+            pairs = re.findall(r"(\d+) “[^”]*” ([\d.e-]+)", text)
+            assert [int(i) for i, _ in pairs] == order
+            assert [np.float32(value) for _, value in pairs] == [column[i] for i in order]
     page.mouse.move(0, 0)
     assert read(figure) == [""]
 
-    # the keyboard reads every pair
+    # the keyboard reaches every pair
     canvas.focus()
     for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter", "ArrowRight", "Home"):
         page.keyboard.press(key)
@@ -177,7 +177,7 @@ def test_lines_are_read_and_switched_off_and_saved(page: Page, hosted: Site):
     page.keyboard.press("Escape")
     assert read(figure) == [""]
 
-    # heads are switched off and on
+    # heads can be switched off and on
     all_on = canvas.evaluate("canvas => canvas.toDataURL()")
     button = figure.get_by_role("button", name=NAMES[1])
     button.focus()
@@ -192,17 +192,17 @@ def test_lines_are_read_and_switched_off_and_saved(page: Page, hosted: Site):
 
     file = download(figure, "SVG")
     assert file.suggested_filename == "L3H0-L3H4-L5H1-weights.svg"
-    root = ET.fromstring(file.path().read_bytes())  # well-formed, or it raises
-    labels, message = [written(label) for label in LINE_LABELS], texts(root)
+    root = ET.fromstring(file.path().read_bytes())  # raises if it isn't well-formed
+    labels, message = [xml_text(label) for label in LINE_LABELS], texts(root)
     start = message.index("queries")
     assert message[start:][: 2 * T + 2 + N] == ["queries", *labels, "keys", *labels, *NAMES]
     drawn = values >= np.nanmax(values) / 255
     assert len(list(root.iter(f"{SVG}path"))) == drawn.sum()
 
 
-def test_lines_of_a_long_text_on_a_phone(page: Page, hosted: Site):
+def test_lines_of_a_long_text_on_a_phone(page: Page, hosted_site: Site):
     page.set_viewport_size(PHONE)
-    figure = lines_of(page, hosted, "repeat=28&causal=1")  # 252 tokens
+    figure = lines_of(page, hosted_site, "repeat=28&causal=1")  # 252 tokens
     canvas = figure.locator(".scroll canvas")
     expect(figure.locator(".words")).to_contain_text("the 1200 largest of")
     canvas.click(position=point(figure, "query", 2))
@@ -227,33 +227,33 @@ def test_lines_of_a_long_text_on_a_phone(page: Page, hosted: Site):
             });
         }"""
     )
-    assert 0 < max(strokes) <= N * T * 28  # the lines of one token, and not all 63,504
+    assert 0 < max(strokes) <= N * T * 28  # only the lines of one token, not all 63,504
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
-# ---- files of the other kinds
+# ---- files of the other kinds of drawings
 
 
 @pytest.fixture
-def drawings(page: Page, hosted: Site) -> Page:
-    page.goto(hosted.url)
+def drawings(page: Page, hosted_site: Site) -> Page:
+    page.goto(hosted_site.url)
     expect(page.get_by_text("the end", exact=True)).to_be_visible()
     expect(page.locator(".drawing")).to_have_count(5)
     return page
 
 
 def svg_and_png(drawing: Locator) -> tuple[ET.Element, Image.Image]:
-    """Both files; the PNG has twice as many pixels on each side as the SVG has units."""
+    """Download both files and check that the PNG has two pixels per SVG unit on each side."""
     drawing.scroll_into_view_if_needed()
     svg, png = download(drawing, "SVG"), download(drawing, "PNG")
     assert svg.suggested_filename.startswith("one-")
-    root = ET.fromstring(svg.path().read_bytes())  # well-formed, or it raises
+    root = ET.fromstring(svg.path().read_bytes())  # raises if it isn't well-formed
     image = Image.open(io.BytesIO(png.path().read_bytes())).convert("RGB")
     assert image.size == tuple(
         round(2 * float(root.get(side) or 0)) for side in ("width", "height")
     )
     tags = {element.tag.removeprefix(SVG) for element in root.iter()}
-    assert tags <= {"svg", "defs", "rect", "g", "text", "path", "image", "clipPath"}  # no script
+    assert tags <= {"svg", "defs", "rect", "g", "text", "path", "image", "clipPath"}  # no scripts
     return root, image
 
 
@@ -262,9 +262,10 @@ def texts(root: ET.Element) -> list[str]:
 
 
 def head_and_rest(drawing: Locator, root: ET.Element, title: str) -> tuple[int, list[str]]:
-    """How many lines stand above the drawing, and all other texts.
+    """Return how many lines of text are above the drawing, and all other text.
 
-    Above are its title, what it shows, the model and the sentence, wrapped: letters are compared.
+    The lines above are the title, the description, the model and the text, which may wrap. So only
+    their letters are compared.
     """
     button = drawing.get_by_role("button", name="How to read this")
     button.click()
@@ -276,8 +277,8 @@ def head_and_rest(drawing: Locator, root: ET.Element, title: str) -> tuple[int, 
     return lines, message[lines:]
 
 
-def written(label: str) -> str:
-    """XML knows no backspace."""
+def xml_text(label: str) -> str:
+    """Remove backspaces, which XML can't represent."""
     return label.replace("\x08", "\ufffd")
 
 
@@ -285,20 +286,21 @@ def colours(image: Image.Image) -> set[tuple[int, ...]]:
     return {colour for _, colour in image.getcolors(1 << 20) or []}  # type: ignore[misc]
 
 
-def test_chips_and_a_shaded_text_are_saved(drawings: Page):
+def test_chips_and_shaded_text_are_saved(drawings: Page):
     chips = drawings.locator("figure.chips")
     root, png = svg_and_png(chips)
-    assert head_and_rest(chips, root, f"Chips {HOSTILE}")[1] == [*map(written, LABELS)]
+    assert head_and_rest(chips, root, f"Chips {HOSTILE}")[1] == [*map(xml_text, LABELS)]
     fills = {element.get("fill") for element in root.iter(f"{SVG}rect")}
     assert {"#0072b2", "#d55e00", "#009e73", "#c46a9b"} <= fills
     assert len(colours(png)) > 20
 
     shaded = drawings.locator("figure.shaded")
     root, png = svg_and_png(shaded)
-    shown = [written(label) for i, label in enumerate(LABELS) if i != 5]  # that one comes later
+    # label 5 comes later
+    displayed = [xml_text(label) for i, label in enumerate(LABELS) if i != 5]
     message = head_and_rest(shaded, root, f"Shaded {HOSTILE}")[1]
-    assert message[: len(shown) + 2] == [*shown, "0", "0.6"]
-    assert (253, 231, 37) in colours(png)  # a full share
+    assert message[: len(displayed) + 2] == [*displayed, "0", "0.6"]
+    assert (253, 231, 37) in colours(png)  # the full share
 
 
 def test_tensors_are_saved(drawings: Page):
@@ -307,9 +309,11 @@ def test_tensors_are_saved(drawings: Page):
     message = head_and_rest(drawing, root, "")[1]
     assert message[:2] == [HOSTILE, "batch of 2 × 3 tokens × 4 columns; drawn: 3 × 3"]
     assert {"batch 0 first", "vector", "5 columns", "−0.50", "nan", "−∞", "7.25"} <= set(message)
-    assert "".join(message).count("so many words") == 2  # the note, on more than one line
-    assert not [text for text in message if len(text) > 120]  # more do not fit into its 540 pixels
-    # the colours of the cells are those of the page
+
+    # the note wraps onto several lines of at most 540 pixels
+    assert "".join(message).count("so many words") == 2
+    assert not [text for text in message if len(text) > 120]
+    # cells have the same colors as on the page
     for canvas in drawing.locator("canvas").all():
         on_page = canvas.evaluate(
             """canvas => { const pixels = canvas.getContext("2d")
@@ -323,7 +327,7 @@ def test_tensors_are_saved(drawings: Page):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_map_lies_below_its_title_in_a_png(drawings: Page, size: int):
+def test_map_is_below_its_title_in_a_png(drawings: Page, size: int):
     drawing = drawings.locator("figure.heatmap").filter(has_text=f"Map of {size}")
     canvas = drawing.locator(".scroll canvas")
     expect(canvas).to_have_attribute("data-top", re.compile("."))
@@ -333,20 +337,20 @@ def test_a_map_lies_below_its_title_in_a_png(drawings: Page, size: int):
     root, png = svg_and_png(drawing)
     above, message = head_and_rest(drawing, root, f"Map of {size}")
     assert message[-3:] == ["0", "1 (middle: 0.5)", "weights"]
-    if size == SIZES[0]:  # no label of a row or a column gives way to another
-        assert message.count(written(map_of(size).labels[-1])) == 2
-    head = 16 * above + 6  # the lines above the map are 16 pixels high each
+    if size == SIZES[0]:  # no row or column label is dropped to make space for another
+        assert message.count(xml_text(map_of(size).labels[-1])) == 2
+    head = 16 * above + 6  # each line above the map is 16 pixels high
     middle = round(2 * (origin + (size // 2 + 0.4) * cell))
     column = [png.getpixel((middle, y)) for y in range(png.height)]
-    half = (38, 130, 142)  # viridis in its middle
+    half = (38, 130, 142)  # the midpoint of viridis
     first, last = column.index(half), len(column) - 1 - column[::-1].index(half)
     assert first == pytest.approx(2 * (head + top), abs=2)
     assert last == pytest.approx(2 * (head + top + size * cell), abs=4)
 
 
-def test_a_dark_page_is_saved_dark(own_page: Page, hosted: Site):
+def test_dark_page_is_saved_dark(own_page: Page, hosted_site: Site):
     own_page.emulate_media(color_scheme="dark")
-    own_page.goto(hosted.url)
+    own_page.goto(hosted_site.url)
     for name in ("chips", "shaded", "tensors"):
         root, png = svg_and_png(own_page.locator(f".{name}").first)
         background = root.find(f"{SVG}rect")

@@ -1,4 +1,4 @@
-"""Every kind of figure with cells: what is read, its table and its CSV file are the tensor."""
+"""Compare the readout, table and CSV file of every figure with cells to its tensor."""
 
 import csv
 import io
@@ -29,13 +29,13 @@ from tests.helpers.visitors import wait_until_settled
 
 N_CELLS = 6
 LAYER, HEAD = 3, 4
-# The site and a test may add up the same float32 products in another order.
+# The site and the tests may add up the same float32 products in a different order.
 SUMMED = {"rel": 1e-5, "abs": 1e-7}
-DIGITS = {"rel": 5e-6}  # a table rounds to six digits
+DIGITS = {"rel": 5e-6}  # tables round to six digits
 
 
 def cells(*shape: int) -> list[tuple[int, ...]]:
-    """Random indices of a tensor, the same in every run."""
+    """Return random indices of a tensor, the same in every run."""
     at = np.random.default_rng(0).choice(np.prod(shape), N_CELLS, replace=False)
     return [tuple(map(int, np.unravel_index(one, shape))) for one in at]
 
@@ -47,7 +47,7 @@ def visit(page: Page, site: Site, model: str) -> None:
 
 
 def table(figure: Locator) -> list[list[str]]:
-    """The rows of a figure's table without the heads of its columns."""
+    """Return the rows of a figure's table, without column headings."""
     figure.get_by_role("button", name="Show table").click()
     rows = figure.locator(".numbers tbody tr")
     expect(rows.first).to_be_visible()
@@ -55,13 +55,13 @@ def table(figure: Locator) -> list[list[str]]:
 
 
 def in_file(figure: Locator) -> list[list[str]]:
-    """The same rows as they are in the CSV file."""
+    """Return the same rows from the CSV file."""
     text = download(figure, "CSV").path().read_text(encoding="utf-8-sig")
     return list(csv.reader(io.StringIO(text)))[1:]
 
 
 @pytest.mark.parametrize("model", [ENCODER, DECODER])
-def test_a_heatmap(page: Page, site: Site, model: str):
+def test_heatmap(page: Page, site: Site, model: str):
     visit(page, site, model)
     expected = weights(model, SENTENCE, LAYER, HEAD)
     figure = heatmap(page, f"L{LAYER}H{HEAD}: weights")
@@ -72,21 +72,21 @@ def test_a_heatmap(page: Page, site: Site, model: str):
         else:
             assert exact(figure) == pytest.approx(float(expected[row, column]), **SUMMED)
     visible = np.tri(*expected.shape) > 0 if model == DECODER else expected == expected
-    shown, saved = (np.array(rows(figure))[:, 1:] for rows in (table, in_file))
-    assert set(shown[~visible]) | set(saved[~visible]) <= {""}  # masked
-    agree(shown[visible], saved[visible], expected[visible])
+    displayed, saved = (np.array(rows(figure))[:, 1:] for rows in (table, in_file))
+    assert set(displayed[~visible]) | set(saved[~visible]) <= {""}  # masked
+    agree(displayed[visible], saved[visible], expected[visible])
 
 
 def test_all_heads(page: Page, site: Site):
-    """Single cells; then the largest weight of each head, and between which tokens."""
+    """Read single cells, then the largest weight of each head and its query and key."""
     visit(page, site, ENCODER)
     figure = painted(page)
     n = len(weights(ENCODER, SENTENCE, 0, 0))
     for layer, head, row, column in cells(6, 12, n, n):
         expected = float(weights(ENCODER, SENTENCE, layer, head)[row, column])
         read_head(figure, 12 * layer + head, row, column, n, f"L{layer}H{head}")
-        shown, off = value_read(figure)  # a picture of all heads has one byte for each weight
-        assert abs(shown - expected) <= off < 0.01
+        displayed, off = value_read(figure)  # the picture of all heads stores one byte per weight
+        assert abs(displayed - expected) <= off < 0.01
     rows, saved = table(figure), in_file(figure)
     assert [row[:3] for row in rows] == [row[:3] for row in saved]
     assert [row[0] for row in saved] == [f"L{at // 12}H{at % 12}" for at in range(72)]
@@ -104,17 +104,17 @@ def test_tensors(page: Page, site: Site):
         value = readout_of(page, "weights").get_attribute("data-value") or ""
         assert float(value) == pytest.approx(float(expected[row, column]), **SUMMED)
     figure = picture_of(page, "weights")
-    shown, saved = (
+    displayed, saved = (
         {index: value for name, index, value in rows(figure) if name == "weights"}
         for rows in (table, in_file)
     )
     indices = [", ".join(map(str, at)) for at in np.ndindex(expected.shape)]
-    assert list(shown) == list(saved) == indices
-    agree(shown.values(), saved.values(), expected.ravel())
+    assert list(displayed) == list(saved) == indices
+    agree(displayed.values(), saved.values(), expected.ravel())
 
 
-def agree(shown: Iterable[str], saved: Iterable[str], expected: ArrayLike) -> None:
-    """The numbers of a file are the expected ones, and those of a table the same, rounded."""
+def agree(displayed: Iterable[str], saved: Iterable[str], expected: ArrayLike) -> None:
+    """Check the exact numbers of a file and the rounded ones of a table."""
     in_the_file = [float(value) for value in saved]
     assert in_the_file == pytest.approx(np.array(expected), **SUMMED)
-    assert [parse_number(value) for value in shown] == pytest.approx(in_the_file, **DIGITS)
+    assert [parse_number(value) for value in displayed] == pytest.approx(in_the_file, **DIGITS)

@@ -1,4 +1,4 @@
-"""Generated tokens in a browser: play, step, read, leave out; settings wait for Run."""
+"""Test Generated tokens in a browser: play, step, read, ablate; settings wait for Run."""
 
 import re
 from urllib.parse import quote
@@ -33,21 +33,21 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     height = text(page).evaluate(HEIGHT)
     press(page.get_by_role("button", name="Play"), "Enter")
     expect(page.get_by_text("In step 6, ")).to_be_visible()
-    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # playback stops at the end
     set_slider(page, "Step", 0, -4)
     expect(page.get_by_text("In step 2, ")).to_be_visible()
     expect(page).to_have_url(re.compile("generated_tokens_step=2"))
     wait_until_settled(page)
-    # what is not there yet keeps its place
+    # tokens that aren't generated yet reserve their space
     assert text(page).evaluate(HEIGHT) == height
     row = text(page).locator(".row")
     press(row, "ArrowRight")
     message = read_by_keyboard(text(page), "“Two”: ")
     assert re.fullmatch(r"“Two”: .*\d%, adds .+", message)
-    page.keyboard.press("End")  # the one that was chosen; those after it are not there
+    page.keyboard.press("End")  # goes to the selected token: later ones aren't visible yet
     expect(text(page).locator(".readout")).to_contain_text("chosen with probability")
-    with settings(page) as opened:
-        press(opened.get_by_test_id("stCheckbox").locator("input"), "Space")
+    with settings(page) as panel:
+        press(panel.get_by_test_id("stCheckbox").locator("input"), "Space")
     expect(text(page).locator(".title")).to_contain_text("without the first token")
     press(row, "Home")
     expect(text(page).locator(".readout")).to_contain_text("“\u2068Two\u2069”: 0%, ")
@@ -61,7 +61,7 @@ def test_settings_wait_for_run_and_are_in_the_link(page: Page, site: Site):
     set_slider(page, "Temperature", 0, 3)
     wait_until_settled(page)
     expect(before).to_be_visible()
-    # what was moved is still moved, and who opens this address gets it
+    # changed settings stay changed, and the URL restores them for another visitor
     expect_parameter(page, "generated_tokens_new", "4")
     expect_parameter(page, "generated_tokens_temperature", "0.15")
     message = "4 tokens, one step each, at temperature 0.15 with seed {}, in"
@@ -73,7 +73,7 @@ def test_settings_wait_for_run_and_are_in_the_link(page: Page, site: Site):
     expect(page.get_by_text(message.format(9))).to_be_visible()
     with settings(page):
         seed.fill("10")
-        seed.press("Enter")  # sends the row as the button does
+        seed.press("Enter")  # Enter submits the form like its button does
     expect(page.get_by_text(message.format(10))).to_be_visible()
     expect_parameter(page, "generated_tokens_seed", "10.0")
     wait_until_settled(page)

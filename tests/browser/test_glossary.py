@@ -1,4 +1,4 @@
-"""The glossary in a browser: a card at a clicked term, the words by the keyboard, the page."""
+"""Test the glossary in a browser: cards for clicked terms, keyboard access, the page."""
 
 from playwright.sync_api import Page, expect
 
@@ -7,7 +7,7 @@ from tests.helpers.browser import PHONE, click, open_page, press
 from tests.helpers.glossary import GLOSSARY
 from tests.helpers.visitors import wait_until_settled
 
-# Where the first letter of a marked word stands in the window, once it is marked.
+# The window position of the first letter of a marked word, once it's marked.
 PLACE = """
 (word) => {
   const marks = [...(CSS.highlights.get("term") ?? [])];
@@ -20,7 +20,7 @@ PLACE = """
 
 
 def place(page: Page, word: str) -> dict[str, float]:
-    """Where a word of the page's prose is marked."""
+    """Return the position of a marked word in the page's text."""
     page.wait_for_function(PLACE, arg=word)
     result: dict[str, float] = page.evaluate(PLACE, word)
     return result
@@ -32,7 +32,7 @@ def sentence(name: str) -> str:
     return term.sentence
 
 
-def test_a_term_is_explained_where_it_stands_and_in_its_entry(page: Page, site: Site):
+def test_term_is_explained_in_a_card_and_in_its_entry(page: Page, site: Site):
     open_page(page, site, "/scaling", "Scaling")
     wait_until_settled(page)
     before = page.locator(".stMain .stMarkdown").first.inner_html()
@@ -53,10 +53,10 @@ def test_a_term_is_explained_where_it_stands_and_in_its_entry(page: Page, site: 
     page.evaluate("window.loaded = true")
     press(words.get_by_role("link", name="Learn it: Ladder").first, "Enter")
     expect(page.get_by_role("heading", name="Ladder", level=1)).to_be_visible()
-    assert page.evaluate("window.loaded")  # the site wasn't loaded again
+    assert page.evaluate("window.loaded")  # the site wasn't reloaded
 
 
-def test_a_link_opens_an_entry_that_leads_to_its_lesson(page: Page, site: Site):
+def test_link_opens_an_entry_that_links_to_its_lesson(page: Page, site: Site):
     open_page(page, site, "/glossary?term=softmax", "Glossary")
     entry = page.locator(".glossary > li").first
     expect(entry.get_by_role("heading", name="Softmax", exact=True)).to_be_in_viewport()
@@ -72,5 +72,5 @@ def test_a_link_opens_an_entry_that_leads_to_its_lesson(page: Page, site: Site):
     box = card.bounding_box()
     assert box is not None
     assert 0 <= box["x"] <= box["x"] + box["width"] <= PHONE["width"]
-    page.mouse.click(at["x"], at["y"] - 30)  # elsewhere
+    page.mouse.click(at["x"], at["y"] - 30)  # outside the card
     expect(card).to_be_hidden()

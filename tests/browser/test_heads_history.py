@@ -1,4 +1,4 @@
-"""How a head came to be, in a real browser: the slider by the keyboard changes the maps."""
+"""Test how a head forms during training: moving the slider by keyboard changes the maps."""
 
 import re
 import urllib.parse
@@ -22,7 +22,7 @@ from tests.helpers.bundled_models import ENCODER
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     gpt2 = history("gpt2-novels")
     assert gpt2 is not None
     query = {
@@ -40,8 +40,8 @@ def test_the_main_path(page: Page, site: Site):
     large = heatmap(page, f"L1H2, step {before:,}")
     wait_until_settled(page)
     weights = gpt2.probes[0].weights(len(gpt2.steps) - 2)
-    shown = last_number(read_cell(large, 9, 4))
-    assert shown == pytest.approx(float(weights[1, 2, 9, 4]), abs=1e-5)
+    displayed = last_number(read_cell(large, 9, 4))
+    assert displayed == pytest.approx(float(weights[1, 2, 9, 4]), abs=1e-5)
     figure = page.locator("figure.mosaic").filter(has_text=f"step {before:,}:")
     press(figure.locator(".scroll canvas"), "ArrowRight")
     expect(figure.locator(".readout")).to_have_text(re.compile(r"^L\d+H\d+: .*%$"))

@@ -1,4 +1,4 @@
-"""Inside the cache in a browser, by the keyboard: read, play, continue, crop, fill it up."""
+"""Test Inside the cache in a browser by keyboard: read, play, continue, crop, fill."""
 
 import re
 from urllib.parse import quote
@@ -26,7 +26,7 @@ def test_read_play_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     open_whole_page(page, site, ADDRESS, "Inside the cache")
     keys = page.locator("figure.heatmap").first
     canvas = keys.locator(".scroll canvas")
-    expect(page.get_by_text("Ran 19 passes")).to_be_visible()  # everything is there
+    expect(page.get_by_text("Ran 19 passes")).to_be_visible()  # the page is complete
     wait_until_settled(page)
     box = canvas.bounding_box()
     press(canvas, "ArrowDown", "PageDown", "ArrowRight")
@@ -40,12 +40,12 @@ def test_read_play_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     expect(page.get_by_text("Step 6 (decode)")).to_be_visible()
     expect(page).to_have_url(re.compile("inside_the_cache_step=6"))
     wait_until_settled(page)
-    assert canvas.bounding_box() == box  # nothing moves with a step
+    assert canvas.bounding_box() == box  # stepping doesn't move the layout
 
     page.get_by_label("Continue with").fill(" grey men")
     page.keyboard.press("Enter")
     expect(page.get_by_text("4 rows were reused, so 2 new tokens")).to_be_visible()
-    # the rows of the other parts wait for their buttons, and stay moved meanwhile
+    # inputs of the other sections wait for their buttons and keep their changes
     set_slider(page, "Cache size (tokens)", 0, -1)
     set_slider(page, "Tokens to keep", 0, -1)
     press(page.get_by_role("button", name="Crop cache", exact=True), "Enter")

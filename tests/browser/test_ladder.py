@@ -1,4 +1,4 @@
-"""The ladder in a browser: climb, point at a number, edit the matrix, share the link."""
+"""Test the ladder in a browser: climb, point at a number, edit the matrix, share the link."""
 
 import re
 from itertools import product
@@ -11,8 +11,8 @@ from tests.helpers.panels import expect_cell, framed_cells, panel, read
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_climb_and_point_at_what_a_number_was_computed_from(page: Page, site: Site):
-    """Six tokens of three columns; two heads of two columns each."""
+def test_pointing_shows_the_inputs_of_a_number(page: Page, site: Site):
+    """Six tokens with three columns, and two heads with two columns each."""
     open_page(page, site, "/ladder?ladder_rung=v1&ladder_d_out=4", "Ladder")
     assert "query 4 “one”, key 2 “starts”" in read(page, "scores", 4, 2)
     click(page.get_by_role("radio", name="splits", exact=True))
@@ -34,7 +34,7 @@ def test_climb_and_point_at_what_a_number_was_computed_from(page: Page, site: Si
     }
 
 
-def test_the_table_writes_the_text_and_the_link_fills_the_table(page: Page, site: Site):
+def test_table_fills_the_text_and_link_fills_the_table(page: Page, site: Site):
     open_page(page, site, "/ladder?ladder_input=my+matrix", "Ladder")
     text = page.get_by_role("textbox", name="My matrix (edit the text or the table)")
     expect(text).to_have_value("1 0 0; 0 2 0; 1 1 0; 0 0 -1")
@@ -48,9 +48,9 @@ def test_the_table_writes_the_text_and_the_link_fills_the_table(page: Page, site
         cell.fill(number)
         cell.press("Enter")
 
-    edit(88, "7.5")  # row 1, column 1: behind the row markers and the index
+    edit(88, "7.5")  # row 1, column 1: after the row markers and the index
     expect(text).to_have_value("1 0 0; 0 7.5 0; 1 1 0; 0 0 -1")
-    # a second edit adds to the first, and what was edited is drawn
+    # a second edit keeps the first, and the edited matrix is drawn
     edit(123, "-3")
     both = "1 0 0; 0 7.5 0; 1 -3 0; 0 0 -1"
     expect(text).to_have_value(both)

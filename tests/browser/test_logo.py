@@ -1,4 +1,4 @@
-"""The site's mark: above the navigation, on a phone in the bar, and in the tab."""
+"""Test the site's logo: above the navigation, in the bar on a phone, and in the browser tab."""
 
 import io
 
@@ -12,7 +12,7 @@ from tests.helpers.visitors import wait_until_settled
 
 FRAME = ROOT / "ui" / "frame"
 
-# Of what stands before an element: its text if it is shown, and whether our picture is behind it.
+# The text before an element if it's visible, and whether our logo is its background.
 BEFORE = """
 (element) => {
   const { content, backgroundImage, display } = getComputedStyle(element, "::before");
@@ -25,14 +25,14 @@ def pixels(png: bytes) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"), dtype=float)
 
 
-def test_the_favicon_is_the_mark(own_page: Page):
-    kept = pixels((FRAME / "favicon.png").read_bytes())
-    new = pixels(rasterised(own_page, (FRAME / "logo.svg").read_text("utf-8"), len(kept)))
-    # Chromium's versions may smooth edges a little differently; another picture differs by tens
-    assert np.abs(new - kept).mean() < 2
+def test_favicon_is_the_logo(own_page: Page):
+    favicon = pixels((FRAME / "favicon.png").read_bytes())
+    new = pixels(rasterised(own_page, (FRAME / "logo.svg").read_text("utf-8"), len(favicon)))
+    # Chromium versions may smooth edges slightly differently; another picture differs by tens
+    assert np.abs(new - favicon).mean() < 2
 
 
-def test_the_name_stands_once_in_sight(own_page: Page, site: Site):
+def test_site_name_is_visible_once(own_page: Page, site: Site):
     own_page.set_viewport_size(PROJECTOR)
     own_page.goto(site.url)
     wait_until_settled(own_page)

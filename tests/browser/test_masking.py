@@ -1,4 +1,4 @@
-"""Masking and dropout in a browser: the triangle grows, zero leaks, another draw."""
+"""Test Masking and dropout in a browser: the triangle grows, zero leaks, another sample."""
 
 import re
 
@@ -11,7 +11,7 @@ from tests.helpers.panels import expect_cell, panel, read
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/masking", "Masking and dropout")
     nine = numbers.example("boy")
     expect(panel(page, "after")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Movement in Shapes: numbers fly to their new places, and results are swept over."""
+"""Test animations in Shapes: numbers move to their new positions, and results are highlighted."""
 
 import re
 
@@ -8,7 +8,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import open_page, set_slider
 from tests.helpers.panels import panel
 
-# Notes every number that flies, and every set of framed cells of a canvas, as they come.
+# Record every number that moves and every set of framed cells on a canvas, in order.
 WATCH = """
 () => {
   window.__flown = 0;
@@ -30,13 +30,13 @@ WATCH = """
 """
 
 
-def test_numbers_fly_to_their_places_and_results_are_swept_over(page: Page, site: Site):
+def test_numbers_move_and_results_are_highlighted(page: Page, site: Site):
     open_page(page, site, "/shapes?shapes_step=5&shapes_speed=2", "Shapes")
     expect(panel(page, "step 5: values")).to_be_visible()
     page.evaluate(WATCH)
     set_slider(page, "Step", 0, 1)
     expect(panel(page, "step 6: values")).to_be_visible()
-    # queries, keys and values: 3 tokens of 2 heads of 3 columns each
+    # queries, keys and values: 3 tokens of 2 heads with 3 columns each
     page.wait_for_function("() => window.__flown === 3 * 3 * 2 * 3")
     expect(page.locator(".moving span")).to_have_count(0)
 
@@ -44,7 +44,7 @@ def test_numbers_fly_to_their_places_and_results_are_swept_over(page: Page, site
     set_slider(page, "Step", 0, 1)
     scores = panel(page, "step 7: scores")
     expect(scores).to_be_visible()
-    # the two heads' 3 x 3 scores one after the other, on a canvas where each frames itself alone
+    # the 3 x 3 scores of both heads in sequence, each framed alone on its canvas
     visible = "window.__framed.filter((framed) => /^\\d+$/.test(framed))"
     page.wait_for_function(f"() => new Set({visible}).size >= 2 * 3 * 3")
     expect(scores.locator("canvas")).to_have_attribute("data-framed", "")

@@ -1,4 +1,4 @@
-"""One pass in a browser: pointing, opening, explaining, the tour, a model that writes."""
+"""Test One pass in a browser: point, open, explain, take the tour, and generate text."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ GEESE = 3  # the token "geese" of TEXT
 OTHER_TEXT = "Look, six small geese swim there"
 PIXELS = "canvas => canvas.toDataURL()"
 
-# A signal for each drawing of a picture that has listened to the keyboard.
+# Signals each redraw of a picture after it starts listening to the keyboard.
 COUNT_EARS = """
 window.ears = [];
 const listen = EventTarget.prototype.addEventListener;
@@ -62,21 +62,21 @@ def passed() -> OnePass:
 
 
 def strongest(passed: OnePass) -> HeadEdge:
-    """The strongest curve of all."""
+    """Return the strongest curve."""
     edge = strongest_edge_into(passed.run, compute_flow(passed.run), None)
     assert edge is not None
     return edge
 
 
 def pair_of(edge: HeadEdge) -> list[str]:
-    """The place of an open head at the pair of a curve, as the picture writes it."""
+    """Return the location of an open head at the curve's pair, as the picture formats it."""
     numbers = map(str, (edge.layer, edge.head, edge.query, edge.key))
     layer, head, query, key = numbers
     return ["head", layer, head, "weights", query, key]
 
 
 def label(picture: Locator, token: int) -> str:
-    """The text of a token in the picture."""
+    """Return the text of a token in the picture."""
     result: list[str] = picture.evaluate("canvas => canvas.closest('figure').lastDrawn.map.labels")
     return result[token]
 
@@ -88,7 +88,7 @@ def percent(text: str) -> float:
 # ---- pointing, clicking, the keyboard
 
 
-def test_into_a_cell_and_out_by_the_keyboard(page: Page, site: Site, passed: OnePass):
+def test_keyboard_opens_a_cell_and_goes_back(page: Page, site: Site, passed: OnePass):
     picture = open_picture(page, site)
     out = page.locator("figure.one-pass .out")
     expect(out).to_be_hidden()
@@ -97,14 +97,14 @@ def test_into_a_cell_and_out_by_the_keyboard(page: Page, site: Site, passed: One
     assert selected(picture) == last - 1
     press(picture, "Enter")
     layer, head = map(int, visible_level(picture, "layer")[1:3])
-    press(picture, "ArrowLeft", "Enter", "Enter")  # the head before, then its weights
+    press(picture, "ArrowLeft", "Enter", "Enter")  # the previous head, then its weights
     visible_level(picture, "matrix")
     press(picture, "ArrowLeft", "ArrowUp", "ArrowUp")
     *_, row, column, _ = visible_level(picture, "matrix")
     expected = head_detail(passed.run, layer, head - 1).weights[int(row), int(column)]
     labels = [passed.run.tokens.labels[int(token)] for token in (row, column)]
-    shown = read(picture, rf"^“{labels[0]}” → “{labels[1]}”: ([\d.]+%) = ")
-    assert percent(shown) == pytest.approx(float(expected), rel=0.05)
+    displayed = read(picture, rf"^“{labels[0]}” → “{labels[1]}”: ([\d.]+%) = ")
+    assert percent(displayed) == pytest.approx(float(expected), rel=0.05)
     place = rf"one_pass_at=matrix\+weights\+{layer}\+{head - 1}\+{row}\+{column}\+"
     expect(page).to_have_url(re.compile(place))
     press(picture, "Escape")
@@ -115,7 +115,7 @@ def test_into_a_cell_and_out_by_the_keyboard(page: Page, site: Site, passed: One
     visible_level(picture, "whole")
     expect(out).to_be_hidden()
 
-    # through the curves of a word, and into one
+    # step through a word's curves and open one
     edge = strongest(passed)
     steps = selected(picture) - edge.query
     press(picture, *["ArrowUp" if steps > 0 else "ArrowDown"] * abs(steps))
@@ -128,7 +128,7 @@ def test_into_a_cell_and_out_by_the_keyboard(page: Page, site: Site, passed: One
     assert visible_level(picture, "head")[:6] == pair_of(edge)
 
 
-def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePass):
+def test_pointing_reads_and_clicking_opens(page: Page, site: Site, passed: OnePass):
     picture = open_picture(page, site)
     last = len(passed.run.tokens) - 1
     text = point_at(picture, "“geese” gets ", "item", f"word {GEESE}", 0.5, 0.5)
@@ -137,7 +137,7 @@ def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePas
     read(picture, "^“lake” gets ")
     assert selected(picture) == last
 
-    # a dot opens its layer, a curve its head at its pair
+    # a dot opens its layer; a curve opens its head at its pair
     mlp = compute_flow(passed.run).mlp
     layer, token = divmod(int(mlp.argmax()), mlp.shape[1])
     names = f"Layer {layer}: .* of the update of “{re.escape(passed.run.tokens.labels[token])}” "
@@ -145,7 +145,7 @@ def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePas
     assert visible_level(picture, "layer")[1] == str(layer)
     press(picture, "Escape")
     visible_level(picture, "whole")
-    expect(page).to_have_url(re.compile(r"one_pass_at=whole"))  # told, and drawn again
+    expect(page).to_have_url(re.compile(r"one_pass_at=whole"))  # sent to the server, and redrawn
     wait_until_settled(page)
     edge = strongest(passed)
     where = ("curve", edge.layer, edge.query, edge.key, 0.5)
@@ -155,8 +155,8 @@ def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePas
     page.mouse.move(0, 0)
     assert visible_level(picture, "head")[:6] == pair_of(edge)
     expected = head_detail(passed.run, edge.layer, edge.head).weights[edge.query, edge.key]
-    shown = percent(read(picture, r": ([\d.]+%) = "))
-    assert shown == pytest.approx(float(expected), rel=0.05)
+    displayed = percent(read(picture, r": ([\d.]+%) = "))
+    assert displayed == pytest.approx(float(expected), rel=0.05)
 
     # an open head stays open when the text changes
     type_text(page, "Text", OTHER_TEXT)
@@ -168,22 +168,22 @@ def test_what_the_pointer_reads_and_opens(page: Page, site: Site, passed: OnePas
     assert percent(read(picture, r": ([\d.]+%) = ")) == pytest.approx(float(expected), rel=0.05)
 
 
-def test_a_clicked_word_stays_selected_until_another_one_is(page: Page, site: Site):
+def test_clicked_word_stays_selected_until_another_is_clicked(page: Page, site: Site):
     picture = open_picture(page, site)
     click_at(picture, "“geese” gets ", "item", f"word {GEESE}", 0.5, 0.5)
     page.mouse.move(0, 0)
     read(picture, "^“geese” gets ")
     expect(page).to_have_url(re.compile(rf"one_pass_at=whole\+.*\+{GEESE}\+-1\+\d\+-1$"))
-    # opened and back again
+    # open the word and go back
     click_at(picture, "Layer 4 at “geese”: ", "layer", 4)
     assert visible_level(picture, "layer")[1] == "4"
     press(picture, "Escape")
     visible_level(picture, "whole")
     assert selected(picture) == GEESE
-    # a click beside everything
+    # click outside everything
     page.locator("figure.one-pass .subtitle").click()
     assert selected(picture) == GEESE
-    # another text, where the same word is somewhere else
+    # another text, with the same word at a different position
     type_text(page, "Text", OTHER_TEXT)
     expect(page.locator("figure.one-pass .readout")).to_have_text(re.compile("geese"))
     wait_until_settled(page)
@@ -194,9 +194,9 @@ def test_a_clicked_word_stays_selected_until_another_one_is(page: Page, site: Si
     assert label(painted(page), selected(picture)) == "geese"
 
 
-def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Site):
+def test_controls_redraw_the_picture_and_other_sections_do_not(page: Page, site: Site):
     picture, figure = open_picture(page, site), page.locator("figure.one-pass")
-    # a run that changes nothing in it does not move it
+    # a run that doesn't change the picture doesn't move it
     picture.evaluate(
         """canvas => new MutationObserver(() => { canvas.dataset.moved = "true"; })
           .observe(canvas, { attributeFilter: ["data-walking"] })"""
@@ -205,24 +205,24 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     expect(page.get_by_text("Training changes the")).to_be_visible()
     wait_until_settled(page)
     expect(picture).not_to_have_attribute("data-moved", "true")
-    press(picture, "Enter")  # what moves it would have been seen
+    press(picture, "Enter")  # any movement would have been recorded
     expect(picture).to_have_attribute("data-moved", "true")
     press(picture, "Escape")
     visible_level(picture, "whole")
 
-    def drawn_after(control: str, key: str) -> str:
+    def pixels_after(control: str, key: str) -> str:
         press(figure.locator(control), key)
         wait_until_settled(page)
         pixels: str = picture.evaluate(PIXELS)
         return pixels
 
     before = picture.evaluate(PIXELS)
-    warmer = drawn_after(".temperature", "ArrowRight")
-    fewest_words = drawn_after(".top-k", "Home")
-    assert len({before, warmer, fewest_words, drawn_after(".detail", "Home")}) == 4
+    warmer = pixels_after(".temperature", "ArrowRight")
+    fewest_words = pixels_after(".top-k", "Home")
+    assert len({before, warmer, fewest_words, pixels_after(".detail", "Home")}) == 4
     expect_parameter(page, "one_pass_top_k", "1")
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+0\+-1(&|$)"))
-    # of one token that is left the probability is 1
+    # with a single remaining token, its probability is 1
     certain = r"The model gives “.*” a probability of 100%\."
     point_at(picture, certain, "item", "bar 0", 0.5, 0.5)
     page.mouse.move(0, 0)
@@ -233,7 +233,7 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     press(page.get_by_role("button", name="Switch head off"), "Enter")
     expect(page).to_have_url(re.compile(f"one_pass_off=L{layer}H{head}"))
     expect(page.get_by_role("button", name="Switch head on")).to_be_visible()
-    visible_level(picture, "head")  # it stays open
+    visible_level(picture, "head")  # the head stays open
     press(picture, "Escape", "Escape")
     visible_level(picture, "whole")
     page.mouse.move(0, 0)
@@ -242,7 +242,7 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     press(page.get_by_role("button", name="Switch all on"), "Enter")
     expect(page).not_to_have_url(re.compile("one_pass_off"))
 
-    # an encoder predicts nothing and hides nothing
+    # an encoder has no next-token predictions and no causal mask
     picture = open_picture(page, site, f"/one-pass?one_pass_model={ENCODER}")
     expect(figure.locator(".next")).to_be_hidden()
     expect(figure.locator(".explain")).to_be_hidden()
@@ -252,7 +252,7 @@ def test_controls_redraw_the_picture_and_other_parts_do_not(page: Page, site: Si
     expect(page.get_by_role("button", name="Switch ÷ √d off")).to_be_visible()
 
 
-def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passed: OnePass):
+def test_explanation_of_a_next_word_and_its_shares(page: Page, site: Site, passed: OnePass):
     picture, figure = open_picture(page, site), page.locator("figure.one-pass")
     logits = passed.next_token.logits.tolist()
     panel = figure.locator(".why")
@@ -262,7 +262,7 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
     press(question, "Enter")
     expect(panel).to_be_visible()
     assert float(panel.get_attribute("data-sum") or 0) == pytest.approx(logits[0], rel=1e-5)
-    # another word, then against the likeliest one
+    # select another word, then compare it with the most likely one
     click_at(picture, "The model gives “.*” a probability of ", "item", "bar 2", 0.5, 0.5)
     expect(panel.locator(".why-word")).to_have_value("2")
     expect(page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+2$"))
@@ -273,7 +273,7 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
     panel.locator(".why-other").select_option("0")
     lead = float(panel.get_attribute("data-sum") or 0)
     assert lead == pytest.approx(logits[2] - logits[0], abs=1e-5 * abs(logits[0]))
-    # a head opens where it reads most
+    # a head opens at the key it reads most
     share = panel.locator(".shares button").first
     layer, head, key = re.match(  # type: ignore[union-attr]
         r"L(\d+)H(\d+) reads “\u2068(.*)\u2069”", share.inner_text()
@@ -290,14 +290,14 @@ def test_why_a_word_is_next_and_what_a_share_opens(page: Page, site: Site, passe
 # ---- the tour
 
 
-def test_the_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site):
+def test_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site):
     page.set_viewport_size(PROJECTOR)
     picture, figure = open_picture(page, site), page.locator("figure.one-pass")
     expect(figure.locator(".readout")).to_be_in_viewport(ratio=1)
     last = f"word {selected(picture)}"
-    # it shows its own head, whatever was opened before
+    # the tour shows its own head, whatever was open before
     click_at(picture, "Layer 4 at “lake”: ", "layer", 4)
-    page.mouse.move(0, 0)  # or what is under it would be read
+    page.mouse.move(0, 0)  # move the pointer away so nothing under it is read
     visible_level(picture, "layer")
     first = picture.evaluate("canvas => canvas.closest('figure').lastDrawn.map.first")
     assert first["layer"] != 4
@@ -310,14 +310,14 @@ def test_the_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site)
     for number in range(1, N_CAPTIONS + 1):
         expect(figure.locator(".count")).to_have_text(f"{number} of {N_CAPTIONS}")
         titles.add(figure.locator(".caption-title").inner_text())
-        if number <= 4:  # the whole model: the caption stands below all words
+        if number <= 4:  # on the whole model, the caption is below all words
             wait_until_settled(page)
             expect(story).to_be_in_viewport(ratio=1)
             above, below = picture.bounding_box(), story.bounding_box()
             assert above is not None
             assert below is not None
             assert above["y"] + item_position(picture, "item", last, 0, 1)["y"] <= below["y"]
-        if number == 4:  # the curve that it is about is marked
+        if number == 4:  # the curve in the caption is highlighted
             pair = f"“{label(picture, first['column'])}” → “{label(picture, first['row'])}”"
             read(picture, f"^Layer {first['layer']}: {pair}, ")
         if number == 5:
@@ -325,7 +325,7 @@ def test_the_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site)
         if number == 9:
             expect(page).to_have_url(re.compile(r"one_pass_at=matrix\+weights.*\+8\+\d\+-1$"))
             wait_until_settled(page)
-            there, text = page.url, figure.locator(".caption-text").inner_text()
+            url, text = page.url, figure.locator(".caption-text").inner_text()
             figure.get_by_role("link", name="Learn more").click()
             expect(page.get_by_role("heading", name="Masking and dropout")).to_be_visible()
             expect(page.get_by_label("Sentence", exact=True)).to_have_value(TEXT)
@@ -333,7 +333,7 @@ def test_the_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site)
             page.go_back()
             expect(figure.locator(".caption-text")).to_have_text(text)
             wait_until_settled(page)
-            assert page.url == there
+            assert page.url == url
         if number < N_CAPTIONS:
             press(following, "Enter")
     assert len(titles) == N_CAPTIONS
@@ -343,42 +343,44 @@ def test_the_tour_in_a_low_window_with_a_lesson_and_back(page: Page, site: Site)
     expect(figure.get_by_role("button", name="Start the tour")).to_be_visible()
 
 
-def test_what_the_server_is_asked_for(own_page: Page, site: Site):
-    """A busy server hears only the later of two things that a picture tells it."""
-    asked: list[str | bytes] = []
-    own_page.on("websocket", lambda socket: socket.on("framesent", lambda sent: asked.append(sent)))
+def test_requests_to_the_server(own_page: Page, site: Site):
+    """A busy server receives only the later of two updates from a picture."""
+    requests: list[str | bytes] = []
+    own_page.on(
+        "websocket", lambda socket: socket.on("framesent", lambda sent: requests.append(sent))
+    )
     own_page.clock.install()
     picture = open_picture(own_page, site, f"{LINK}&one_pass_top_k=1&one_pass_new=2")
     figure = own_page.locator("figure.one-pass")
     expect(figure.locator(".play")).to_have_attribute("data-pass", "3 done")
     wait_until_settled(own_page)
-    before = len(asked)
+    before = len(requests)
     assert before
-    # what is clicked is not replaced by a place that is told later
-    picture.press("ArrowUp")  # its place is told when nothing has followed it for a while
+    # a later location update doesn't replace a click
+    picture.press("ArrowUp")  # its location is sent after a pause without further input
     figure.get_by_role("button", name="Go back to the text").press("Enter")
     own_page.clock.fast_forward(2_000)
     expect(figure.get_by_role("button", name="Continue writing")).to_be_visible()
     wait_until_settled(own_page)
-    assert len(asked) == before + 1
+    assert len(requests) == before + 1
 
-    # each run of the page sends the captions again, which must not ask for another run
+    # each run of the page resends the captions, which must not trigger another run
     press(figure.get_by_role("button", name="Start the tour"), "Enter")
     press(figure.get_by_role("button", name="Next", exact=True), "Enter")
     expect(own_page).to_have_url(re.compile(r"one_pass_at=whole\+.*\+1\+\d\+-1(&|$)"))
     wait_until_settled(own_page)
-    before = len(asked)
-    own_page.clock.fast_forward(2_000)  # what waits for its time is done now
+    before = len(requests)
+    own_page.clock.fast_forward(2_000)  # anything with a timer is done now
     wait_until_settled(own_page)
-    assert len(asked) == before
+    assert len(requests) == before
 
 
-# ---- the picture as one file
+# ---- the picture as a standalone file
 
 
 @pytest.fixture
-def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
-    """The walk as one file, opened without a network; requests and complaints fail the test."""
+def standalone_file(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
+    """Open the downloaded picture offline; requests and console messages fail the test."""
     open_picture(page, site)
     unfold(page, "Download or share")
     with page.expect_download() as download:
@@ -388,23 +390,21 @@ def saved_walk(page: Page, site: Site, browser: Browser) -> Iterator[Page]:
         yield saved
 
 
-def test_the_walk_as_one_file_goes_into_a_cell_and_asks_for_nothing(
-    saved_walk: Page, passed: OnePass
-):
-    picture = saved_walk.locator("figure.one-pass canvas")
+def test_standalone_file_opens_a_cell_and_requests_nothing(standalone_file: Page, passed: OnePass):
+    picture = standalone_file.locator("figure.one-pass canvas")
     expect(picture).to_have_attribute("data-painted", "true")
-    figure = saved_walk.locator("figure.one-pass")
+    figure = standalone_file.locator("figure.one-pass")
     edge = strongest(passed)
     click_at(picture, edge_label(passed, edge), "curve", edge.layer, edge.query, edge.key, 0.5)
-    saved_walk.mouse.move(0, 0)
+    standalone_file.mouse.move(0, 0)
     visible_level(picture, f"head {edge.layer} {edge.head} weights {edge.query} {edge.key}")
     press(picture, "Enter", "ArrowLeft")
     row, column = edge.query, max(edge.key - 1, 0)
     visible_level(picture, f"matrix {edge.layer} {edge.head} weights {row} {column}")
     expected = head_detail(passed.run, edge.layer, edge.head).weights[row, column]
     labels = passed.run.tokens.labels
-    shown = read(picture, rf"^“{labels[row]}” → “{labels[column]}”: ([\d.]+%) = ")
-    assert percent(shown) == pytest.approx(float(expected), rel=0.05)
+    displayed = read(picture, rf"^“{labels[row]}” → “{labels[column]}”: ([\d.]+%) = ")
+    assert percent(displayed) == pytest.approx(float(expected), rel=0.05)
     expect(figure.get_by_role("button", name="Switch head")).to_be_hidden()
     press(picture, "Escape", "Escape", "Escape")
     press(figure.locator(".explain"), "Enter")
@@ -420,16 +420,16 @@ def test_the_walk_as_one_file_goes_into_a_cell_and_asks_for_nothing(
 
 
 def height_and_zoom(picture: Locator) -> list[float]:
-    """How high the picture is in CSS pixels, and how many of them a unit of its layout has."""
-    shown: list[float] = picture.evaluate(
+    """Return the picture's height in CSS pixels, and CSS pixels per layout unit."""
+    displayed: list[float] = picture.evaluate(
         """canvas => [
           canvas.clientHeight, canvas.getContext("2d").getTransform().a / devicePixelRatio,
         ]"""
     )
-    return shown
+    return displayed
 
 
-def test_full_screen_with_a_screen_and_without(page: Page, site: Site):
+def test_full_screen_and_its_fallback(page: Page, site: Site):
     picture = open_picture(page, site)
     on_the_page = height_and_zoom(picture)
     button = page.locator(".present")
@@ -444,7 +444,7 @@ def test_full_screen_with_a_screen_and_without(page: Page, site: Site):
     expect(button).to_have_text("Full screen")
     assert height_and_zoom(picture) == on_the_page
 
-    # where the browser refuses, it covers the window, and Escape goes back step by step
+    # if the browser refuses, the picture fills the window, and Escape goes back one step at a time
     page.evaluate("void (Element.prototype.requestFullscreen = async () => { throw Error(); })")
     press(button, "Enter")
     expect(button).to_have_text("Exit full screen")
@@ -453,7 +453,7 @@ def test_full_screen_with_a_screen_and_without(page: Page, site: Site):
           (place) => document.elementFromPoint(...place).shadowRoot?.querySelector(".one-pass"))"""
     )
     assert covered
-    page.keyboard.press("Enter")  # the picture has the focus
+    page.keyboard.press("Enter")  # the picture has focus
     visible_level(picture, "layer")
     page.keyboard.press("Escape")
     visible_level(picture, "whole")
@@ -469,7 +469,7 @@ def touch(finger: CDPSession, kind: str, *points: tuple[float, float]) -> None:
         finger.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": touched})
 
 
-def test_a_finger_on_a_phone(browser: Browser, site: Site):
+def test_touch_on_a_phone(browser: Browser, site: Site):
     context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
     with context, visitor(context) as page:
         picture = open_picture(
@@ -494,12 +494,12 @@ def test_a_finger_on_a_phone(browser: Browser, site: Site):
         visible_level(picture, "layer 4")
         swipe(120, -10)
         visible_level(picture, "layer 3")
-        # a picture that is drawn again under a finger lets it go on
+        # redrawing the picture doesn't interrupt a gesture
         x, y = start()
         touch(finger, "Start", (x, y))
         touch(finger, "Move", (x - 30, y), (x - 60, y))
         page.locator("figure.one-pass .switch-mask").evaluate("(button) => button.click()")
-        visible_level(picture, "layer")  # the server has answered
+        visible_level(picture, "layer")  # the server has responded
         touch(finger, "Move", (x - 120, y))
         touch(finger, "End")
         visible_level(picture, "layer 4")
@@ -511,7 +511,7 @@ def test_a_finger_on_a_phone(browser: Browser, site: Site):
         expect(page.get_by_test_id("stMain")).not_to_have_js_property("scrollTop", 0)
         visible_level(picture, f"head 4 {head + 1}")
 
-        # layers go down, and a tap selects, explains and opens
+        # on a phone, layers run downward; a tap selects, explains and opens
         press(picture, "Escape", "Escape")
         visible_level(picture, "whole")
         box = picture.bounding_box()
@@ -523,17 +523,17 @@ def test_a_finger_on_a_phone(browser: Browser, site: Site):
         expect(page.locator("figure.one-pass .why-word")).to_have_value("1")
         wait_until_settled(page)
         middle = item_position(picture, "item", "slab 7", 0.5, 0.5)["y"]
-        picture.tap(position={"x": 8, "y": middle})  # the number of a layer, left of its rows
+        picture.tap(position={"x": 8, "y": middle})  # the layer number, left of its rows
         assert visible_level(picture, "layer")[1] == "7"
 
 
-# ---- drawn again and again, and without motion
+# ---- repeated drawing and reduced motion
 
 
-def test_drawn_again_it_listens_once_and_loses_no_step(own_page: Page, site: Site):
+def test_redrawing_adds_no_listeners_and_keeps_all_steps(own_page: Page, site: Site):
     """Streamlit calls a drawing's function again for new data."""
     own_page.add_init_script(COUNT_EARS)
-    # without motion, what is opened is there at once
+    # with reduced motion, everything opens immediately
     own_page.emulate_media(reduced_motion="reduce")
     picture = open_picture(own_page, site)
     moves = picture.evaluate(
@@ -554,7 +554,7 @@ def test_drawn_again_it_listens_once_and_loses_no_step(own_page: Page, site: Sit
         "[window.ears.length, window.ears.filter((signal) => !signal.aborted).length]"
     )
     assert listening == 1
-    own_page.evaluate("window.requestAnimationFrame = () => 1")  # no frame comes
+    own_page.evaluate("window.requestAnimationFrame = () => 1")  # no animation frame arrives
     picture.press("ArrowLeft")
     own_page.wait_for_function("(heard) => window.ears.length > heard", arg=drawings, polling=50)
     expect(picture).to_have_attribute("data-place", re.compile(f"^layer {layer} {head - 1} "))
@@ -563,7 +563,7 @@ def test_drawn_again_it_listens_once_and_loses_no_step(own_page: Page, site: Sit
 # ---- from Home
 
 
-def test_from_home_by_the_keyboard_and_back_and_by_a_curve(page: Page, site: Site, passed: OnePass):
+def test_from_home_by_keyboard_back_and_by_a_curve(page: Page, site: Site, passed: OnePass):
     page.set_viewport_size(PROJECTOR)
     home = f"/?home_text={quote_plus(TEXT)}"
     open_page(page, site, home, "Attention Lab")
@@ -573,12 +573,12 @@ def test_from_home_by_the_keyboard_and_back_and_by_a_curve(page: Page, site: Sit
     press(picture, "Enter")
     expect(page.get_by_role("heading", name="One pass", level=1)).to_be_visible()
     assert visible_level(picture, "layer")[1] == layer
-    page.keyboard.press("Escape")  # the focus is in the new picture
+    page.keyboard.press("Escape")  # the new picture has focus
     visible_level(picture, "whole")
     page.go_back()
     expect(page.get_by_role("heading", name="Attention Lab", level=1)).to_be_visible()
     picture = painted(page)
-    # as it was: what was chosen elsewhere meanwhile is not in its address
+    # same as before: selections made elsewhere in the meantime aren't in its URL
     assert page.url == site.url + home
     edge = strongest(passed)
     click_at(picture, edge_label(passed, edge), "curve", edge.layer, edge.query, edge.key, 0.5)
@@ -587,10 +587,10 @@ def test_from_home_by_the_keyboard_and_back_and_by_a_curve(page: Page, site: Sit
     expect(page.get_by_label("Text", exact=True)).to_have_value(TEXT)
 
 
-# ---- a model that writes on
+# ---- generating text
 
 
-def test_a_model_continues_the_text_with_a_cache_and_without(page: Page, site: Site):
+def test_generation_with_and_without_a_cache(page: Page, site: Site):
     picture = open_picture(page, site, f"{LINK}&one_pass_top_k=1")
     figure = page.locator("figure.one-pass")
     click(figure.get_by_role("button", name="Continue writing"))
@@ -610,7 +610,7 @@ def test_a_model_continues_the_text_with_a_cache_and_without(page: Page, site: S
     press(figure.get_by_label("KV cache"), "Space")  # plays from the first step, without the cache
     expect(bar).to_have_attribute("data-pass", "7 done")
     expect(account).to_contain_text(f"Step 7 of 7. Without it: {n} tokens")
-    # the longer text is a pass like any other: its parts can be opened
+    # the longer text is a regular pass, so its parts can be opened
     press(picture, "Enter", "Enter", "Enter")
     assert int(visible_level(picture, "matrix")[4]) < n
     ids = figure.evaluate("figure => figure.lastDrawn.map.labels.slice(-6)")

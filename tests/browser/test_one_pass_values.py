@@ -1,9 +1,9 @@
-"""What the picture of one pass says in the browser is what a computation of its own finds.
+"""Compare numbers in the picture of one pass with an independent computation.
 
-Numbers at random places of everything that it shows, of three models: curves with their heads,
-dots, words, layers, next words, the shares of their logits, and cells of every matrix. They are
-read by pointing and by the keyboard, as a visitor reads them, and compared with loops over the
-record of the model's pass that use nothing of `attention_core.analysis`.
+The test samples everything in the picture, for three models: curves with their heads, dots, words,
+layers, next words, their logit shares, and cells of every matrix. It reads them by pointer and
+keyboard, as a visitor does, and compares them with loops over the recorded pass that don't use
+`attention_core.analysis`.
 """
 
 import math
@@ -34,23 +34,24 @@ from tests.helpers.reference_models import enlarge
 from tests.helpers.visitors import wait_until_settled
 
 TEXT = "Nine grey geese fly over the lake before the storm"
-RANDOM_GPT2 = "random-gpt2"  # has norms and projections with biases, which SmolLM2 has not
+RANDOM_GPT2 = "random-gpt2"  # unlike SmolLM2, it has LayerNorm and projections with biases
 MATRICES = ("q", "k", "scores", "scaled", "weights", "v", "context", "added")
 STRIPS = (
     *("input", "attention_reads", "attention_sum", "mlp_reads", "mlp_output", "output"),
     "attention",
 )
 N_STRIP, N_NEURONS, N_DRAWN, N_HEADS_NAMED = 16, 8, 7, 3
-LEAST_SHARE, MOST_DETAIL = 0.015, 6  # of a curve that is drawn at all; where all of them are
+LEAST_SHARE = 0.015  # smaller shares aren't drawn at all
+MOST_DETAIL = 6  # the level at which all curves are drawn
 WORDS, CURVES, LAYERS, DOTS, WHY, CELLS, HELD, CODES = 5, 6, 3, 15, 3, 5, 2, 12
-LEAST_VALUES = 200  # of a model
-# The model runs on the site in another process: sums of some hundred products come out in another
-# order, with errors of some 1e-7 of the largest numbers, which a difference of lengths enlarges.
+LEAST_VALUES = 200  # per model
+# The site runs the model in another process, which may add up products in another order. The error
+# is about 1e-7 of the largest numbers, and subtracting lengths amplifies it.
 SLACK = 1e-4
 CHOICE = random.Random()
 NUMBER = r"((?:less than |more than )?[-−\d.∞]+(?: × 10[⁻⁰-⁹¹²³]+)?%?)"
 
-# What is read after each step: a key, or a point of the picture.
+# What to read after each step: a key press or a point in the picture.
 READINGS = f"""
 (canvas, steps) => steps.map(([what, ...at]) => {{
   const spot = {SPOT.strip()};
@@ -64,7 +65,7 @@ READINGS = f"""
 }})
 """
 
-# Every row of the panel, what the shares are said to add up to, and what they do add up to.
+# Every row of the panel, the stated total of the shares, and their actual total.
 PANEL = """
 (panel) => ({
   rows: [...panel.querySelectorAll(".shares li")].map((row) =>
@@ -74,7 +75,7 @@ PANEL = """
 })
 """
 
-# Everything that an opened layer and head hold, and the weights of all heads as codes.
+# Everything in an opened layer and head, and the weights of all heads as codes.
 HOLDS = """
 async (canvas) => {
   const { map } = canvas.closest("figure").lastDrawn;
@@ -92,22 +93,22 @@ async (canvas) => {
 
 
 def save_random_gpt2(folder: Path) -> None:
-    """Write a random model of GPT-2's shape: 3 layers of 4 heads of 6."""
+    """Save a random model with GPT-2's architecture: 3 layers, 4 heads, head size 6."""
     sizes = {"n_positions": 31, "n_embd": 24, "n_layer": 3, "n_head": 4, "n_inner": 52}
     enlarge(GPT2LMHeadModel(GPT2Config(**sizes))).save_pretrained(folder / RANDOM_GPT2)
 
 
-# ---- the numbers, computed here
+# ---- expected numbers
 
 
-def matters(source: Tensor, total: Tensor) -> float:
-    """How much closer a part brings a vector to what it becomes, by the sum of absolute values."""
+def contribution(source: Tensor, total: Tensor) -> float:
+    """Return how much closer a part brings a vector to the result, in L1 distance."""
     return max(0.0, float(total.abs().sum() - (total - source).abs().sum()))
 
 
 @dataclass
 class ExpectedPass:
-    """What a pass over a text is to show, from the record of a forward pass."""
+    """The expected values for a text, computed from a recorded forward pass."""
 
     core: Transformer
     ids: list[int]
@@ -126,50 +127,50 @@ class ExpectedPass:
 
     @cached_property
     def out_weights(self) -> list[Tensor]:
-        """W_O of each layer, cut by its heads: (H, D, C)."""
+        """Return W_O of each layer, split by head: (H, D, C)."""
         size = self.core.config.d_model, self.core.config.n_heads
         return [
             block.attention.out_weight().detach().double().view(size[1], -1, size[0])
             for block in self.core.blocks
         ]
 
-    def passed_on(self, layer: int, head: int, query: int, key: int) -> Tensor:
-        """What a head adds to the query's vector from the key's: weight * v @ W_O, (C)."""
+    def head_output(self, layer: int, head: int, query: int, key: int) -> Tensor:
+        """Return what a head adds to the query's vector from the key: weight * v @ W_O, (C)."""
         record = self.layers[layer].attention
         kv_head = head // (record.q.shape[1] // record.v.shape[1])
         weight, value = record.weights[0, head, query, key], record.v[0, kv_head, key]
         return float(weight) * (value.double() @ self.out_weights[layer][head])
 
     def curves(self, layer: int, query: int) -> list[float]:
-        """The share of every key in the update of a token."""
+        """Return the share of every key in a token's update."""
         if (layer, query) not in self._curves:
             y = self.layers[layer].attention_sum[0, query].double()
             heads = range(self.core.config.n_heads)
             parts = [
-                matters(sum(self.passed_on(layer, head, query, key) for head in heads), y)  # type: ignore[arg-type]
+                contribution(sum(self.head_output(layer, head, query, key) for head in heads), y)  # type: ignore[arg-type]
                 for key in range(self.n_tokens)
             ]
-            total = sum(parts) + matters(self.layers[layer].input[0, query].double(), y)
+            total = sum(parts) + contribution(self.layers[layer].input[0, query].double(), y)
             self._curves[layer, query] = [part / total if total else 0.0 for part in parts]
         return self._curves[layer, query]
 
     def carriers(self, layer: int, query: int, key: int) -> list[float]:
-        """The share of every head in a curve."""
+        """Return the share of every head in a curve."""
         y = self.layers[layer].attention_sum[0, query].double()
         heads = range(self.core.config.n_heads)
-        parts = [matters(self.passed_on(layer, head, query, key), y) for head in heads]
+        parts = [contribution(self.head_output(layer, head, query, key), y) for head in heads]
         return [part / sum(parts) if sum(parts) else 0.0 for part in parts]
 
     def dot(self, layer: int, token: int) -> float:
-        """The share of the feed-forward network in what a token holds after it."""
+        """Return the share of the feed-forward network in a token's vector after it."""
         record, pre = self.layers[layer], self.core.config.norm_order == "pre"
         stream = (record.attention_sum if pre else record.mlp_reads)[0, token].double()
         network = record.mlp_output[0, token].double()
-        parts = [matters(part, stream + network) for part in (network, stream)]
+        parts = [contribution(part, stream + network) for part in (network, stream)]
         return parts[0] / sum(parts) if sum(parts) else 0.0
 
-    def guess(self, layer: int) -> float:
-        """How likely the likeliest next token is if the model stops after a layer."""
+    def top_probability(self, layer: int) -> float:
+        """Return the probability of the most likely next token if the model stops after a layer."""
         norm, state = self.core.final_norm, self.states[layer + 1][-1].float()
         assert norm is not None
         with torch.inference_mode():
@@ -177,7 +178,7 @@ class ExpectedPass:
         return float(logits.softmax(dim=-1).max())
 
     def share(self, vector: Tensor, token_id: int) -> float:
-        """What a part of the last vector adds to a logit, with the scale of the last norm kept."""
+        """Return what a part adds to a logit, with the last norm's scale fixed."""
         norm, last = self.core.final_norm, self.states[-1][-1]
         assert norm is not None
         if isinstance(norm, nn.LayerNorm):
@@ -189,7 +190,7 @@ class ExpectedPass:
         return float((scale * vector * norm.weight.detach().double()) @ column)
 
     def shares(self, token_id: int) -> dict[str, float]:
-        """The shares of all parts in a logit, by their names in the panel."""
+        """Return each part's share of a logit, by the part's name in the panel."""
         parts, biases = {}, 0.0
         for number, layer in enumerate(self.layers):
             context = layer.attention.context[0, :, -1].double()  # (H, D)
@@ -209,27 +210,27 @@ class ExpectedPass:
         return parts
 
     def reads(self, layer: int, head: int, token_id: int) -> list[float]:
-        """The share of a head in a logit, by the key that it came from."""
+        """Return a head's share of a logit, split by key."""
         last = self.n_tokens - 1
         return [
-            self.share(self.passed_on(layer, head, last, key), token_id)
+            self.share(self.head_output(layer, head, last, key), token_id)
             for key in range(self.n_tokens)
         ]
 
 
-# ---- the numbers, read
+# ---- displayed numbers
 
 
-def agrees(shown: str, expected: float, digits: int, slack: float = SLACK) -> bool:
-    """Whether a number of so many digits, or a percentage, is the expected one, rounded."""
-    if shown.startswith("less than"):
-        return 0 < expected < 1.01 * parse_number(shown.split()[-1].rstrip("%")) / 100
-    if shown.startswith("more than"):
+def agrees(displayed: str, expected: float, digits: int, slack: float = SLACK) -> bool:
+    """Check that a rounded number or percentage matches the expected one to this many digits."""
+    if displayed.startswith("less than"):
+        return 0 < expected < 1.01 * parse_number(displayed.split()[-1].rstrip("%")) / 100
+    if displayed.startswith("more than"):
         return 0.995 - SLACK <= expected <= 1 + SLACK
-    if shown.endswith("%"):
+    if displayed.endswith("%"):
         expected, slack = 100 * expected, 100 * slack
-        digits = 3 if shown == "100%" else 2
-    number = parse_number(shown.rstrip("%").replace("∞", "inf"))
+        digits = 3 if displayed == "100%" else 2
+    number = parse_number(displayed.rstrip("%").replace("∞", "inf"))
     if not math.isfinite(number):
         return number == expected
     half = 0.5 * 10 ** (math.floor(math.log10(abs(number))) - digits + 1) if number else 0.0
@@ -237,20 +238,20 @@ def agrees(shown: str, expected: float, digits: int, slack: float = SLACK) -> bo
 
 
 def readings(picture: Locator, steps: list[tuple[Any, ...]]) -> list[str]:
-    """What is read after each key and at each point."""
+    """Return the readout after each key press and at each point."""
     result: list[str] = picture.evaluate(READINGS, [list(step) for step in steps])
     return [plain(text) for text in result]
 
 
-def matched(pattern: str, text: str) -> tuple[str, ...]:
+def match_groups(pattern: str, text: str) -> tuple[str, ...]:
     result = re.fullmatch(pattern, text)
-    assert result, f"{text!r} is read, and not {pattern!r}"
+    assert result, f"{text!r} was read instead of {pattern!r}"
     return result.groups()
 
 
 @dataclass
 class PictureReader:
-    """Reads the whole picture and compares it; `values` counts what was compared."""
+    """Reads the whole picture and compares it. `values` counts the comparisons."""
 
     picture: Locator
     expected: ExpectedPass
@@ -262,15 +263,15 @@ class PictureReader:
         )
         assert len(self.labels) == self.expected.n_tokens
 
-    def check(self, shown: str, expected: float, digits: int, what: str) -> None:
-        assert agrees(shown, expected, digits), f"{what}: {shown}, and not {expected}"
+    def check(self, displayed: str, expected: float, digits: int, what: str) -> None:
+        assert agrees(displayed, expected, digits), f"{what}: {displayed} instead of {expected}"
         self.values += 1
 
     def flow(self) -> None:
-        """Random words with all of their curves and some layers, and random dots.
+        """Read random words with all their curves and some layers, and random dots.
 
-        All of it is read at once: a word that is selected is told to the server, which draws the
-        picture anew.
+        Everything is read in one go because selecting a word notifies the server, which redraws the
+        picture.
         """
         n_tokens, n_layers = self.expected.n_tokens, len(self.expected.layers)
         words = CHOICE.sample(range(1, n_tokens), WORDS)
@@ -283,7 +284,7 @@ class PictureReader:
             steps += [("key", "ArrowRight")] * (len(self._drawn_curves(token)) + 2)
             steps += [("layer", layer) for layer in layers]
         texts = iter(readings(self.picture, steps))
-        self._is_told(rf"\+{words[-1]}\+-1\+\d\+-1")
+        self._wait_until_sent(rf"\+{words[-1]}\+-1\+\d\+-1")
         for dot in dots:
             self._dot(*dot, next(texts))
         for token in words:
@@ -292,14 +293,14 @@ class PictureReader:
             for layer in layers:
                 self._layer(layer, token, next(texts))
 
-    def _is_told(self, end: str) -> None:
-        """Wait until the server knows the place, whose address ends so, and has answered."""
+    def _wait_until_sent(self, end: str) -> None:
+        """Wait until the server has received a location with this ending."""
         page = self.picture.page
         expect(page).to_have_url(re.compile(rf"one_pass_at=[^&]*{end}(&|$)"))
         wait_until_settled(page)
 
     def _drawn_dots(self) -> list[tuple[int, int]]:
-        """Layer and token of every dot that is drawn for sure."""
+        """Return the layer and token of every dot that is certain to be drawn."""
         return [
             (layer, token)
             for layer in range(len(self.expected.layers))
@@ -308,7 +309,7 @@ class PictureReader:
         ]
 
     def _drawn_curves(self, token: int) -> dict[tuple[int, int], float]:
-        """Every curve into a word that is drawn: its layer and key, and its share."""
+        """Return the share of every drawn curve into a word, by layer and key."""
         return {
             (layer, key): share
             for layer in range(len(self.expected.layers))
@@ -317,7 +318,7 @@ class PictureReader:
         }
 
     def _strongest(self, token: int) -> dict[int, tuple[float, int]]:
-        """By every other token that the word takes something from: how much at most, and where."""
+        """Return the largest share that the word takes from each other token, and its layer."""
         results = {}
         for key in range(self.expected.n_tokens):
             shares = [
@@ -334,7 +335,7 @@ class PictureReader:
             assert "No curve this strong" in text
             return
         looks = re.escape(f"“{self.labels[token]}” gets the most from ")
-        (listed,) = matched(rf"{looks}(.*)\.", text)
+        (listed,) = match_groups(rf"{looks}(.*)\.", text)
         result = re.findall(r"“(.*?)” \((.*?%) in layer (\d+)\)", listed)
         assert len(result) == min(len(strongest), 3)
         in_order = sorted(strongest.values(), reverse=True)
@@ -347,16 +348,16 @@ class PictureReader:
             self.check(share, own[0], 2, text)
 
     def _curves(self, token: int, texts: list[str]) -> None:
-        """All curves into a word are there; some of them, with the heads that carry them."""
+        """Check that all curves into a word are drawn, and some of them with their heads."""
         drawn = self._drawn_curves(token)
         if not drawn:
             return
         looks, result = re.escape(f"” → “{self.labels[token]}”"), {}
         for text in texts:
             pattern = rf"Layer (\d+): “(.*){looks}, {NUMBER} of the update\.(.*)"
-            layer, label, share, carried = matched(pattern, text)
+            layer, label, share, carried = match_groups(pattern, text)
             result[int(layer), self.labels.index(label)] = (share, carried)
-        for layer, key in result.keys() ^ drawn.keys():  # only what is at the limit may differ
+        for layer, key in result.keys() ^ drawn.keys():  # only curves at the threshold may differ
             share_there = self.expected.curves(layer, token)[key]
             assert share_there == pytest.approx(LEAST_SHARE, rel=SLACK)
         for place in CHOICE.sample(sorted(result), min(CURVES, len(result))):
@@ -383,42 +384,46 @@ class PictureReader:
             rf"Layer {layer} at “{label}”: attention adds a vector of length {NUMBER} and the "
             rf"feed-forward network one of length {NUMBER} to a vector of length {NUMBER}\.(.*)"
         )
-        *lengths, then = matched(pattern, text)
+        *lengths, then = match_groups(pattern, text)
         attention = record.attention.output
         assert attention is not None
         vectors = (attention[0], record.mlp_output[0], self.expected.states[layer])
-        for shown, vector in zip(lengths, vectors, strict=True):
-            self.check(shown, float(vector[token].norm()), 3, text)
+        for displayed, vector in zip(lengths, vectors, strict=True):
+            self.check(displayed, float(vector[token].norm()), 3, text)
         if self.expected.logits is not None:
-            (sure,) = matched(
+            (sure,) = match_groups(
                 rf" If the model stopped here, “.*” would come next \({NUMBER}\)\.", then
             )
-            self.check(sure, self.expected.guess(layer), 2, text)
+            self.check(sure, self.expected.top_probability(layer), 2, text)
 
     def _dot(self, layer: int, token: int, text: str) -> None:
-        whose = re.escape(f"“{self.labels[token]}”")
+        token_label = re.escape(f"“{self.labels[token]}”")
         end = "comes from the feed-forward network"
-        (shown,) = matched(rf"Layer {layer}: {NUMBER} of the update of {whose} {end}\.", text)
-        self.check(shown, self.expected.dot(layer, token), 2, text)
+        (displayed,) = match_groups(
+            rf"Layer {layer}: {NUMBER} of the update of {token_label} {end}\.", text
+        )
+        self.check(displayed, self.expected.dot(layer, token), 2, text)
 
     def next_words(self) -> list[int]:
-        """The bars, before any word is selected; the ids of their tokens, likeliest first."""
+        """Check the bars before any word is selected; return their token ids, most likely first."""
         logits = self.expected.logits
         assert logits is not None
         likeliest = logits.softmax(dim=-1).topk(N_DRAWN)
         for choice, probability in enumerate(likeliest.values.tolist()):
             [text] = readings(self.picture, [("item", f"bar {choice}", 0.5, 0.5)])
-            (shown,) = matched(rf"The model gives “.*” a probability of {NUMBER}\. .*", text)
-            self.check(shown, probability, 2, text)
+            (displayed,) = match_groups(
+                rf"The model gives “.*” a probability of {NUMBER}\. .*", text
+            )
+            self.check(displayed, probability, 2, text)
         return [int(number) for number in likeliest.indices]
 
     def explanations(self, ids: list[int]) -> None:
-        """The panel of some next words, alone and against others."""
+        """Check the panel of some next words, alone and compared with others."""
         panel = self.picture.page.locator("figure.one-pass .why")
         press(self.picture.page.locator("figure.one-pass .explain"), "Enter")
         for choice in CHOICE.sample(range(N_DRAWN), WHY):
             panel.locator(".why-word").select_option(str(choice))
-            self._is_told(rf"\+{choice}")
+            self._wait_until_sent(rf"\+{choice}")
             panel.locator(".why-other").select_option("-1")
             self._explanation(panel, self.expected.shares(ids[choice]), ids[choice])
             other = CHOICE.choice([another for another in range(N_DRAWN) if another != choice])
@@ -432,7 +437,7 @@ class PictureReader:
     def _explanation(
         self, panel: Locator, shares: dict[str, float], token_id: int | None = None
     ) -> None:
-        """token_id: of a word that is compared with no other."""
+        """token_id: the word, if it isn't compared with another."""
         result = panel.evaluate(PANEL)
         total, largest = sum(shares.values()), max(map(abs, shares.values()))
         if token_id is not None:
@@ -464,8 +469,8 @@ class PictureReader:
         assert sum_of_rows == pytest.approx(result["sum"], abs=rounded + SLACK * largest)
 
     def _read(self, part: str, label: str, share: float, token_id: int) -> None:
-        """The word that a head reads most from is one with the largest part of its share."""
-        layer, head = map(int, matched(r"L(\d+)H(\d+)", part))
+        """Check that the word a head reads most from has the largest part of its share."""
+        layer, head = map(int, match_groups(r"L(\d+)H(\d+)", part))
         by_key = self.expected.reads(layer, head, token_id)
         most = max(by_key) if share > 0 else min(by_key)
         assert by_key[self.labels.index(label)] == pytest.approx(most, rel=SLACK)
@@ -485,8 +490,8 @@ def strip(vectors: Tensor) -> Tensor:
     return vectors[..., :N_STRIP]
 
 
-def of_a_head(expected: ExpectedPass, number: int, head: int) -> dict[str, Tensor]:
-    """What an opened layer and an opened head of it show."""
+def expected_head_tensors(expected: ExpectedPass, number: int, head: int) -> dict[str, Tensor]:
+    """Return the tensors that an opened layer and head display."""
     layer, mlp = expected.layers[number], expected.core.blocks[number].mlp
     record, out_weight = layer.attention, expected.out_weights[number][head].float()
     kv_head = head // (record.q.shape[1] // record.k.shape[1])
@@ -513,16 +518,17 @@ def of_a_head(expected: ExpectedPass, number: int, head: int) -> dict[str, Tenso
     return results
 
 
-def place_in(shape: tuple[int, ...]) -> tuple[int, ...]:
+def random_index(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(CHOICE.randrange(size) for size in shape)
 
 
-def cells_are_read(reader: PictureReader, opened: dict[str, Tensor]) -> None:
+def check_cells(reader: PictureReader, head_tensors: dict[str, Tensor]) -> None:
     """Point at cells of every matrix of an open head."""
     for matrix in MATRICES:
-        shape, finite = opened[matrix].shape, opened[matrix][opened[matrix].isfinite()]
+        tensor = head_tensors[matrix]
+        shape, finite = tensor.shape, tensor[tensor.isfinite()]
         for _ in range(CELLS):
-            row, column = place_in(shape)
+            row, column = random_index(shape)
             across, down = (column + 0.5) / shape[1], (row + 0.5) / shape[0]
             [text] = readings(reader.picture, [("item", f"step {matrix}", across, down)])
             label, squared = (
@@ -534,53 +540,53 @@ def cells_are_read(reader: PictureReader, opened: dict[str, Tensor]) -> None:
                 if squared
                 else rf"Element {column} of the [\w ]+ of “{label}”"
             )
-            (shown,) = matched(rf"{begin}: {NUMBER}(?: = .*)?", text)
-            value = float(opened[matrix][row, column])
-            near = agrees(shown, value, 4, slack=1e-5)
-            # of numbers that nearly cancel the error is one of the large ones
-            assert near or abs(parse_number(shown) - value) <= 1e-6 * float(finite.abs().max()), (
-                text
-            )
+            (displayed,) = match_groups(rf"{begin}: {NUMBER}(?: = .*)?", text)
+            value = float(head_tensors[matrix][row, column])
+            near = agrees(displayed, value, 4, slack=1e-5)
+            # if terms nearly cancel, the error is that of the large terms
+            assert near or abs(parse_number(displayed) - value) <= 1e-6 * float(
+                finite.abs().max()
+            ), text
             reader.values += 1
 
 
-def held_numbers_agree(
-    reader: PictureReader, held: dict[str, Any], tensors: dict[str, Tensor]
+def check_stored_numbers(
+    reader: PictureReader, stored: dict[str, Any], tensors: dict[str, Tensor]
 ) -> None:
-    """Compare numbers of every tensor that the drawing holds, which travel as float32."""
-    assert held.keys() == tensors.keys()
+    """Compare every tensor that the drawing stores as float32."""
+    assert stored.keys() == tensors.keys()
     for name, expected in tensors.items():
-        shape, values = held[name]
+        shape, values = stored[name]
         assert shape == list(expected.shape), name
-        shown = torch.tensor(values, dtype=torch.float64).reshape(shape)
+        displayed = torch.tensor(values, dtype=torch.float64).reshape(shape)
         largest = float(expected[expected.isfinite()].abs().max())
-        for place in [place_in(tuple(expected.shape)) for _ in range(HELD)]:
+        for place in [random_index(tuple(expected.shape)) for _ in range(HELD)]:
             near = pytest.approx(float(expected[place]), rel=1e-5, abs=1e-6 * largest)
-            assert float(shown[place]) == near, f"{name} {place}"
+            assert float(displayed[place]) == near, f"{name} {place}"
             reader.values += 1
 
 
-def codes_agree(reader: PictureReader, held: dict[str, Any]) -> None:
-    """A code is within half a step of the root of a weight's share of its head's largest one."""
+def check_codes(reader: PictureReader, stored: dict[str, Any]) -> None:
+    """A code is within half a step of the root of a weight's share of its head's largest weight."""
     weights = torch.stack([layer.attention.weights[0] for layer in reader.expected.layers])
-    codes = torch.tensor(held["codes"]).reshape(*weights.shape[:2], -1)
+    codes = torch.tensor(stored["codes"]).reshape(*weights.shape[:2], -1)
     causal = reader.expected.core.config.causal
     for _ in range(CODES):
-        layer, head, row = place_in(tuple(weights.shape[:3]))
+        layer, head, row = random_index(tuple(weights.shape[:3]))
         column = CHOICE.randrange(row + 1 if causal else weights.shape[3])
         cell = row * (row + 1) // 2 + column if causal else row * weights.shape[3] + column
-        largest = held["largest"][layer * weights.shape[1] + head]
+        largest = stored["largest"][layer * weights.shape[1] + head]
         root = math.sqrt(float(weights[layer, head, row, column]) / largest)
         place = f"L{layer}H{head} [{row}, {column}]"
-        # a root that lies between two steps may be rounded either way
+        # a root halfway between two steps may be rounded either way
         assert int(codes[layer, head, cell]) == pytest.approx(
-            root * held["levels"], abs=0.5 + 1e-3
+            root * stored["levels"], abs=0.5 + 1e-3
         ), place
         reader.values += 1
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER, RANDOM_GPT2])
-def test_random_numbers_of_every_kind_are_those_of_the_model(
+def test_random_numbers_match_the_model(
     name: str,
     page: Page,
     site: Site,
@@ -595,7 +601,7 @@ def test_random_numbers_of_every_kind_are_those_of_the_model(
     CHOICE.seed(name)
     model = pretrained.load(name)
     expected = ExpectedPass(model.core, list(model.tokenizer.encode(TEXT).ids))
-    layer, head = place_in((model.core.config.n_layers, model.core.config.n_heads))
+    layer, head = random_index((model.core.config.n_layers, model.core.config.n_heads))
 
     def link(level: str) -> str:
         place = f"{level} weights {layer} {head} 0 0 0 -1 {MOST_DETAIL} -1"
@@ -612,8 +618,8 @@ def test_random_numbers_of_every_kind_are_those_of_the_model(
         reader.explanations(next_ids)
     picture = reader.picture = open_picture(page, site, link("head"))
     visible_level(picture, "head")
-    held, opened = picture.evaluate(HOLDS), of_a_head(expected, layer, head)
-    held_numbers_agree(reader, held["opened"], opened)
-    codes_agree(reader, held)
-    cells_are_read(reader, opened)
+    stored, head_tensors = picture.evaluate(HOLDS), expected_head_tensors(expected, layer, head)
+    check_stored_numbers(reader, stored["opened"], head_tensors)
+    check_codes(reader, stored)
+    check_cells(reader, head_tensors)
     assert reader.values >= LEAST_VALUES

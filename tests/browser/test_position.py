@@ -1,4 +1,4 @@
-"""Position in a real browser: two orders, the rotary sliders by keyboard, the address."""
+"""Test Position in a browser: two word orders, the rotary sliders by keyboard, the URL."""
 
 import re
 
@@ -22,21 +22,21 @@ from tests.helpers.panels import read
 SCORE = re.compile(r"The score is −?[\d.]+ with")
 
 
-def score(page: Page, place: int) -> float:
-    """The score that the page writes once the key stands at a place."""
+def score(page: Page, position: int) -> float:
+    """Return the score on the page once the key is at this position."""
     paragraph = page.get_by_text(SCORE)
-    expect(paragraph).to_contain_text(f"with the key at position {place:,} ")
+    expect(paragraph).to_contain_text(f"with the key at position {position:,} ")
     return parse_number(re.findall(r"−?[\d.]+", paragraph.text_content() or "")[0])
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/position", "Position")
-    # “dog” is the second token, then the fourth; without positions it is the same vector
-    here, there = (
+    # “dog” is the second token, then the fourth; without positions its vector stays the same
+    original, moved = (
         parse_number(read(page, name, 0, column).partition("= ")[2].split(" ")[0])
         for name, column in (("original order", 1), ("new order", 3))
     )
-    assert here == pytest.approx(there, abs=1e-6)
+    assert original == pytest.approx(moved, abs=1e-6)
     table = heatmap(page, "position vectors")
     assert last_number(read_cell(table, 3, 0)) == pytest.approx(0.14112, abs=1e-5)  # sin 3
 

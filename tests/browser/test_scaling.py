@@ -1,4 +1,4 @@
-"""Scaling in a real browser: scores, d_k, a head whose scale is removed, the link."""
+"""Test Scaling in a browser: scores, d_k, a head without its scale, the link."""
 
 import re
 
@@ -17,7 +17,7 @@ from tests.helpers.browser import (
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/scaling?scaling_layer=3&scaling_head=1", "Scaling")
     expect(page.get_by_test_id("stTable").first).to_contain_text("0.5741")
     choose_example(page, "20, 21.5, 26")
@@ -40,7 +40,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(figure).to_be_visible()
     expect(scores).to_have_value("20 21.5 26")
 
-    # what are no scores is refused, and stays in the box
+    # invalid scores are rejected and stay in the text field
     wait_until_settled(page)
     scores.fill("20 <b>two</b>")
     scores.press("Enter")

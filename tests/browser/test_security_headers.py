@@ -1,4 +1,4 @@
-"""The headers of every answer, and that the pages work under them."""
+"""Test the security headers of every response, and that pages work under them."""
 
 import urllib.request
 
@@ -14,13 +14,13 @@ HEADERS = security_headers(inline_scripts())
 
 
 @pytest.mark.parametrize("path", ["/", "/side-by-side", "/_stcore/health", "/healthz", "/metrics"])
-def test_every_answer_carries_the_headers(site: Site, path: str):
+def test_every_response_has_the_headers(site: Site, path: str):
     with urllib.request.urlopen(site.url + path, timeout=10) as response:
         assert {name: response.headers[name] for name in HEADERS} == HEADERS
 
 
-@pytest.mark.usefixtures("alone_in_line")
-def test_the_pages_work_under_the_policy(own_page: Page, site: Site):
+@pytest.mark.usefixtures("exclusive_generation")
+def test_pages_work_under_the_policy(own_page: Page, site: Site):
     page = own_page
     refused: list[str] = []
     page.on(
@@ -38,7 +38,7 @@ def test_the_pages_work_under_the_policy(own_page: Page, site: Site):
         page.locator("[data-testid=stVegaLiteChart] canvas, .vega-embed svg").first
     ).to_be_visible()
     assert refused == []
-    # an image of another site and a script in the text are refused
+    # an image from another site and a script in the text are blocked
     for markup in ("<img src='http://192.0.2.1/x.png'>", "<img src=x onerror='document.title=1'>"):
         with page.expect_console_message(lambda message: "Content Security Policy" in message.text):
             page.evaluate("markup => document.body.insertAdjacentHTML('beforeend', markup)", markup)

@@ -1,4 +1,4 @@
-"""The shapes page in a browser: play, follow a number by pointing at it, a phone."""
+"""Test Shapes in a browser: play, trace a number by pointing at it, use a phone."""
 
 import re
 
@@ -12,8 +12,7 @@ from tests.helpers.visitors import wait_until_settled
 
 ATTEMPTS = 10
 
-# keeps the title of every step that is shown, and when, in `window.titles`: a step may be gone
-# before a test that is not there in time could look for it
+# Records the title and time of every step in `window.titles`, so a slow test can't miss one.
 _WATCH_TITLES = """() => {
   const titles = (window.titles = []);
   const look = () => {
@@ -31,8 +30,8 @@ def heading(page: Page, text: str) -> Locator:
     return page.get_by_text(f"Step {text}")
 
 
-def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site):
-    """Three tokens of six columns; two heads of three columns each."""
+def test_pointing_frames_the_inputs_of_a_number(page: Page, site: Site):
+    """Three tokens with six columns, and two heads with three columns each."""
     open_page(page, site, "/shapes?shapes_step=7", "Shapes")
     expect(panel(page, "step 7: scores").locator("canvas")).to_be_visible()
     heads = (1, 2, 3, 3)
@@ -43,7 +42,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
         "step 6: keys": {(0, 0, 2, column) for column in range(3)},
     }
     assert line.count("·") == 3
-    # lines lead from the number to both rows
+    # lines connect the number to both rows
     lines = page.locator(".reads line")
     for _ in range(ATTEMPTS):
         message = read(page, "step 7: scores", 1, 2, 0, 0)
@@ -62,7 +61,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
     page.mouse.move(0, 0)
     expect(lines).to_have_count(0)
 
-    # where a number is moved: token 2, column 4 of six is column 1 of head 1
+    # a split moves a number: token 2, column 4 of six becomes column 1 of head 1
     unfold(page, "Follow one number")
     shapes = {"5 queries": (1, 3, 2, 3), "6 queries": heads, "7 scores": heads}
     for name in ("4 queries", *shapes):
@@ -71,7 +70,7 @@ def test_pointing_frames_what_a_number_was_computed_from(page: Page, site: Site)
     assert places == {"5 queries": {(0, 2, 1, 1)}, "6 queries": {(0, 1, 2, 1)}, "7 scores": set()}
 
 
-# the two ends of each line, in the window's pixels
+# both ends of each line, in window pixels
 _ENDS = """(lines) => lines.map((line) => {
     const { left, top } = line.ownerSVGElement.getBoundingClientRect();
     const at = (name) => Number(line.getAttribute(name));
@@ -80,7 +79,7 @@ _ENDS = """(lines) => lines.map((line) => {
 
 
 def row_of(page: Page, name: str, row: int, first: int, end: int) -> tuple[float, ...]:
-    """Left, top, right and bottom of some cells in a row of a tensor's first block."""
+    """Return left, top, right and bottom of some cells in a row of a tensor's first block."""
     canvas = panel(page, name).locator("canvas")
     bounds = canvas.bounding_box()
     assert bounds is not None
@@ -90,12 +89,12 @@ def row_of(page: Page, name: str, row: int, first: int, end: int) -> tuple[float
 
 
 def touches(end: list[float], box: tuple[float, ...]) -> bool:
-    """Whether the end of a line lies at or in a box, but for a pixel."""
+    """Check that a line ends at or inside a box, within one pixel."""
     (x, y), (left, top, right, bottom) = end, box
     return left - 1 <= x <= right + 1 and top - 1 <= y <= bottom + 1
 
 
-def test_play_walks_to_the_last_step_and_pauses(page: Page, site: Site):
+def test_play_reaches_the_last_step_and_pauses(page: Page, site: Site):
     open_page(page, site, "/shapes?shapes_step=8&shapes_speed=2", "Shapes")
     expect(heading(page, "8: attention weights")).to_be_visible()
     wait_until_settled(page)
@@ -106,7 +105,7 @@ def test_play_walks_to_the_last_step_and_pauses(page: Page, site: Site):
     titles, times = zip(*page.evaluate("window.titles"), strict=True)
     walk = ["8: attention weights", "9: context vectors", "10: back to tokens", "11: merge heads"]
     assert [*titles] == walk
-    assert times[-1] - times[0] > 3 * 1000.0  # milliseconds: it does not rush
+    assert times[-1] - times[0] > 3 * 1000.0  # in milliseconds: playback isn't rushed
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     expect(page).to_have_url(re.compile("shapes_step=11"))
     expect(panel(page, "step 11: output").locator("canvas")).to_be_visible()
@@ -115,24 +114,25 @@ def test_play_walks_to_the_last_step_and_pauses(page: Page, site: Site):
     wait_until_settled(page)
     page.evaluate(_WATCH_TITLES)
     page.get_by_role("button", name="Play").click()
-    page.wait_for_function("() => window.titles.length > 2")  # a busy machine may be further by now
+    # a slow machine may have advanced further
+    page.wait_for_function("() => window.titles.length > 2")
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Play")).to_be_visible()
     wait_until_settled(page)
     paused = page.evaluate("window.titles")
-    # a timer still running would have fired by now
+    # a timer that's still running would have fired by now
     page.evaluate("new Promise((resolve) => setTimeout(resolve, 2000))")
     assert page.evaluate("window.titles") == paused
 
 
-def test_a_real_layer_on_a_phone(phone: Page, site: Site):
+def test_real_layer_on_a_phone(phone: Page, site: Site):
     open_page(phone, site, f"/shapes?shapes_of={ENCODER}&shapes_step=9", "Shapes")
     expect(panel(phone, "step 9: context").locator("canvas")).to_be_visible()
     expect(phone.get_by_text("heads 0 to 2 of 12", exact=False)).to_be_visible()
     wait_until_settled(phone)
     box = phone.locator(".st-key-shapes_overview pre")
-    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")  # no shape is cut
-    # a key takes a step wherever the focus is, and the slider stays where it is seen
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")  # no shape is cut off
+    # the keys change the step wherever the focus is, and the slider stays at its position
     phone.get_by_role("link", name="Next: ").scroll_into_view_if_needed()
     wait_until_settled(phone)
     steps = phone.get_by_test_id("stSlider").filter(has_text="Step")
@@ -143,11 +143,11 @@ def test_a_real_layer_on_a_phone(phone: Page, site: Site):
     expect(canvas).to_be_visible()
     wait_until_settled(phone)
     assert steps.bounding_box() == place
-    # what the step made and the buttons are on one screen
+    # the output of the step and the buttons fit on one screen
     canvas.scroll_into_view_if_needed()
     expect(canvas).to_be_in_viewport()
     expect(phone.get_by_role("button", name="Play")).to_be_in_viewport()
-    # in a picture the same key reads the next number
+    # inside a picture, the same key reads the next number
     press(canvas, "ArrowRight", "ArrowRight")
     expect(readout_of(phone, "step 10: context")).to_contain_text("step 10: context[0, 0, 0, 1]")
     wait_until_settled(phone)

@@ -1,4 +1,4 @@
-"""Side by side in a browser: linked maps by the pointer and the keyboard, a saved picture."""
+"""Test Side by side in a browser: maps linked by pointer and keyboard, a saved picture."""
 
 import re
 import urllib.parse
@@ -43,28 +43,28 @@ def maps(page: Page) -> tuple[Locator, Locator, Locator]:
     return left, right, difference
 
 
-def test_the_maps_are_linked_for_the_pointer(page: Page, site: Site):
+def test_maps_are_linked_by_pointer(page: Page, site: Site):
     open_page(page, site, LINK, "Side by side")
     left, right, difference = maps(page)
     first, _ = attention(ENCODER, TEXT, 3, 1)
     second, _ = attention(DECODER, TEXT, 3, 1)
-    # one token on both sides: sleep -> keeper
+    # both models have one token here: sleep -> keeper
     assert last_number(read_cell(left, 6, 2)) == pytest.approx(float(first[6, 2]), rel=1e-5)
     assert re.fullmatch(r"“sleep” → “keeper”: .*\d%", readout(right))
     assert exact(right) == pytest.approx(float(second[4, 1]), rel=1e-5)
     assert exact(difference) == pytest.approx(float(first[6, 2] - second[4, 1]), abs=1e-6)
-    # two keys of the encoder are one of the decoder, and their weights are summed
+    # two keys of the encoder match one of the decoder, and their weights are summed
     assert last_number(read_cell(right, 4, 3)) == pytest.approx(float(second[4, 3]), rel=1e-5)
     assert readout(left).startswith("“sleep” → “'” … “t”: weights ")
     summed = float(first[6, 4] + first[6, 5])
     assert exact(left) == pytest.approx(summed, rel=1e-5)
-    # what the decoder may not see, and what has no partner
+    # a pair masked in the decoder, and a token without a match
     assert "not comparable" in read_cell(difference, 1, 3)
     assert "masked" in readout(right)
     read_cell(left, 6, 0)
     assert readout(right) == readout(difference) == "The selected cell has no partner in this map."
 
-    # a click on either side chooses the pair
+    # a click on either side selects the pair
     read_cell(left, 6, 2)
     click_where_the_pointer_is(page)
     expect(page.get_by_text(re.compile("Framed: .{2}sleep.* gives .*keeper"))).to_be_visible()
@@ -74,19 +74,21 @@ def test_the_maps_are_linked_for_the_pointer(page: Page, site: Site):
     expect(page.get_by_text(re.compile("Framed: .{2}didn.* gives .*keeper"))).to_be_visible()
 
     words = ElementTree.parse(download(difference, "SVG").path()).iter()
-    assert [element.text for element in words].count("keeper") == 2  # as a row and as a column
+    # once as a row and once as a column
+    assert [element.text for element in words].count("keeper") == 2
 
 
-def test_the_maps_are_linked_for_the_keyboard_and_a_text_is_in_the_link(page: Page, site: Site):
+def test_maps_are_linked_by_keyboard_and_text_is_in_the_link(page: Page, site: Site):
     open_page(page, site, LINK, "Side by side")
     button = page.get_by_role("button", name="Settings")
     before = button.bounding_box()
-    with settings(page) as opened:
-        press(opened.get_by_role("radio", name="words"), "Space")
+    with settings(page) as panel:
+        press(panel.get_by_role("radio", name="words"), "Space")
         expect(page.get_by_text("1 changed")).to_be_in_viewport(ratio=1)
         expect_parameter(page, "side_by_side_view", "words")
         wait_until_settled(page)
-        assert button.bounding_box() == before  # the count of changed settings moves no control
+        # the badge with the number of changed settings doesn't move any control
+        assert button.bounding_box() == before
     left, right, difference = maps(page)
     canvas = difference.locator(".scroll canvas")
     press(canvas, "ArrowDown", "End", "PageDown", "ArrowLeft")

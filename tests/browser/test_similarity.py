@@ -1,4 +1,4 @@
-"""Similarity in a real browser: another word, a part, a dimension by the keyboard, the link."""
+"""Test Similarity in a browser: another word, a section, a dimension by keyboard, the link."""
 
 import re
 
@@ -17,7 +17,7 @@ from tests.helpers.browser import (
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/similarity", "Similarity")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(3)
     expect(heatmap(page, "softmax(x·xᵀ)")).to_be_visible()

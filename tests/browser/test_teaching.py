@@ -1,4 +1,4 @@
-"""What teachers use: the view for a projector, one picture on another page, the sheet on paper."""
+"""Test teaching features: projector view, embedded pictures, the printed exercise sheet."""
 
 import html
 import re
@@ -17,8 +17,8 @@ from tests.helpers.browser import (
 )
 from tests.helpers.visitors import wait_until_settled
 
-LARGER = 21 / 16  # the type of the projector view
-# In which view the document is when Streamlit first puts something into it.
+LARGER = 21 / 16  # the font scale of the projector view
+# The document's view when Streamlit first inserts an element.
 NOTE_FIRST_VIEW = """
 new MutationObserver(() => {
   if (document.querySelector(".stApp")) window.firstView ??= document.documentElement.dataset.view;
@@ -26,33 +26,33 @@ new MutationObserver(() => {
 """
 
 
-def seen_height(heading: Locator) -> float:
+def visible_height(heading: Locator) -> float:
     box = heading.locator("> *").first.bounding_box()
     assert box is not None
     return box["height"]
 
 
-def test_a_page_on_a_projector(own_page: Page, site: Site):
+def test_projector_view(own_page: Page, site: Site):
     page = own_page
     page.add_init_script(NOTE_FIRST_VIEW)
     page.set_viewport_size(PROJECTOR)
     open_page(page, site, "/scaling", "Scaling")
     heading, navigation = page.get_by_role("heading", level=1), page.get_by_test_id("stSidebar")
     expect(navigation).to_be_visible()
-    usual = seen_height(heading)
+    usual = visible_height(heading)
     press(page.get_by_role("link", name="Projector view"), "Enter")
     expect(navigation).to_be_hidden()
     expect_parameter(page, "view", "clean")
     set_slider(page, "Temperature", 0, -3)
     expect_parameter(page, "scaling_temperature", "0.5")
     expect_parameter(page, "view", "clean")
-    # opened by its address, the first document that is painted is in this view already
+    # when opened by URL, the first paint already uses this view
     page.reload()
     expect(heading).to_have_text("Scaling")
     wait_until_settled(page)
     assert page.evaluate("window.firstView") == "clean"
     expect(page.get_by_test_id("stHeader")).to_be_hidden()
-    assert abs(seen_height(heading) - LARGER * usual) < 1
+    assert abs(visible_height(heading) - LARGER * usual) < 1
     click(page.get_by_role("link", name="Next: Masking and dropout"))
     expect(heading).to_have_text("Masking and dropout")
     expect_parameter(page, "view", "clean")
@@ -63,7 +63,7 @@ def test_a_page_on_a_projector(own_page: Page, site: Site):
     expect(navigation).to_be_hidden()
 
 
-def test_one_picture_on_another_page(page: Page, site: Site):
+def test_embedded_picture(page: Page, site: Site):
     open_page(page, site, "/scaling?scaling_logits=1+2", "Scaling")
     press(page.locator(".in-class summary"), "Enter")
     row = page.locator(".in-class")
@@ -107,7 +107,7 @@ def test_one_picture_on_another_page(page: Page, site: Site):
     expect(caption).to_contain_text('no picture called “x"]<b>”')
 
 
-def test_the_sheet_on_paper(own_page: Page, site: Site):
+def test_printed_sheet(own_page: Page, site: Site):
     own_page.emulate_media(color_scheme="dark")
     path = "/exercise-sheet?exercise_sheet_kinds=scores&exercise_sheet_text=<b>Ships sail</b>"
     open_page(own_page, site, path, "Exercise sheet")
@@ -126,4 +126,4 @@ def test_the_sheet_on_paper(own_page: Page, site: Site):
     paper = "getComputedStyle(document.querySelector('.stApp')).backgroundColor"
     assert own_page.evaluate(paper) == "rgb(255, 255, 255)"
     document = own_page.pdf(prefer_css_page_size=True)
-    assert len(re.findall(rb"/Type\s*/Page\b", document)) == 2  # the exercise, and its solution
+    assert len(re.findall(rb"/Type\s*/Page\b", document)) == 2  # the exercise and its solution

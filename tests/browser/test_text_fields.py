@@ -1,4 +1,4 @@
-"""What a model reads is what a text field of a browser holds."""
+"""Test that the model reads exactly the text in the browser's text field."""
 
 import urllib.parse
 
@@ -18,7 +18,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("address", SHOWN)
-def test_enter_in_a_field_that_a_link_filled_changes_nothing(page: Page, site: Site, address: str):
+def test_enter_in_a_prefilled_field_changes_nothing(page: Page, site: Site, address: str):
     title, key, label, text = SHOWN[address]
     open_page(page, site, f"{address}&{urllib.parse.urlencode({key: TYPED})}", title)
     box = page.get_by_label(label, exact=True)
@@ -26,10 +26,10 @@ def test_enter_in_a_field_that_a_link_filled_changes_nothing(page: Page, site: S
     wait_until_settled(page)
     parameters = urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)
     assert parameters[key] == [text]
-    shown = page.locator("main [data-testid=stText], main figure")
-    before = shown.all_inner_texts()
+    displayed = page.locator("main [data-testid=stText], main figure")
+    before = displayed.all_inner_texts()
     press(box, "End", "Control+Enter" if title == "Tokens" else "Enter")
-    box.blur()  # what counts its characters goes
+    box.blur()  # hides the character counter
     wait_until_settled(page)
     expect(box).to_have_value(text)
-    assert shown.all_inner_texts() == before
+    assert displayed.all_inner_texts() == before

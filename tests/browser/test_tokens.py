@@ -1,4 +1,4 @@
-"""Tokens in a browser: type, read a chip, step through a word."""
+"""Test Tokens in a browser: type, read a chip, step through a word."""
 
 import re
 
@@ -21,7 +21,7 @@ def row(page: Page, title: str) -> Locator:
     return page.locator("figure.chips").filter(has_text=title)
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/tokens", "Tokens")
     parts = row(page, "Parts")
     expect(parts.locator(".chip")).to_have_text(["␣s", "un", "ny"])
@@ -33,7 +33,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(parts.locator(".chip")).to_have_text(["␣sunny"])
     expect_parameter(page, "tokens_step", "5")
     wait_until_settled(page)
-    assert below.evaluate("e => e.offsetTop") == before  # stepping moves nothing else
+    assert below.evaluate("e => e.offsetTop") == before  # stepping doesn't move anything else
 
     text = "<b>Zwölf</b> שלום 👍"
     type_text(page, "Text", text)
@@ -41,7 +41,7 @@ def test_the_main_path(page: Page, site: Site):
     figure = row(page, f"GPT-2 (BPE): {len(tokens)} tokens")
     chips, readout = figure.locator(".chip"), figure.locator(".readout")
     expect(chips).to_have_count(len(tokens))
-    # markup of a visitor is text on the chips
+    # HTML in the user's text appears as text on the chips
     expect(figure.locator("b")).to_have_count(0)
     start, end = tokens.spans[3]
     message = (

@@ -1,4 +1,4 @@
-"""From two networks to one in a real browser: a date, a row chosen by keyboard, a part, a link."""
+"""Test From two networks to one in a browser: a date, a row by keyboard, a section, a link."""
 
 import re
 
@@ -18,14 +18,14 @@ from tests.helpers.browser import (
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/two-networks", "From two networks to one")
     expect(page.get_by_text("the decoder wrote 1998-05-03. That's correct.")).to_be_visible()
     type_text(page, "A date in English", "december 24, 2026")
     expect(page.get_by_text("the decoder wrote 2026-12-24. That's correct.")).to_be_visible()
     cross = heatmap(page, "cross-attention")
-    press(cross.locator(".scroll canvas"), "ArrowUp")  # shows where the reading begins
-    expect(cross.locator(".readout")).to_have_attribute("data-cell", "6 0")  # of the framed row
+    press(cross.locator(".scroll canvas"), "ArrowUp")  # shows which cell is read first
+    expect(cross.locator(".readout")).to_have_attribute("data-cell", "6 0")  # in the framed row
     press(cross.locator(".scroll canvas"), *["ArrowUp"] * 4, "ArrowRight")
     read_by_keyboard(cross, "“2” → “e”")
     page.keyboard.press("Enter")

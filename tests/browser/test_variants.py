@@ -1,4 +1,4 @@
-"""Variants in a browser: by keyboard over the ladder, a measurement."""
+"""Test Variants in a browser: step through the variants by keyboard, run a measurement."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from benchmarks.browser import Site
 from tests.helpers.browser import click, open_whole_page, press, set_slider
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/variants?variants_heads=8&variants_context=256", "Variants")
     expect(page.get_by_text("2 query heads share each key/value head")).to_be_visible()
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)

@@ -1,4 +1,4 @@
-"""Watch heads form in a real browser: play, pause, play on, and the heads that have formed then."""
+"""Test Watch heads form in a browser: play, pause, resume, and the heads that form."""
 
 import csv
 import re
@@ -17,10 +17,10 @@ from tests.helpers.browser import (
 )
 from tests.helpers.visitors import PAINT_SECONDS, wait_until_settled
 
-FORMING_MS = 3 * PAINT_SECONDS * 1000  # until both heads have formed, beside other tests
+FORMING_MS = 3 * PAINT_SECONDS * 1000  # until both heads have formed, with other tests running
 
 
-def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
+def test_play_pause_resume_until_heads_have_formed(page: Page, site: Site):
     open_page(page, site, "/watch-heads-form?watch_heads_form_heads=1", "Watch heads form")
     figure = page.locator("figure.forming")
     main = page.get_by_test_id("stMain")
@@ -37,10 +37,10 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
     pause.click()
     expect(play_on).to_be_enabled()
     wait_until_settled(page)
-    shown = figure.locator(".title").inner_text()
-    press(page.get_by_role("radio", name=sections.NUMBERS), "Space")  # the page runs again
+    title = figure.locator(".title").inner_text()
+    press(page.get_by_role("radio", name=sections.NUMBERS), "Space")  # the page reruns
     wait_until_settled(page)
-    assert figure.locator(".title").inner_text() == shown  # nothing went on behind it
+    assert figure.locator(".title").inner_text() == title  # nothing continued in the background
     click(play_on)
 
     expect(page.get_by_text("The loss dropped at step")).to_be_visible(timeout=FORMING_MS)
@@ -53,5 +53,5 @@ def test_play_pause_play_on_until_heads_have_formed(page: Page, site: Site):
     lines = csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines())
     last = list(lines)[-1]
     assert float(last["previous token, L0H0"]) > 0.5
-    assert float(last["induction, L1H0"]) > 0.5  # at distances never trained on
+    assert float(last["induction, L1H0"]) > 0.5  # at distances that it was never trained on
     expect_next_page(page, "Cheaper models")

@@ -1,4 +1,4 @@
-"""What is recomputed in a browser, by keyboard alone: step, read, play, run, save; a phone."""
+"""Test What is recomputed by keyboard alone: step, read, play, run, save; also on a phone."""
 
 import re
 from urllib.parse import quote
@@ -22,7 +22,7 @@ PROMPT = "Two small cats"
 HEIGHT = "element => element.offsetHeight"
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     link = (
         f"/what-is-recomputed?what_is_recomputed_prompt={quote(PROMPT)}&what_is_recomputed_tokens=4"
     )
@@ -33,7 +33,8 @@ def test_the_main_path(page: Page, site: Site):
         called = page.get_by_text(name, exact=True)
         return picture.locator("figure.panel").filter(has=called)
 
-    n = len(bundled_model(FIRST_GPT2).tokenizer.encode(PROMPT).ids) + 2  # tokens of step 3
+    # number of tokens in step 3
+    n = len(bundled_model(FIRST_GPT2).tokenizer.encode(PROMPT).ids) + 2
     expect(page.get_by_text(f"Step 3 of 4: without a cache it runs {n} tokens")).to_be_visible()
     expect(page.get_by_text("Cached values would be wrong there", exact=False)).to_be_visible()
     set_slider(page, "Layer", 0, -1)  # 5 -> 4
@@ -43,7 +44,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(page).to_have_url(re.compile("what_is_recomputed_step=2"))
     wait_until_settled(page)
     height = picture.evaluate(HEIGHT)
-    # row 1 was there a step ago, the last row was not, and what is not there yet cannot be read
+    # the previous step had row 1 but not the last row; rows that don't exist yet can't be read
     press(panel("keys").locator("canvas"), "ArrowDown", "ArrowDown")
     message = read_by_keyboard(picture, "keys[1, 2] = ")
     assert message.endswith("already computed one step ago")
@@ -59,21 +60,22 @@ def test_the_main_path(page: Page, site: Site):
         box = buttons.filter(has_text=name).bounding_box()
         assert box is not None
         assert place is not None
-        assert (box["x"], box["y"]) == (place["x"], place["y"])  # "Pause" takes no more room
+        assert (box["x"], box["y"]) == (place["x"], place["y"])  # "Pause" is no wider
     expect(page.get_by_text("Step 4 of 4: ")).to_be_visible()
-    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it ends at the last step
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # playback stops at the end
     wait_until_settled(page)
-    assert picture.evaluate(HEIGHT) == height  # what is not there yet keeps its place
+    # tokens that aren't generated yet reserve their space
+    assert picture.evaluate(HEIGHT) == height
 
     unfold(page, "Download or share")
     with page.expect_download() as download:
         press(page.get_by_role("button", name="This head's matrices (NPZ)"), "Enter")
     assert download.value.suggested_filename.endswith("step4_layer4_head0.npz")
 
-    # on a small phone the matrix of the scores keeps its numbers and scrolls, and the page does not
+    # on a small phone, the score matrix keeps its numbers and scrolls, but the page doesn't
     page.set_viewport_size({"width": 320, "height": 640})
     scores = panel("scores")
-    numbered = re.compile(r"^(2[6-9]|[3-9]\d)")  # cells without numbers are 22 pixels at most
+    numbered = re.compile(r"^(2[6-9]|[3-9]\d)")  # cells without numbers are at most 22 pixels
     expect(scores.locator("canvas")).to_have_attribute("data-cell-width", numbered)
     assert scores.locator(".scroll").evaluate("e => e.scrollWidth > e.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth") <= 320

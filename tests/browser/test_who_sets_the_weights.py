@@ -1,4 +1,4 @@
-"""Who sets the weights in a real browser: another learning rate, a part, the way on."""
+"""Test Who sets the weights in a browser: another learning rate, a section, the next page."""
 
 import re
 
@@ -21,17 +21,17 @@ from tests.helpers.bundled_models import FIRST_GPT2, weights
 from ui.widgets import controls
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/who-sets-the-weights", "Who sets the weights")
     notice = page.get_by_text(re.compile("^The loss (fell|rose) from"))
     expect(notice).to_contain_text("fell")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(2)
-    before = weights(FIRST_GPT2, controls.ANIMAL, 4, 6)[8, 1]  # “it” looks at “animal”
+    before = weights(FIRST_GPT2, controls.ANIMAL, 4, 6)[8, 1]  # “it” attends to “animal”
     read = [read_cell(heatmap(page, f"L4H6 {when}"), 8, 1) for when in ("before", "after")]
     assert last_number(read[0]) == pytest.approx(before, abs=1e-4)
     assert last_number(read[1]) != last_number(read[0])
 
-    # a rate a thousand times as large: nothing runs before the button is pressed
+    # a learning rate 1,000 times as large: nothing runs until the button is pressed
     set_slider(page, "Learning rate", 0, 6)
     expect(notice).to_contain_text("fell")
     press(page.get_by_role("button", name="Train"), "Enter")

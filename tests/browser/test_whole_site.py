@@ -1,4 +1,4 @@
-"""Every page in one visit, all parts and expanders open: axe-core's rules, shifts, widths."""
+"""Test every page, with all sections open, for axe-core violations, layout shifts and width."""
 
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,12 @@ from ui.widgets.section_picker import ALL_SECTIONS
 COMPARE = {folder.name for folder in (ROOT / "pages/compare").iterdir()}
 AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 
-# Rule, what of Streamlit's own it is not asked of, and why. An entry that no page needs fails.
+# (Rule, excluded Streamlit element, reason). The test fails if no page needs an exclusion.
 EXCEPTIONS = [
-    # Streamlit puts the sections of its navigation between the list and its items.
+    # Streamlit puts the navigation's section headings between the list and its items.
     ("list", "[data-testid=stSidebarNavItems]"),
     ("listitem", "[data-testid=stSidebarNavItems] li"),
-    # Disabled controls may be pale (WCAG 1.4.3). axe-core does not see that the label is of one.
+    # WCAG 1.4.3 exempts disabled controls; axe-core doesn't know that the label belongs to one.
     ("color-contrast", "label[data-testid=stWidgetLabel][disabled]"),
 ]
 
@@ -29,7 +29,7 @@ OPEN_EXPANDERS = """
         .forEach((summary) => summary.click())
 """
 
-# Where the first picture (or the sheet to print) begins, in pixels from the top of the page.
+# The top of the first picture (or of the printable sheet), in pixels from the top of the page.
 FIRST_PICTURE = """
 () => {
   const main = document.querySelector("[data-testid=stMain]"), tops = [];
@@ -48,15 +48,14 @@ FIRST_PICTURE = """
 WITHOUT_A_PICTURE = ("/models", "/glossary")
 BY_ON_A_DESK, BY_ON_A_PHONE = 0.6 * PROJECTOR["height"], 0.6 * PHONE["height"]
 
-# How long a page may be when it opens, in windows: whoever scrolls further has lost the picture
-# that the text is about. What else there is stands behind the row of parts or in closed expanders.
+# Maximum page length when it opens, in windows. On a longer page you lose sight of the picture that
+# the text describes. Everything else is in other sections or closed expanders.
 MOST_ON_A_DESK, MOST_ON_A_PHONE = 2.5, 5.0
 WINDOWS = "document.querySelector('[data-testid=stMain]').scrollHeight / innerHeight"
 
-# How far what a page shows has jumped while the page appeared: the sum of the browser's layout
-# shifts (the share of the window that moved, times the share of the window it moved by). In the
-# navigation an empty part of Streamlit's own goes away, which nobody sees. What the browser does
-# not name is in a drawing.
+# Layout shift while a page loads: the sum of the browser's layout shift scores (the share of the
+# window that moved, times the distance as a share of the window). An empty Streamlit element in the
+# navigation disappears invisibly. Elements without a name in the browser's report are in a drawing.
 MOST_SHIFTED = 0.05
 COUNT_SHIFTS = """
 window.shifted = 0;
@@ -68,7 +67,7 @@ new PerformanceObserver((list) => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 
-# Labels that end in dots, as they have no room.
+# Labels that are truncated with an ellipsis.
 CUT_OFF = """
 () => [...document.querySelectorAll("[data-testid=stMain] *")]
         .filter((element) => getComputedStyle(element).textOverflow === "ellipsis" &&
@@ -82,8 +81,8 @@ IN_THEME = """
 (theme) => getComputedStyle(document.querySelector("[data-testid=stApp]")).colorScheme === theme
 """
 
-# The serious and critical violations, and the exceptions that were met. What is being painted is
-# given some time.
+# Serious and critical violations, and the exclusions that applied. Elements that are being painted
+# get some time.
 CHECK = """
 async ([exceptions, part, options, patience]) => {
   const end = performance.now() + patience;
@@ -105,28 +104,28 @@ async ([exceptions, part, options, patience]) => {
 """
 
 
-def late_picture(page: Page, by: float) -> dict[str, float | None]:
-    """The page, if its first picture begins below this place, and where it does."""
+def late_pictures(page: Page, by: float) -> dict[str, float | None]:
+    """Return the page and its first picture's position, if that is below the limit."""
     top = page.evaluate(FIRST_PICTURE)
     path = page.url.partition("?")[0]
     in_time = path.endswith(WITHOUT_A_PICTURE) or (top is not None and top <= by)
     return {} if in_time else {path: top}
 
 
-def too_long(page: Page, most: float) -> dict[str, float]:
-    """The page, if it is longer than so many windows, and how long it is."""
+def long_pages(page: Page, most: float) -> dict[str, float]:
+    """Return the page and its length, if it's longer than the limit (in windows)."""
     windows = page.evaluate(WINDOWS)
     return {} if windows <= most else {page.url.partition("?")[0]: windows}
 
 
-def jumpy(page: Page) -> dict[str, float]:
-    """The page, if what it shows has jumped since the page was opened, and how far."""
+def shifting_pages(page: Page) -> dict[str, float]:
+    """Return the page and its layout shift since it was opened, if there is any."""
     shifted = page.evaluate("window.shifted")
     return {} if shifted <= MOST_SHIFTED else {page.url.partition("?")[0]: shifted}
 
 
 def show_everything(page: Page) -> bool:
-    """Have the page show all its parts, if it has several; whether it has."""
+    """Show all sections of the page. Return whether it has several."""
     everything = page.get_by_test_id("stMain").get_by_role("radio", name=ALL_SECTIONS)
     for choice in everything.all():
         press(choice, "Space")
@@ -134,18 +133,18 @@ def show_everything(page: Page) -> bool:
 
 
 def check(page: Page, *rules: str, part: str = "html", patience_ms: int = 30_000) -> dict[str, Any]:
-    """What the rules, all if none is named, still find in a part of the page after a while."""
+    """Return the violations of the rules (default: all) that remain in a part after a while."""
     options: dict[str, Any] = {"resultTypes": ["violations"]}
     if rules:
         options["runOnly"] = list(rules)
     return page.evaluate(CHECK, [EXCEPTIONS, part, options, patience_ms])
 
 
-def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
-    """The pages of Compare in both themes, the others in light and dark by turns.
+def test_no_page_has_serious_violations(own_page: Page, site: Site):
+    """Check the Compare pages in both themes, and alternate themes for the others.
 
-    On the way, where the picture of each page begins, how long the page is, whether it jumped,
-    whether a label is cut off on a projector, and whether all that it shows fits on a phone.
+    The test also checks where each page's first picture starts, the page's length and layout shift,
+    truncated labels in projector view, and whether everything fits on a phone.
     """
     own_page.add_init_script(path=AXE)
     own_page.add_init_script(COUNT_SHIFTS)
@@ -158,21 +157,22 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
         own_page.emulate_media(color_scheme=themes[0])
         own_page.goto(site.url + path)
         wait_until_settled(own_page)
-        if own_page.locator("[data-waits]").count():  # for what is above it, see layout_shift.js
+        # waits for content above it, see layout_shift.js
+        if own_page.locator("[data-waits]").count():
             hidden.append(path)
-        jumps |= jumpy(own_page)
-        late |= late_picture(own_page, BY_ON_A_DESK)
-        long |= too_long(own_page, MOST_ON_A_DESK)
+        jumps |= shifting_pages(own_page)
+        late |= late_pictures(own_page, BY_ON_A_DESK)
+        long |= long_pages(own_page, MOST_ON_A_DESK)
         if show_everything(own_page):
             wait_until_settled(own_page)
         own_page.evaluate(OPEN_EXPANDERS)
-        wait_until_settled(own_page)  # some are filled when they are opened
-        # what is around the pages is the same: it is looked at in each theme once
+        wait_until_settled(own_page)  # some expanders load their content when they're opened
+        # the frame is the same on all pages, so it's checked once per theme
         part = "html" if number < 2 else "[data-testid=stMain]"
         for theme in themes:
             own_page.emulate_media(color_scheme=theme)
             own_page.wait_for_function(IN_THEME, arg=theme)
-            # only colours are another theme's own
+            # only colors depend on the theme
             rules = ["color-contrast"] if compared and theme == "dark" else []
             checked = check(own_page, *rules, part=part)
             met.update(checked["met"])
@@ -183,7 +183,7 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
         buttons = own_page.get_by_test_id("stMain").get_by_test_id("stPopoverButton")
         for button in range(buttons.count()):
             with settings(own_page, button):
-                # the page around it was looked at above
+                # the frame was checked above
                 result = check(own_page, part="[data-testid=stPopoverBody]")["found"]
                 if result:
                     violations[f"{path}, settings {button}"] = result
@@ -191,7 +191,7 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
         wait_until_settled(own_page)
         if not own_page.evaluate(INSIDE):
             sticking_out.append(path)
-        own_page.goto("about:blank")  # or the page would be laid out once more
+        own_page.goto("about:blank")  # otherwise the page would be laid out again
         own_page.set_viewport_size(PROJECTOR)
     assert hidden == []
     assert cut_off == {}
@@ -204,9 +204,9 @@ def test_no_page_has_a_serious_violation(own_page: Page, site: Site):
 
 
 def test_every_page_on_a_phone(own_page: Page, site: Site):
-    """Nothing jumps while the page opens, and its picture comes early.
+    """Nothing shifts while the page opens, and its picture is near the top.
 
-    Whether anything sticks out is looked at above, where all of the page is open.
+    Overflow is checked above, where the whole page is open.
     """
     own_page.add_init_script(COUNT_SHIFTS)
     own_page.set_viewport_size(PHONE)
@@ -214,9 +214,9 @@ def test_every_page_on_a_phone(own_page: Page, site: Site):
     for path in PATHS:
         own_page.goto(site.url + path)
         wait_until_settled(own_page)
-        jumps |= jumpy(own_page)
-        late |= late_picture(own_page, BY_ON_A_PHONE)
-        long |= too_long(own_page, MOST_ON_A_PHONE)
+        jumps |= shifting_pages(own_page)
+        late |= late_pictures(own_page, BY_ON_A_PHONE)
+        long |= long_pages(own_page, MOST_ON_A_PHONE)
     assert jumps == {}
     assert late == {}
     assert long == {}
@@ -230,8 +230,8 @@ GO = """
 """
 
 
-def test_every_page_is_reached_without_loading_the_site_again(page: Page, site: Site):
-    """As by the browser's back button, before the page on the way is complete."""
+def test_every_page_is_reachable_without_a_reload(page: Page, site: Site):
+    """Navigate like the back button, before the page in between is complete."""
     first, *others = PATHS
     page.goto(site.url + first)
     wait_until_settled(page)
@@ -245,8 +245,8 @@ def test_every_page_is_reached_without_loading_the_site_again(page: Page, site: 
     assert page.evaluate("window.loadedOnce")
 
 
-def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
-    """Elements as Streamlit writes them. `a` above `b`; in two columns `c` above `d`, and `e`."""
+def test_content_below_a_placeholder_waits_for_it(own_page: Page):
+    """Build elements like Streamlit's: `a` above `b`; in two columns, `c` above `d`, and `e`."""
 
     def element(name: str) -> str:
         return f"<div data-testid=stElementContainer><p id={name}>{name}</p></div>"
@@ -258,58 +258,64 @@ def test_what_stands_below_a_placeholder_waits_for_it(own_page: Page):
     columns = f"<div data-testid=stLayoutWrapper>{column('c', 'd')}{column('e')}</div>"
     own_page.set_content(f"<style>{STYLE}</style><div class=stMain></div><script>{SCRIPT}</script>")
 
-    def shown(change: str) -> str:
+    def visible_after(change: str) -> str:
         own_page.evaluate(change)
         return own_page.evaluate(
             "[...document.querySelectorAll('p')].filter((p) => p.checkVisibility("
             "{ visibilityProperty: true })).map((p) => p.id).join('')"
         )
 
-    def make(name: str) -> str:
+    def add_placeholder(name: str) -> str:
         return f"document.getElementById('{name}').innerHTML = '<i data-testid=stSkeleton></i>'"
 
-    def made(name: str) -> str:
+    def remove_placeholder(name: str) -> str:
         return f"document.getElementById('{name}').replaceChildren()"
 
     own_page.set_viewport_size(PROJECTOR)
     write = f"document.querySelector('.stMain').innerHTML = `{element('a')}{element('b')}{columns}`"
-    assert shown(f"{write}; {make('a')}; {make('c')}") == "a"
-    assert shown(made("a")) == "abce", "columns stand beside each other"
-    assert shown(made("c")) == "abcde"
-    assert shown(make("a")) == "abcde", "what was shown stays"
+    assert visible_after(f"{write}; {add_placeholder('a')}; {add_placeholder('c')}") == "a"
+    assert visible_after(remove_placeholder("a")) == "abce", "the columns are side by side"
+    assert visible_after(remove_placeholder("c")) == "abcde"
+    assert visible_after(add_placeholder("a")) == "abcde", "visible content stays visible"
     own_page.set_viewport_size(PHONE)
-    assert shown(f"{write}; {make('c')}") == "abc", "columns stand below each other"
+    assert visible_after(f"{write}; {add_placeholder('c')}") == "abc", "the columns are stacked"
     run = "document.querySelector('.stMain').dataset.testScriptState ="
     own_page.evaluate(f"{run} 'running'")
     own_page.clock.fast_forward(7_000)
-    assert shown("") == "abc", "the page is still being made"
+    assert visible_after("") == "abc", "the page is still being built"
     own_page.evaluate(f"{run} 'notRunning'")
     own_page.clock.fast_forward(4_000)
-    assert shown("document.querySelector('#a').append('more')") == "abc"
+    assert visible_after("document.querySelector('#a').append('more')") == "abc"
     own_page.clock.fast_forward(4_000)
-    assert shown("") == "abc", "the page still changes"
+    assert visible_after("") == "abc", "the page is still changing"
     own_page.clock.fast_forward(3_000)
-    assert shown("") == "abcde", "nothing waits for ever"
-    assert shown(f"{run} 'running'; {write}; {made('c')}") == "abcde"
+    assert visible_after("") == "abcde", "nothing waits forever"
+    assert visible_after(f"{run} 'running'; {write}; {remove_placeholder('c')}") == "abcde"
     row = "document.querySelector('.stMain > :last-child').dataset.testid = 'stHorizontalBlock'"
     own_page.set_viewport_size(PROJECTOR)
     places = "[...document.querySelectorAll('[data-testid=stColumn]')]"
-    assert shown(f"{write}; {row}; {places}.at(0).replaceChildren()") == "abe"
+    assert visible_after(f"{write}; {row}; {places}.at(0).replaceChildren()") == "abe"
     below = f"document.querySelector('.stMain').insertAdjacentHTML('beforeend', `{element('f')}`)"
     all_empty = f"{places}.forEach((place) => place.replaceChildren())"
-    assert shown(f"{write}; {row}; {all_empty}; {below}") == "ab", "a row that is still empty"
+    assert visible_after(f"{write}; {row}; {all_empty}; {below}") == "ab", (
+        "a row that is still empty"
+    )
     own_page.set_viewport_size(PHONE)
     empty = "document.querySelector('[data-testid=stColumn]').replaceChildren()"
-    assert shown(f"{write}; {empty}") == "ab", "the first column is written after the second"
-    assert shown(f"{run} 'notRunning'") == "abe", "it stays empty"
+    assert visible_after(f"{write}; {empty}") == "ab", (
+        "the first column is written after the second"
+    )
+    assert visible_after(f"{run} 'notRunning'") == "abe", "the column stays empty"
     own_page.set_viewport_size(PROJECTOR)
     row = "<div data-testid=stLayoutWrapper><div data-testid=stHorizontalBlock>{}</div></div>"
     two_places = row.format(column("a") + column()) + row.format(column())
     two_places = f"document.querySelector('.stMain').innerHTML = `{two_places}`"
     chart, below = f"{places}.at(0).innerHTML += `{element('c')}`", f"{places}.at(-1).innerHTML ="
-    assert shown(f"{run} 'running'; {two_places}") == "a"
-    assert shown(f"{chart}; {make('c')}; {below} `{element('f')}`") == "ac", "it was empty before"
-    assert shown(made("c")) == "acf"
+    assert visible_after(f"{run} 'running'; {two_places}") == "a"
+    assert visible_after(f"{chart}; {add_placeholder('c')}; {below} `{element('f')}`") == "ac", (
+        "it was empty before"
+    )
+    assert visible_after(remove_placeholder("c")) == "acf"
 
 
 def test_shorter_page_keeps_scroll_position(own_page: Page):
@@ -324,7 +330,7 @@ def test_shorter_page_keeps_scroll_position(own_page: Page):
     own_page.goto(address)
 
     def end(change: str) -> int:
-        """Where the window ends on the page, once the change was painted."""
+        """Return the page offset of the window's bottom edge after the change is painted."""
         frame = "await new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
         return own_page.evaluate(
             "async () => { const main = document.querySelector('.stMain'), "
@@ -334,9 +340,9 @@ def test_shorter_page_keeps_scroll_position(own_page: Page):
 
     assert end("part.style.height = '3000px'; main.scrollTop = 9999") == 3000
     assert end("part.style.height = '900px'") == 3000
-    # what is no longer in the window is given back
+    # space below the window is released
     assert end("main.scrollTop = 1000") == 1000 + PROJECTOR["height"]
     assert end("main.scrollTop = 9999") == 1000 + PROJECTOR["height"]
-    # another page begins at its top, and is as long as it is
+    # another page starts at its top, with its own length
     assert end("history.pushState({}, '', '/second'); part.append('x')") == PROJECTOR["height"]
     assert end("main.scrollTop = 9999") == 900

@@ -1,4 +1,4 @@
-"""Why attention in a real browser: a sentence, the controls, the link."""
+"""Test Why attention in a browser: a sentence, the controls, the link."""
 
 import re
 
@@ -9,7 +9,7 @@ from tests.helpers.browser import SENTENCE, metric_value, open_whole_page, set_s
 from tests.helpers.visitors import wait_until_settled
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_whole_page(page, site, "/why-attention", "Why attention")
     expect(page.get_by_test_id("stVegaLiteChart").locator("canvas, svg")).to_have_count(4)
     type_text(page, "Sentence", SENTENCE)
@@ -23,7 +23,7 @@ def test_the_main_path(page: Page, site: Site):
     expect(page).to_have_url(re.compile("why_attention_hold=4"))
     expect(first_word).not_to_have_text(forgotten)
     wait_until_settled(page)
-    held = first_word.inner_text()
+    remembered = first_word.inner_text()
     page.reload()
-    expect(first_word).to_have_text(held)
+    expect(first_word).to_have_text(remembered)
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(SENTENCE)

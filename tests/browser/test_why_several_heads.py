@@ -1,4 +1,4 @@
-"""Why several heads in a real browser: a row chosen by keyboard, heads, parts, the link."""
+"""Test Why several heads in a browser: a row by keyboard, heads, sections, the link."""
 
 import re
 
@@ -23,14 +23,14 @@ from tests.helpers.visitors import wait_until_settled
 TEXT = "Seven small ships sailed past"
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     path = f"/why-several-heads?why_several_heads_model={ENCODER}"
     open_page(page, site, path, "Why several heads")
     type_text(page, "Text", TEXT)
-    # the first key shows the framed row
+    # the first key press shows the framed row
     average = heatmap(page, "average of both heads")
     press(average.locator(".scroll canvas"), *["ArrowUp"] * 3, "ArrowRight")
-    # a cell that is read is framed and read in the maps of both heads too
+    # the cell under the pointer is also framed and read in both heads' maps
     read_by_keyboard(average, "“ships” → “seven”")
     heads = [heatmap(page, "L3H7"), heatmap(page, "L3H11")]
     for figure in heads:

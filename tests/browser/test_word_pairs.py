@@ -1,4 +1,4 @@
-"""A question of the lectures with the keyboard, the swap, and a find opened as a head."""
+"""Test Word pairs in a browser: a lecture question by keyboard, the swap, opening a result."""
 
 import re
 
@@ -19,7 +19,7 @@ from tests.helpers.visitors import wait_until_settled
 ARTIST = "the artist painted the portrait of a woman with a brush"
 
 
-def test_the_main_path(page: Page, site: Site):
+def test_main_path(page: Page, site: Site):
     open_page(page, site, "/word-pairs", "Word pairs")
     on_a = metric_value(page, "Largest weight on A")
     choose_example(page, "woman: brush or portrait?")

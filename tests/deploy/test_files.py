@@ -1,4 +1,4 @@
-"""What is deployed is read by the tools that read it later: Docker's, GitHub's, Kubernetes'."""
+"""Validate deployment files with the tools that read them: Docker, GitHub and Kubernetes."""
 
 import ipaddress
 import os
@@ -30,7 +30,7 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("what", CHECKS)
-def test_its_own_tool_takes_it(what: str):
+def test_its_own_tool_accepts_it(what: str):
     tool, *arguments = CHECKS[what]
     result = subprocess.run(
         [TOOLS / tool, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60
@@ -42,7 +42,7 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_all_speak_of_the_same_port_and_user():
+def test_all_files_agree_on_port_and_user():
     [port], [user] = (
         re.findall(rf"^{word} (\d+)$", read("Dockerfile"), re.M) for word in ("EXPOSE", "USER")
     )
@@ -51,7 +51,8 @@ def test_all_speak_of_the_same_port_and_user():
     [container] = pod["containers"]
     assert container["ports"] == [{"name": "http", "containerPort": int(port)}]
     assert service["spec"]["ports"][0]["targetPort"] == "http"
-    assert pod["securityContext"]["runAsUser"] == int(user) == 1000  # whom Spaces run
+    # the user ID on Hugging Face Spaces
+    assert pod["securityContext"]["runAsUser"] == int(user) == 1000
     assert f"--uid {user}" in read("Dockerfile")
     assert next(yaml.safe_load_all(read(SPACE)))["app_port"] == int(port)
     sites = [f"{name}:{port}" for name in ("site", "second-site")]
@@ -62,7 +63,7 @@ def test_all_speak_of_the_same_port_and_user():
     assert job["static_configs"] == [{"targets": sites}]
 
 
-def test_what_may_be_written_is_a_volume_wherever_the_rest_is_read_only():
+def test_writable_paths_are_volumes_in_read_only_containers():
     writable = re.findall(r"(?:HF_HUB_CACHE|HOME)=(\S+)", read("Dockerfile"))
     assert len(writable) == 2
     services = yaml.safe_load(read("compose.yaml"))["services"]
@@ -78,7 +79,7 @@ def test_what_may_be_written_is_a_volume_wherever_the_rest_is_read_only():
 
 
 def test_image_defaults_are_safe():
-    """No visitor downloads, and no container takes the whole machine with it."""
+    """No visitor can download models, and no container can use the whole machine."""
     assert re.findall(r"ATTENTION_LAB_DOWNLOADS=(\S+) \\", read("Dockerfile")) == ["off"]
     services = yaml.safe_load(read("compose.yaml"))["services"]
     for name in ("site", "second-site", "ray-head", "ray-worker"):
@@ -87,24 +88,24 @@ def test_image_defaults_are_safe():
         assert 1_000 <= services[name]["pids_limit"] < 10_000
 
 
-def test_the_sites_of_the_scale_profile_ask_the_model_server_that_it_starts():
-    told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
+def test_scale_profile_sites_use_its_model_server():
+    variables = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
     compose = yaml.safe_load(read("compose.yaml"))
     services = compose["services"]
     passed_on = set(re.findall(r"\$\{(\w+)", read("compose.yaml")))
-    assert set(told) <= passed_on
-    server = urlsplit(told["ATTENTION_LAB_SERVE_URL"])
+    assert set(variables) <= passed_on
+    server = urlsplit(variables["ATTENTION_LAB_SERVE_URL"])
     assert server.hostname == "ray-head"
     assert f"http://127.0.0.1:{server.port}/healthz" in str(services["ray-head"]["healthcheck"])
     assert f'"--port", type=int, default={server.port}' in read("deploy/ray/__main__.py")
-    # who joins without the token is turned away, and the image's own health is that of a site
+    # nodes without the token are rejected, and the image's own health check is for a site
     for name in ("ray-head", "ray-worker"):
         assert services[name]["environment"]["RAY_AUTH_MODE"].startswith("${RAY_AUTH_MODE:-")
         assert services[name]["healthcheck"]
-    assert told["RAY_AUTH_MODE"] == "token"
+    assert variables["RAY_AUTH_MODE"] == "token"
 
 
-def test_the_proxy_starts_before_its_sites_have_an_address():
+def test_proxy_starts_before_its_sites_have_an_address():
     program = haproxy()
     assert program is not None
     names = {"FIRST_SITE": "first.invalid:8501", "SECOND_SITE": "second.invalid:8501"}
@@ -120,9 +121,9 @@ def test_the_proxy_starts_before_its_sites_have_an_address():
 
 
 def test_only_compose_proxy_is_trusted():
-    """Neither a visitor of the same private network nor Docker's gateway, which may hide many."""
-    told = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
-    trusted = _TrustedHosts(told["FORWARDED_ALLOW_IPS"])
+    """Don't trust visitors on the private network or Docker's gateway, which many may share."""
+    variables = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
+    trusted = _TrustedHosts(variables["FORWARDED_ALLOW_IPS"])
     composition = yaml.safe_load(read("compose.yaml"))
     proxy = composition["services"]["proxy"]["networks"]["default"]["ipv4_address"]
     [network] = composition["networks"]["default"]["ipam"]["config"]

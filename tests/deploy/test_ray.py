@@ -1,4 +1,4 @@
-"""The model server on Ray, two replicas: the same answers, and what happens if both are killed."""
+"""Test the model server on Ray with two replicas: equal results, and a message when both die."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ REQUEST = RaceRequest(DECODER, "The next day is bright", 30)
 
 
 def never(_: int) -> None:
-    """Nobody stops."""
+    """Never stop."""
 
 
 def replicas() -> list[psutil.Process]:
@@ -70,16 +70,16 @@ def _site(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_recorded_passes_are_those_of_this_process(name: str):
+def test_recorded_passes_match_this_process(name: str):
     model = models.get(name)
     ids = model.tokenizer.encode("The animal didn't cross the street").ids
     received, expected = router.record_pass(model, ids), recording.record_pass(model, ids)
-    # replicas may run with another number of threads, which sum in another order
+    # replicas may use another number of threads, which changes the order of sums
     assert_close(vars(received.tensors), vars(expected.tensors), rtol=1e-4, atol=1e-4)
     assert router.outage_notice() == ""
 
 
-def test_tokens_are_those_of_this_process():
+def test_tokens_match_this_process():
     received, expected = (
         [event.cached.token_id for event in run(REQUEST, never) if isinstance(event, RaceStep)]
         for run in (router.race, race.race)

@@ -1,4 +1,4 @@
-"""Several sites behind one address: who comes back finds his site, and one that ends comes back."""
+"""Test several sites behind one address: sticky sessions, restarts, and limits."""
 
 import contextlib
 import os
@@ -34,14 +34,14 @@ GB = 1_000_000_000
     ("n_cores", "n_bytes", "n_sites"),
     [(4, 16 * GB, 4), (4, 6 * GB, 2), (4, 2 * GB, 1), (1, 16 * GB, 1), (128, 999 * GB, 64)],
 )
-def test_a_site_for_each_core_that_has_memory(n_cores, n_bytes, n_sites, monkeypatch):
+def test_one_site_per_core_within_memory(n_cores, n_bytes, n_sites, monkeypatch):
     monkeypatch.delenv(sites.VARIABLE, raising=False)
     assert sites.site_count(n_cores, n_bytes) == n_sites
     monkeypatch.setenv(sites.VARIABLE, "3")
     assert sites.site_count(n_cores, n_bytes) == 3
 
 
-def test_the_sites_share_cores_and_memory(monkeypatch):
+def test_sites_share_cores_and_memory(monkeypatch):
     monkeypatch.delenv(sites.HEAPS_VARIABLE, raising=False)
     monkeypatch.delenv(default_models.VARIABLE, raising=False)
     share = sites.environment(2, 6, 9 * GB)
@@ -53,19 +53,19 @@ def test_the_sites_share_cores_and_memory(monkeypatch):
     }
     assert sites.environment(3, 2, 9 * GB)[cores.VARIABLE] == "1"  # more sites than cores
     monkeypatch.setenv(sites.HEAPS_VARIABLE, "6")
-    assert sites.environment(2, 6, 9 * GB)[sites.HEAPS_VARIABLE] == "6"  # as it was told
+    assert sites.environment(2, 6, 9 * GB)[sites.HEAPS_VARIABLE] == "6"  # as configured
 
 
 @pytest.mark.parametrize(
     ("address", "port"),
     [("192.0.2.1", 8501), ("no.such.host.invalid", 8501), ("127.0.0.1", 70_000)],
 )
-def test_an_address_that_is_not_of_this_machine_is_named(address: str, port: int):
+def test_error_names_an_address_of_another_machine(address: str, port: int):
     with pytest.raises(SystemExit, match=str(port)):
         sites.check_address(address, port)
 
 
-def test_a_port_in_use_is_named():
+def test_error_names_a_port_in_use():
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
         with pytest.raises(SystemExit, match=str(port)):
@@ -74,10 +74,10 @@ def test_a_port_in_use_is_named():
 
 
 @pytest.mark.parametrize(("name", "n_starts"), [("site 1", 5), ("proxy", 0)])
-def test_what_ends_again_and_again_is_not_started_for_ever(name, n_starts):
+def test_repeated_crashes_stop_the_restarts(name, n_starts):
     now = time.monotonic()
-    starts = deque([(now - 61, name)])  # which counts no more
-    starts.extend((now, "site 2") for _ in range(sites.MAX_STARTS_PER_MINUTE))  # of another one
+    starts = deque([(now - 61, name)])  # too old to count
+    starts.extend((now, "site 2") for _ in range(sites.MAX_STARTS_PER_MINUTE))  # of another site
     programs = Processes()
     programs.start(name, [sys.executable, "-c", "raise SystemExit(7)"])
     for _ in range(n_starts):
@@ -90,29 +90,29 @@ def test_what_ends_again_and_again_is_not_started_for_ever(name, n_starts):
 
 @pytest.fixture(scope="module")
 def program() -> Iterator[tuple[str, psutil.Process]]:
-    """Two sites: their address, and the program that started them."""
+    """Yield the address of two sites and the program that started them."""
     port = free_port()
-    told = {
+    environment = {
         sites.VARIABLE: "2",
-        "ATTENTION_LAB_WARMUP": "off",  # no page is opened
+        "ATTENTION_LAB_WARMUP": "off",  # no page is opened during warm-up
         "ATTENTION_LAB_METRICS_TOKEN": TOKEN,
         memory.VARIABLE: "5.4",
         "PYTHONPATH": str(ROOT),
     }
     command = [sys.executable, "-m", "deploy.sites", f"--port={port}"]
-    started = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **told})
+    started = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **environment})
     address = f"http://127.0.0.1:{port}"
     try:
         for number in ("1", "2"):
-            wait_until(lambda number=number: is_there(address, number))
+            wait_until(lambda number=number: is_available(address, number))
         yield address, psutil.Process(started.pid)
     finally:
         started.terminate()
         started.wait(60)
 
 
-def is_there(address: str, number: str) -> bool:
-    """Whether a site takes visitors, as the proxy sees it."""
+def is_available(address: str, number: str) -> bool:
+    """Check that the proxy considers a site available."""
     with contextlib.suppress(httpx2.HTTPError):
         answer = httpx2.get(f"{address}/readyz", cookies={COOKIE: f"site-{number}"})
         return answer.status_code == 200 and COOKIE not in answer.cookies
@@ -120,7 +120,7 @@ def is_there(address: str, number: str) -> bool:
 
 
 def process_of(program: psutil.Process, number: int) -> psutil.Process:
-    """The process of a site, by its port, which comes behind that of the whole."""
+    """Return a site's process by its port. The program's own port comes first."""
     [port] = [int(word.partition("=")[2]) for word in program.cmdline() if "--port=" in word]
     ending = f"--server.port={port + number}"
     [process] = [child for child in program.children() if ending in child.cmdline()]
@@ -133,10 +133,11 @@ def test_sticky_sessions(program):
     stream = f"{address.replace('http', 'ws', 1)}/_stcore/stream"
     cookie = {"Cookie": f"{COOKIE}={first}"}
     with connect(stream, additional_headers=cookie, origin=Origin(address)):
-        # A new visitor goes where fewer are; the proxy may count a connection a moment later.
+        # The proxy sends new visitors to the site with fewer connections, but may count one late.
         wait_until(lambda: httpx2.get(address).cookies[COOKIE] != first)
     for _ in range(5):
-        assert COOKIE not in httpx2.get(address, cookies={COOKIE: first}).cookies  # no other one
+        # the cookie isn't replaced
+        assert COOKIE not in httpx2.get(address, cookies={COOKIE: first}).cookies
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_sticky_sessions(program):
         ("Transfer-Encoding: chunked", b"5\r\nhello\r\n0\r\n\r\n", b"411"),
     ],
 )
-def test_a_large_body_is_refused_before_it_comes(program, header: str, body: bytes, status: bytes):
+def test_large_body_is_rejected_before_it_arrives(program, header: str, body: bytes, status: bytes):
     address, _ = program
     host, _, port = address.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=60) as visitor:
@@ -169,17 +170,17 @@ def test_metrics_of_each_site_need_the_token(program):
         assert seconds == pytest.approx(process_of(started, number).create_time(), abs=0.02)
 
 
-def test_a_killed_site_is_started_again_and_its_visitors_go_to_another(program):
+def test_killed_site_restarts_and_its_visitors_move(program):
     address, started = program
     process_of(started, 2).kill()
     kept = {COOKIE: "site-2"}
     answer = httpx2.get(f"{address}/healthz", cookies=kept, timeout=30)
-    assert (answer.status_code, answer.text) == (200, "ok")  # of the other site, at once
-    wait_until(lambda: is_there(address, "2"))
+    assert (answer.status_code, answer.text) == (200, "ok")  # the other site responds immediately
+    wait_until(lambda: is_available(address, "2"))
 
 
 class NotReady(BaseHTTPRequestHandler):
-    """A site that lives and takes no visitors."""
+    """A site that is alive but not ready for visitors."""
 
     def do_GET(self) -> None:
         is_alive = self.path == "/healthz"
@@ -189,7 +190,7 @@ class NotReady(BaseHTTPRequestHandler):
         self.wfile.write(b"ok" if is_alive else b"no")
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Don't log."""
 
 
 def test_liveness_while_not_ready(tmp_path: Path):
@@ -201,8 +202,8 @@ def test_liveness_while_not_ready(tmp_path: Path):
         file.write_text(configuration([site.server_port] * 2), encoding="utf-8")
         started = subprocess.Popen([proxy, "-f", str(file)], env={"BIND": f"127.0.0.1:{port}"})
         try:
-            wait_until(lambda: "No server is available" in answer_of(port, "/heads"))
-            assert answer_of(port, "/healthz") == "ok"
+            wait_until(lambda: "No server is available" in fetch(port, "/heads"))
+            assert fetch(port, "/healthz") == "ok"
         finally:
             started.terminate()
             started.wait(60)
@@ -221,24 +222,24 @@ def test_connections_per_address(limit: str, are_kept_open: bool, tmp_path: Path
     file.write_text(text.replace(limit, limit.partition(" gt ")[0] + " gt 3"), encoding="utf-8")
     started = subprocess.Popen([proxy, "-f", str(file)], env={"BIND": f"127.0.0.1:{port}"})
     try:
-        wait_until(lambda: answered(port, "127.0.0.9") is not None)
+        wait_until(lambda: open_connection(port, "127.0.0.9") is not None)
         kept = []
         for _ in range(3):
-            connection = answered(port, "127.0.0.2")
+            connection = open_connection(port, "127.0.0.2")
             assert connection is not None
             if are_kept_open:
                 kept.append(connection)
             else:
                 connection.close()
-        assert answered(port, "127.0.0.2") is None
-        assert answered(port, "127.0.0.3") is not None
+        assert open_connection(port, "127.0.0.2") is None
+        assert open_connection(port, "127.0.0.3") is not None
     finally:
         started.terminate()
         started.wait(60)
 
 
-def answered(port: int, address: str) -> socket.socket | None:
-    """A connection from another address of this machine; None if the proxy closes it."""
+def open_connection(port: int, address: str) -> socket.socket | None:
+    """Connect from another address of this machine; return None if the proxy closes it."""
     connection = socket.socket()
     connection.settimeout(60)
     connection.bind((address, 0))
@@ -251,8 +252,8 @@ def answered(port: int, address: str) -> socket.socket | None:
     return None
 
 
-def answer_of(port: int, path: str) -> str:
-    """What the proxy answers; nothing before it listens."""
+def fetch(port: int, path: str) -> str:
+    """Return the proxy's response, or an empty string until it listens."""
     with contextlib.suppress(httpx2.HTTPError):
         return httpx2.get(f"http://127.0.0.1:{port}{path}").text
     return ""

@@ -20,21 +20,21 @@ FRAME = str(ROOT / "ui" / "frame" / "frame.py")
 VIEWS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "pages").glob("*/*/page.py"))
 
 
-# What a page sends when its visitor opens it: the keys of `lazy_expander`, without the page's name.
+# The messages a page sends when its visitor opens `lazy_expander` keys (without the page's name).
 FOLDED = ("link", "paths", "predict", "downloads")
 
 
 def open_page(site: AppTest, view: str, *, folded: bool = False, **query: str) -> AppTest:
-    """Open one page, as a link with these query parameters would: the first run is the page's.
+    """Open a page by link with these query parameters; its first run is the page's first run.
 
-    folded: as a visitor finds it. Otherwise its folded parts were opened before.
+    folded: leave expanders closed, as a visitor finds them. Otherwise they're opened first.
     """
     for key, value in query.items():
         site.query_params[key] = value
     for part in () if folded else FOLDED:
         site.session_state[f"{Path(view).parent.name}_{part}_opened"] = True
-    # AppTest.switch_page wants a run of the home page before it, because it hashes the file's name
-    # where st.navigation hashes the address
+    # AppTest.switch_page would need a run of the home page first, because it hashes the file's
+    # name while st.navigation hashes the URL path.
     site._page_hash = calc_hash(Path(view).parent.name.replace("_", "-"))
     site.run()
     assert site._finished_page_script_hash == site._page_hash, f"{view} is not among the pages"
@@ -42,17 +42,17 @@ def open_page(site: AppTest, view: str, *, folded: bool = False, **query: str) -
 
 
 def open_whole_page(site: AppTest, view: str, **query: str) -> AppTest:
-    """Open one page with all its parts, which a visitor chooses one by one, below each other."""
+    """Open a page with all its sections below each other; visitors see one at a time."""
     return open_page(site, view, **{f"{Path(view).parent.name}_part": ALL_SECTIONS, **query})
 
 
 def messages(site: AppTest) -> list[str]:
-    """Every warning on the page, as it reads."""
+    """Return the text of every warning on the page."""
     return [re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", element.value) for element in site.warning]
 
 
 def place(site: AppTest, element: Any) -> tuple[int, ...]:
-    """Where an element stands on the page: the numbers of the blocks around it, and its own."""
+    """Return an element's path on the page: the indices of its parent blocks and its own."""
 
     def below(block: Any) -> tuple[int, ...] | None:
         for number, child in getattr(block, "children", {}).items():
@@ -75,7 +75,7 @@ MODELS = "pages/weights/models/page.py"
 
 
 def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
-    """Header and values of each heatmap on the page, as the browser receives them."""
+    """Return the header and values of each heatmap on the page, as sent to the browser."""
     results = []
     for header, body in drawings(site):
         values = np.frombuffer(body, "<f4")
@@ -84,14 +84,14 @@ def maps(site: AppTest) -> list[tuple[dict[str, Any], np.ndarray]]:
 
 
 def code(site: AppTest) -> list[str]:
-    """The pieces of code, formulas and addresses on the page, as a visitor reads them."""
+    """Return the code, formulas and addresses on the page, as displayed."""
     bodies = [element.proto.body for element in site.get("html")]
     results = [re.findall("<code>(.*)</code>", body, re.DOTALL) for body in bodies]
     return [html.unescape(re.sub("<[^>]*>", "", text)) for texts in results for text in texts]
 
 
 def plain_tables(site: AppTest) -> list[pd.DataFrame]:
-    """The plain tables on the page, as a visitor reads them; a column of numbers holds numbers."""
+    """Return the plain tables on the page, as displayed. Numeric columns contain numbers."""
     bodies = [element.proto.body for element in site.get("html")]
     return [_table(body) for body in bodies if "<table>" in body]
 
@@ -116,12 +116,12 @@ def _value(is_number: bool, text: str) -> str | float:
 
 
 def number_of(text: str) -> float:
-    """A number as pages write it: "1,234", "−0.50" or "1.2 × 10⁻⁷"."""
+    """Parse a number as pages format it: "1,234", "−0.50" or "1.2 × 10⁻⁷"."""
     return float(python_numbers(text).replace(",", ""))
 
 
 def python_numbers(text: str) -> str:
-    """A text with its numbers as Python writes them: "1.2 × 10⁻⁷" -> "1.2e-7"."""
+    """Convert the numbers in a text to Python's format: "1.2 × 10⁻⁷" -> "1.2e-7"."""
     powers = re.compile(" × 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
     plain = powers.sub(lambda power: f"e{unicodedata.normalize('NFKC', power[1])}", text)
     return plain.replace("−", "-")

@@ -1,4 +1,4 @@
-"""Tiny decoders of every attention variant, all sizes distinct, and ways to feed them."""
+"""Tiny decoders with every attention variant and distinct sizes, and ways to run them."""
 
 import itertools
 from dataclasses import replace
@@ -22,7 +22,7 @@ chunked = pytest.mark.parametrize("sizes", CHUNKS.values(), ids=CHUNKS.keys())
 
 
 def enlarged_model(config: TransformerConfig, seed: int = 0) -> Transformer:
-    """A model with weights large enough for attention to be far from uniform."""
+    """Return a model with weights large enough that attention is far from uniform."""
     torch.manual_seed(seed)
     model = Transformer(config).eval().requires_grad_(False)
     for parameter in model.parameters():
@@ -38,7 +38,7 @@ def tokens(model: Transformer, batch: int = 2, length: int = LENGTH) -> torch.Te
 def feed(
     model: Transformer, ids: torch.Tensor, cache: KVCache | None, sizes: list[int]
 ) -> torch.Tensor:
-    """Logits of all positions, fed in chunks of the given sizes."""
+    """Return the logits of all positions, computed in chunks of these sizes."""
     return torch.cat([model(chunk, cache=cache).logits for chunk in ids.split(sizes, 1)], dim=1)
 
 
@@ -49,7 +49,7 @@ def check_chunks(model: Transformer, cache: KVCache, sizes: list[int]) -> None:
 
 
 def check_crop(model: Transformer, cache: KVCache) -> None:
-    """Eleven other tokens are taken back; what follows is as if they had never been."""
+    """Crop eleven other tokens: the logits that follow must be the same as without them."""
     ids = tokens(model, cache.batch_size)
     other = (ids + 1) % model.config.vocab_size
     model(torch.cat((ids[:, :9], other[:, 9:20]), dim=1), cache=cache)

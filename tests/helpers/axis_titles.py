@@ -1,4 +1,4 @@
-"""Whether the pictures of a page say what their rows, columns and axes are."""
+"""Check that the pictures on a page label their rows, columns and axes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 def unnamed_axes(part: dict[str, Any]) -> Iterator[str]:
-    """The position channels of a Vega-Lite chart whose axis is drawn without a title.
+    """Yield the position channels of a Vega-Lite chart whose axis has no title.
 
-    Without a word about it Vega-Lite writes the name of the field; layers that draw the same axis
-    share its title.
+    Without an explicit title Vega-Lite uses the field's name. Layers that share an axis also share
+    its title.
     """
     for name in ("x", "y"):
         message = [

@@ -1,4 +1,4 @@
-"""Steps of a visitor in a real browser: open a page, type, move a slider, read a picture."""
+"""Interact with pages in a real browser: open a page, type, move a slider, read a picture."""
 
 import re
 import urllib.parse
@@ -22,7 +22,7 @@ from ui.widgets.section_picker import ALL_SECTIONS
 PHONE: ViewportSize = {"width": 390, "height": 844}
 PROJECTOR: ViewportSize = {"width": 1280, "height": 720}
 SENTENCE = "Seven small ships sailed past the old lighthouse"
-ATTEMPTS = 3  # a picture or a list may be painted anew, or moved, while it is used
+ATTEMPTS = 3  # a picture or a list may be repainted or moved while it's used
 PATIENCE_MS = 2_000
 
 
@@ -32,25 +32,25 @@ def open_page(page: Page, site: Site, path: str, heading: str) -> None:
 
 
 def open_whole_page(page: Page, site: Site, path: str, heading: str) -> None:
-    """Open a page with all its parts, which a visitor chooses one by one, below each other."""
+    """Open a page with all its sections below each other; visitors see one at a time."""
     open_page(page, site, whole_page_path(path), heading)
 
 
 def whole_page_path(path: str) -> str:
-    """The address of a page with all its parts."""
+    """Return the URL path of a page with all its sections."""
     page, _, query = path.partition("?")
     part = f"{page.strip('/').replace('-', '_')}_part={ALL_SECTIONS}"
     return f"{page}?{part}&{query}" if query else f"{page}?{part}"
 
 
 def click(target: Locator) -> None:
-    """Click once nothing is being painted: a click on what moves meanwhile may go elsewhere."""
+    """Click once painting is complete, because a moving target could make the click miss."""
     wait_until_settled(target.page)
     target.click()
 
 
 def press(target: Locator, *keys: str) -> None:
-    """Focus something once nothing is being painted, and press keys on it one after another."""
+    """Focus an element once painting is complete, then press keys on it one by one."""
     wait_until_settled(target.page)
     target.focus()
     for key in keys:
@@ -58,9 +58,9 @@ def press(target: Locator, *keys: str) -> None:
 
 
 def choose(box: Locator, typed: str = "") -> None:
-    """Take the first option of a list by the keyboard, or the first that what is typed leaves.
+    """Select a list's first option by keyboard, or the first one that matches `typed`.
 
-    Enter takes the option that is marked; before one is, it would close the list and take none.
+    Enter selects the highlighted option. Without one it would close the list and select nothing.
     """
     for _ in range(ATTEMPTS):
         press(box)
@@ -72,7 +72,7 @@ def choose(box: Locator, typed: str = "") -> None:
             expect(box).to_have_attribute(
                 "aria-activedescendant", re.compile("."), timeout=PATIENCE_MS
             )
-        except AssertionError:  # what is painted anew closes the list
+        except AssertionError:  # repainting closes the list
             box.press("Escape")
         else:
             box.press("Enter")
@@ -81,9 +81,9 @@ def choose(box: Locator, typed: str = "") -> None:
 
 
 def unfold(page: Page, title: str) -> None:
-    """Open the part of the page that is folded under a title, and wait until it is open.
+    """Open an expander by its title and wait until it's open.
 
-    By the keyboard: what is painted above the title may move it from under a pointer.
+    This uses the keyboard, because content painted above could move the title away from a pointer.
     """
     part = page.locator("details").filter(has=page.locator("summary").filter(has_text=title))
     press(part.locator("summary"), "Enter")
@@ -100,7 +100,7 @@ def type_text(page: Page, label: str, text: str) -> None:
 
 @contextmanager
 def settings(page: Page, which: int = 0) -> Iterator[Locator]:
-    """The settings of a page (or of a part of it) while they are open."""
+    """Open the settings of a page (or of a section) for the duration of the block."""
     press(page.get_by_role("button", name="Settings").nth(which), "Enter")
     opened = page.get_by_test_id("stPopoverBody")
     expect(opened).to_be_visible()
@@ -110,20 +110,20 @@ def settings(page: Page, which: int = 0) -> Iterator[Locator]:
 
 
 def choose_example(page: Page, name: str, which: int = 0) -> None:
-    """Take an example from the menu beside a text."""
+    """Select an example from the menu next to a text field."""
     press(page.get_by_role("button", name="Examples").nth(which), "Enter")
     page.get_by_role("menuitem", name=name).click()
 
 
 def slider(page: Page, label: str, which: int = 0) -> Locator:
-    """What the keyboard moves of a slider."""
+    """Return the part of a slider that the keyboard moves."""
     return page.get_by_test_id("stSlider").filter(has_text=label).nth(which).locator("input")
 
 
 def set_slider(page: Page, label: str, which: int, steps: int) -> None:
-    """Move a slider with the keyboard, as a visitor without a mouse does.
+    """Move a slider by keyboard.
 
-    One that is not on the page lies among its settings.
+    If it isn't on the page, it's in the page's settings.
     """
     wait_until_settled(page)
     change = slider(page, label, which)
@@ -136,7 +136,7 @@ def set_slider(page: Page, label: str, which: int, steps: int) -> None:
 
 def _move(moved: Locator, steps: int) -> None:
     page = moved.page
-    expect(moved).to_be_enabled()  # what was clicked before may enable it
+    expect(moved).to_be_enabled()  # an earlier click may be about to enable it
     wait_until_settled(page)
     moved.focus()
     for _ in range(abs(steps)):
@@ -146,15 +146,15 @@ def _move(moved: Locator, steps: int) -> None:
 
 
 def expect_next_page(page: Page, title: str) -> None:
-    """Wait until the page ends with the link to the next one.
+    """Wait until the link to the next page is at the end of the page.
 
-    While a page is drawn anew and becomes longer or shorter, the link stands at two places.
+    While a page is redrawn and changes its length, the link exists twice.
     """
     expect(page.get_by_role("link", name=f"Next: {title}")).to_have_count(1)
 
 
 def expect_parameter(page: Page, name: str, *values: str) -> None:
-    """Wait until the address gives a parameter these values, in this order."""
+    """Wait until the URL has exactly these values for a parameter, in this order."""
     page.wait_for_url(
         lambda url: urllib.parse.parse_qs(urllib.parse.urlsplit(url).query).get(name) == [*values],
         wait_until="commit",
@@ -177,11 +177,12 @@ def point(
     place: Callable[[], Position] | None = None,
     cell: str = "",
 ) -> str:
-    """Move the pointer to a place until what is read there names it; what is read then.
+    """Move the pointer to a position until the readout matches, and return the readout.
 
-    The place is asked for anew before every attempt, and only what is read tells that the pointer
-    is there: a picture that is painted anew or scrolled loses it. Without a place it is the middle
-    of `target`. `names` is a regular expression; `cell` is what the readout is marked with instead.
+    The position is recomputed before every attempt, because a repainted or scrolled picture loses
+    the pointer; only the readout confirms that the pointer is there. The default position is the
+    center of `target`. `names` is a regular expression; `cell` is an attribute of the readout to
+    match instead.
     """
     wait_until_settled(target.page)
     for _ in range(ATTEMPTS):
@@ -199,13 +200,13 @@ def point(
 
 
 def click_where_the_pointer_is(page: Page) -> None:
-    """Press and release the button on what was read last, wherever it may have moved since."""
+    """Press and release the button over the last readout, wherever it may have moved."""
     page.mouse.down()
     page.mouse.up()
 
 
 def read_cell(figure: Locator, row: int, column: int) -> str:
-    """Hover the middle of a cell of a heatmap: what the page then says, and the exact number."""
+    """Hover over the center of a heatmap cell. Return the readout and the exact number."""
     canvas = figure.locator(".scroll canvas")
 
     def place() -> Position:
@@ -218,7 +219,7 @@ def read_cell(figure: Locator, row: int, column: int) -> str:
     readout = figure.locator(".readout")
     for _ in range(ATTEMPTS):
         point(canvas, readout, ".", place, cell=f"{row} {column}")
-        # at one moment: a picture that is painted anew loses the pointer
+        # read both together, because a repainted picture loses the pointer
         message, cell, value = readout.evaluate(
             "e => [e.innerText, e.dataset.cell, e.dataset.value]"
         )
@@ -228,12 +229,12 @@ def read_cell(figure: Locator, row: int, column: int) -> str:
 
 
 def exact(figure: Locator) -> float:
-    """The exact number of the cell that is read."""
+    """Return the exact number of the cell that is read."""
     return float(figure.locator(".readout").get_attribute("data-value") or "nan")
 
 
 def download(figure: Locator, kind: str) -> Download:
-    """Choose PNG, SVG or CSV in the Download menu of a figure."""
+    """Select PNG, SVG or CSV in a figure's Download menu."""
     figure.get_by_role("button", name="Download", exact=True).click()
     with figure.page.expect_download() as file:
         figure.get_by_role("button", name=kind, exact=True).click()
@@ -241,24 +242,24 @@ def download(figure: Locator, kind: str) -> Download:
 
 
 def read_by_keyboard(figure: Locator, start: str) -> str:
-    """What is read after a key was pressed, once it begins with this."""
+    """Return the readout after a key press, once it begins with `start`."""
     readout = figure.locator(".readout")
     expect(readout).to_have_text(re.compile(_marked(f"^{re.escape(start)}")))
     return text_without_marks(readout)
 
 
 def readout(figure: Locator) -> str:
-    """What is read, without the marks that keep right-to-left labels in their place."""
+    """Return the readout without the bidi marks around right-to-left labels."""
     return text_without_marks(figure.locator(".readout"))
 
 
 def parse_number(text: str) -> float:
-    """A number as the drawings write it: "−0.5" or "1.2 × 10⁻⁷"."""
+    """Parse a number as drawings format it: "−0.5" or "1.2 × 10⁻⁷"."""
     return number_of(text)
 
 
 def last_number(text: str) -> float:
-    """The number at the end of what a drawing says of a cell."""
+    """Return the number at the end of a cell's readout."""
     return parse_number(text[re.search(r"\S+( × 10\S+)?$", text).start() :])  # type: ignore[union-attr]
 
 
@@ -267,12 +268,12 @@ def text_without_marks(element: Locator) -> str:
 
 
 def plain(text: str) -> str:
-    """A text without the marks that keep right-to-left labels in their place."""
+    """Return a text without the bidi marks around right-to-left labels."""
     return re.sub("[\u2068\u2069]", "", text)
 
 
 def _marked(pattern: str) -> str:
-    """The same regular expression for a text that may hold those marks around its labels."""
+    """Return a regular expression that also matches texts with bidi marks around labels."""
     return pattern.replace("“", "“\u2068?").replace("”", "\u2069?”")
 
 

@@ -1,4 +1,4 @@
-"""The bundled models for tests that compute what a page should show."""
+"""The bundled models, for tests that compute expected values independently."""
 
 import functools
 
@@ -8,25 +8,25 @@ import torch
 import pretrained
 from pretrained import Tokens
 
-# What pages about the two architectures show first, trained here.
+# The defaults on pages about the two architectures, trained in this project.
 FIRST_BERT, FIRST_GPT2 = "bert-novels", "gpt2-novels"
-# What other pages show first. The encoder adds [CLS] and [SEP]; the decoder has 30 layers, rotary
+# The defaults on other pages. The encoder adds [CLS] and [SEP]. The decoder has 30 layers, rotary
 # positions and shared key/value heads.
 ENCODER, DECODER = "all-minilm-l6-v2", "smollm2-135m-instruct"
 
 
 @functools.cache
 def bundled_model(name: str) -> pretrained.Pretrained:
-    """A copy of the tests' own, never the site's, so that a page that changed its model is found.
+    """Return the tests' own copy, so that a page that modifies its model is detected.
 
-    On the CPU, wherever the site's model is: what a page says then has to be true on a GPU too.
-    Loaded once: SmolLM2 takes a second. Read-only, as everything that is shared.
+    It's on the CPU wherever the site's model is, because pages must also be correct on a GPU. It's
+    loaded once (SmolLM2 takes a second) and read-only, because tests share it.
     """
     return pretrained.load(name, device="cpu")
 
 
 def attention(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor, Tokens]:
-    """One head's weights (queries, keys) on a text, without any of the site's code."""
+    """Return a head's weights (queries, keys) and the tokens of a text, without the site's code."""
     model = bundled_model(name)
     tokens = model.tokenizer.encode(text)
     with torch.inference_mode():
@@ -35,5 +35,5 @@ def attention(name: str, text: str, layer: int, head: int) -> tuple[torch.Tensor
 
 
 def weights(name: str, text: str, layer: int, head: int) -> np.ndarray:
-    """The same without the tokens."""
+    """Return the weights only."""
     return attention(name, text, layer, head)[0].numpy()

@@ -1,4 +1,4 @@
-"""Small model folders, and whatever may happen to a file of one while the model is open."""
+"""Small model folders, and changes to their files while the model is open."""
 
 import json
 import os
@@ -19,13 +19,13 @@ from tests.helpers.small_bert import SPECIAL, WORDS
 
 TEXT = "a storm sings before the old lamp"
 FAMILIES = ("gpt2", "bert", "llama")
-# files of a folder; a folder with a shard has the index instead of model.safetensors
+# Files of each folder. A sharded folder has the index instead of model.safetensors.
 SHARD, INDEX = "model-00001-of-00002.safetensors", "model.safetensors.index.json"
 FILES = ("model.safetensors", "config.json", "tokenizer.json", SHARD, INDEX)
 
 
 def save(folder: Path, family: str, *, sharded: bool, other: bool) -> None:
-    """A random model of a few kilobytes; the other one has files of the same names and sizes."""
+    """Save a random model of a few kilobytes. `other` has the same file names and sizes."""
     folder.mkdir(parents=True)
     n_words = len(SPECIAL) + len(WORDS)
     eps = 0.09 if other else 0.01
@@ -74,14 +74,14 @@ def save(folder: Path, family: str, *, sharded: bool, other: bool) -> None:
 
 
 def numbers(model: Pretrained) -> torch.Tensor:
-    """The hidden states of `TEXT`."""
+    """Return the hidden states of `TEXT`."""
     with torch.inference_mode():
         ids = torch.tensor([model.tokenizer.encode(TEXT).ids])
         return model.core(ids).hidden.clone()
 
 
 def expected_numbers(folder: Path) -> torch.Tensor:
-    """The same from transformers and tokenizers, which read the folder themselves."""
+    """Return the same from transformers and tokenizers, which read the folder independently."""
     config = json.loads((folder / "config.json").read_text())
     family = {"gpt2": "GPT2Model", "bert": "BertModel", "llama": "LlamaModel"}[config["model_type"]]
     options = {"add_pooling_layer": False} if family == "BertModel" else {}
@@ -102,13 +102,13 @@ def grow(file: Path, content: bytes) -> None:
 
 
 def rewrite(file: Path, content: bytes) -> None:
-    """Write over the same file, as `cp` and `curl -o` do."""
+    """Overwrite the file in place, as `cp` and `curl -o` do."""
     with file.open("r+b") as opened:
         opened.write(content)
 
 
 def replace(file: Path, content: bytes) -> None:
-    """Put a file of the same size and time in its place, as `rsync -t` and `mv` do."""
+    """Replace the file by one with the same size and time, as `rsync -t` and `mv` do."""
     before = file.stat()
     new = file.with_name("new")
     new.write_bytes(content)
@@ -136,12 +136,12 @@ CHANGES: tuple[Callable[[Path, bytes], None], ...] = (
 
 
 def is_usable_after(change: Callable[[Path, bytes], None], file: str) -> bool:
-    """Whether the folder still holds a model; blanks behind JSON change nothing."""
+    """Check that the folder still contains a model; spaces after JSON are harmless."""
     return change in (rewrite, replace) or (change is grow and file.endswith(".json"))
 
 
 class Folders:
-    """The folders of all families, made once; each test changes a copy."""
+    """One folder per model family, created once. Each test modifies a copy."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -154,9 +154,9 @@ class Folders:
         return folder
 
     def copy(self, family: str, file: str, to: Path) -> Path:
-        """A copy of the folder of a family in which there is such a file."""
+        """Return a copy of a family's folder that contains this file."""
         return Path(shutil.copytree(self._folder(family, file, other=False), to))
 
     def other(self, family: str, file: str) -> bytes:
-        """What is in the file of that name of the other model."""
+        """Return the contents of the other model's file with that name."""
         return (self._folder(family, file, other=True) / file).read_bytes()

@@ -1,4 +1,4 @@
-"""Charts as the browser receives them, read back from a page under AppTest."""
+"""Read charts back from a page under AppTest, as sent to the browser."""
 
 import json
 from collections.abc import Iterator
@@ -12,17 +12,17 @@ from streamlit.testing.v1 import AppTest
 
 
 def svg(description: dict[str, Any]) -> str:
-    """The chart as Vega draws it."""
+    """Render the chart as SVG with Vega."""
     no_address: list[str] = []
     return str(vl_convert.vegalite_to_svg(description, allowed_base_urls=no_address))
 
 
 @dataclass(frozen=True)
 class DrawnChart:
-    """A chart of a page.
+    """A chart on a page.
 
-    description: Vega-Lite, without the rows of the whole chart. rows: those rows; a table without
-    columns if every layer has its own. layers: rows that belong to one layer only, in order.
+    description: the Vega-Lite specification without the chart's rows. rows: those rows; a table
+    without columns if every layer has its own. layers: rows of individual layers, in order.
     """
 
     description: dict[str, Any]
@@ -30,23 +30,26 @@ class DrawnChart:
 
     @property
     def layers(self) -> list[pd.DataFrame]:
-        """The rows of the layers that have their own."""
+        """Return the rows of the layers that have their own."""
         layers = self.description.get("layer", [])
         return [pd.DataFrame(layer["data"]["values"]) for layer in layers if "data" in layer]
 
     @property
     def titles(self) -> list[str]:
-        """Every title in it, in the order of the description: of the chart, its axes, legends."""
+        """Return all titles (chart, axes, legends) in specification order."""
         return list(_titles(self.description))
 
     def channel(self, name: str) -> dict[str, Any]:
-        """The encoding of a channel such as `x` or `color`: the chart's, else its first layer's."""
+        """Return the encoding of a channel such as `x` or `color`.
+
+        It's the chart's own, or else that of its first layer.
+        """
         parts = [self.description, *self.description.get("layer", [])]
         return next(part["encoding"][name] for part in parts if name in part.get("encoding", {}))
 
 
 def drawn_charts(site: AppTest) -> list[DrawnChart]:
-    """All charts of a page, from top to bottom."""
+    """Return all charts on a page, from top to bottom."""
     return [_read(element.proto) for element in site.get("vega_lite_chart")]
 
 

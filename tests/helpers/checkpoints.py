@@ -1,4 +1,4 @@
-"""Model folders written by transformers, read by the core and by transformers."""
+"""Save model folders with transformers and load them with the core and with transformers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ CLASSES = {"gpt2": "GPT2LMHeadModel", "llama": "LlamaForCausalLM", "bert": "Bert
 
 
 def save_tokenizer(folder: Path) -> None:
-    """A byte-level BPE of four tokens, for models whose texts don't matter."""
+    """Save a byte-level BPE with four tokens, for models whose texts don't matter."""
     tokenizer = Tokenizer(models.BPE({token: index for index, token in enumerate("abc\u0120")}, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -42,7 +42,7 @@ def our_logits(family: str, folder: Path, tokens: Tensor) -> Tensor:
 
 
 def their_logits(family: str, folder: Path, tokens: Tensor) -> tuple[Tensor, set[str]]:
-    """What transformers computes from the folder, and the weights that it had to invent."""
+    """Return the logits from transformers, and the weights that it had to initialize."""
     import transformers
 
     model_class: Any = getattr(transformers, CLASSES[family])

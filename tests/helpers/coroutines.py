@@ -1,4 +1,4 @@
-"""Coroutines in tests that share their process with a browser."""
+"""Run coroutines in tests that share their process with a browser."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -9,6 +9,6 @@ Result = TypeVar("Result")
 
 
 def run_coroutine(work: Coroutine[Any, Any, Result]) -> Result:
-    """In a thread of its own: in this one the browser of other tests keeps an event loop."""
+    """Run a coroutine in a new thread, because the browser's event loop runs in this one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()

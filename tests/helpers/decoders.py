@@ -1,4 +1,4 @@
-"""Small models of every kind for tests of steps that are recorded or compiled."""
+"""Small models of every kind, for tests of recorded or compiled steps."""
 
 import dataclasses
 
@@ -42,7 +42,7 @@ SAMPLINGS = {
 
 
 def has_compiler() -> bool:
-    """Whether a step can be compiled here."""
+    """Return whether this machine can compile a step."""
     try:
         check_compiler(torch.device("cpu"))
     except NoCompilerError:
@@ -51,7 +51,7 @@ def has_compiler() -> bool:
 
 
 def random_model(config: TransformerConfig, device: str = "cpu") -> Transformer:
-    """A model whose weights are far from equal, so that it writes more than one token."""
+    """Return a model with widely spread weights, so that it generates several distinct tokens."""
     torch.manual_seed(5)
     model = Transformer(config)
     for parameter in model.parameters():

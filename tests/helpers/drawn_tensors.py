@@ -1,4 +1,4 @@
-"""What a drawing sends to the browser: a JSON header, then numbers. Read as the browser does."""
+"""Read what a drawing sends to the browser: a JSON header, then numbers."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 
 def unpack_drawing(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """The header, and the bytes after it; the browser wants numbers at a multiple of four."""
+    """Return the header and the bytes after it, which the browser needs aligned to four bytes."""
     length = int.from_bytes(data[:4], "little")
     header = json.loads(data[4 : 4 + length])
     assert length % 4 == 0 or "digest" in header  # the codes of a mosaic are single bytes
@@ -18,7 +18,7 @@ def unpack_drawing(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 
 def drawings(site: AppTest) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Header and numbers of each drawing on the page; rows of chips are plain JSON without any."""
+    """Yield header and numbers of each drawing on the page. Rows of chips are JSON only."""
     for element in site.get("bidi_component"):
         proto = element.proto
         if proto.WhichOneof("data") == "bytes" and proto.bytes[:1] != b"{":
@@ -27,7 +27,7 @@ def drawings(site: AppTest) -> Iterator[tuple[dict[str, Any], bytes]]:
 
 @dataclass(frozen=True)
 class DrawnPanel:
-    """One tensor: what is written around it, its values, and what else is sent for each of them."""
+    """A drawn tensor: its labels, its values, and the additional data for each value."""
 
     panel: dict[str, Any]
     values: np.ndarray
@@ -38,7 +38,7 @@ class DrawnPanel:
 
 
 def parse_panels(header: dict[str, Any], body: bytes) -> list[DrawnPanel]:
-    """The tensors of one picture, in order."""
+    """Return the tensors of a picture, in order."""
     result, at = [], 0
 
     def numbers(panel: dict[str, Any], kind: str, *more: int) -> np.ndarray:
@@ -53,29 +53,29 @@ def parse_panels(header: dict[str, Any], body: bytes) -> list[DrawnPanel]:
         values = numbers(panel, "<f4")
         cells = numbers(panel, "<i4") if panel["cells"] else None
         groups = numbers(panel, "<i4") if panel["groups"] else None
-        made = panel["made"] or {}
-        operands = numbers(panel, "<f4", made["nOperands"], 2) if made else None
-        added = numbers(panel, "<f4") if made.get("added") else None
+        provenance = panel["made"] or {}
+        operands = numbers(panel, "<f4", provenance["nOperands"], 2) if provenance else None
+        added = numbers(panel, "<f4") if provenance.get("added") else None
         result.append(DrawnPanel(panel, values, cells, groups, operands, added))
-    assert at == len(body)  # nothing else follows
+    assert at == len(body)  # no trailing bytes
     return result
 
 
 def pictures(site: AppTest) -> list[list[DrawnPanel]]:
-    """The tensors of every picture on the page, picture by picture."""
+    """Return the tensors of every picture on the page."""
     return [parse_panels(*drawing) for drawing in drawings(site) if "panels" in drawing[0]]
 
 
 def drawn_panels(site: AppTest) -> dict[str, DrawnPanel]:
-    """Every tensor on the page by its name."""
+    """Return every tensor on the page by name."""
     return {one.panel["name"]: one for picture in pictures(site) for one in picture}
 
 
 def panels(site: AppTest) -> dict[str, np.ndarray]:
-    """The values of every tensor on the page by its name."""
+    """Return the values of every tensor on the page by name."""
     return {name: one.values for name, one in drawn_panels(site).items()}
 
 
 def headers_by_title(site: AppTest) -> dict[str, dict[str, Any]]:
-    """What is written around each tensor."""
+    """Return the header of each tensor by its title."""
     return {name: one.panel for name, one in drawn_panels(site).items()}

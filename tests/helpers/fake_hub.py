@@ -1,4 +1,4 @@
-"""A small model hub on the loopback interface, for the tests of downloads."""
+"""A small model hub on the loopback interface, for download tests."""
 
 import hashlib
 import json
@@ -12,17 +12,17 @@ LATER_COMMIT = "fedcba9876543210fedcba9876543210fedcba98"
 
 
 class FakeHub:
-    """Repositories (id -> file name -> bytes) behind the few addresses that a download uses."""
+    """Serves repositories (id -> file name -> bytes) under the few URLs that downloads use."""
 
     def __init__(self) -> None:
         self.repositories: dict[str, dict[str, bytes]] = {}
-        # what somebody pushes to main right after the first look at it
+        # pushed to main right after the first request for it
         self.pushed: dict[str, dict[str, bytes]] = {}
         self.looked_at: set[str] = set()
         self.requested: list[str] = []
-        self.slow_file = ""  # this one dribbles out until the server is closed
-        self.silent = False  # it takes questions about models and never answers
-        self.garbage: bytes | None = None  # what it says of every model instead
+        self.slow_file = ""  # sent in small pieces until the server is closed
+        self.silent = False  # accept requests about models but never respond
+        self.garbage: bytes | None = None  # returned instead of every model's metadata
         self.closing = threading.Event()
         self.half_sent = threading.Event()
         outer = self
@@ -37,12 +37,12 @@ class FakeHub:
                 outer.answer(self, with_body=False)
 
             def log_message(self, *arguments: Any) -> None:
-                """Quiet."""
+                """Don't log."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
-        # how often it looks whether it shall stop
+        # how often it checks for shutdown
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def answer(self, request: BaseHTTPRequestHandler, *, with_body: bool) -> None:
@@ -81,7 +81,7 @@ class FakeHub:
         return self.send(request, 200, b"", {}, with_body)
 
     def at(self, hub_id: str, revision: str) -> tuple[str, dict[str, bytes] | None]:
-        """The commit that a revision is at this moment, and its files."""
+        """Return the commit that a revision currently points to, and its files."""
         change = hub_id in self.pushed and hub_id in self.looked_at
         if revision == LATER_COMMIT or (revision == "main" and change):
             return LATER_COMMIT, self.pushed.get(hub_id)

@@ -1,4 +1,4 @@
-"""The glossary of the site, and two ways to find its terms in a text: the browser's and another."""
+"""The site's glossary, and two ways to find its terms: the browser's script and a reference."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from ui.frame import sections
 from ui.frame.glossary.terms import glossary
 
 GLOSSARY = glossary(frozenset(sections.TITLES))
-NODE = Path(sys.executable).with_name("node")  # from a package of requirements-dev.txt
+NODE = Path(sys.executable).with_name("node")  # installed by a package in requirements-dev.txt
 _SCRIPT = Path(sections.__file__).with_name("glossary") / "terms.js"
 _RUN = """
 const [code, terms, passedOver, texts] = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
@@ -23,7 +23,7 @@ console.log(JSON.stringify(texts.map((text) => find(text).map(({ name }) => name
 
 
 def prose(site: AppTest) -> list[str]:
-    """The Markdown of a page as its reader sees it: without code, formulas, links and marks."""
+    """Return the page's Markdown text without code, formulas, links and markup."""
     texts = [element.value for element in (*site.markdown, *site.text)]
     for pattern, instead in (
         (r"`[^`]*`|\$[^$]*\$|\[[^\]]*\]\([^)]*\)", "\n"),
@@ -34,7 +34,7 @@ def prose(site: AppTest) -> list[str]:
 
 
 def marked_terms(texts: Sequence[str]) -> list[set[str]]:
-    """The terms that the script of the browser marks in each text."""
+    """Return the terms that the browser's script marks in each text."""
     terms = [{"name": term.name, "spellings": term.spellings} for term in GLOSSARY.terms]
     inputs = [_SCRIPT.read_text(encoding="utf-8"), terms, GLOSSARY.excluded_phrases, list(texts)]
     result = subprocess.run(
@@ -44,7 +44,7 @@ def marked_terms(texts: Sequence[str]) -> list[set[str]]:
 
 
 def used_terms(text: str) -> set[str]:
-    """The terms whose words stand in a text, found word by word; at each place the longest."""
+    """Return the terms used in a text, found word by word; the longest match wins."""
     meant = {
         tuple(_words(spelling)): term.name for term in GLOSSARY.terms for spelling in term.spellings
     }
@@ -64,5 +64,5 @@ def used_terms(text: str) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in lower case, a hyphenated one as one, and the marks between them."""
+    """Split a text into lower-case words (keeping hyphens) and the characters between them."""
     return re.findall(r"√?\w+(?:-[^\W\d]\w*)*|[^\w\s]", text.lower())

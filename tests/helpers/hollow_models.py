@@ -1,4 +1,4 @@
-"""Model folders that claim a size and take no room on the disk."""
+"""Create model folders that claim a size without using disk space."""
 
 import json
 from pathlib import Path
@@ -15,9 +15,9 @@ CONFIG = {
 
 
 def hollow_model(folder: Path, n_numbers: int, kind: str = "F16", bytes_of_each: int = 2) -> Path:
-    """A folder with a GPT-2's configuration and one tensor of so many numbers, all of them zero.
+    """Create a GPT-2 configuration with one tensor of `n_numbers` zeros.
 
-    The file is as long as it says it is, and most of it is a hole.
+    The file has its full length but is almost entirely a hole (a sparse file).
     """
     folder.mkdir(parents=True)
     (folder / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")

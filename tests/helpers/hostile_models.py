@@ -1,4 +1,4 @@
-"""Model folders that load and whose numbers, sizes or options are extreme."""
+"""Create loadable model folders with extreme values, sizes or options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ui.widgets.controls import SENTENCES
 
 Change = Callable[[Any], object]
 
-# every size is another one; texts of the pages fit, and a few new tokens behind them
+# All sizes are distinct. The pages' texts fit, with room for a few new tokens.
 VOCABULARY, WORDS = 331, 317
 SIZES: dict[str, dict[str, int]] = {
     "gpt2": {"n_positions": 173, "n_embd": 20, "n_layer": 3, "n_head": 5, "n_inner": 52},
@@ -34,11 +34,11 @@ SMALLEST: dict[str, dict[str, int]] = {
     "bert": {"num_hidden_layers": 1, "num_attention_heads": 1},
 }
 FAMILIES = tuple(SIZES)
-HUGE = 3e38  # finite in float32; twice this is not
+HUGE = 3e38  # finite in float32, but twice this isn't
 
 
 def new_model(family: str, **changes: Any) -> Any:
-    """A small random model of transformers with weights far from their initial values."""
+    """Return a small random transformers model with weights far from their initial values."""
     import transformers
 
     classes = {
@@ -51,7 +51,7 @@ def new_model(family: str, **changes: Any) -> Any:
 
 
 def save_tokenizer(folder: Path, family: str, n_words: int = WORDS) -> None:
-    """Tokens for the sentences of the pages: at most `n_words`, special tokens among them."""
+    """Save a tokenizer for the pages' sentences with at most `n_words` tokens in total."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     if family == "bert":
@@ -83,7 +83,7 @@ def save(
     config: Mapping[str, Any] | None = None,
     **sizes: Any,
 ) -> Path:
-    """A folder with a tiny model, changed before it is written; `config` goes into config.json."""
+    """Create a folder with a tiny, modified model; `config` is merged into config.json."""
     folder = models / name
     model = new_model(family, **sizes)
     if change is not None:
@@ -98,7 +98,7 @@ def save(
 
 
 def _tables(model: Any) -> tuple[nn.Embedding, nn.Embedding | None]:
-    """The token table and the position table, which Llama doesn't have."""
+    """Return the token and position embeddings. Llama has no position embedding."""
     base = model.base_model
     if hasattr(base, "wte"):
         return base.wte, base.wpe
@@ -108,14 +108,14 @@ def _tables(model: Any) -> tuple[nn.Embedding, nn.Embedding | None]:
 
 
 def _matrices(model: Any, *parts: str) -> list[nn.Parameter]:
-    """The parameters whose names hold one of the parts."""
+    """Return the parameters whose names contain one of the parts."""
     results = [p for name, p in model.named_parameters() if any(part in name for part in parts)]
     assert results, parts
     return results
 
 
 def _silent_first_token(model: Any) -> None:
-    """Token 0 in position 0 gives a hidden state of zeros: products with it are 0."""
+    """Give token 0 at position 0 an all-zero hidden state, so products with it are 0."""
     for name, parameter in model.named_parameters():
         if "bias" in name or "token_type" in name:
             parameter.zero_()
@@ -124,24 +124,24 @@ def _silent_first_token(model: Any) -> None:
 
 
 def overflow_at_five(model: Any) -> None:
-    """Position 5, or for a model without positions every token but a few, is too large."""
+    """Overflow at position 5, or without position embeddings at all but a few tokens."""
     tokens, positions = _tables(model)
     table = tokens if positions is None else positions
     rows = slice(40, None, 3) if positions is None else slice(5, 6)
     table.weight[rows] = HUGE
-    if positions is None:  # so that lengths and sums overflow, whatever the norms do
+    if positions is None:  # makes lengths and sums overflow, whatever the norms do
         for matrix in _matrices(model, "v_proj", "o_proj", "up_proj"):
             matrix.mul_(1e15)
 
 
 def overflow_after_the_first(model: Any) -> None:
-    """Every position but 0, or every token but 0, is of a size whose square overflows."""
+    """Make squares overflow at every position but 0, or for every token but 0."""
     tokens, positions = _tables(model)
     (positions or tokens).weight[1:] = 1e30
 
 
 def overflow_in_scores(model: Any) -> None:
-    """Queries times keys overflow, and nothing else; not for token 0 in position 0."""
+    """Overflow only in query-key products, except for token 0 at position 0."""
     _silent_first_token(model)
     for matrix in _matrices(model, "c_attn.weight", "q_proj", "k_proj", "query.w", "key.w"):
         width = matrix.shape[-1] * 2 // 3 if matrix.shape[0] * 3 == matrix.shape[-1] else None
@@ -149,7 +149,7 @@ def overflow_in_scores(model: Any) -> None:
 
 
 def overflow_in_logits(model: Any) -> None:
-    """Only the product with the output matrix overflows; not for token 0 in position 0."""
+    """Overflow only in the product with the output matrix, except for token 0 at position 0."""
     _silent_first_token(model)
     names = ("ln_f.weight", "model.norm.weight", "cls.predictions.transform.LayerNorm.weight")
     _matrices(model, *names)[0].mul_(1e25)
@@ -168,7 +168,7 @@ def all_equal(model: Any) -> None:
 
 
 def prefers_ids_without_a_token(model: Any) -> None:
-    """The likeliest ids are rows that the tokenizer has no token for."""
+    """Make ids that the tokenizer doesn't know the most likely."""
     output: Tensor = model.get_output_embeddings().weight
     output[WORDS:] *= 9.0
 
@@ -182,7 +182,7 @@ CHANGES: dict[str, Change] = {
     "all-equal": all_equal,
     "padded-vocabulary": prefers_ids_without_a_token,
 }
-# what a config.json may say that the core never reads and transformers does
+# config.json options that transformers reads and the core doesn't
 CONFIGS: dict[str, dict[str, Any]] = {
     "gpt2-eos-object": {"eos_token_id": {"a": 1}},
     "gpt2-eos-text": {"eos_token_id": "x"},
@@ -208,7 +208,7 @@ def _index_without_metadata(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
-# files that transformers alone would read; it is given what the core has read
+# Files that only transformers would read; it gets the files that the core has read.
 FILES: dict[str, Callable[[Path], None]] = {
     "gpt2-nested-generation-config": _nested_generation_config,
     "gpt2-index-without-metadata": _index_without_metadata,
@@ -227,7 +227,7 @@ NAMES = (
 
 
 def build(models: Path, name: str) -> Path:
-    """The folder of a name in `NAMES`."""
+    """Create the folder of a name in `NAMES`."""
     family, kind = name.split("-", 1)
     if kind in CHANGES:
         return save(models, name, family, CHANGES[kind])

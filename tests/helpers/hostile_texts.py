@@ -1,4 +1,4 @@
-"""Texts that would forge a line of a log, or reach the terminal that shows it."""
+"""Texts that would forge a log line or send control codes to the terminal that shows it."""
 
 FORGED = {
     "a line feed": "x\n2026-01-31 12:00:00.000 ERROR root: forged",

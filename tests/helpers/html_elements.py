@@ -1,10 +1,10 @@
-"""The elements of an HTML text as a browser reads them."""
+"""Parse the elements of an HTML text like a browser."""
 
 from html.parser import HTMLParser
 
 
 class Elements(HTMLParser):
-    """The elements of a page as a browser reads them: in a script only </script> ends it."""
+    """The elements of a page. As in a browser, only </script> ends a script."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -25,11 +25,11 @@ class Elements(HTMLParser):
         self.texts[self.inside] = self.texts.get(self.inside, "") + data
 
     def texts_of(self, *tags: str) -> list[str]:
-        """The texts of all elements with one of these names."""
+        """Return the texts of all elements with one of these names."""
         return [self.texts.get(i, "") for i, (tag, _) in enumerate(self.found) if tag in tags]
 
     def scripts(self) -> dict[str | None, str]:
-        """The texts of the script elements by their ids."""
+        """Return the texts of the script elements by id."""
         return {
             attributes.get("id"): self.texts.get(i, "")
             for i, (tag, attributes) in enumerate(self.found)

@@ -1,4 +1,4 @@
-"""Wait for long work as a page does: a job that nobody looks at stops by itself."""
+"""Wait for long jobs like a page does, because jobs that no page watches are stopped."""
 
 import threading
 import time
@@ -12,13 +12,13 @@ Job = TypeVar("Job", bound=BackgroundJob)
 
 
 def finish(job: Job) -> Job:
-    """The job once it is over, watched until then, however busy the machine is."""
+    """Watch a job until it has ended, and return it."""
     watch_until(job.finished, job)
     return job
 
 
 def watch_until(event: threading.Event, job: BackgroundJob) -> None:
-    """Wait for what happens in a job, which is watched until then."""
+    """Watch a job until the event is set."""
     end = time.monotonic() + SECONDS
     while not event.wait(0.25):
         assert time.monotonic() < end, f"still {job.state}"

@@ -1,4 +1,4 @@
-"""The lectures' numbers, and the folder of the tests' data."""
+"""The lectures' numbers and the test data folder."""
 
 import json
 from pathlib import Path

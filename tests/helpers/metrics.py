@@ -1,8 +1,8 @@
-"""What /metrics says at this moment."""
+"""Read current values from /metrics."""
 
 from serving.metrics import REGISTRY
 
 
 def counter_value(name: str, **labels: str) -> float:
-    """A number of the site by its name and labels; 0 where nothing was counted yet."""
+    """Return a metric's value by name and labels, or 0 if nothing has been counted."""
     return REGISTRY.get_sample_value(f"attention_lab_{name}", labels) or 0.0

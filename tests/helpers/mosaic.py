@@ -1,4 +1,4 @@
-"""The picture of all heads in a real browser: where each head lies, and what is read of a cell."""
+"""Locate heads in the mosaic in a real browser, and read its cells."""
 
 import json
 import re
@@ -17,7 +17,7 @@ def painted(page: Page) -> Locator:
 
 
 def tiles(figure: Locator) -> list[tuple[int, float, float]]:
-    """Number and corner of each head, in the order in which they are drawn."""
+    """Return the number and the corner of each head, in drawing order."""
     return [tuple(tile) for tile in json.loads(attribute(figure, "heads"))]
 
 
@@ -26,7 +26,7 @@ def attribute(figure: Locator, name: str) -> str:
 
 
 def read_head(figure: Locator, head: int, row: int, column: int, n_tokens: int, name: str) -> str:
-    """Hover the middle of a head's cell, as far as it has pixels of its own, and read it."""
+    """Hover over the center of a head's cell, if it has its own pixels, and read it."""
 
     def place() -> Position:
         size = float(attribute(figure, "size"))
@@ -39,16 +39,16 @@ def read_head(figure: Locator, head: int, row: int, column: int, n_tokens: int, 
 
 
 def size_of_a_cell(figure: Locator, n_tokens: int) -> float:
-    """In CSS pixels."""
+    """Return the size of a cell in CSS pixels."""
     return float(attribute(figure, "size")) / n_tokens
 
 
 def value_read(figure: Locator) -> tuple[float, float]:
-    """A value and what it may be off by, as the readout is marked with them."""
+    """Return the value in the readout and its error bound."""
     return exact(figure), float(figure.locator(".readout").get_attribute("data-off") or "nan")
 
 
 def cell_read(figure: Locator) -> tuple[int, int]:
-    """The row and the column that are read."""
+    """Return the row and the column in the readout."""
     row, column = (figure.locator(".readout").get_attribute("data-cell") or "").split()
     return int(row), int(column)

@@ -1,4 +1,4 @@
-"""A header and float32 arrays of the picture of one pass, read as the browser reads them."""
+"""Unpack the header and float32 arrays of the picture of one pass, like the browser does."""
 
 import json
 from typing import Any
@@ -9,7 +9,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
-    """The header, and the arrays by their names."""
+    """Return the header, and the arrays by name."""
     length = int.from_bytes(data[:4], "little")
     header, body = json.loads(data[4 : 4 + length]), data[4 + length :]
     arrays, start = {}, 0

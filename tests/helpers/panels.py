@@ -1,4 +1,4 @@
-"""Read the drawn tensors of a lesson in a real browser."""
+"""Read a lesson's drawn tensors in a real browser."""
 
 import re
 
@@ -8,7 +8,7 @@ from playwright.sync_api import Locator, Page, Position
 
 from tests.helpers.browser import plain, point
 
-ATTEMPTS = 30  # the value of another run may still be drawn
+ATTEMPTS = 30  # the previous run's value may still be drawn
 
 
 def panel(page: Page, name: str) -> Locator:
@@ -17,7 +17,7 @@ def panel(page: Page, name: str) -> Locator:
 
 
 def geometry(canvas: Locator) -> tuple[float, ...]:
-    """Left and top of the first cell, width and height of a cell, in CSS pixels."""
+    """Return left and top of the first cell, and a cell's width and height, in CSS pixels."""
     names = ("left", "top", "cell-width", "cell-height")
     return tuple(float(canvas.get_attribute(f"data-{name}") or 0) for name in names)
 
@@ -27,7 +27,7 @@ def readout_of(page: Page, name: str) -> Locator:
 
 
 def read(page: Page, name: str, row: int, column: int, *block: int) -> str:
-    """Hover a cell of a tensor, of its first block, and read what its picture then says."""
+    """Hover over a cell of a tensor, by default in its first block, and return the readout."""
     canvas = panel(page, name).locator("canvas")
 
     def place() -> Position:
@@ -39,11 +39,11 @@ def read(page: Page, name: str, row: int, column: int, *block: int) -> str:
 
 
 def expect_cell(page: Page, name: str, cell: tuple[int, int], value: float) -> str:
-    """Wait until a cell of a tensor holds a value; what its picture says of it."""
+    """Wait until a tensor's cell has this value, and return the readout."""
     for _ in range(ATTEMPTS):
         message = read(page, name, *cell)
-        shown = message.partition("= ")[2].split(" ")[0].replace("−", "-")
-        if shown and float(shown) == pytest.approx(value, rel=1e-5):
+        displayed = message.partition("= ")[2].split(" ")[0].replace("−", "-")
+        if displayed and float(displayed) == pytest.approx(value, rel=1e-5):
             return message
         page.mouse.move(0, 0)
     pytest.fail(f"{name}{cell} is {message!r}, not {value}")
@@ -52,10 +52,10 @@ def expect_cell(page: Page, name: str, cell: tuple[int, int], value: float) -> s
 def framed_cells(
     page: Page, name: str, cell: tuple[int, ...], shapes: dict[str, tuple[int, ...]]
 ) -> tuple[str, str, dict[str, set[tuple[int, ...]]]]:
-    """What is read at a cell, the sum below it, and the indices that are framed of other tensors.
+    """Return a cell's readout, the sum below it, and the framed indices of other tensors.
 
-    All is read at one moment: a picture that scrolls may lose the pointer and have it again. If the
-    pointer is not on the cell at that moment, it is all done again.
+    Everything is read at the same moment, because a scrolling picture may lose the pointer. If the
+    pointer isn't on the cell at that moment, try again.
     """
     for _ in range(ATTEMPTS):
         message = read(page, name, *cell)

@@ -1,4 +1,4 @@
-"""The picture of one pass in a browser: where things lie in it, and what is read there."""
+"""Locate items in the picture of one pass in a browser, and read them."""
 
 import re
 
@@ -14,8 +14,8 @@ from tests.helpers.visitors import wait_until_settled
 TEXT = "Nine grey geese fly over the lake"
 LINK = f"/one-pass?one_pass_text={TEXT.replace(' ', '+')}&one_pass_model={DECODER}"
 
-# A point of the whole picture on a desk, where layers go to the right: the number of a layer above
-# its rows, a dot, a curve (layer, query, key, and how far along it), or a share of an item.
+# A point in the picture on a desktop, where layers run to the right: a layer number above its rows,
+# a dot, a curve (layer, query, key, and the fraction along it), or a fraction of an item.
 SPOT = """
 (canvas, [what, ...at]) => {
   const { map, items } = canvas.closest("figure").lastDrawn;
@@ -35,13 +35,13 @@ SPOT = """
 
 
 def open_picture(page: Page, site: Site, link: str = LINK) -> Locator:
-    """The canvas of the page, once it is painted and nothing goes on."""
+    """Open the page and return its canvas once painting and animations have finished."""
     open_page(page, site, link, "One pass")
     return painted(page)
 
 
 def painted(page: Page) -> Locator:
-    """The canvas of the picture on a page, once it is painted and nothing goes on."""
+    """Return the picture's canvas once painting and animations have finished."""
     canvas = page.locator("figure.one-pass canvas")
     expect(canvas).to_have_attribute("data-painted", "true")
     wait_until_settled(page)
@@ -49,31 +49,31 @@ def painted(page: Page) -> Locator:
 
 
 def visible_level(picture: Locator, level: str) -> list[str]:
-    """The parts of the place, once this level is open and the server has answered."""
+    """Wait until this level is open and the server has responded; return the location's parts."""
     expect(picture).to_have_attribute("data-place", re.compile(f"^{level} "))
     wait_until_settled(picture.page)
     return (picture.get_attribute("data-place") or "").split()
 
 
 def selected(picture: Locator) -> int:
-    """The selected token."""
+    """Return the selected token."""
     wait_until_settled(picture.page)
     return int((picture.get_attribute("data-place") or "").split()[-1])
 
 
 def item_position(picture: Locator, what: str, *numbers: str | float) -> Position:
-    """A point of the picture: "item" (name, across, down), "layer", "dot" or "curve"."""
+    """Return a point in the picture: "item" (name, across, down), "layer", "dot" or "curve"."""
     x, y = picture.evaluate(SPOT, [what, *numbers])
     return {"x": x, "y": y}
 
 
 def word(picture: Locator, token: int) -> Position:
-    """The middle of a word of the text."""
+    """Return the center of a word in the text."""
     return item_position(picture, "item", f"word {token}", 0.5, 0.5)
 
 
 def read(picture: Locator, pattern: str) -> str:
-    """What the first group of a pattern matches in what is read, once it matches."""
+    """Wait until the readout matches a pattern, and return the pattern's first group."""
     readout = picture.page.locator("figure.one-pass .readout")
     marked = pattern.replace("“", "“\u2068?").replace("”", "\u2069?”")
     expect(readout).to_have_text(re.compile(marked))
@@ -83,18 +83,18 @@ def read(picture: Locator, pattern: str) -> str:
 
 
 def point_at(picture: Locator, names: str, what: str, *numbers: str | float) -> str:
-    """Point at a spot until what is read there begins so; what is read."""
+    """Point at an item until the readout begins with `names`, and return the readout."""
     readout = picture.page.locator("figure.one-pass .readout")
     return point(picture, readout, f"^{names}", lambda: item_position(picture, what, *numbers))
 
 
 def click_at(picture: Locator, names: str, what: str, *numbers: str | float) -> None:
-    """Click a spot once what is read there begins so."""
+    """Click an item once its readout begins with `names`."""
     point_at(picture, names, what, *numbers)
     click_where_the_pointer_is(picture.page)
 
 
 def edge_label(passed: OnePass, edge: HeadEdge) -> str:
-    """How what is read of a curve begins, as a regular expression."""
+    """Return a regular expression for the start of a curve's readout."""
     query, key = (re.escape(passed.run.tokens.labels[token]) for token in (edge.query, edge.key))
     return f"Layer {edge.layer}: “{key}” → “{query}”, "

@@ -1,4 +1,4 @@
-"""Small random models of transformers to compare with."""
+"""Small random transformers models to compare with."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def llama(**changes: Any) -> Any:
 
 
 def enlarge(model: Any) -> Any:
-    """Weights far from their tiny initial values, so that attention is far from uniform."""
+    """Set weights far from their tiny initial values, so attention is far from uniform."""
     torch.manual_seed(0)
     with torch.no_grad():
         for parameter in model.parameters():

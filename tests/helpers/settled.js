@@ -1,15 +1,15 @@
-// Runs in every page that a test opens, before the page's own scripts: what the page has asked of
-// the server, what the server has answered, and whether anything was painted since.
+// Runs in every page that a test opens, before the page's own scripts. Tracks the page's requests,
+// the server's responses, and DOM changes since then.
 (() => {
-  const RERUN = (11 << 3) | 2; // first byte of a message that asks for a run: field 11
+  const RERUN = (11 << 3) | 2; // first byte of a rerun request: field 11
   const NEW_SESSION = 4, SCRIPT_FINISHED = 6, FINISHED_EARLY_FOR_RERUN = 2;
   const QUIET_FRAMES = 5;
-  // the numbers of the last events: a run was asked for, has begun, has ended
-  const runs = { asked: 0, begun: 0, ended: 0 };
+  // sequence numbers of the last events: a run was requested, started, ended
+  const runs = { requested: 0, started: 0, ended: 0 };
   let events = 0, changes = 0;
 
-  // Fields of a message of the server, as far as the first that says what the message is.
-  function hear(bytes) {
+  // Reads a server message up to the first field that determines its type.
+  function readMessage(bytes) {
     let at = 0;
     const varint = () => {
       let value = 0, factor = 1;
@@ -22,23 +22,23 @@
     };
     while (at < bytes.length) {
       const tag = varint(), field = Math.floor(tag / 8), value = varint();
-      if (field === NEW_SESSION) runs.begun = ++events;
+      if (field === NEW_SESSION) runs.started = ++events;
       if (field === SCRIPT_FINISHED && value !== FINISHED_EARLY_FOR_RERUN) runs.ended = ++events;
-      if (field > 2) return; // the hash and the metadata come before it
+      if (field > 2) return; // preceded by the hash and the metadata
       if (tag % 8 === 2) at += value;
     }
   }
 
   const Socket = window.WebSocket;
   window.WebSocket = class extends Socket {
-    constructor(...given) {
-      super(...given);
+    constructor(...args) {
+      super(...args);
       this.addEventListener("message", ({ data }) => {
-        if (data instanceof ArrayBuffer) hear(new Uint8Array(data));
+        if (data instanceof ArrayBuffer) readMessage(new Uint8Array(data));
       });
     }
     send(data) {
-      if (data[0] === RERUN) runs.asked = ++events;
+      if (data[0] === RERUN) runs.requested = ++events;
       super.send(data);
     }
   };
@@ -55,36 +55,39 @@
     return root;
   };
 
-  const saved = location.protocol === "file:"; // a page for offline use asks no server
-  const answered = () =>
-    saved || (0 < runs.asked && runs.asked < runs.begun && runs.begun < runs.ended);
-  const resting = () =>
-    saved || document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning";
+  const isOffline = location.protocol === "file:"; // a downloaded page has no server
+  const hasRunEnded = () =>
+    isOffline ||
+    (0 < runs.requested && runs.requested < runs.started && runs.started < runs.ended);
+  const isIdle = () =>
+    isOffline ||
+    document.querySelector("[data-testid=stApp]")?.dataset.testScriptState === "notRunning";
 
-  // a widget whose script is still on its way shows its place
-  const complete = () => !document.querySelector("[data-testid=stSkeleton]");
-  // what opens or fades is still moving; what turns for ever only says that something is awaited
-  const still = () =>
+  // a widget shows a skeleton until its script has loaded
+  const isComplete = () => !document.querySelector("[data-testid=stSkeleton]");
+  // ignore endless animations, which are spinners
+  const isStill = () =>
     !document.getAnimations().some(({ playState, effect }) =>
       playState === "running" && effect?.getComputedTiming().iterations !== Infinity);
 
-  // what Streamlit says where it has given up, as "Connection error"
-  const said = () => document.querySelector("[data-testid=stDialog]")?.innerText ?? "";
+  // Streamlit's error dialog, such as "Connection error"
+  const dialogText = () => document.querySelector("[data-testid=stDialog]")?.innerText ?? "";
 
-  const over = () => answered() && resting() && complete();
+  const isOver = () => hasRunEnded() && isIdle() && isComplete();
   const frame = () => new Promise(requestAnimationFrame);
   const moment = () => new Promise((done) => setTimeout(done, 30));
 
-  // Resolves once every run asked for has ended and some frames have passed without a change. A
-  // busy machine shows fewer frames, so that it is given more time. While a run goes on, no frame is
-  // asked for: painting it would slow the server that is waited for.
+  // Resolves once every requested run has ended and some frames have passed without a change, which
+  // takes longer on a busy machine. While a run is in progress no frames are requested, because
+  // painting them would slow down the server.
   window.settled = async (patience) => {
     const end = performance.now() + patience;
     for (let quiet = 0; quiet < QUIET_FRAMES; ) {
-      const before = changes, wasOver = over();
+      const changesBefore = changes, wasOver = isOver();
       await (wasOver ? frame() : moment());
-      quiet = wasOver && over() && still() && changes === before ? quiet + 1 : 0;
-      if (performance.now() > end) throw new Error(`not settled: ${JSON.stringify(runs)} ${said()}`);
+      quiet = wasOver && isOver() && isStill() && changes === changesBefore ? quiet + 1 : 0;
+      if (performance.now() > end)
+        throw new Error(`not settled: ${JSON.stringify(runs)} ${dialogText()}`);
     }
   };
 })();

@@ -1,7 +1,7 @@
-"""One server for all processes of a run of the tests.
+"""Share one server between all processes of a test run.
 
-To start a server, to load its models and to open every page for the first time costs half a minute
-of a core: far more than what the processes lose by waiting for each other.
+Starting a server, loading its models and opening every page for the first time takes half a minute
+of CPU time, far more than processes lose by waiting for each other.
 """
 
 import fcntl
@@ -16,9 +16,9 @@ from benchmarks.browser import Server, Site
 
 @contextmanager
 def shared_server(folder: Path) -> Iterator[Site]:
-    """The server of all processes that name the same folder: the first to come starts it.
+    """Yield the server for all processes with the same folder. The first process starts it.
 
-    That process also ends it, once all others have left.
+    That process also stops it, after all others have finished.
     """
     server = None
     address, door = folder / "address.txt", FileLock(folder / "door.lock")

@@ -1,4 +1,4 @@
-"""A small random BERT with a masked-word head, and heads zeroed in its output matrix."""
+"""A small random BERT with a masked-word head, and copies with zeroed heads."""
 
 import copy
 from pathlib import Path
@@ -9,7 +9,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from tests.helpers.reference_models import enlarge
 
-# every size is another one: 3 layers, 5 heads of 4
+# All sizes are distinct: 3 layers, 5 heads of size 4.
 BERT = {
     "max_position_embeddings": 29, "hidden_size": 20, "num_hidden_layers": 3,
     "num_attention_heads": 5, "intermediate_size": 28, "type_vocab_size": 2,
@@ -24,7 +24,7 @@ def bert() -> Any:
 
 
 def zero_head(reference: Any, family: str, layer: int, head: int, size: int) -> Any:
-    """A copy of the model without what one head writes."""
+    """Return a copy of the model with a head's output zeroed."""
     other = copy.deepcopy(reference)
     columns = slice(head * size, (head + 1) * size)
     with torch.no_grad():
@@ -39,7 +39,7 @@ def zero_head(reference: Any, family: str, layer: int, head: int, size: int) -> 
 
 
 def save_bert(folder: Path, **options: Any) -> Any:
-    """A tiny BERT with its masked-word head as transformers writes it, with a vocabulary."""
+    """Save a tiny BERT with its masked-word head and a vocabulary, as transformers does."""
     vocabulary = [*SPECIAL, *WORDS]
     reference = enlarge(BertForMaskedLM(BertConfig(vocab_size=len(vocabulary), **BERT, **options)))
     reference.save_pretrained(folder)

@@ -1,4 +1,4 @@
-"""Run the Python that a page gives away."""
+"""Run the Python snippets that pages offer."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from tests.helpers.bundled_models import DECODER, ENCODER, bundled_model
 
 
 def run_snippet(code: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
-    """What a snippet leaves behind and prints.
+    """Run a snippet; return its variables and its output.
 
-    It gets the bundled models as the tests have loaded them; on a machine with a GPU its own, as it
-    asks for the CPU.
+    It uses the bundled models that the tests have already loaded. On a machine with a GPU it loads
+    its own, because it requests the CPU.
     """
-    code.encode("ascii")  # nothing that could turn the reading around
+    code.encode("ascii")  # no bidi characters that could reorder the text
     names: dict[str, Any] = {}
     load = pretrained.load
 
     def loads(name: str, **options: Any) -> pretrained.Pretrained:
-        assert "device" in options  # or a machine with a GPU would print other last digits
+        assert "device" in options  # without it, a GPU would print different last digits
         shared = name in (DECODER, ENCODER) and not torch.cuda.is_available()
         return ready[name] if shared else load(name, **options)
 

@@ -1,4 +1,4 @@
-"""Texts that a tokenizer may stumble over."""
+"""Texts that are hard to tokenize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small random models of the core, all sizes distinct."""
+"""Small random core models, all sizes distinct."""
 
 import torch
 
@@ -22,7 +22,7 @@ TINY: dict[str, TransformerConfig] = {
 
 
 def build(name: str, seed: int = 0) -> Transformer:
-    """A tiny model with weights large enough for attention to be far from uniform."""
+    """Return a tiny model with weights large enough that attention is far from uniform."""
     torch.manual_seed(seed)
     model = Transformer(TINY[name]).eval().requires_grad_(False)
     for parameter in model.parameters():

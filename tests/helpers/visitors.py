@@ -1,4 +1,4 @@
-"""Visitors of the site: pages of a browser that tell when they have settled."""
+"""Browser pages for visitors, with a way to wait until they've settled."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,18 +6,18 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, Download, Error, Page
 
-# For whatever is no claim about speed: the machine may be busy, and a job may wait in line behind
-# one of another test.
+# For waits that aren't about speed: the machine may be busy, and a job may be queued behind another
+# test's job.
 PAINT_SECONDS = 120
 
-# What a site may keep in a browser, but for the cache.
+# Browser storage that a site may use, except the cache.
 STORED = "cookies,local_storage,indexeddb,file_systems,service_workers,cache_storage"
 
 _SETTLED = (Path(__file__).parent / "settled.js").read_text(encoding="utf-8")
 
 
 def new_page(context: BrowserContext) -> Page:
-    """A page in a profile, in which `wait_until_settled` works."""
+    """Create a page in a profile that supports `wait_until_settled`."""
     page = context.new_page()
     page.set_default_timeout(PAINT_SECONDS * 1000)
     tell_when_settled(page)
@@ -26,7 +26,7 @@ def new_page(context: BrowserContext) -> Page:
 
 @contextmanager
 def visitor(context: BrowserContext) -> Iterator[Page]:
-    """A new page in a profile, closed at the end. Uncaught errors in it fail the test."""
+    """Yield a new page in a profile and close it afterwards; fail on uncaught errors in it."""
     page = new_page(context)
     with no_uncaught_errors(page):
         try:
@@ -37,20 +37,20 @@ def visitor(context: BrowserContext) -> Iterator[Page]:
 
 @contextmanager
 def visit_in(tab: Page) -> Iterator[None]:
-    """Have a page that is kept open be a new visitor's. Uncaught errors in it fail the test."""
+    """Reset a shared page for a first-time visitor; fail on uncaught errors in it."""
     with no_uncaught_errors(tab):
         yield
-        # nothing that the site stored is left to the next visitor
+        # clear everything that the site stored
         tab.goto("about:blank")
     tab.mouse.move(0, 0)
     forget(tab)
 
 
 def forget(page: Page) -> None:
-    """Remove what any site has stored in the profile of a page.
+    """Clear everything that sites have stored in a page's profile.
 
-    Playwright's `set_storage_state` also empties the cache: each test would then fetch and compile
-    Streamlit's scripts again, a third of what it costs to open a page.
+    Playwright's `set_storage_state` also clears the cache. Every test would then download and
+    compile Streamlit's scripts again, a third of the cost of opening a page.
     """
     session = page.context.new_cdp_session(page)
     session.send("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": STORED})
@@ -59,9 +59,9 @@ def forget(page: Page) -> None:
 
 @contextmanager
 def open_offline(context: BrowserContext, download: Download) -> Iterator[Page]:
-    """A downloaded page, opened from its file without a network.
+    """Open a downloaded page from its file without a network.
 
-    A request, a line in the console or an uncaught error fails the test.
+    A request, a console message or an uncaught error fails the test.
     """
     path = Path(download.path()).with_suffix(".html")
     path.write_bytes(Path(download.path()).read_bytes())
@@ -79,7 +79,7 @@ def open_offline(context: BrowserContext, download: Download) -> Iterator[Page]:
 
 @contextmanager
 def no_uncaught_errors(page: Page) -> Iterator[None]:
-    """Fail at the end if scripts of the page raised what nothing caught."""
+    """Fail at the end if the page's scripts raised an uncaught error."""
     errors: list[str] = []
 
     def note(error: Error) -> None:
@@ -94,13 +94,13 @@ def no_uncaught_errors(page: Page) -> Iterator[None]:
 
 
 def tell_when_settled(page: Page) -> None:
-    """Watch every document that `page` opens from now on, so that `wait_until_settled` works."""
+    """Instrument every document that `page` opens, so that `wait_until_settled` works."""
     page.add_init_script(_SETTLED)
 
 
 def wait_until_settled(page: Page) -> None:
-    """Wait until every run of the script that the page asked for has ended and is painted.
+    """Wait until all requested script runs have finished and are painted.
 
-    What is then on the page stays there until somebody acts or a job goes on.
+    The page then stays the same until there is user input or a job makes progress.
     """
     page.evaluate("(patience) => window.settled(patience)", PAINT_SECONDS * 1000)

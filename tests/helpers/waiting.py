@@ -1,4 +1,4 @@
-"""Wait for something that another process brings about."""
+"""Wait for a condition that another process brings about."""
 
 import threading
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from collections.abc import Callable
 def wait_until(
     condition: Callable[[], bool], *, seconds: float = 120.0, every: float = 0.1
 ) -> None:
-    """Ask again and again until it is so; fail after so many seconds of waiting."""
+    """Poll until the condition is true; fail after the timeout (in seconds)."""
     for _ in range(round(seconds / every)):
         if condition():
             return

@@ -39,7 +39,7 @@ function contrast(one, other) {
   return (high + 0.05) / (low + 0.05);
 }
 
-test("a scale begins and ends in its own colours, and stays there outside", () => {
+test("a scale starts and ends with its own colors, and clamps values outside its range", () => {
   assert.equal(colour(0), "rgb(68 1 84)");
   assert.equal(colour(1), "rgb(253 231 37)");
   assert.equal(colour(-1), colour(0));
@@ -47,17 +47,17 @@ test("a scale begins and ends in its own colours, and stays there outside", () =
   assert.equal(diverging(0), "rgb(246 246 246)");
   assert.equal(diverging(-1), "rgb(0 50 100)");
   assert.equal(diverging(1), "rgb(120 44 0)");
-  // on the dark theme zero is dark, and both ends are bright
+  // in the dark theme, zero is dark and both ends are bright
   const light = (/** @type {number} */ share) => bright(rgb(diverging(share, true)));
   assert.deepEqual([-1, 0, 1].map(light), [true, false, true]);
 });
 
-test("brightness grows along the scale", () => {
+test("brightness increases along the scale", () => {
   const steps = Array.from({ length: 65 }, (_, i) => luminance(colour(i / 64)));
   for (let i = 1; i < steps.length; i++) assert.ok(steps[i] > steps[i - 1]);
 });
 
-test("the colours of heads stand out from both backgrounds of the site", () => {
+test("head colors contrast with both backgrounds of the site", () => {
   assert.equal(new Set(HEAD_COLOURS).size, 12);
   for (const head of HEAD_COLOURS) {
     assert.ok(contrast(head, "#ffffff") >= 3, `${head} on white`);
@@ -65,7 +65,7 @@ test("the colours of heads stand out from both backgrounds of the site", () => {
   }
 });
 
-test("what is written in a cell can be read on every colour", () => {
+test("a number in a cell is readable on every color", () => {
   const shares = Array.from({ length: 65 }, (_, i) => i / 64);
   const cells = shares.flatMap((share) => [
     colourNumbers(share),
@@ -78,8 +78,8 @@ test("what is written in a cell can be read on every colour", () => {
   }
 });
 
-// How eyes without the cones for red, and those without the ones for green, see linear light
-// (Machado, Oliveira and Fernandes 2009, severity 1).
+// Linear light as seen with protanopia (no red cones) and deuteranopia (no green cones);
+// Machado, Oliveira and Fernandes 2009, severity 1.
 const EYES = {
   all: [1, 0, 0, 0, 1, 0, 0, 0, 1],
   "without red": [
@@ -93,7 +93,8 @@ const EYES = {
 const times = (matrix, [a, b, c]) =>
   [0, 3, 6].map((row) => matrix[row] * a + matrix[row + 1] * b + matrix[row + 2] * c);
 
-// Where some eyes see a colour in Oklab (Ottosson 2020), in which equal differences look about equal.
+// The Oklab coordinates of a color as seen by these eyes; equal distances look about equally
+// different (Ottosson 2020).
 function seen(text, eyes) {
   const linear = rgb(text).map((value) => {
     const part = value / 255;
@@ -116,7 +117,7 @@ function seen(text, eyes) {
   );
 }
 
-test("things that are drawn beside each other differ for colour-blind people too", () => {
+test("colors that are drawn next to each other also differ for color-blind people", () => {
   for (const names of [
     ["queries", "keys", "values"],
     ["stream", "attention", "feed-forward"],
@@ -127,7 +128,7 @@ test("things that are drawn beside each other differ for colour-blind people too
       places.forEach((one, i) => {
         for (const other of places.slice(i + 1)) {
           const apart = Math.hypot(...one.map((value, axis) => value - other[axis]));
-          // two or three times what is just told apart when two areas touch (0.02 to 0.03)
+          // two or three times the just noticeable difference of adjacent areas (0.02 to 0.03)
           assert.ok(apart >= 0.07, `${names} to eyes ${eyes}: ${apart}`);
         }
       });
@@ -135,7 +136,7 @@ test("things that are drawn beside each other differ for colour-blind people too
   }
 });
 
-test("colours are read as they are written", () => {
+test("colors are parsed in every notation we use", () => {
   assert.deepEqual(rgb("#0b0e12"), [11, 14, 18]);
   assert.deepEqual(rgb("rgb(1, 2, 3)"), [1, 2, 3]);
   assert.deepEqual(rgb("rgba(1, 2, 3, 0.5)"), [1, 2, 3]);

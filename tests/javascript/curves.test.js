@@ -11,7 +11,7 @@ const TOKENS = 6,
 const DESK = { width: 900, height: 300, phone: false, pitch: 40, first: 42, along: 700 };
 const PHONE = { width: 390, height: 700, phone: true, pitch: 60, first: 26, along: 500 };
 
-/** Layers one behind the other, to the right or down. */
+/** Positions of consecutive layers, to the right or downward. */
 const slabsOf = (size) => (layer) => {
   if (layer < 0 || layer >= LAYERS) return undefined;
   const [begin, long, wide] = [80 + 150 * layer, 150, size.pitch * TOKENS];
@@ -22,7 +22,7 @@ const slabsOf = (size) => (layer) => {
 
 const edge = (layer, query, key, share = 0.1) => ({ layer, query, key, share, heads: [] });
 
-/** Edges between all words, one layer after another. */
+/** Edges between all words, layer by layer. */
 const EDGES = [...Array(LAYERS).keys()].flatMap((layer) =>
   [...Array(TOKENS).keys()].flatMap((query) =>
     [...Array(query).keys()].map((key) => edge(layer, query, key)),
@@ -35,7 +35,7 @@ for (const [name, size] of [
 ]) {
   const slab = slabsOf(size);
 
-  test(`a curve leads from its key to its query, ${name}`, () => {
+  test(`a curve runs from its key to its query, ${name}`, () => {
     for (const each of EDGES) {
       const curve = curveOf(size, slab(each.layer), each),
         across = size.phone ? 0 : 1;
@@ -46,7 +46,7 @@ for (const [name, size] of [
     }
   });
 
-  test(`every point of a drawn curve is found as its edge, ${name}`, () => {
+  test(`every point on a drawn curve hits its edge, ${name}`, () => {
     for (const each of EDGES)
       for (const t of [0, 0.1, 0.35, 0.5, 0.8, 1]) {
         const [x, y] = along(curveOf(size, slab(each.layer), each), t);
@@ -54,8 +54,8 @@ for (const [name, size] of [
       }
   });
 
-  test(`where curves are apart the nearest of all is found, ${name}`, () => {
-    // the last word's curves leave other words in the middle of their rows, away from other curves
+  test(`between separate curves the nearest one is hit, ${name}`, () => {
+    // the last word's curves start in the middle of other words' rows, away from other curves
     for (const key of [0, 2, 4]) {
       const fan = [0, 2, 4].map((from) => edge(1, 5, from)),
         own = fan.find((each) => each.key === key);
@@ -65,7 +65,7 @@ for (const [name, size] of [
   });
 }
 
-test("of two curves at the same place the thick one is found, whichever comes first", () => {
+test("of two overlapping curves the thick one is hit, whatever their order", () => {
   const slab = slabsOf(DESK),
     thin = edge(1, 5, 2, 0.02),
     thick = edge(1, 5, 2, 0.4);
@@ -74,7 +74,7 @@ test("of two curves at the same place the thick one is found, whichever comes fi
   assert.equal(edgeAt(DESK, slab, [thick, thin], x, y), thick);
 });
 
-test("nothing is found where no curve is near, of a layer that is not there, and of a word's own line", () => {
+test("nothing is hit far from curves, in a missing layer, or on a word's own line", () => {
   const slab = slabsOf(DESK),
     each = edge(1, 4, 1),
     curve = curveOf(DESK, slab(1), each);

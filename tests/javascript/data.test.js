@@ -11,7 +11,7 @@ const { number, percent, unpackFloats, shorten } = shared(
 );
 const measure = { measureText: (text) => ({ width: LETTER * [...text].length }) };
 
-/** As ui/canvas/component.py packs it. */
+/** Packs data like ui/canvas/component.py. */
 function packed(header, values) {
   let text = JSON.stringify(header);
   while (Buffer.byteLength(text) % 4) text += " ";
@@ -36,7 +36,7 @@ test("a share is a percentage with two significant digits", () => {
   assert.deepEqual(shares.map(percent), texts);
 });
 
-test("numbers arrive exactly, wherever the bytes lie in a larger buffer", () => {
+test("numbers are exact at any offset in a larger buffer", () => {
   const values = [0.1, -2.5, Number.NaN, Number.NEGATIVE_INFINITY, 3e-39];
   const bytes = packed({ title: "é שלום 😀 </script>", rows: 5 }, values);
   for (let offset = 0; offset < 5; offset++) {
@@ -50,7 +50,7 @@ test("numbers arrive exactly, wherever the bytes lie in a larger buffer", () => 
   }
 });
 
-test("a label is cut to its room, interpolate characters", () => {
+test("a label is cut between whole characters to fit its space", () => {
   assert.equal(shorten(measure, "abcdef", 6 * LETTER), "abcdef");
   assert.equal(shorten(measure, "abcdef", 6 * LETTER - 1), "abcd…");
   assert.equal(shorten(measure, "abcdefgh₁₂", 7 * LETTER), "abcd…₁₂");
@@ -59,7 +59,7 @@ test("a label is cut to its room, interpolate characters", () => {
   assert.equal(shorten(measure, "abc", 0), "a…"); // never nothing
 });
 
-test("a number has a real minus sign, and is a decimal unless it needs many zeros", () => {
+test("a number has a real minus sign, and is a decimal unless it has many zeros", () => {
   const cases = [
     [-0.001, 1, "−0.001"],
     [-0.00123456, 3, "−0.00123"],

@@ -1,5 +1,5 @@
-// The scripts in ui/canvas/shared are put before each drawing's own: what they define is used there,
-// and whether a name is defined at all is known to the type checker, which sees them together.
+// The scripts in ui/canvas/shared are prepended to each drawing's script, which uses their names.
+// The type checker sees both together and reports undefined names.
 
 import js from "@eslint/js";
 

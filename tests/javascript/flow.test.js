@@ -14,7 +14,7 @@ const { edgesOf, routeOf, firstDetail, strongestInto, MIN_SHARES, FEW } = script
 const LAYERS = 4,
   TOKENS = 5;
 
-/** Numbers from 0 to 1 that are the same in every run (mulberry32). */
+/** Seeded random numbers from 0 to 1 (mulberry32). */
 function random(seed) {
   let state = seed;
   return () => {
@@ -25,7 +25,7 @@ function random(seed) {
   };
 }
 
-/** A pass whose edges have these rows: layer, query, key, share, then heads and their shares. */
+/** A pass with these edges. Each row: layer, query, key, share, then heads and their shares. */
 function passOf(rows, residual = new Float32Array(LAYERS * TOKENS), first = {}) {
   const numbers = {
     flow_edges: { shape: [rows.length, rows[0].length], values: Float32Array.from(rows.flat()) },
@@ -44,7 +44,7 @@ function randomPass(seed) {
   return passOf(rows, Float32Array.from({ length: LAYERS * TOKENS }, next));
 }
 
-/** How much of a token's final vector runs through another token before a layer: along every path. */
+/** The share of a token's final vector that passes a token before a layer, over all paths. */
 function through(map, least, layer, token, final) {
   if (layer === LAYERS) return token === final ? 1 : 0;
   const kept = map.numbers.flow_residual.values[layer * TOKENS + token];
@@ -59,10 +59,10 @@ function through(map, least, layer, token, final) {
 const near = (actual, expected, what) =>
   assert.ok(Math.abs(actual - expected) < 1e-5, `${what}: ${actual}, and not ${expected}`);
 
-test("edges are unpacked with the heads that carry something, the weakest first", () => {
+test("edges are unpacked with the heads that carry something, weakest first", () => {
   const rows = [
     [2, 4, 1, 0.5, 7, 0.75, 0, 0.25],
-    [0, 3, 3, 0.125, 5, 1, 0, 0], // a single head; the rest of the row is empty
+    [0, 3, 3, 0.125, 5, 1, 0, 0], // one head; the rest of the row is padding
   ];
   assert.deepEqual(edgesOf(passOf(rows)), [
     { layer: 0, query: 3, key: 3, share: 0.125, heads: [[5, 1]] },
@@ -76,7 +76,7 @@ test("edges are unpacked with the heads that carry something, the weakest first"
   ]);
 });
 
-test("a route has what a sum over all paths has, at every node", () => {
+test("a route matches a sum over all paths at every node", () => {
   for (const seed of [1, 2, 3]) {
     const map = randomPass(seed),
       edges = edgesOf(map);
@@ -93,7 +93,7 @@ test("a route has what a sum over all paths has, at every node", () => {
           if (layer === LAYERS) continue;
           const residual = map.numbers.flow_residual.values[layer * TOKENS + token],
             on = residual >= least ? nodes[(layer + 1) * TOKENS + token] * residual : 0;
-          near(kept[layer * TOKENS + token], on, `${place}, its own line`);
+          near(kept[layer * TOKENS + token], on, `${place}, residual line`);
         }
       const leading = edges.filter(
         ({ layer, query, share }) =>
@@ -104,15 +104,15 @@ test("a route has what a sum over all paths has, at every node", () => {
   }
 });
 
-test("the words that a word takes most from, each with its strongest edge", () => {
+test("the words that a word reads most from, each with its strongest edge", () => {
   const rows = [
     [0, 4, 1, 0.3, 0, 1],
-    [1, 4, 1, 0.6, 0, 1], // from the same word, and stronger
+    [1, 4, 1, 0.6, 0, 1], // stronger edge from the same word
     [2, 4, 1, 0.1, 0, 1],
     [1, 4, 2, 0.4, 0, 1],
     [3, 4, 0, 0.2, 0, 1],
-    [1, 4, 4, 0.9, 0, 1], // from itself
-    [1, 3, 2, 0.8, 0, 1], // into another word
+    [1, 4, 4, 0.9, 0, 1], // self-edge
+    [1, 3, 2, 0.8, 0, 1], // edge into another word
   ];
   const strongest = strongestInto(edgesOf(passOf(rows)), 4, 2);
   assert.deepEqual(
@@ -126,7 +126,7 @@ test("the words that a word takes most from, each with its strongest edge", () =
   assert.deepEqual(strongestInto(edgesOf(passOf(rows)), 2, 3), []);
 });
 
-test("more is drawn first where little leads to the word, or the title's curve is thin", () => {
+test("initial detail is higher if few edges lead to the word or the title's curve is thin", () => {
   const strong = MIN_SHARES[0],
     thin = MIN_SHARES[5],
     first = { token: 4, layer: 0, column: 3 };
@@ -141,5 +141,5 @@ test("more is drawn first where little leads to the word, or the title's curve i
   assert.ok(MIN_SHARES[named] <= thin && named > usual);
   const few = detail(many.map(([layer, query, key]) => [layer, query, key, thin, 0, 1]));
   assert.ok(MIN_SHARES[few] <= thin);
-  assert.equal(detail([[1, 2, 0, strong, 0, 1]]), MIN_SHARES.length - 1, "none leads there");
+  assert.equal(detail([[1, 2, 0, strong, 0, 1]]), MIN_SHARES.length - 1, "no edge leads there");
 });

@@ -9,7 +9,7 @@ const { sameWord, ghostOf } = script(
   "ghostOf",
 );
 
-/** A pass over these tokens. A role other than "other" stands behind a colon: "it:pronoun". */
+/** A pass over these tokens. A role other than "other" follows a colon: "it:pronoun". */
 const pass = (...tokens) => ({
   labels: tokens.map((token) => token.split(":")[0]),
   roles: tokens.map((token) => token.split(":")[1] ?? "other"),
@@ -17,7 +17,7 @@ const pass = (...tokens) => ({
   play: null,
 });
 
-/** The label of the token that is selected in `now` after `selected` was in `before`. */
+/** The label of the selected token in `now`, if `selected` was selected in `before`. */
 const found = (now, before, selected) => now.labels[sameWord(now, before, selected)];
 
 test("the same word stays selected in a longer, shorter or reordered text", () => {
@@ -27,7 +27,7 @@ test("the same word stays selected in a longer, shorter or reordered text", () =
   assert.equal(sameWord(pass("cat", "and", "cat₂", "x"), pass("cat", "cat₂", "x"), 1), 2);
 });
 
-test("without the same word one with the same role is selected, and without one the last", () => {
+test("without the same word, one with the same role is selected, or else the last token", () => {
   const before = pass("it:pronoun", "cat:content", "ran", "off");
   const now = pass("she:pronoun", "saw", "dogs:content", "birds:content", "there");
   assert.equal(found(now, before, 0), "she");
@@ -36,12 +36,12 @@ test("without the same word one with the same role is selected, and without one 
   assert.equal(found(pass("x", "y"), before, 0), "y", "no word with this role");
 });
 
-test("the last token stays the last one, whatever the same word is", () => {
+test("a selected last token stays the last one, even if the same word is elsewhere", () => {
   const before = pass("the", "cat", "the₂");
   assert.equal(sameWord(pass("the₂", "a", "b", "c"), before, 2), 3);
 });
 
-test("only a pass with parts switched off has a ghost: that of all parts, over the same text", () => {
+test("only a pass with disabled parts has a ghost: the full pass over the same text", () => {
   const [one, other] = [pass("a"), pass("b")],
     switched = { ...pass("b"), off: ["F3"] },
     played = { ...switched, play: { prompt: 1, passes: [] } };

@@ -6,7 +6,7 @@ const { boxOf, cellAt } = shared("boxOf", "cellAt");
 
 const grid = { left: 31.5, top: 12.25, width: 7.3, height: 20, rows: 3, columns: 5 };
 
-test("every point of a cell's box is in that cell", () => {
+test("every point in a cell's box maps to that cell", () => {
   for (let row = 0; row < grid.rows; row++) {
     for (let column = 0; column < grid.columns; column++) {
       const { x, y, width, height } = boxOf(grid, row, column);

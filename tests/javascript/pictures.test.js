@@ -7,7 +7,7 @@ const pictures = script("../frame/teaching/pictures.js", ...NAMES);
 const ADDRESS =
   "https://lab.example.org/scaling?scaling_logits=1+2&view=clean&embed_options=dark_theme";
 
-/** An attribute as a browser reads it: nothing but these five stands in an attribute's escapes. */
+/** Decodes an attribute like a browser. Only these five escapes are used. */
 const read = (code, name) => {
   const [, value] = code.match(new RegExp(` ${name}="([^"]*)"`)) ?? [];
   const escapes = { "&quot;": '"', "&lt;": "<", "&gt;": ">", "&amp;": "&" };
@@ -24,7 +24,7 @@ test("the code has an address, a size and a title", () => {
   assert.equal(read(code, "title"), "Scaling, a chart");
 });
 
-test("what a visitor typed stays inside its attribute", () => {
+test("a visitor's text stays inside its attribute", () => {
   const hostile = `"><script>alert(1)</script>&quot;'\u202e`;
   const address = new URL("https://lab.example.org/heads");
   address.searchParams.set("heads_text", hostile);
@@ -35,7 +35,7 @@ test("what a visitor typed stays inside its attribute", () => {
   assert.equal(new URL(read(code, "src")).searchParams.get("heads_text"), hostile);
 });
 
-test("a name is one that can stand in a selector", () => {
+test("a picture name is valid in a selector", () => {
   for (const name of ["", "a b", "a,b", "-a", "a:b", "a{", `a${"x".repeat(80)}`, "é", "a\\", "1"])
     assert.ok(!pictures.PICTURE_NAME.test(name), name);
   for (const name of ["scaling_softmax_chart", "word_pairs_grid_A", "tokens_chips_GPT-2--BPE-"])

@@ -6,7 +6,7 @@ const PARTS = ["layout", "flow", "curves", "pointer"].map((part) => `one_pass/${
 const { moveByArrowKey, STEPS } = script(PARTS, "moveByArrowKey", "STEPS");
 const [TOKENS, HEADS, HEAD_SIZE] = [5, 3, 4];
 
-/** What a key does at a place; `opened` has a square matrix of weights and a long one of queries. */
+/** The effect of a key at a location. `opened` has a square weight and a long query matrix. */
 function press(key, place, more = {}) {
   const shapes = { weights: [TOKENS, TOKENS], q: [TOKENS, HEAD_SIZE] };
   const opened = {
@@ -20,7 +20,7 @@ function press(key, place, more = {}) {
 
 const edge = (layer, query, key) => ({ layer, query, key, share: 0.1, heads: [] });
 
-test("up and down select the next word of the whole picture, and stay within the text", () => {
+test("up and down select the next word in the whole picture, and stay within the text", () => {
   const at = (key, token) => press(key, { level: "whole", token }).place.token;
   assert.equal(at("ArrowDown", 2), 3);
   assert.equal(at("ArrowUp", 2), 1);
@@ -28,7 +28,7 @@ test("up and down select the next word of the whole picture, and stay within the
   assert.equal(at("ArrowDown", TOKENS - 1), TOKENS - 1);
 });
 
-test("left and right go through the selected word's curves in the order of the layers", () => {
+test("left and right step through the selected word's curves in layer order", () => {
   const own = [edge(0, 2, 1), edge(1, 2, 0), edge(1, 2, 1)],
     edges = [own[2], edge(0, 3, 1), own[0], edge(0, 2, 2), own[1]];
   const next = (key, pointed) =>
@@ -44,7 +44,7 @@ test("left and right go through the selected word's curves in the order of the l
   assert.deepEqual(press("ArrowRight", { level: "whole" }, { edges: [edge(0, 3, 1)] }), {});
 });
 
-test("in a matrix the arrows go from cell to cell, and stay within it", () => {
+test("in a matrix, arrow keys move between cells and stay within it", () => {
   const at = (key, place) => press(key, { level: "matrix", ...place }).place;
   assert.deepEqual(at("ArrowUp", {}), { row: 1, column: 2 });
   assert.deepEqual(at("ArrowRight", {}), { row: 2, column: 3 });
@@ -53,7 +53,7 @@ test("in a matrix the arrows go from cell to cell, and stay within it", () => {
   assert.deepEqual(at("ArrowRight", last), { row: 2, column: HEAD_SIZE - 1 });
 });
 
-test("in a head the arrows go from matrix to matrix, in the order of the computation", () => {
+test("in a head, arrow keys move between matrices in the order of computation", () => {
   const at = (key, matrix) => press(key, { level: "head", matrix }).place.matrix;
   const names = STEPS.map(({ tensor }) => tensor);
   for (let step = 1; step < names.length; step++) {

@@ -1,6 +1,5 @@
-// The scripts that all drawings share, as one of them has them: put together as a text and run. What
-// they need of a browser is the parser and serializer of xmldom, and elements that keep their
-// children, as canvases without pixels.
+// Concatenates and runs the scripts that all drawings share. Replaces the browser APIs they
+// need by xmldom's parser and serializer, and by elements (including canvases) without pixels.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { DOMImplementation, DOMParser, XMLSerializer } from "@xmldom/xmldom";
@@ -16,7 +15,7 @@ class Context2d {
     return this.#fillStyle;
   }
   set fillStyle(style) {
-    // a browser takes what it knows as a colour, and ignores the rest
+    // like a browser, ignore invalid colors
     if (/^(#[0-9a-f]{6}|rgba\(.*\))$/.test(style)) this.#fillStyle = style;
   }
   measureText(text) {
@@ -44,7 +43,7 @@ const document = {
   createElement: (name) => new Element(name),
 };
 
-/** The values of these names in the shared scripts. */
+/** Returns the values of these names in the shared scripts. */
 export function shared(...names) {
   const texts = readdirSync(FOLDER)
     .filter((name) => name.endsWith(".js"))
@@ -54,7 +53,7 @@ export function shared(...names) {
   return new Function("document", "XMLSerializer", body)(document, XMLSerializer);
 }
 
-/** The values of these names in one script of a drawing, or in several that need each other. */
+/** Returns the values of these names in one or more scripts of a drawing. */
 export function script(paths, ...names) {
   const texts = [paths]
     .flat()
@@ -62,10 +61,10 @@ export function script(paths, ...names) {
   return new Function(`"use strict";\n${texts.join("")}\nreturn { ${names.join(", ")} };`)();
 }
 
-/** The elements of an SVG text with that name; the text must be well-formed. */
+/** Returns the elements with this name in an SVG text, which must be well-formed. */
 export function elements(text, name) {
   const onError = (level, message) => {
-    // it warns of the replacement character, which is meant
+    // it warns about the replacement character, which is intended
     if (level !== "warning") throw new Error(`${level}: ${message}`);
   };
   const parsed = new DOMParser({ onError }).parseFromString(text, "image/svg+xml");

@@ -10,7 +10,7 @@ const CAPTIONS = ["Tokens", "Embeddings", "Queries"].map((title, token) => ({
   href: "/tokens",
 }));
 
-/** A drawing of which only the story is there: its elements by their selectors. */
+/** A stub drawing that creates the tour's elements by selector. */
 class Drawing {
   dataset = {};
   hidden = false;
@@ -25,79 +25,80 @@ class Drawing {
 }
 
 /**
- * A teller and its drawing; `click` presses a button, `went` and `asked` are what the teller did.
- * `isThere`: whether the captions that are here are those of the tour's head.
+ * Creates a tour and its drawing. `click` presses a button, `visited` lists the visited tokens, and
+ * `requestCount` counts requests for captions. `isLoaded`: whether the current captions belong to
+ * the tour's head.
  */
-function told(at, isThere = () => true) {
+function startTour(at, isLoaded = () => true) {
   globalThis.element = (root, selector) => root.querySelector(selector);
   const root = new Drawing(),
     listeners = new Map(),
-    went = [];
-  let asked = 0;
+    visited = [];
+  let requestCount = 0;
   root.dataset.told = String(at);
   const listen = (target, _, listener) => listeners.set(target, listener);
   const story = createTour(
     root,
     root,
     listen,
-    ({ token }) => went.push(token),
-    isThere,
-    () => asked++,
+    ({ token }) => visited.push(token),
+    isLoaded,
+    () => requestCount++,
   );
-  const inStory = root.querySelector(".story");
+  const panel = root.querySelector(".story");
   return {
-    ...{ root, story, went, inStory, asked: () => asked },
+    ...{ root, story, visited, panel, requestCount: () => requestCount },
     click: (selector) =>
-      listeners.get((selector === ".begin" ? root : inStory).querySelector(selector))(),
+      listeners.get((selector === ".begin" ? root : panel).querySelector(selector))(),
   };
 }
 
-test("a step that is taken while the captions are on their way is told when they are here", () => {
-  const { root, story, went, inStory, click } = told(0);
+test("a step taken while captions are loading is shown once they arrive", () => {
+  const { root, story, visited, panel, click } = startTour(0);
   click(".after");
   assert.equal(root.dataset.told, "1");
-  assert.equal(inStory.hidden, false);
-  assert.deepEqual(went, []);
+  assert.equal(panel.hidden, false);
+  assert.deepEqual(visited, []);
   assert.equal(story.retell(CAPTIONS), true);
-  assert.deepEqual(went, [1]);
-  assert.equal(inStory.querySelector(".count").textContent, "2 of 3");
+  assert.deepEqual(visited, [1]);
+  assert.equal(panel.querySelector(".count").textContent, "2 of 3");
   assert.equal(story.retell(CAPTIONS), false);
 });
 
-test("the server is asked for captions that are not here, and steps stay within them", () => {
-  const { root, story, went, inStory, asked, click } = told(-1);
+test("missing captions are requested from the server, and steps stay in range", () => {
+  const { root, story, visited, panel, requestCount, click } = startTour(-1);
   click(".begin");
-  assert.equal(asked(), 1);
+  assert.equal(requestCount(), 1);
   assert.equal(story.retell(CAPTIONS), false);
   for (let step = 0; step < 4; step++) click(".after");
-  assert.deepEqual(went, [0, 1, 2, 2, 2]);
+  assert.deepEqual(visited, [0, 1, 2, 2, 2]);
   click(".end");
   assert.equal(root.dataset.told, "-1");
-  assert.equal(inStory.hidden, true);
+  assert.equal(panel.hidden, true);
 });
 
-test("a story that is ended while the captions are on their way stays ended", () => {
-  const { story, went, inStory, click } = told(1);
+test("a tour that is ended while captions are loading stays ended", () => {
+  const { story, visited, panel, click } = startTour(1);
   click(".end");
   assert.equal(story.retell(CAPTIONS), false);
-  assert.deepEqual(went, []);
-  assert.equal(inStory.hidden, true);
+  assert.deepEqual(visited, []);
+  assert.equal(panel.hidden, true);
 });
 
-test("a tour begins with the head that it is about, and asks for its captions", () => {
-  let isThere = false;
-  const { root, story, went, inStory, asked, click } = told(-1, () => isThere);
-  story.retell(CAPTIONS); // of another head, which the visitor has opened
+test("a tour starts with its own head and requests that head's captions", () => {
+  let isLoaded = false;
+  const { root, story, visited, panel, requestCount, click } = startTour(-1, () => isLoaded);
+  story.retell(CAPTIONS); // of another head that the visitor has opened
   click(".begin");
-  assert.equal(asked(), 1);
-  assert.deepEqual(went, []);
+  assert.equal(requestCount(), 1);
+  assert.deepEqual(visited, []);
   assert.equal(root.dataset.told, "0");
   story.retell(CAPTIONS);
-  assert.equal(inStory.hidden, false);
-  assert.deepEqual(went, [0]);
+  assert.equal(panel.hidden, false);
+  assert.deepEqual(visited, [0]);
   click(".end");
-  isThere = true;
+  isLoaded = true;
   click(".begin");
-  assert.equal(asked(), 1);
-  assert.deepEqual(went, [0, 0]);
+  assert.equal(requestCount(), 1);
+  assert.deepEqual(visited, [0, 0]);
 });

@@ -6,7 +6,7 @@ const { SvgContext } = shared("SvgContext");
 const drawing = () => new SvgContext(200, 100, "#ffffff");
 const attributes = (element, ...names) => names.map((name) => element.getAttribute(name));
 
-test("text stays text, whatever it holds", () => {
+test("text stays text, whatever it contains", () => {
   const labels = ["</text><script>alert(1)</script>", "a & b", "]]>", "שלום", "'\"", "  two"];
   const context = drawing();
   for (const label of labels) context.fillText(label, 1, 2);
@@ -19,7 +19,7 @@ test("text stays text, whatever it holds", () => {
   );
 });
 
-test("font, place and alignment are written down", () => {
+test("font, position and alignment are kept", () => {
   const context = drawing();
   context.font = "bold 13px sans-serif";
   context.textAlign = "right";
@@ -34,7 +34,7 @@ test("font, place and alignment are written down", () => {
   );
 });
 
-test("paths are transformed when they are drawn, their width by the mean of both directions", () => {
+test("paths are transformed when they're drawn, and line width by the mean of both scales", () => {
   const context = drawing();
   context.translate(10, 20);
   context.scale(2, 8);
@@ -49,7 +49,7 @@ test("paths are transformed when they are drawn, their width by the mean of both
   assert.deepEqual(attributes(path, ...names), ["M12 28L20 36", "12", "4 8", "none"]);
 });
 
-test("what is cut lies in a group with its path, until it is restored", () => {
+test("clipped content is in a group with its clip path until the state is restored", () => {
   const context = drawing();
   context.save();
   context.beginPath();

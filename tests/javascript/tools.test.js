@@ -4,10 +4,10 @@ import { shared } from "./shared_scripts.js";
 
 const { tableOf, MAX_ROWS } = shared("tableOf", "MAX_ROWS");
 
-/** The texts of a table, row by row. */
+/** The text of each cell, row by row. */
 const texts = (part) => part.children.map((row) => row.children.map((cell) => cell.textContent));
 
-test("a table has its heads, its texts as they are, and its numbers as they are read", () => {
+test("a table has headings, literal texts, and numbers formatted like the readout", () => {
   const hostile = "<b>=1</b>";
   const [head, body] = tableOf([
     ["query", hostile],
@@ -18,7 +18,7 @@ test("a table has its heads, its texts as they are, and its numbers as they are 
   assert.equal(head.children[0].children[0].name, "th");
 });
 
-test("a table of more rows than a page can bear says where all of them are", () => {
+test("a truncated table says where to find all rows", () => {
   const rows = (count) => [["n"], ...Array.from({ length: count }, (_, i) => [`row ${i}`])];
   const [, most] = tableOf(rows(MAX_ROWS)).children;
   assert.equal(most.children.length, MAX_ROWS);

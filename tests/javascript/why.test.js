@@ -5,11 +5,11 @@ import { script } from "./shared_scripts.js";
 const { sharesOf, summed, NAMED } = script("one_pass/why.js", "sharesOf", "summed", "NAMED");
 const [WORDS, LAYERS, HEADS, TOKENS, SPLIT] = [3, 4, 5, 6, 2];
 
-/** Numbers that are all different, of both signs, and the same in every run. */
+/** Distinct numbers of both signs, the same in every run. */
 const numbers = (count, shift) =>
   Float32Array.from({ length: count }, (_, at) => 3 * Math.sin(12.9898 * (at + shift) + 1));
 
-/** A pass whose likeliest heads are split by the keys that they read. */
+/** A pass whose strongest heads are split by key. */
 function passOf() {
   const heads = numbers(WORDS * LAYERS * HEADS, 0),
     keys = numbers(WORDS * SPLIT * TOKENS, 200);
@@ -31,7 +31,7 @@ function passOf() {
   };
 }
 
-/** The sum of everything that a pass holds of a word's logit. */
+/** The sum of all parts of a word's logit. */
 function logit(map, choice) {
   let sum = 0;
   for (const name of ["why_heads", "why_mlp", "why_rest"]) {
@@ -43,11 +43,11 @@ function logit(map, choice) {
 }
 
 const total = (parts) => parts.reduce((sum, { share }) => sum + share, 0);
-// some ten shares of up to 3 are stored in float32
+// about ten shares of up to 3 are stored in float32
 const near = (actual, expected) =>
   assert.ok(Math.abs(actual - expected) < 1e-4, `${actual}, and not ${expected}`);
 
-test("all parts together are the logit, and so are those that are shown", () => {
+test("all parts add up to the logit, and so do the displayed ones", () => {
   const map = passOf();
   for (let choice = 0; choice < WORDS; choice++) {
     const parts = sharesOf(map, choice, -1);
@@ -57,7 +57,7 @@ test("all parts together are the logit, and so are those that are shown", () => 
   }
 });
 
-test("compared with another word, the parts are the lead over it", () => {
+test("compared with another word, the parts add up to the logit difference", () => {
   const map = passOf();
   for (const [choice, other] of [
     [0, 2],
@@ -74,7 +74,7 @@ test("compared with another word, the parts are the lead over it", () => {
   }
 });
 
-test("the largest heads are named, largest first, and open what they read most", () => {
+test("the largest heads are listed, largest first, and link to the key they read most", () => {
   const map = passOf(),
     shown = summed(sharesOf(map, 1, -1)),
     named = shown.filter(({ head }) => head !== undefined);
@@ -87,7 +87,7 @@ test("the largest heads are named, largest first, and open what they read most",
   named.slice(0, SPLIT).forEach(({ key, share }, rank) => {
     const from = (SPLIT + rank) * TOKENS,
       parts = [...map.numbers.why_keys.values.subarray(from, from + TOKENS)];
-    // of a share below zero it is the key that takes most away
+    // for a negative share it's the most negative key
     assert.equal(parts[key], share < 0 ? Math.min(...parts) : Math.max(...parts));
   });
   assert.ok(named.slice(SPLIT).every(({ key }) => key === undefined));

@@ -1,4 +1,4 @@
-"""Which addresses share the limits of one visitor."""
+"""Test which addresses share a visitor's limits."""
 
 import pytest
 
@@ -17,5 +17,5 @@ from serving.addresses import network_prefix
         ("", ""),
     ],
 )
-def test_addresses_of_one_ipv6_network_count_as_one(address: str, network: str):
+def test_addresses_in_one_ipv6_network_count_as_one(address: str, network: str):
     assert network_prefix(address) == network

@@ -1,4 +1,4 @@
-"""What is cached: computed once, evicted in order, and never over the byte limit."""
+"""Test the cache: values are computed once, evicted in order, and stay within the byte limit."""
 
 import threading
 from collections.abc import Callable
@@ -12,10 +12,10 @@ import torch
 from serving.cache import Cache, CachedFunction, cached, size_of
 
 
-def counted(
+def cached_with_log(
     within: Cache, *, evict_last: bool = False
 ) -> tuple[CachedFunction[[str, int], bytes], list[str]]:
-    """A cached function that returns a value of some size, and the names it computed."""
+    """Return a cached function, and a list of the names it has computed."""
     computed: list[str] = []
 
     @cached(key=lambda name, size=0: name, size=len, cache=within, evict_last=evict_last)
@@ -26,8 +26,8 @@ def counted(
     return value, computed
 
 
-def test_the_least_recently_used_is_evicted_first():
-    value, computed = counted(Cache(10))
+def test_least_recently_used_value_is_evicted_first():
+    value, computed = cached_with_log(Cache(10))
     for name in "abac":
         value(name, 4)
     assert computed == ["a", "b", "c"]
@@ -38,9 +38,9 @@ def test_the_least_recently_used_is_evicted_first():
     assert not value.is_cached("a")
 
 
-def test_functions_share_the_limit_and_keep_their_values_apart():
+def test_functions_share_the_limit_but_not_their_values():
     within = Cache(20)
-    (first, _), (second, computed) = counted(within), counted(within)
+    (first, _), (second, computed) = cached_with_log(within), cached_with_log(within)
     first("a", 6)
     second("a", 7)
     assert (first("a", 0), second("a", 0)) == (b"x" * 6, b"x" * 7)
@@ -52,8 +52,8 @@ def test_functions_share_the_limit_and_keep_their_values_apart():
     assert second.is_cached("b")
 
 
-def test_a_value_over_the_limit_is_returned_and_evicts_nothing():
-    value, computed = counted(Cache(10))
+def test_oversized_value_is_returned_and_evicts_nothing():
+    value, computed = cached_with_log(Cache(10))
     value("small", 4)
     assert value("big", 11) == value("big", 11) == b"x" * 11
     assert computed == ["small", "big", "big"]
@@ -63,14 +63,14 @@ def test_a_value_over_the_limit_is_returned_and_evicts_nothing():
 
 def test_models_are_evicted_last():
     within = Cache(40)
-    (trained, _), (values, _) = counted(within, evict_last=True), counted(within)
+    (trained, _), (values, _) = cached_with_log(within, evict_last=True), cached_with_log(within)
     trained("old", 15)
     trained("new", 15)
     values("a", 10)
     values("b", 10)  # evicts a, although both models were used less recently
     assert trained.is_cached("old")
     assert not values.is_cached("a")
-    values("c", 20)  # now the older model too
+    values("c", 20)  # now the older model as well
     assert [trained.is_cached(name) for name in ("new", "old")] == [True, False]
 
 
@@ -95,7 +95,7 @@ def test_evicted_value_is_released():
     assert released == [0, 1, 2]
 
 
-def test_eight_threads_compute_a_value_once_and_others_do_not_wait_for_it():
+def test_value_is_computed_once_without_blocking_others():
     started, inside, go_on = threading.Barrier(8), threading.Event(), threading.Event()
     computed: list[str] = []
 
@@ -114,7 +114,7 @@ def test_eight_threads_compute_a_value_once_and_others_do_not_wait_for_it():
     with ThreadPoolExecutor(8) as pool:
         answers = pool.map(request, range(8))
         assert inside.wait(10)
-        assert value("quick") == b"x"  # while the other is computed
+        assert value("quick") == b"x"  # while the other value is computed
         assert not value.is_cached("slow")
         go_on.set()
         assert list(answers) == [b"x"] * 8
@@ -146,8 +146,8 @@ def test_errors_are_not_cached():
     assert len(computed) == 2
 
 
-def test_a_function_can_be_disabled_and_its_values_come_back():
-    value, computed = counted(Cache(10))
+def test_disabled_function_gets_its_values_back():
+    value, computed = cached_with_log(Cache(10))
     value("a", 4)
     with value.disabled():
         assert not value.is_cached("a")
@@ -161,7 +161,7 @@ def test_a_function_can_be_disabled_and_its_values_come_back():
 
 @dataclass
 class Pair:
-    """Two parts of a value."""
+    """A value with two parts."""
 
     left: object
     right: object = None
@@ -171,7 +171,7 @@ class Pair:
     ("value", "expected"),
     [
         (lambda: torch.zeros(3, 5), 60),
-        (lambda: torch.zeros(30, 5)[:2], 600),  # the rows that are not seen are in memory too
+        (lambda: torch.zeros(30, 5)[:2], 600),  # the hidden rows are also in memory
         (lambda: np.zeros((3, 7), np.float64), 168),
         (lambda: np.zeros((30, 7), np.float64)[:3], 1680),
         (lambda: torch.zeros(30, 5)[:, :2].numpy(), 600),
@@ -180,13 +180,13 @@ class Pair:
         (lambda: None, 0),
     ],
 )
-def test_the_size_of_tensors_arrays_and_layers(value: Callable[[], object], expected: int):
+def test_size_of_tensors_arrays_and_layers(value: Callable[[], object], expected: int):
     assert size_of(value()) == expected
     whole = size_of(Pair({"one": [value()]}))
     assert expected <= whole < expected + 1000
 
 
-def test_what_is_in_a_value_twice_counts_once():
+def test_shared_parts_count_once():
     tensor = torch.zeros(1000)
     once = size_of(Pair(tensor))
     assert size_of(Pair(tensor, tensor)) == once

@@ -1,4 +1,4 @@
-"""What is kept of a model whose files change: never numbers of one file with those of another."""
+"""Test caches while model files change: results never mix numbers from two files."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +23,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> files.Folders:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder of models; what is kept of them goes with it."""
+    """Yield a model folder and clear what is cached about it afterwards."""
     monkeypatch.setenv("ATTENTION_LAB_MODELS", str(tmp_path))
     yield tmp_path
     for kept in (models.by_key, models.reference, runs.run_forward, one_pass.layer_detail):
@@ -32,7 +32,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("change", [files.truncate, files.rewrite, files.replace])
 @pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json", files.SHARD])
-def test_a_run_keeps_to_the_weights_that_made_it(
+def test_run_uses_the_weights_it_was_recorded_with(
     file: str, change: Change, root: Path, folders: files.Folders
 ):
     folder = folders.copy("gpt2", file, root / "mine")
@@ -43,7 +43,7 @@ def test_a_run_keeps_to_the_weights_that_made_it(
 
     runs.run_forward.clear()
     one_pass.layer_detail.clear()
-    np.testing.assert_array_equal(run.weights, before)  # recorded again, with the same model
+    np.testing.assert_array_equal(run.weights, before)  # recorded again with the same model
     np.testing.assert_array_equal(one_pass.layer_detail(run, 1).strips["output"], layer)
     with pytest.raises(FilesChanged, match="mine"):
         models.reference(model)
@@ -64,7 +64,7 @@ def test_a_run_keeps_to_the_weights_that_made_it(
     models.by_key.clear()
     runs.run_forward.clear()
     with pytest.raises(models.LOAD_ERRORS, match=f"mine|{file}"):
-        _ = run.weights  # the weights that made it are gone
+        _ = run.weights  # the weights it was recorded with are gone
 
 
 OUT_OF_MEMORY = {
@@ -102,5 +102,5 @@ def test_too_little_memory_to_load_a_model(
         with pytest.raises(OverLimit, match="mine"):
             ask()
         patch.setattr(models, "preferred", lambda _: "mine")
-        assert loads == "reference" or models.load_preferred() == ["mine"]  # the warm-up goes on
-    assert ask() is not None  # and so does everybody else
+        assert loads == "reference" or models.load_preferred() == ["mine"]  # the warm-up continues
+    assert ask() is not None  # and so does everything else

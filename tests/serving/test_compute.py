@@ -1,4 +1,4 @@
-"""Who computes when: never more than there are slots, pages before jobs, timed work alone."""
+"""Test compute scheduling: a slot limit, pages before jobs, and exclusive timed work."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -13,12 +13,12 @@ from serving.limits import OverLimit
 from tests.helpers.bundled_models import ENCODER
 from tests.helpers.waiting import wait_until
 
-SECONDS = 60  # after which a test fails instead of hanging
+SECONDS = 60  # a test fails after this time instead of hanging
 
 
 @pytest.fixture(autouse=True)
 def _slots(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As many cores as a test asks for, or three, whatever this machine has."""
+    """Use the number of cores that a test requests (default three), whatever this machine has."""
     n_threads, n_slots = torch.get_num_threads(), getattr(request, "param", 3)
     monkeypatch.setattr(compute, "_n_threads", lambda: n_slots)
     monkeypatch.setattr(compute, "_n_slots", lambda: n_slots)
@@ -38,7 +38,7 @@ on_one_core_and_on_several = pytest.mark.parametrize("_slots", [1, 3], indirect=
 
 
 def _queue(pool: ThreadPoolExecutor, function: Callable[..., object], *arguments: object) -> Future:
-    """Start a computation in another thread; returns when it has asked for its slot."""
+    """Start a computation in another thread; return once it has requested its slot."""
     before = compute.n_requests()
     future = pool.submit(function, *arguments)
     wait_until(lambda: compute.n_requests() == before + 1, seconds=SECONDS, every=0.01)
@@ -79,14 +79,15 @@ def test_pages_run_before_earlier_jobs(pool: ThreadPoolExecutor, monkeypatch: py
     with compute.slot():
         futures = [_queue(pool, computation, name) for name in ("job 1", "job 2", "page 1")]
         futures.append(_queue(pool, computation, "page 2"))
-        monkeypatch.setattr(compute, "JOB_DELAY_SECONDS", -1.0)  # as if it had waited for long
+        # as if it had waited for a long time
+        monkeypatch.setattr(compute, "JOB_DELAY_SECONDS", -1.0)
         futures.append(_queue(pool, computation, "old job"))
         futures.append(_queue(pool, computation, "page 3"))
     _all(futures)
     assert order == ["old job", "page 1", "page 2", "page 3", "job 1", "job 2"]
 
 
-def test_nothing_else_computes_next_to_exclusive_work(pool: ThreadPoolExecutor):
+def test_nothing_runs_next_to_exclusive_work(pool: ThreadPoolExecutor):
     started, go_on = threading.Event(), threading.Event()
     order: list[str] = []
 
@@ -113,7 +114,7 @@ def test_nothing_else_computes_next_to_exclusive_work(pool: ThreadPoolExecutor):
 
 
 @on_one_core_and_on_several
-def test_a_page_goes_between_two_steps_of_a_job(pool: ThreadPoolExecutor):
+def test_page_runs_between_two_steps_of_a_job(pool: ThreadPoolExecutor):
     order: list[str] = []
     pages: list[Future] = []
 
@@ -135,7 +136,7 @@ def test_a_page_goes_between_two_steps_of_a_job(pool: ThreadPoolExecutor):
     assert order == ["step 0", "page", "step 1", "step 2"]
 
 
-def test_a_failure_gives_the_slot_back():
+def test_failure_releases_the_slot():
     def items() -> Iterator[int]:
         yield 1
         raise ValueError("the second step")
@@ -149,7 +150,7 @@ def test_a_failure_gives_the_slot_back():
     assert compute.n_requests() == 0
 
 
-def test_waiting_is_announced_and_has_a_limit(
+def test_waiting_is_announced_and_limited(
     pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(compute, "SILENT_WAIT_SECONDS", 0.01)
@@ -164,17 +165,17 @@ def test_waiting_is_announced_and_has_a_limit(
         with pytest.raises(OverLimit, match="minute"):
             pool.submit(page).result(SECONDS)
         assert compute.n_requests() == 1
-    page()  # at once
+    page()  # runs immediately
     assert announced == [compute.WAITING]
 
 
-def test_a_visitor_who_leaves_while_waiting_leaves_the_queue(
+def test_visitor_who_leaves_is_removed_from_the_queue(
     pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(compute, "SILENT_WAIT_SECONDS", 0.01)
 
     def leave() -> None:
-        raise SystemExit  # Streamlit's exceptions aren't subclasses of Exception either
+        raise SystemExit  # like Streamlit's exceptions, it isn't a subclass of Exception
 
     def page() -> None:
         with compute.page_run(leave), compute.slot():
@@ -187,10 +188,10 @@ def test_a_visitor_who_leaves_while_waiting_leaves_the_queue(
 
 
 @pytest.mark.parametrize("_slots", [1], indirect=True)
-def test_no_deadlock_when_a_page_in_a_slot_needs_what_another_thread_computes(
+def test_no_deadlock_when_a_page_needs_another_threads_result(
     pool: ThreadPoolExecutor,
 ):
-    """Without `yield_slot` each of the two would wait for the other."""
+    """Without `yield_slot` the two would wait for each other."""
     run = runs.run(ENCODER, "Two pages of the same run")
     runs.run_forward.clear()
     with compute.slot():
@@ -200,7 +201,7 @@ def test_no_deadlock_when_a_page_in_a_slot_needs_what_another_thread_computes(
     assert other.result(SECONDS).tensors is run.tensors
 
 
-def test_a_lone_computation_has_all_cores_and_several_share_them(pool: ThreadPoolExecutor):
+def test_computations_share_the_cores(pool: ThreadPoolExecutor):
     go_on, together = threading.Event(), threading.Barrier(3)
 
     def computation(wait: Callable[[], object]) -> int:

@@ -1,4 +1,4 @@
-"""Content words and pronouns of a text, and where a word is in another text."""
+"""Test content words and pronouns of a text, and finding a word in another text."""
 
 import pytest
 
@@ -14,13 +14,13 @@ ANIMAL = "The animal didn't cross the street because it was too tired"
 TROPHY = "The trophy did not fit in the suitcase because it was too big"
 
 
-def encoded(name: str, text: str):
+def encode(name: str, text: str):
     return models.get(name).tokenizer.encode(text)
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_a_token_has_the_role_of_its_word(name: str):
-    tokens = encoded(name, ANIMAL)
+def test_token_has_the_role_of_its_word(name: str):
+    tokens = encode(name, ANIMAL)
     kinds = dict(zip(tokens.labels, roles(tokens), strict=True))
     assert kinds["it"] == "pronoun"
     assert {kinds[word] for word in ("animal", "cross", "street", "tired")} == {"content"}
@@ -29,21 +29,21 @@ def test_a_token_has_the_role_of_its_word(name: str):
 
 
 @pytest.mark.parametrize(
-    ("word", "found"),
+    ("word", "match"),
     [("it", "it"), ("The", "The"), ("animal", "big"), ("tired", "big"), ("because", "because"),
      ("didn't", None)],
 )  # fmt: skip
-def test_a_word_is_found_by_itself_or_by_its_role(word: str, found: str | None):
+def test_word_is_found_by_text_or_role(word: str, match: str | None):
     start = ANIMAL.index(word)
     span = same_word(ANIMAL, (start, start + len(word)), TROPHY)
-    assert (span and TROPHY[slice(*span)]) == found
+    assert (span and TROPHY[slice(*span)]) == match
 
 
 @pytest.mark.parametrize(
     ("name", "text", "pair"),
     [(DECODER, TROPHY, ("it", "trophy")), (ENCODER, ANIMAL, ("it", "animal"))],
 )  # fmt: skip
-def test_the_first_head_shows_what_a_pronoun_looks_at(name: str, text: str, pair: tuple[str, str]):
+def test_default_head_shows_what_a_pronoun_attends_to(name: str, text: str, pair: tuple[str, str]):
     passed = run(name, text)
     head = first_head(passed)
     query, key = strongest_tokens(passed, head.layer, head.head)

@@ -1,4 +1,4 @@
-"""A model writes on: its tokens, its passes and what they say, with a cache and without."""
+"""Test generated text: tokens, passes and their probabilities, with and without a cache."""
 
 import pytest
 import torch
@@ -16,54 +16,54 @@ pytestmark = pytest.mark.usefixtures("bundled_weights")
 TEXT = "Nine grey geese fly over the lake"
 
 
-def test_the_passes_are_those_of_the_model():
-    written = continue_text(DECODER, TEXT, 3, 0.7, 20)
+def test_passes_match_the_model():
+    continuation = continue_text(DECODER, TEXT, 3, 0.7, 20)
     model = models.get(DECODER)
     prompt = model.tokenizer.encode(TEXT).ids
     chosen = generate(model.core, prompt, max_new_tokens=4, sampling=Sampling(0.7, 20))
-    assert written.ids == tuple(chosen[:3])
-    assert [step.token_id for step in written.cached] == chosen
-    assert [step.token_id for step in written.uncached] == chosen
+    assert continuation.ids == tuple(chosen[:3])
+    assert [step.token_id for step in continuation.cached] == chosen
+    assert [step.token_id for step in continuation.uncached] == chosen
     n = len(prompt)
-    assert written.n_prompt == n
-    assert [step.n_new for step in written.cached] == [n, 1, 1, 1]
-    assert [step.n_new for step in written.uncached] == [n, n + 1, n + 2, n + 3]
-    assert [step.flops for step in written.uncached] == [
+    assert continuation.n_prompt == n
+    assert [step.n_new for step in continuation.cached] == [n, 1, 1, 1]
+    assert [step.n_new for step in continuation.uncached] == [n, n + 1, n + 2, n + 3]
+    assert [step.flops for step in continuation.uncached] == [
         forward_flops(model.core.config, rows, rows) for rows in range(n, n + 4)
     ]
-    assert all(step.seconds > 0 for step in written.cached + written.uncached)
+    assert all(step.seconds > 0 for step in continuation.cached + continuation.uncached)
 
 
 def test_each_pass_matches_full_pass():
-    written = continue_text(DECODER, TEXT, 3, 1.0, None)
+    continuation = continue_text(DECODER, TEXT, 3, 1.0, None)
     model = models.get(DECODER)
     with torch.inference_mode():
-        ids = torch.tensor([[*model.tokenizer.encode(TEXT).ids, *written.ids]])
+        ids = torch.tensor([[*model.tokenizer.encode(TEXT).ids, *continuation.ids]])
         shares = model.core(ids).logits[0].softmax(dim=-1)
-    for number, choices in enumerate(written.choices):
-        expected = shares[written.n_prompt - 1 + number].topk(N_CHOICES).values
-        # a cache adds up in another order
+    for number, choices in enumerate(continuation.choices):
+        expected = shares[continuation.n_prompt - 1 + number].topk(N_CHOICES).values
+        # a cache changes the order of sums
         torch.testing.assert_close(
             torch.tensor(choices.probabilities), expected, atol=1e-5, rtol=1e-4
         )
-    grown = extended_pass(DECODER, TEXT, written.ids)
+    grown = extended_pass(DECODER, TEXT, continuation.ids)
     assert len(grown.run.tokens) == ids.shape[1]
-    assert grown.run.tokens.labels[-1].startswith(written.choices[2].selected)
-    # what was there before does not change when the text grows
+    assert grown.run.tokens.labels[-1].startswith(continuation.choices[2].selected)
+    # existing values don't change when the text grows
     before = one_pass(DECODER, TEXT).run.tensors.states
-    after = grown.run.tensors.states[:, : written.n_prompt]
-    torch.testing.assert_close(after, before, atol=1e-3, rtol=1e-4)  # of lengths up to 1e4
+    after = grown.run.tensors.states[:, : continuation.n_prompt]
+    torch.testing.assert_close(after, before, atol=1e-3, rtol=1e-4)  # lengths go up to 1e4
 
 
-def test_no_more_than_the_picture_has_room_for():
+def test_continuation_is_limited_by_the_picture():
     text = "a " * (MAX_ONE_PASS_TOKENS - 3)
     n_prompt = len(models.get(DECODER).tokenizer.encode(text).ids)
-    written = continue_text(DECODER, text, 12, 1.0, 1)
-    assert n_prompt + len(written.ids) <= MAX_ONE_PASS_TOKENS
-    assert len(written.cached) == len(written.ids) + 1
+    continuation = continue_text(DECODER, text, 12, 1.0, 1)
+    assert n_prompt + len(continuation.ids) <= MAX_ONE_PASS_TOKENS
+    assert len(continuation.cached) == len(continuation.ids) + 1
 
 
-def test_what_cannot_be_written():
+def test_invalid_continuations_are_rejected():
     with pytest.raises(ValueError, match="text"):
         continue_text(ENCODER, TEXT, 3, 1.0, None)
     with pytest.raises(OverLimit, match=str(MAX_ONE_PASS_TOKENS)):

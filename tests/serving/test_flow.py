@@ -1,4 +1,4 @@
-"""The flow and the shares of the picture of one pass, against the core's analysis."""
+"""Compare the flow and shares in the picture of one pass to the core's analysis."""
 
 import numpy as np
 import pytest
@@ -16,14 +16,14 @@ TEXT = "Nine grey geese fly over the lake"
 
 
 @pytest.mark.parametrize("name", [DECODER, ENCODER])
-def test_every_strong_edge_is_drawn_with_the_heads_that_carry_it(name: str):
+def test_every_strong_edge_is_drawn_with_its_heads(name: str):
     run, core = one_pass(name, TEXT).run, models.get(name).core
     with torch.inference_mode():
         layers = core(torch.tensor([run.tokens.ids]), record=True).layers
         whole = information_flow(core, layers)
     flow = compute_flow(run)
     drawn = {tuple(edge[:3].astype(int)): edge[3:] for edge in flow.edges}
-    strong = (whole.edges >= LEAST_SHARE * 1.001).nonzero().tolist()  # but for rounding
+    strong = (whole.edges >= LEAST_SHARE * 1.001).nonzero().tolist()  # allow for rounding
     assert {tuple(edge) for edge in strong} <= set(drawn)
     assert np.all(flow.edges[:, 3] >= LEAST_SHARE)
     np.testing.assert_allclose(flow.residual, whole.residual, atol=1e-5)
@@ -36,7 +36,7 @@ def test_every_strong_edge_is_drawn_with_the_heads_that_carry_it(name: str):
         np.testing.assert_allclose(heads[1::2], top.values, atol=1e-5)
 
 
-def test_a_head_that_is_off_carries_nothing_and_has_no_share():
+def test_disabled_head_carries_nothing_and_has_no_share():
     off = "L3H1"
     passed = one_pass("gpt2-novels", TEXT, (off,))
     edges = compute_flow(passed.run).edges
@@ -48,11 +48,11 @@ def test_a_head_that_is_off_carries_nothing_and_has_no_share():
     assert why.heads[:, 3, 2].all()
 
 
-def test_an_encoder_has_no_next_words_to_explain():
+def test_encoder_has_no_next_words_to_explain():
     assert next_word_shares(one_pass(ENCODER, TEXT)) is None
 
 
-def test_the_shares_of_every_next_word_are_split_by_their_keys():
+def test_next_word_shares_are_split_by_key():
     why = next_word_shares(one_pass(DECODER, TEXT))
     assert why is not None
     assert len(why.heads) == N_DRAWN

@@ -1,4 +1,4 @@
-"""The memory of a GPU: what the driver's program says, or what can be known without it."""
+"""Test GPU memory detection: from the driver's program, or without it."""
 
 import os
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Driver = Callable[[str], None]
 
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
-    """A machine with a GPU, torch that can use it, and a driver that does what it is told."""
+    """Simulate a machine with a GPU, a torch that can use it, and a scripted driver."""
     (tmp_path / "device").touch()
     monkeypatch.setattr(gpu, "DEVICES", (tmp_path / "none", tmp_path / "device"))
     monkeypatch.setattr(gpu, "_torch_version", lambda: "2.13.0")
@@ -22,31 +22,31 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
     monkeypatch.delenv(memory.VARIABLE, raising=False)
     gpu.memory_bytes.cache_clear()
 
-    def does(script: str) -> None:
+    def write_driver(script: str) -> None:
         program = tmp_path / "nvidia-smi"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
 
-    return does
+    return write_driver
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left(driver: Driver):
+def _clear_cache(driver: Driver):
     yield
     gpu.memory_bytes.cache_clear()
 
 
-def test_it_is_that_of_the_smallest(driver: Driver):
+def test_smallest_gpu_counts(driver: Driver):
     driver("echo 24576; echo 256")
     assert gpu.memory_bytes() == 256 * MIB
-    assert memory.memory_bytes() == 256 * MIB  # and so of the whole site
+    assert memory.memory_bytes() == 256 * MIB  # the limit of the whole site
 
 
 @pytest.mark.parametrize("script", ["exit 9", "echo [N/A]"])
-def test_a_driver_that_does_not_tell(driver: Driver, script: str):
+def test_driver_without_an_answer(driver: Driver, script: str):
     driver(script)
     assert gpu.memory_bytes() == 0
-    assert memory.memory_bytes() > 256 * MIB  # that of the machine
+    assert memory.memory_bytes() > 256 * MIB  # the machine's memory
 
 
 @pytest.mark.parametrize("lacking", ["device", "CUDA"])

@@ -1,11 +1,11 @@
-"""How heads are written."""
+"""Test head names."""
 
 import pytest
 
 from serving.heads import HeadId, all_heads
 
 
-def test_a_head_is_written_and_read_in_one_way():
+def test_head_names_survive_a_round_trip():
     assert str(HeadId(3, 11)) == "L3H11"
     assert HeadId.parse("L3H11") == HeadId(3, 11)
     assert all_heads(2, 3) == ["L0H0", "L0H1", "L0H2", "L1H0", "L1H1", "L1H2"]

@@ -1,4 +1,4 @@
-"""What a site sets for its process, in a process of its own: a suite has settings of its own."""
+"""Test process settings in a separate process, because the test suite has its own."""
 
 import os
 import subprocess
@@ -20,11 +20,11 @@ print(*resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
-@pytest.mark.parametrize(("given", "spins"), [(None, "1000"), ("7", "7")])
-def test_a_site_prepares_its_process_before_torch_is_there(given: str | None, spins: str):
+@pytest.mark.parametrize(("configured", "spins"), [(None, "1000"), ("7", "7")])
+def test_site_configures_its_process_before_importing_torch(configured: str | None, spins: str):
     environment = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
-    if given is not None:  # what whoever runs the site has set stays
-        environment["GOMP_SPINCOUNT"] = given
+    if configured is not None:  # the operator's settings are kept
+        environment["GOMP_SPINCOUNT"] = configured
     command = [sys.executable, "-c", PROGRAM]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     collection, switch, spin_count, torch_is_there, files, most_files = run.stdout.split()

@@ -1,4 +1,4 @@
-"""A process that stood still says so, and nothing that was timed meanwhile counts."""
+"""Test that a suspended process reports it, and that timings taken meanwhile don't count."""
 
 import os
 import select
@@ -23,7 +23,7 @@ from tests.helpers.bundled_models import FIRST_GPT2
 
 
 class LeapingClock:
-    """A clock that goes on by a millisecond whenever it is read, and leaps when it is told to."""
+    """A clock that advances by a millisecond per reading and leaps on request."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -37,7 +37,7 @@ class LeapingClock:
     ("gaps", "still"),
     [
         ([], 0.0),
-        ([0.05] * 200, 0.0),  # ten seconds of work, with a beat in time
+        ([0.05] * 200, 0.0),  # ten seconds of work with timely beats
         ([0.9, 0.9, 0.9], 0.0),  # a busy machine
         ([0.05, 8.0, 0.05], 8.0),
         ([8.0, 0.05, 3.0], 11.0),
@@ -56,21 +56,21 @@ LOOP = """
 import time
 from serving.interruptions import Heartbeat
 
-def passes():  # work that waits as for a GPU, and takes next to no time of the processor
+def passes():  # waits like for a GPU and uses almost no CPU time
     for number in range(6000):
         time.sleep(0.01)
         yield number
 
 with Heartbeat(shortest_seconds=0.5) as heartbeat:
     for number, _ in heartbeat.measure_stalls(passes()):
-        still = heartbeat.beat()  # the stop may come anywhere, also while a line is written
+        still = heartbeat.beat()  # the suspension can happen anywhere, even while printing
         print(number, still, flush=True)
         if still:
             break
 """
 
 
-def test_a_stopped_process_notices_when_it_goes_on():
+def test_suspended_process_notices_when_it_resumes():
     with subprocess.Popen(
         [sys.executable, "-c", LOOP], cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -79,7 +79,7 @@ def test_a_stopped_process_notices_when_it_goes_on():
         assert out.readline().split()[0] == "0"
         os.kill(process.pid, signal.SIGSTOP)
         os.waitpid(process.pid, os.WUNTRACED)
-        # what it wrote before, then a second of nothing
+        # its earlier output, then a second of silence
         while select.select([out], [], [], 1.0)[0]:
             assert float(out.readline().split()[1]) == 0
         os.kill(process.pid, signal.SIGCONT)
@@ -89,8 +89,10 @@ def test_a_stopped_process_notices_when_it_goes_on():
     assert not any(stood_still[:-1])
 
 
-def leaping(monkeypatch: pytest.MonkeyPatch, clock: LeapingClock, at: int) -> Callable[[int], None]:
-    """What is called before every layer: at one of these calls the clock leaps by 8 seconds."""
+def make_clock_leap(
+    monkeypatch: pytest.MonkeyPatch, clock: LeapingClock, at: int
+) -> Callable[[int], None]:
+    """Return a function, called before every layer, that makes the clock leap by 8 seconds once."""
     for module in (race, measurement):
         monkeypatch.setattr(module, "Heartbeat", lambda: Heartbeat(clock))
     calls = iter(range(10_000))
@@ -105,12 +107,12 @@ def leaping(monkeypatch: pytest.MonkeyPatch, clock: LeapingClock, at: int) -> Ca
 REQUEST = RaceRequest(FIRST_GPT2, "The next day is bright", 16)
 
 
-# the warm-up is not timed: 1 + 3 passes of 6 layers there, then 32
+# the warm-up isn't timed: 1 + 3 passes of 6 layers, then 32
 @pytest.mark.parametrize(("at", "still"), [(5, 0), (100, 8), (150, 8), (10_001, 0)])
-def test_a_race_tells_where_it_stood_still(
+def test_race_reports_where_it_was_suspended(
     bundled_weights: None, monkeypatch: pytest.MonkeyPatch, at: int, still: int
 ):
-    check_stop = leaping(monkeypatch, LeapingClock(), at)
+    check_stop = make_clock_leap(monkeypatch, LeapingClock(), at)
     steps = [s for s in race.race(REQUEST, check_stop) if isinstance(s, RaceStep)]
     assert len(steps) == 16
     results = [round(one.stalled_seconds) for s in steps for one in (s.cached, s.uncached)]
@@ -118,10 +120,10 @@ def test_a_race_tells_where_it_stood_still(
 
 
 @pytest.mark.parametrize("still", [0.0, 8.0])
-def test_generate_reports_no_speed_up_of_such_a_run(
+def test_generate_reports_no_speed_up_after_a_suspension(
     bundled_weights: None, monkeypatch: pytest.MonkeyPatch, still: float
 ):
-    def told(*_: object) -> Iterator[Event]:
+    def scripted_race(*_: object) -> Iterator[Event]:
         for n in range(4):
             cached = StepTime(
                 "decode", 5, -1.0, 0.1 + still * (n == 2), 1, n, n, 100, still * (n == 2)
@@ -129,7 +131,7 @@ def test_generate_reports_no_speed_up_of_such_a_run(
             uncached = replace(cached, seconds=0.3, stalled_seconds=0.0)
             yield RaceStep(cached, uncached, 0.0, CacheSize(1, 1))
 
-    monkeypatch.setattr(backend, "race", told)
+    monkeypatch.setattr(backend, "race", scripted_race)
     job = GenerationJob(replace(REQUEST, max_new_tokens=4))
     job.run()
     assert job.stalled_seconds == still

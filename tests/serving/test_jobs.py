@@ -1,4 +1,4 @@
-"""Who waits before whom, and for how many jobs of one visitor there is room."""
+"""Test the job queue: its order, and the number of jobs per visitor."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from tests.helpers.waiting import wait_until
 
 
 class NamedJob(BackgroundJob):
-    """Writes down when it runs; with a gate, waits for it."""
+    """Records when it runs; with a gate, waits for it."""
 
     def __init__(self, name: str, done: list[str], gate: threading.Event | None = None) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class NamedJob(BackgroundJob):
 
 
 class Line:
-    """A queue whose first job holds up all others until `go` is called."""
+    """A queue whose first job blocks all others until `go` is called."""
 
     def __init__(self, max_waiting: int = 6) -> None:
         self.queue = JobQueue(max_waiting=max_waiting)
@@ -73,7 +73,7 @@ def test_first_jobs_come_before_second_jobs(line: Line):
     assert line.go() == ["a1", "b1", "c1", "a2", "b2"]
 
 
-def test_the_job_that_runs_is_its_visitors_first(line: Line):
+def test_running_job_is_its_visitors_first(line: Line):
     for name, owner in (("second", "somebody"), ("b1", "b"), ("c1", "c")):
         line.put(name, owner)
     assert line.go() == ["b1", "c1", "second"]
@@ -85,13 +85,13 @@ def test_unknown_visitors_queue_in_order(line: Line):
     assert line.go() == ["1", "2", "3", "4"]
 
 
-def test_one_visitor_with_many_tabs_leaves_room_for_others(line: Line):
+def test_one_visitor_with_many_tabs_leaves_capacity_for_others(line: Line):
     for number in range(MAX_WAITING_PER_VISITOR):
         line.put(f"a{number}", "a")
     with pytest.raises(OverLimit, match=str(MAX_WAITING_PER_VISITOR)):
         line.put("too many", "a")
     line.put("b", "b")
-    # a job in place of one of them is none more
+    # replacing one of them doesn't add a job
     line.put("again", "a", instead_of=line.jobs[1])
     assert line.go() == ["b", "a1", "again"] or line.done[1:] == ["a1", "b", "again"]
 
@@ -105,13 +105,13 @@ def test_forged_cookies_do_not_skip_the_queue(line: Line):
     assert line.go() == ["a0", "b", "c", "a1", "a2", "b again"]
 
 
-def test_visitors_of_one_address_stand_in_line_as_ever(line: Line):
+def test_visitors_of_one_address_are_queued_in_order(line: Line):
     for name, owner in (("a1", "a"), ("b1", "b"), ("a2", "a"), ("c1", "c")):
-        line.put(name, owner, address="203.0.113.9")  # a school
+        line.put(name, owner, address="203.0.113.9")  # like a school
     assert line.go() == ["a1", "b1", "c1", "a2"]
 
 
-def test_one_address_leaves_room_for_others():
+def test_one_address_leaves_capacity_for_others():
     line = Line(max_waiting=8)
     for number in range(MAX_WAITING_PER_ADDRESS):
         line.put(f"a{number}", f"made up {number}", address="203.0.113.9")
@@ -122,42 +122,42 @@ def test_one_address_leaves_room_for_others():
     line.gate.set()
 
 
-def test_a_full_queue_is_full_for_all(line: Line):
+def test_full_queue_is_full_for_everyone(line: Line):
     for number in range(6):
         line.put(str(number), str(number))
     with pytest.raises(OverLimit, match="6"):
         line.put("late", "late")
 
 
-def test_a_queue_is_free_when_nothing_runs_or_waits_in_it():
+def test_queue_is_free_when_nothing_runs_or_waits():
     line = Line()
     assert not line.queue.is_free
     line.put("second", "somebody else")
-    line.jobs[0].stop()  # as good as gone, but another waits
+    line.jobs[0].stop()  # nearly finished, but another job waits
     assert not line.queue.is_free
     assert line.go() == ["second"]
     assert line.queue.is_free
     assert JobQueue().is_free
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there does a thread have a rank")
-def test_pages_go_before_jobs():
-    ranks = list[int]()
+@pytest.mark.skipif(sys.platform != "linux", reason="threads only have a priority on Linux")
+def test_pages_have_priority_over_jobs():
+    priorities = list[int]()
 
     class Ranked(BackgroundJob):
         def work(self) -> None:
-            ranks.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+            priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
 
     mine = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     queue, job = JobQueue(), Ranked()
     queue.put(job)
     finish(job)
-    assert ranks == [max(mine, NICENESS)]
+    assert priorities == [max(mine, NICENESS)]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == mine
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only there does a thread have a rank")
-def test_where_a_rank_is_refused_jobs_run_all_the_same(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.skipif(sys.platform != "linux", reason="threads only have a priority on Linux")
+def test_jobs_run_even_if_the_priority_cannot_be_set(monkeypatch: pytest.MonkeyPatch):
     def refuse(*_: object) -> None:
         raise PermissionError
 
@@ -192,17 +192,17 @@ def test_page_computes_before_earlier_job():
     assert had == ["page", "job"]
 
 
-def test_a_worker_that_has_died_is_replaced():
+def test_dead_worker_is_replaced():
     done = list[str]()
     queue, job = JobQueue(), NamedJob("job", done)
-    queue._worker = threading.Thread(target=lambda: None)  # over, and never told
+    queue._worker = threading.Thread(target=lambda: None)  # it ended without notifying anyone
     queue.put(job)
     finish(job)
     assert done == ["job"]
 
 
 @pytest.mark.parametrize("ends_with", [None, ValueError("too long")])
-def test_what_was_stopped_stays_so_whatever_its_work_ends_with(ends_with: Exception | None):
+def test_stopped_job_stays_stopped_however_its_work_ends(ends_with: Exception | None):
     class Deaf(BackgroundJob):
         def work(self) -> None:
             self.stop()

@@ -1,11 +1,11 @@
-"""Which of the first models could not be loaded, and what a load leaves to the collector."""
+"""Test which of the default models couldn't be loaded."""
 
 import pytest
 
 from serving import models
 
 
-def test_the_models_that_could_not_be_loaded_are_named(monkeypatch: pytest.MonkeyPatch):
+def test_models_that_could_not_be_loaded_are_named(monkeypatch: pytest.MonkeyPatch):
     def get(name: str) -> None:
         if name == "the encoder":
             raise OSError(name)
@@ -13,5 +13,5 @@ def test_the_models_that_could_not_be_loaded_are_named(monkeypatch: pytest.Monke
     monkeypatch.setattr(models, "get", get)
     monkeypatch.setattr(models, "preferred", lambda kind: f"the {kind}")
     assert models.load_preferred() == ["the encoder"]
-    monkeypatch.setattr(models, "preferred", lambda kind: None)  # there are none
+    monkeypatch.setattr(models, "preferred", lambda kind: None)  # no preferred model is available
     assert models.load_preferred() == []

@@ -1,4 +1,4 @@
-"""The log: no visitor is in the JSON lines, and none can forge or flood records of text."""
+"""Test the log: JSON lines contain no visitor data, and no text can forge or flood records."""
 
 import io
 import json
@@ -33,8 +33,8 @@ KNOWN = {
 
 
 @pytest.fixture
-def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Restore logging afterwards; before, undo what another test's server may have started."""
+def _restore_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Restore logging afterwards, and first undo what another test's server may have started."""
     logging.captureWarnings(False)
     for place, name in (
         (logging.Logger, "callHandlers"),
@@ -49,20 +49,20 @@ def _as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def stream(monkeypatch: pytest.MonkeyPatch, _as_it_was: None) -> io.StringIO:
-    """The JSON lines that are written from now on."""
+def stream(monkeypatch: pytest.MonkeyPatch, _restore_logging: None) -> io.StringIO:
+    """Return the stream that receives the JSON lines from now on."""
     monkeypatch.setenv("ATTENTION_LAB_WARMUP", "off")
     monkeypatch.setenv(log.VARIABLE, "json")
     monkeypatch.setattr(log, "_stream", None)
-    written = io.StringIO()
-    log.start(written)
-    return written
+    output = io.StringIO()
+    log.start(output)
+    return output
 
 
 def lines(stream: io.StringIO, **about: str) -> list[dict]:
-    """What every line says; about: only lines with these facts.
+    """Return the parsed lines that have these fields.
 
-    Whatever else happens in the process, such as a warning of a library, has lines of its own.
+    Other events in the process, such as a library's warnings, have separate lines.
     """
     message = [json.loads(line) for line in stream.getvalue().splitlines()]
     return [line for line in message if about.items() <= line.items()]
@@ -77,8 +77,8 @@ class FailingWork(BackgroundJob):
         fail()
 
 
-def test_nothing_of_a_visitor_is_in_the_log(stream: io.StringIO):
-    # a page with it in its link
+def test_log_contains_no_visitor_data(stream: io.StringIO):
+    # a page with the text in its link
     tokens = "pages/learn/tokens/page.py"
     open_page(AppTest.from_file(FRAME, default_timeout=60), tokens, tokens_text=HOSTILE)
     # addresses, errors of pages, requests and jobs
@@ -93,7 +93,7 @@ def test_nothing_of_a_visitor_is_in_the_log(stream: io.StringIO):
     job = FailingWork()
     JobQueue().put(job)
     finish(job)
-    # what libraries write: Streamlit of a page, uvicorn of a visitor, warnings, threads that end
+    # library output: Streamlit about a page, uvicorn about a visitor, warnings, threads that end
     get_logger("streamlit.error_util").error("Uncaught %s", HOSTILE, exc_info=failure.value)
     logging.getLogger("uvicorn.error").info('%s - "WebSocket /?text=%s"', ADDRESS, HOSTILE)
     warnings.warn(HOSTILE, stacklevel=1)
@@ -101,8 +101,8 @@ def test_nothing_of_a_visitor_is_in_the_log(stream: io.StringIO):
     thread.start()
     thread.join()
 
-    written = stream.getvalue()
-    assert [part for part in ("zyxw", ADDRESS, "\x1b") if part in written] == []
+    output = stream.getvalue()
+    assert [part for part in ("zyxw", ADDRESS, "\x1b") if part in output] == []
     events = {line["event"] for line in lines(stream)}
     assert events >= {"page run", "error", "logged", "uncaught error"}
     loggers = {line["logger"] for line in lines(stream, event="logged")}
@@ -110,7 +110,7 @@ def test_nothing_of_a_visitor_is_in_the_log(stream: io.StringIO):
     assert {key for line in lines(stream) for key in line} <= KNOWN
     errors = lines(stream, event="error")
     assert {line["ended"] for line in errors} == {"page", "request", "job"}
-    # enough to find the error: its class, and the line of code
+    # enough to find the error: its class and its line of code
     assert {line["kind"] for line in errors} == {"ZeroDivisionError"}
     assert all(line["raised"].startswith("test_log.py:") for line in errors)
 
@@ -131,8 +131,8 @@ def raise_it(text: str) -> None:
         raise KeyError(text) from error
 
 
-def logged(logger: logging.Logger, carrier: str, text: str) -> None:
-    """Log a text as a message, its argument, or as that of an error."""
+def log_text(logger: logging.Logger, carrier: str, text: str) -> None:
+    """Log a text as a message, as its argument, or as an error's message."""
     if carrier == "a message":
         logger.error(text.replace("%", "%%"))
     elif carrier == "an argument":
@@ -146,33 +146,33 @@ def logged(logger: logging.Logger, carrier: str, text: str) -> None:
 
 @pytest.mark.parametrize("what", TEXTS)
 @pytest.mark.parametrize("carrier", ["a message", "an argument", "an error"])
-@pytest.mark.parametrize("whose", FORMATTERS)
-@pytest.mark.usefixtures("_as_it_was")
-def test_no_text_forges_a_record_or_reaches_the_terminal_or_floods_the_log(
-    whose: str, carrier: str, what: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("formatter", FORMATTERS)
+@pytest.mark.usefixtures("_restore_logging")
+def test_no_text_can_forge_or_flood_the_log(
+    formatter: str, carrier: str, what: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv(log.VARIABLE, raising=False)
     log.start()
-    written = io.StringIO()
-    handler = logging.StreamHandler(written)
-    handler.setFormatter(FORMATTERS[whose])
+    output = io.StringIO()
+    handler = logging.StreamHandler(output)
+    handler.setFormatter(FORMATTERS[formatter])
     logger = logging.Logger("tried")
     logger.addHandler(handler)
-    logged(logger, carrier, TEXTS[what])
-    first, *rest = written.getvalue().removesuffix("\n").split("\n")
+    log_text(logger, carrier, TEXTS[what])
+    first, *rest = output.getvalue().removesuffix("\n").split("\n")
     assert all(line.startswith("    ") for line in rest)
     assert all(line.isprintable() for line in (first, *rest))
-    assert len(written.getvalue()) <= log.MAX_RECORD + 100
+    assert len(output.getvalue()) <= log.MAX_RECORD + 100
     if carrier == "an error":  # enough to find it
-        assert "raise_it" in written.getvalue()
-        assert "KeyError" in written.getvalue()
+        assert "raise_it" in output.getvalue()
+        assert "KeyError" in output.getvalue()
     else:
         assert rest == []
 
 
-@pytest.mark.usefixtures("_as_it_was")
-def test_a_line_of_an_access_log_is_safe(monkeypatch: pytest.MonkeyPatch):
-    """The formatter of uvicorn takes a record's arguments apart."""
+@pytest.mark.usefixtures("_restore_logging")
+def test_access_log_line_is_safe(monkeypatch: pytest.MonkeyPatch):
+    """Uvicorn's formatter unpacks a record's arguments."""
     monkeypatch.delenv(log.VARIABLE, raising=False)
     log.start()
     record = logging.LogRecord(

@@ -1,4 +1,4 @@
-"""Measurements run one at a time and are kept."""
+"""Test that measurements run one at a time and are cached."""
 
 from collections.abc import Iterator
 
@@ -8,18 +8,18 @@ from serving import measure
 
 
 @pytest.fixture(autouse=True)
-def _nothing_kept() -> Iterator[None]:
+def _empty_cache() -> Iterator[None]:
     measure.clear()
     yield
     measure.clear()
 
 
 def test_each_round_is_measured_once():
-    made: list[int] = []
+    results: list[int] = []
 
     def make() -> int:
-        made.append(1)
-        return len(made)
+        results.append(1)
+        return len(results)
 
     first = measure.cached_measurement(("page", 4), measure.FIRST, make)
     assert measure.cached_measurement(("page", 4), measure.FIRST, make) is first

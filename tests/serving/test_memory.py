@@ -1,4 +1,4 @@
-"""The memory that a process may use: by Linux's control groups, by the machine, or as told."""
+"""Test memory detection: Linux control groups, the machine, or as configured."""
 
 import os
 from pathlib import Path
@@ -12,13 +12,13 @@ MB = 1024**2
 
 
 def write(path: Path, text: str) -> None:
-    """A file and the folders that it lies in."""
+    """Write a file and create its parent folders."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
 def limit(folder: Path, groups: str = "0::/\n", **files: str) -> int:
-    """What is found when the groups' folder holds these files ("/" written as "__")."""
+    """Return the detected limit, given these control group files ("/" written as "__")."""
     write(folder / "cgroup", groups)
     for name, text in files.items():
         write(folder / "root" / name.replace("__", "/").replace("_max", ".max"), text)
@@ -26,11 +26,11 @@ def limit(folder: Path, groups: str = "0::/\n", **files: str) -> int:
 
 
 @pytest.mark.parametrize("text", ["max\n", "-1\n", "9223372036854771712\n"])
-def test_no_limit_is_the_machine(tmp_path: Path, text: str):
+def test_no_limit_means_the_machines_memory(tmp_path: Path, text: str):
     assert limit(tmp_path, memory_max=text) == MACHINE
 
 
-def test_a_service_has_the_smallest_limit_of_all_groups_around_it(tmp_path: Path):
+def test_service_has_the_smallest_limit_of_all_enclosing_groups(tmp_path: Path):
     files = {
         "system.slice__site.service__memory_max": "max\n",
         "system.slice__memory_max": f"{300 * MB}\n",
@@ -39,7 +39,7 @@ def test_a_service_has_the_smallest_limit_of_all_groups_around_it(tmp_path: Path
     assert limit(tmp_path, "0::/system.slice/site.service\n", **files) == 300 * MB
 
 
-def test_a_container_of_version_1(tmp_path: Path):
+def test_version_1_container(tmp_path: Path):
     groups = "4:cpu,cpuacct:/docker/abc\n3:memory:/docker/abc\n"
     write(tmp_path / "root/memory/memory.limit_in_bytes", "9223372036854771712\n")
     assert limit(tmp_path, groups) == MACHINE

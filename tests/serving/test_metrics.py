@@ -1,4 +1,4 @@
-"""What is counted: by the names of pages and queues alone, and exactly, with many threads."""
+"""Test metrics: labels are only page and queue names, and counts are exact across threads."""
 
 import pytest
 from prometheus_client import generate_latest
@@ -14,7 +14,7 @@ HOSTILE = 'x"} 1\n<script>alert(1)</script>'
 
 
 class FailingJob(BackgroundJob):
-    """A job that fails with a visitor's text in its error."""
+    """A job that fails with visitor text in its error."""
 
     def work(self) -> None:
         raise ZeroDivisionError(HOSTILE)
@@ -34,7 +34,8 @@ def test_no_text_becomes_a_label():
     text = generate_latest(metrics.REGISTRY).decode()
     assert counter_value("page_run_seconds_count", page="other") == before + 1
     assert "alert" not in text
-    list(text_string_to_metric_families(text))  # the parser of Prometheus raises for what is none
+    # the Prometheus parser raises an error if the text is invalid
+    list(text_string_to_metric_families(text))
 
 
 def finish_failing(queue: JobQueue) -> FailingJob:
@@ -43,7 +44,7 @@ def finish_failing(queue: JobQueue) -> FailingJob:
     return finish(job)
 
 
-def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():
+def test_job_is_counted_with_outcome_error_and_wait():
     queue = JobQueue(name="of failing jobs")
     errors = {"kind": "ZeroDivisionError", "ended": "job"}
     before = counter_value("errors_total", **errors)
@@ -53,7 +54,7 @@ def test_a_job_is_counted_with_its_outcome_its_error_and_its_wait():
     assert counter_value("waiting_seconds_count", queue="of failing jobs") == 1
 
 
-def test_tokens_and_their_seconds_are_counted_by_whether_a_cache_was_used():
+def test_tokens_and_seconds_are_counted_by_cache_use():
     names = ("generated_tokens_total", "generation_seconds_total")
     before = {
         (name, cache): counter_value(name, cache=cache)

@@ -1,4 +1,4 @@
-"""One pass in one picture: everything it shows against the model's own record and the reference."""
+"""Compare everything in the picture of one pass to the model's record and to transformers."""
 
 import numpy as np
 import pytest
@@ -24,27 +24,27 @@ from tests.helpers.bundled_models import DECODER, ENCODER
 TEXT = "Nine grey geese fly"
 
 
-def recorded(name: str):
-    """The model's whole record of a pass over the text."""
+def record_pass(name: str):
+    """Return the model's complete record of a pass over the text."""
     passed = one_pass(name, TEXT)
     with torch.inference_mode():
         return models.get(name).core(torch.tensor([passed.run.tokens.ids]), record=True)
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_vectors_are_those_of_the_record(name: str):
-    passed, output = one_pass(name, TEXT), recorded(name)
+def test_vectors_match_the_record(name: str):
+    passed, output = one_pass(name, TEXT), record_pass(name)
     np.testing.assert_allclose(passed.final_states, output.hidden[0, :, :N_STRIP], rtol=1e-6)
     norms = torch.stack([state[0].norm(dim=-1) for state in output.hidden_states])
     np.testing.assert_allclose(passed.state_norms, norms, rtol=1e-6)
 
 
-def test_what_a_decoder_would_say_after_each_layer_is_what_transformers_says():
+def test_next_token_after_each_layer_matches_transformers():
     passed, model = one_pass(DECODER, TEXT), models.get(DECODER)
     reference = model.reference
     with torch.inference_mode():
         output = reference(torch.tensor([passed.run.tokens.ids]), output_hidden_states=True)
-        states = torch.cat(output.hidden_states)[:-1, -1]  # the last of them is normed already
+        states = torch.cat(output.hidden_states)[:-1, -1]  # the last state is already normalized
         logits = reference.lm_head(reference.model.norm(states))
         logits = torch.cat([logits, output.logits[:, -1]])
     probabilities, ids = logits.softmax(dim=-1).max(dim=-1)
@@ -55,34 +55,36 @@ def test_what_a_decoder_would_say_after_each_layer_is_what_transformers_says():
     for place, temperature in ((0, 0.1), (9, 1.0), (19, 2.0)):
         assert TEMPERATURES[place] == temperature
         expected = (logits[-1] / temperature).softmax(dim=-1)[list(passed.next_token.ids)]
-        shown = np.exp(passed.next_token.logits / temperature - passed.next_token.log_sums[place])
-        np.testing.assert_allclose(shown, expected, rtol=1e-2, atol=1e-6)
+        displayed = np.exp(
+            passed.next_token.logits / temperature - passed.next_token.log_sums[place]
+        )
+        np.testing.assert_allclose(displayed, expected, rtol=1e-2, atol=1e-6)
     assert len(passed.next_token.tokens) == len(passed.next_token.logits) == N_NEXT
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_an_open_layer_is_the_recorded_one(name: str):
-    passed, output = one_pass(name, TEXT), recorded(name)
-    opened, record = layer_detail(passed.run, 4), output.layers[4]
+def test_open_layer_matches_the_record(name: str):
+    passed, output = one_pass(name, TEXT), record_pass(name)
+    layer, record = layer_detail(passed.run, 4), output.layers[4]
     for strip in STRIPS:
         tensor = record.attention.output if strip == "attention" else getattr(record, strip)
-        np.testing.assert_allclose(opened.strips[strip], tensor[0, :, :N_STRIP], atol=1e-5)
-        np.testing.assert_allclose(opened.norms[strip], tensor[0].norm(dim=-1), rtol=1e-5)
+        np.testing.assert_allclose(layer.strips[strip], tensor[0, :, :N_STRIP], atol=1e-5)
+        np.testing.assert_allclose(layer.norms[strip], tensor[0].norm(dim=-1), rtol=1e-5)
     down = models.get(name).core.blocks[4].mlp.down.matrix.detach()
     for token in (0, 2):
         hidden = record.mlp_hidden[0, token]
-        written = [float((value * row).norm()) for value, row in zip(hidden, down, strict=True)]
-        strongest = np.argsort(written)[::-1][:N_NEURONS]
-        np.testing.assert_array_equal(opened.neurons[token], strongest)
-        np.testing.assert_allclose(opened.activations[token], hidden[strongest.copy()], atol=1e-5)
+        write_norms = [float((value * row).norm()) for value, row in zip(hidden, down, strict=True)]
+        strongest = np.argsort(write_norms)[::-1][:N_NEURONS]
+        np.testing.assert_array_equal(layer.neurons[token], strongest)
+        np.testing.assert_allclose(layer.activations[token], hidden[strongest.copy()], atol=1e-5)
         np.testing.assert_allclose(
-            opened.neuron_norms[token], np.sort(written)[::-1][:N_NEURONS], rtol=1e-4
+            layer.neuron_norms[token], np.sort(write_norms)[::-1][:N_NEURONS], rtol=1e-4
         )
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_what_the_heads_of_a_layer_add_is_what_attention_adds(name: str):
-    passed, output = one_pass(name, TEXT), recorded(name)
+def test_head_outputs_add_up_to_the_attention_output(name: str):
+    passed, output = one_pass(name, TEXT), record_pass(name)
     n_heads = passed.run.weights.shape[1]
     heads = [head_detail(passed.run, 3, head) for head in range(n_heads)]
     bias = models.get(name).core.blocks[3].attention.out.bias
@@ -102,8 +104,8 @@ def test_what_the_heads_of_a_layer_add_is_what_attention_adds(name: str):
     np.testing.assert_array_equal(one.weights, passed.run.weights[3, 5])
 
 
-def test_what_is_opened_holds_no_memory_beyond_its_own_numbers():
-    """A view of a head's output matrix, say, would keep the weights of the model in memory."""
+def test_open_layer_owns_its_memory():
+    """A view of a head's output matrix, for example, would keep the model's weights in memory."""
     passed = one_pass(DECODER, TEXT)
     layer, head = layer_detail(passed.run, 1), head_detail(passed.run, 1, 2)
     pieces = [*vars(passed).values(), *vars(layer).values(), *vars(head).values()]
@@ -113,44 +115,44 @@ def test_what_is_opened_holds_no_memory_beyond_its_own_numbers():
     assert [size_of(array) for array in arrays] == [array.nbytes for array in arrays]
 
 
-def test_a_text_that_is_too_long_is_refused():
+def test_text_that_is_too_long_is_rejected():
     with pytest.raises(OverLimit, match=str(MAX_ONE_PASS_TOKENS)):
         one_pass(ENCODER, "word " * (MAX_ONE_PASS_TOKENS + 1))
 
 
-def test_parts_are_read_from_a_text():
+def test_parts_are_parsed_from_a_text():
     assert parse_disabled(" L3H1 mask  F2 L03H1 ", 4, 2) == ("F2", "L3H1", "mask")
     assert parse_disabled("", 4, 2) == ()
-    for text in ("L4H0", "L0H2", "<b>", "L٣H1"):  # the last has a digit, but none of ours
+    for text in ("L4H0", "L0H2", "<b>", "L٣H1"):  # the last one has a non-ASCII digit
         with pytest.raises(ValueError, match=text):
             parse_disabled(text, 4, 2)
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
 @pytest.mark.parametrize("part", ["L3H5", "F3", "mask", "scale"])
-def test_a_pass_with_a_part_off_is_that_of_the_edited_model(name: str, part: str):
+def test_pass_with_a_disabled_part_matches_the_edited_model(name: str, part: str):
     off, whole = one_pass(name, TEXT, (part,)), one_pass(name, TEXT)
     core = models.get(name).core
     ids = torch.tensor([off.run.tokens.ids])
     with torch.inference_mode():
         hidden, layers = run_without(core, ids, SWITCHED[part])
     np.testing.assert_allclose(off.final_states, hidden[0, :, :N_STRIP], rtol=1e-4, atol=1e-5)
-    opened, head = layer_detail(off.run, 3), head_detail(off.run, 3, 5)
+    layer, head = layer_detail(off.run, 3), head_detail(off.run, 3, 5)
     record = layers[3]
-    np.testing.assert_allclose(opened.strips["output"], record.output[0, :, :N_STRIP], atol=1e-4)
+    np.testing.assert_allclose(layer.strips["output"], record.output[0, :, :N_STRIP], atol=1e-4)
     np.testing.assert_allclose(head.weights, record.attention.weights[0, 5], atol=1e-5)
     np.testing.assert_allclose(head.context, record.attention.context[0, 5], atol=1e-4)
     np.testing.assert_allclose(
-        opened.norms["attention"], off.run.tensors.attention_norms[3], rtol=1e-4
+        layer.norms["attention"], off.run.tensors.attention_norms[3], rtol=1e-4
     )
     assert off.run.key != whole.run.key
-    changes = not (part == "mask" and name == ENCODER)  # an encoder has none
+    changes = not (part == "mask" and name == ENCODER)  # an encoder has no causal mask
     assert np.allclose(off.final_states, whole.final_states, atol=1e-3) != changes
     if part == "L3H5":
         assert not head.added.any()
     if part == "F3":
-        assert not opened.neuron_norms.any()
-        assert not opened.norms["mlp_output"].any()
+        assert not layer.neuron_norms.any()
+        assert not layer.norms["mlp_output"].any()
 
 
 SWITCHED = {

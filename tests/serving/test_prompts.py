@@ -1,4 +1,4 @@
-"""What of a visitor's text a model may read."""
+"""Test how much of a visitor's text a model may read."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,27 +11,27 @@ from serving.prompts import prepare_prompt
 
 
 class Words:
-    """A tokenizer of words."""
+    """A tokenizer that splits text into words."""
 
     def encode(self, text: str) -> Tokens:
-        """A token a word."""
+        """Return one token per word."""
         words = tuple(text.split())
         none = ((0, 0),) * len(words)
         return Tokens(text, tuple(range(len(words))), words, none, (False,) * len(words))
 
 
 def model(context: int) -> Any:
-    """A model that reads words, with a context."""
+    """Return a model that reads words, with this context length."""
     config = SimpleNamespace(context_length=context)
     return SimpleNamespace(core=SimpleNamespace(config=config), tokenizer=Words())
 
 
-@pytest.mark.parametrize(("asked", "room"), [(1, 1), (4, 4), (5, 5), (6, 5), (9, 5)])
-def test_new_tokens_as_many_as_there_is_room_for(asked: int, room: int):
-    # three tokens in a context of seven: four new ones are run, and a fifth is only chosen
-    prepared = prepare_prompt(model(7), "one two three", 3, "a test", asked)
-    assert prepared.n_new == room
-    assert bool(prepared.note) == (asked != room)
+@pytest.mark.parametrize(("requested", "capacity"), [(1, 1), (4, 4), (5, 5), (6, 5), (9, 5)])
+def test_new_tokens_are_limited_by_the_context(requested: int, capacity: int):
+    # three tokens in a context of seven: four new ones are processed, and a fifth is only predicted
+    prepared = prepare_prompt(model(7), "one two three", 3, "a test", requested)
+    assert prepared.n_new == capacity
+    assert bool(prepared.note) == (requested != capacity)
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def test_new_tokens_as_many_as_there_is_room_for(asked: int, room: int):
         ("a b c d e f g", 9, {"n_new": 4, "at_least": 2}, "7.*1.*6.*context"),
     ],
 )
-def test_what_does_not_fit(text: str, limit: int, options: dict[str, int], message: str):
+def test_text_that_does_not_fit(text: str, limit: int, options: dict[str, int], message: str):
     with pytest.raises(OverLimit, match=message):
         prepare_prompt(model(7), text, limit, "a test", **options)

@@ -1,4 +1,4 @@
-"""Models in fewer bits: what is said of their price is what an independent reading finds."""
+"""Compare the reported cost of reduced precision to an independent computation."""
 
 import math
 
@@ -11,7 +11,7 @@ from tests.helpers.bundled_models import FIRST_GPT2
 
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All forms are offered; without a GPU they run on the CPU."""
+    """Offer all precisions; without a GPU they run on the CPU."""
     monkeypatch.setattr(reduced_precision, "has_gpu", lambda: True)
 
 
@@ -19,10 +19,10 @@ def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("weights", "share", "bytes_a_number"), [("int8", 0.85, 1.1), ("bfloat16", 0.95, 2)]
 )
-def test_the_price_is_what_both_models_say_of_the_text(
+def test_cost_matches_the_perplexity_of_both_models(
     weights: reduced_precision.Weights, share: float, bytes_a_number: float
 ):
-    """Of the small model: the larger one needs ten times as long for the same sums."""
+    """Uses the small model, because the larger one takes ten times as long."""
     price, model = reduced_precision.precision_cost(FIRST_GPT2, weights), models.get(FIRST_GPT2)
     ids = torch.tensor([model.tokenizer.encode(reduced_precision.TEXT).ids], device=model.device)
     core = reduced_precision.load_core(FIRST_GPT2, weights)
@@ -38,7 +38,7 @@ def test_the_price_is_what_both_models_say_of_the_text(
         return math.exp(float(surprise.mean()))
 
     assert price.perplexity == pytest.approx(perplexity(plain), rel=1e-4)
-    # a pass of eight tokens sums in another order than one of one token: bfloat16 rounds either way
+    # eight tokens at once are summed in another order than one by one, so rounding differs
     assert price.perplexity_rounded == pytest.approx(perplexity(stepped), rel=2e-2)
     equal = int((plain.argmax(-1) == stepped.argmax(-1))[:-1].sum())
     assert abs(price.n_equal - equal) <= 0.05 * price.n_tokens

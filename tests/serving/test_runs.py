@@ -1,4 +1,4 @@
-"""One forward pass for all pages, as tensors and as arrays over the same memory."""
+"""Test the forward pass that all pages share, as tensors and as arrays over the same memory."""
 
 import gc
 import weakref
@@ -17,7 +17,7 @@ TEXT = "Nine grey geese fly"
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_a_run_holds_what_the_model_recorded(name: str):
+def test_run_contains_the_models_record(name: str):
     run = runs.run(name, TEXT)
     core = models.get(name).core
     with torch.inference_mode():
@@ -36,18 +36,18 @@ def test_a_run_holds_what_the_model_recorded(name: str):
 
 
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_a_head_computed_again_is_the_recorded_one(name: str):
+def test_recomputed_head_matches_the_record(name: str):
     run = runs.run(name, TEXT)
     with torch.inference_mode():
         records = models.get(name).core(torch.tensor([run.tokens.ids]), record=True).records
     n_layers, n_heads = run.weights.shape[:2]
     for layer, head in ((0, 0), (2, n_heads - 1), (n_layers - 1, 4)):
-        again, record = run.head(layer, head), records[layer]
+        recomputed, record = run.head(layer, head), records[layer]
         for part in ("scores", "masked_scores", "scaled_scores", "weights", "context"):
             torch.testing.assert_close(
-                getattr(again, part), getattr(record, part)[0, head], rtol=1e-5, atol=1e-5
+                getattr(recomputed, part), getattr(record, part)[0, head], rtol=1e-5, atol=1e-5
             )
-        assert again.scale == record.scale
+        assert recomputed.scale == record.scale
 
 
 def test_arrays_are_read_only_views():
@@ -60,7 +60,7 @@ def test_arrays_are_read_only_views():
             array[0] = 1
 
 
-def test_pages_share_a_run_and_each_has_its_own_limit():
+def test_pages_share_a_run_with_separate_limits():
     runs.run_forward.clear()
     run = runs.run(DECODER, TEXT)
     assert runs.run(DECODER, TEXT, 12, "a small picture") is run
@@ -76,19 +76,19 @@ def test_evicted_run_is_recomputed(in_a_slot: bool):
     tensors = weakref.ref(run.tensors)
     runs.run_forward.clear()
     gc.collect()
-    assert tensors() is None  # whoever holds the run holds none of its memory
+    assert tensors() is None  # holding the run doesn't keep its memory alive
     with compute.slot() if in_a_slot else nullcontext():
         np.testing.assert_array_equal(run.weights, before)
-        again = run.tensors
-        assert run.tensors is again  # it is kept, and not recorded for each use
-    assert runs.run(ENCODER, TEXT).tensors is again
+        recomputed = run.tensors
+        assert run.tensors is recomputed  # it's cached, not recorded for every use
+    assert runs.run(ENCODER, TEXT).tensors is recomputed
 
 
-def test_a_run_that_is_evicted_releases_its_memory(monkeypatch: pytest.MonkeyPatch):
+def test_evicted_run_releases_its_memory(monkeypatch: pytest.MonkeyPatch):
     texts = [f"{TEXT} {word}" for word in ("east", "west", "home")]
-    room = 2 * size_of(runs.run(ENCODER, texts[0]).tensors) + 100
+    limit = 2 * size_of(runs.run(ENCODER, texts[0]).tensors) + 100
     small = cached(
-        key=lambda key, *_: key, size=lambda run: size_of(run.tensors), cache=Cache(room)
+        key=lambda key, *_: key, size=lambda run: size_of(run.tensors), cache=Cache(limit)
     )
     monkeypatch.setattr(runs, "run_forward", small(runs.run_forward.__wrapped__))
     first, second, third = (runs.run(ENCODER, text) for text in texts)

@@ -1,4 +1,4 @@
-"""Tokens as pages write them: parts of characters as bytes, and texts that grow."""
+"""Test how pages display tokens: partial characters as bytes, and growing texts."""
 
 from collections.abc import Iterator
 
@@ -24,22 +24,24 @@ def tokenizer(request: pytest.FixtureRequest, bundled_weights: None) -> Tokenize
 def test_tokens_of_a_growing_text(tokenizer: Tokenizer, text: str):
     ids = tokenizer.encode(text).ids
     pieces = token_text.pieces(tokenizer, ids)
-    for piece, token_id in zip(pieces, ids, strict=True):  # a space shows only where it matters
+    # a space is only displayed where it matters
+    for piece, token_id in zip(pieces, ids, strict=True):
         assert token_text.piece(tokenizer, token_id) in (piece, piece.removeprefix("␣"))
     assert not any("\ufffd" in piece for piece in pieces)
     whole = {piece: tokenizer.decode_bytes([i]) for i, piece in zip(ids, pieces, strict=True)}
-    if all(len(piece) < 24 for piece in pieces):  # no piece is cut, so all of its bytes are there
+    # no piece is truncated, so all of its bytes are there
+    if all(len(piece) < 24 for piece in pieces):
         assert len(whole) == len({tokenizer.decode_bytes([i]) for i in ids})
     texts = [token_text.decode_partial(tokenizer, ids[:n]) for n in range(len(ids) + 1)]
     assert texts[-1] == tokenizer.decode(ids)
-    assert not any("\ufffd" in shown for shown in texts)
-    if tokenizer.cls_id is None:  # WordPiece joins words anew with every token
+    assert not any("\ufffd" in displayed for displayed in texts)
+    if tokenizer.cls_id is None:  # WordPiece rejoins the words with every new token
         for shorter, longer in zip(texts, texts[1:], strict=False):
             assert longer.startswith(shorter)
 
 
 @pytest.mark.parametrize("text", ["I like 🤗 pizza", "👩\u200d👧 👍🏽 “é”"])
-def test_a_generation_shows_bytes_and_whole_characters(
+def test_generation_shows_bytes_and_whole_characters(
     text: str, bundled_weights: None, monkeypatch: pytest.MonkeyPatch
 ):
     tokenizer = bundled_model(FIRST_GPT2).tokenizer

@@ -1,4 +1,4 @@
-"""Tokens to be read: also ids for which a padded vocabulary has no token."""
+"""Test token labels, including ids in a padded vocabulary that have no token."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def tokenizer(request: pytest.FixtureRequest, tmp_path: Path) -> Tokenizer:
     return FastBpe.from_folder(tmp_path, {})
 
 
-def test_an_id_without_a_token_has_a_placeholder(tokenizer: Tokenizer):
+def test_id_without_a_token_has_a_placeholder(tokenizer: Tokenizer):
     known = [i for i in tokenizer.encode("animal street").ids if i not in (2, 3)]
     ids = [290, *known, 4362, 4363]
     text = token_text.decode(tokenizer, ids)

@@ -1,14 +1,14 @@
-"""What a process does once, tried in fresh processes: here everything is imported already."""
+"""Test the warm-up in fresh processes, because everything is already imported here."""
 
 import subprocess
 import sys
 
-# Threads that import the core and parts of it at the same moment: Python ends some of the imports
-# with an error, unless the whole core is imported first.
+# Threads import the core and parts of it at the same time. Python fails some of these imports
+# unless the whole core is imported first.
 IMPORTS = """
 import importlib, threading
 
-import torch  # so that all threads are in the core itself at once
+import torch  # so that all threads import the core itself at the same time
 
 from serving import warmup
 
@@ -43,7 +43,7 @@ print(first is second)
 
 
 def output(program: str) -> str:
-    """What a program prints in a process of its own."""
+    """Return the output of a program in a separate process."""
     command = [sys.executable, "-c", program]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

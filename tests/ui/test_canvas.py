@@ -1,4 +1,4 @@
-"""What all drawings share: how they are put together and packed, and their one palette."""
+"""Test what all drawings share: their script, data format and palette."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from ui.charts import style
 FOLDER = Path(component.__file__).parent
 
 
-def test_numbers_are_packed_by_their_kind_and_aligned():
+def test_numbers_are_packed_by_type_and_aligned():
     values, cells = np.array([[0.1, 2], [3, np.nan]]), np.array([7, -1, 2])
     for title in ("", "a", "ab", "é", "😀"):
         data = pack({"title": title}, values, cells)
@@ -32,7 +32,7 @@ def test_numbers_are_packed_by_their_kind_and_aligned():
         assert len(data) == 4 + length + 4 * (4 + 3)
 
 
-def test_what_a_picture_is_about_stands_in_its_header():
+def test_header_describes_the_picture():
     facts = {"model": "M", "name": "m", "sentence": "é <b>"}
     values = np.arange(3.0)
     for title in ("", "a", "ab", "abc"):
@@ -47,14 +47,14 @@ def test_what_a_picture_is_about_stands_in_its_header():
 
 
 def stops(text: str, name: str) -> list[str]:
-    """The colours of a scale in colours.js, as #rrggbb."""
+    """Return the colors of a scale in colours.js, as #rrggbb."""
     block = re.search(rf"const {name} = \[(.*?)\n\];", text, re.DOTALL)
     assert block is not None
     numbers = re.findall(r"\[(\d+), (\d+), (\d+)\]", block[1])
     return ["#" + bytes(map(int, colour)).hex() for colour in numbers]
 
 
-def test_a_quantity_has_one_colour_in_drawings_and_charts():
+def test_quantity_has_one_color_in_drawings_and_charts():
     text = (FOLDER / "shared" / "colours.js").read_text(encoding="utf-8")
     assert stops(text, "STOPS") == style.WEIGHTS
     assert stops(text, "DIVERGING_STOPS") == style.SIGNED
@@ -70,7 +70,7 @@ def test_a_quantity_has_one_colour_in_drawings_and_charts():
     assert re.findall(r"#\w{6}", block[1]) == style.HEADS
 
 
-def test_drawings_charts_and_theme_have_one_palette():
+def test_drawings_charts_and_theme_share_a_palette():
     text = (FOLDER / "shared" / "colours.js").read_text(encoding="utf-8")
     block = text[text.index("const OKABE_ITO") :]
     drawn = dict(re.findall(r'(\w+): "(#\w{6})"', block[: block.index("}")]))

@@ -1,4 +1,4 @@
-"""Charts: one place for colours, kept descriptions, and texts that stay data."""
+"""Test charts: a shared palette, cached specifications, and labels that stay text."""
 
 import json
 import math
@@ -24,16 +24,16 @@ HOSTILE = [
 ]
 
 
-def test_a_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPatch):
+def test_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPatch):
     calls = []
 
-    def counted(table: pd.DataFrame, title: str, **settings: object) -> alt.Chart:
+    def counting_bars(table: pd.DataFrame, title: str, **settings: object) -> alt.Chart:
         calls.append(title)
         return bars(table, title, **settings)  # type: ignore[arg-type]
 
     def build(value: float, title: str, **settings: object) -> show.Specification:
         return show.specification(
-            counted, label_table(["a", "b"], [1.0, value]), title, **DARK, **settings
+            counting_bars, label_table(["a", "b"], [1.0, value]), title, **DARK, **settings
         )
 
     first = build(2.0, "t")
@@ -51,7 +51,7 @@ def test_a_chart_is_built_once_for_the_same_content(monkeypatch: pytest.MonkeyPa
         assert len(calls) == before + 1
 
 
-def test_labels_of_bars_are_never_read_as_anything_but_text():
+def test_bar_labels_are_always_text():
     table = label_table(HOSTILE, [float(n) for n in range(1, len(HOSTILE) + 1)])
     chart = show.specification(bars, table, "how much", **DARK)
     assert [row["label"] for row in chart["data"]["values"]] == HOSTILE
@@ -65,7 +65,7 @@ def test_labels_of_bars_are_never_read_as_anything_but_text():
     assert all(label.strip() in texts for label in HOSTILE)
 
 
-def test_rows_are_those_that_altair_makes():
+def test_rows_match_altair():
     table = pd.DataFrame(
         {
             "whole": [0, -7, 2**40],

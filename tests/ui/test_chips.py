@@ -1,4 +1,4 @@
-"""Chips are sent to the browser as text, and not too many of them."""
+"""Test that chips are sent to the browser as text, up to a limit."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from ui.canvas.chips import MAX_CHIPS, Chip, chips, pack
 
 
-def test_chips_are_packed_as_text_and_bounded():
+def test_chips_are_packed_as_text_and_limited():
     item = Chip("</script><b>", "d\u202e", muted=True, line_after=True)
     packed = json.loads(pack([item], title="t", hint="h"))
     assert packed["chips"] == [["</script><b>", "d\u202e", True, False, True]]

@@ -1,4 +1,4 @@
-"""Code, formulas and addresses reach the page letter by letter, whatever they hold."""
+"""Test that code, formulas and addresses are displayed literally, whatever they contain."""
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -17,7 +17,7 @@ HOSTILE = """</code><img src=x onerror="alert(1)">&amp;<script>"""
         ("python", ""),
     ],
 )
-def test_a_text_is_shown_letter_by_letter(kind: str, text: str):
+def test_text_is_displayed_literally(kind: str, text: str):
     def page(kind: str, text: str) -> None:
         from ui.widgets import code_block
 

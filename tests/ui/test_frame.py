@@ -1,4 +1,4 @@
-"""The frame around every page: what it says where the page itself has to wait."""
+"""Test the notice in the page frame while a page has to wait."""
 
 import threading
 

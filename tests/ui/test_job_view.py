@@ -1,6 +1,6 @@
-"""The view of a job: watched whenever it is drawn, stopped by its button, the page runs at its end.
+"""Test the job view: drawing it watches the job, its button stops it, its end reruns the page.
 
-The page of these tests is a function, so its jobs come from its own module.
+The page in these tests is a function, so its jobs come from its own module.
 """
 
 from streamlit.testing.v1 import AppTest
@@ -14,7 +14,7 @@ def page() -> None:
 
     if "job" not in st.session_state:
         st.session_state.job = BackgroundJob()
-        st.session_state.job._last_seen = 0.0  # of long ago
+        st.session_state.job._last_seen = 0.0  # a long time ago
     st.session_state.runs = st.session_state.get("runs", 0) + 1
     job, live = st.session_state.job, st.session_state.job.is_live
 
@@ -28,10 +28,10 @@ def page() -> None:
     job_view.follow(job, draw, is_live=live, every=60.0)
 
 
-def test_a_job_is_watched_and_stopped():
+def test_job_is_watched_and_stopped():
     site = AppTest.from_function(page).run()
     assert not site.exception
-    assert not site.session_state.job.is_abandoned  # drawing it counts as looking at it
+    assert not site.session_state.job.is_abandoned  # drawing the job counts as watching it
     assert (site.text[0].value, site.session_state.drawn) == ("live", [True])
     assert not site.button(key="stop").disabled
     site.button(key="stop").click().run()
@@ -39,14 +39,15 @@ def test_a_job_is_watched_and_stopped():
     assert site.button(key="stop").disabled
     runs = site.session_state.runs
     site.run()
-    assert site.session_state.runs == runs + 1  # what is over does not run the page again
+    # a job that has already ended doesn't rerun the page
+    assert site.session_state.runs == runs + 1
 
 
-def test_a_job_that_ends_while_it_is_drawn_is_drawn_once_more():
+def test_job_that_ends_while_it_is_drawn_is_drawn_again():
     site = AppTest.from_function(page)
     site.session_state.ends_while_drawn = True
     site.run()
-    # what was drawn had been read from a live job, so the page must not take it for the last word
+    # the page was drawn from a live job, so it must not treat that as the final state
     assert site.session_state.drawn == [True]
     site.session_state.ends_while_drawn = False
     site.run()

@@ -1,4 +1,4 @@
-"""Heads as lines, and the scripts that drawn components share: what reaches the browser."""
+"""Test the data that heads drawn as lines send to the browser."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def unpack(data: bytes) -> tuple[dict, np.ndarray]:
     return header, np.frombuffer(body, "<f4").reshape(shape)
 
 
-def test_every_value_arrives_as_its_float32():
+def test_values_are_sent_as_float32():
     weights = np.random.default_rng(0).random((2, 3, 5))
     weights[1, 2, 4] = np.nan
     labels = ["é", "שלום", "</script>", "😀", "a"]

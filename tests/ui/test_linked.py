@@ -1,4 +1,4 @@
-"""Widgets bound to the address: an empty parameter is read as the default."""
+"""Test widgets bound to the URL."""
 
 import json
 
@@ -14,7 +14,7 @@ def page() -> None:
     from ui.widgets.linked import linked
 
     letters = ["a", "b", "c"]
-    shown = {
+    current = {
         "segments": linked(
             st.segmented_control, "Segments", letters, default="b", required=True, key="segments"
         ),
@@ -22,7 +22,7 @@ def page() -> None:
         "radio": linked(st.radio, "Radio", letters, 1, key="radio"),
         "free": linked(st.segmented_control, "Free", letters, default="b", key="free"),
     }
-    st.json(shown)
+    st.json(current)
 
 
 def values(**query: str) -> tuple[str, list[str]]:
@@ -34,10 +34,10 @@ def values(**query: str) -> tuple[str, list[str]]:
     return site.json[0].value, [toast.value for toast in site.toast]
 
 
-def test_an_empty_parameter_falls_back_to_the_default_and_says_so():
-    shown, toasts = values(**dict.fromkeys(KEYS, ""))
-    # where nothing may be chosen, an empty parameter means just that
-    assert shown == '{"segments": "b", "pills": "c", "radio": "b", "free": null}'
+def test_empty_parameter_falls_back_to_the_default_with_a_notice():
+    result, toasts = values(**dict.fromkeys(KEYS, ""))
+    # where an empty selection is allowed, an empty parameter means exactly that
+    assert result == '{"segments": "b", "pills": "c", "radio": "b", "free": null}'
     assert len(toasts) == 3
 
 
@@ -78,18 +78,18 @@ def badges(site: AppTest) -> list[str]:
     return [element.value for element in site.markdown if "badge" in element.value]
 
 
-def test_settings_say_how_many_were_changed_and_links_leave_defaults_out():
+def test_settings_count_changes_and_links_omit_defaults():
     site = AppTest.from_function(settings_page, default_timeout=60).run()
     assert not site.exception
     assert badges(site) == []
     assert site.json[0].value == "[]"
     expected = []
-    for number, (key, (kind, value, written)) in enumerate(CHANGES.items(), start=1):
+    for number, (key, (kind, value, link)) in enumerate(CHANGES.items(), start=1):
         getattr(site, kind)(key).set_value(value).run()
         [badge] = badges(site)
         assert f"[{number} " in badge
-        expected.append([key, written])
-    site.checkbox("page_outside").set_value(True).run()  # not among the settings
+        expected.append([key, link])
+    site.checkbox("page_outside").set_value(True).run()  # not part of the settings
     assert badges(site) == [badge]
     assert json.loads(site.json[0].value) == sorted([*expected, ["page_outside", "true"]])
     site.slider("page_slider").set_value(4).run()  # back to the default
@@ -97,7 +97,7 @@ def test_settings_say_how_many_were_changed_and_links_leave_defaults_out():
     assert "page_slider" not in site.json[0].value
 
 
-def test_a_link_restores_every_kind_of_widget():
+def test_link_restores_every_kind_of_widget():
     site = AppTest.from_function(settings_page, default_timeout=60)
     for key, (_, _, text) in CHANGES.items():
         site.query_params[key] = text
@@ -113,14 +113,14 @@ def named_page() -> None:
 
     from ui.widgets.linked import linked
 
-    shown = {"bert": "BERT novels", "gpt2": "GPT-2 novels"}
-    st.text(linked(st.selectbox, "Model", list(shown), key="model", format_func=shown.get))
+    visible = {"bert": "BERT novels", "gpt2": "GPT-2 novels"}
+    st.text(linked(st.selectbox, "Model", list(visible), key="model", format_func=visible.get))
 
 
 @pytest.mark.parametrize(
     ("text", "model"), [("gpt2", "gpt2"), ("GPT-2 novels", "gpt2"), ("t5", "bert")]
 )
-def test_a_link_may_use_a_choice_s_name_or_title(text: str, model: str):
+def test_link_accepts_the_name_or_title_of_an_option(text: str, model: str):
     site = AppTest.from_function(named_page, default_timeout=60)
     site.query_params["model"] = text
     site.run()
@@ -129,7 +129,7 @@ def test_a_link_may_use_a_choice_s_name_or_title(text: str, model: str):
 
 
 @pytest.mark.parametrize("text", ["2.0", "4", "nan", ""])
-def test_an_invalid_number_falls_back_with_a_toast(text: str):
+def test_invalid_number_falls_back_with_a_toast(text: str):
     def page() -> None:
         import streamlit as st
 

@@ -1,4 +1,4 @@
-"""The stored picture of a pass against the model, and what a picture holds."""
+"""Compare the stored picture of a pass to the model."""
 
 import numpy as np
 import pytest
@@ -12,20 +12,20 @@ pytestmark = pytest.mark.usefixtures("bundled_weights")
 
 
 @pytest.mark.parametrize("text", stored_passes.STORED)
-def test_a_stored_picture_is_that_of_the_model(text: str):
+def test_stored_picture_matches_the_model(text: str):
     stored = stored_passes.load_stored_picture(DECODER, text)
     assert stored is not None
-    made = picture(one_pass(DECODER, text))
-    largest = stored.header.pop("largest"), made.header.pop("largest")
+    current = picture(one_pass(DECODER, text))
+    largest = stored.header.pop("largest"), current.header.pop("largest")
     np.testing.assert_allclose(*largest, rtol=1e-4)
-    assert stored.header == made.header
-    assert stored.numbers.keys() == made.numbers.keys()
-    for name, numbers in made.numbers.items():
-        # another machine adds up in another order: of numbers that reach 1e4
+    assert stored.header == current.header
+    assert stored.numbers.keys() == current.numbers.keys()
+    for name, numbers in current.numbers.items():
+        # another machine adds up in another order, and numbers go up to 1e4
         np.testing.assert_allclose(stored.numbers[name], numbers, rtol=1e-3, atol=1e-3)
 
 
-def test_an_encoder_says_no_next_token():
-    made = picture(one_pass(ENCODER, "Two cats"))
-    assert made.header["next"] is None
-    assert "next_logits" not in made.numbers
+def test_encoder_has_no_next_token():
+    current = picture(one_pass(ENCODER, "Two cats"))
+    assert current.header["next"] is None
+    assert "next_logits" not in current.numbers

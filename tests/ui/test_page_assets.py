@@ -1,9 +1,9 @@
-"""The style sheet and the scripts of the document."""
+"""Test the style sheet and scripts of the HTML document."""
 
 from ui.frame.page_assets import SCRIPT, STYLE
 
 
-def test_the_parts_of_the_document_end_where_they_should():
-    """Neither the style sheet nor the script may hold what ends its element."""
+def test_style_and_script_cannot_close_their_elements():
+    """Neither the style sheet nor the script contains a closing tag for its element."""
     assert "</style" not in STYLE.lower()
     assert "</script" not in SCRIPT.lower()

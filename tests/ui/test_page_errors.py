@@ -1,4 +1,4 @@
-"""What may go wrong with a model in the middle of a page ends the page with a message."""
+"""Test that errors of a model end the page with a message."""
 
 from pathlib import Path
 
@@ -30,13 +30,13 @@ def page_that_raises(error: Exception) -> None:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_a_problem_of_a_model_is_a_message(error: Exception):
+def test_model_error_is_a_message(error: Exception):
     site = AppTest.from_function(page_that_raises, args=(error,)).run()
     assert not site.exception
     assert len(site.warning) == 1
     assert site.text[0].value == "the frame goes on"
 
 
-def test_an_error_of_the_page_stays_one():
+def test_page_error_is_raised():
     site = AppTest.from_function(page_that_raises, args=(ValueError("a bug"),)).run()
     assert site.exception

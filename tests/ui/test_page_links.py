@@ -1,4 +1,4 @@
-"""A link to a page is that page's address, whatever Streamlit makes of addresses that end alike."""
+"""Test that page links survive Streamlit's handling of addresses with the same ending."""
 
 from types import SimpleNamespace
 
@@ -13,11 +13,11 @@ ADDRESSES = [urls.page_path(folder) for folder in sections.TITLES]
 
 @pytest.mark.parametrize("base", ["http://127.0.0.1:8501", "https://lab.example.org/a/generated-"])
 @pytest.mark.parametrize("page", ADDRESSES)
-def test_the_address_of_a_page_is_whole_after_streamlit_has_taken_it_apart(base: str, page: str):
+def test_page_address_survives_streamlits_trimming(base: str, page: str):
     manager = SimpleNamespace(
         current_page_script_hash=page,
         get_pages=lambda: {name: {"url_pathname": name} for name in ADDRESSES},
     )
-    asked = f"{base}/{page}"
-    message = maybe_add_page_path(maybe_trim_page_path(asked, manager), manager)
-    assert sections.page_url(f"{message}?a=b/c") == asked
+    address = f"{base}/{page}"
+    message = maybe_add_page_path(maybe_trim_page_path(address, manager), manager)
+    assert sections.page_url(f"{message}?a=b/c") == address

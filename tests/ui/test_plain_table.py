@@ -1,4 +1,4 @@
-"""Plain tables show every cell as it is, numbers in the form asked for, whatever they hold."""
+"""Test plain tables: cells are displayed literally, and numbers in the requested format."""
 
 import pandas as pd
 from streamlit.testing.v1 import AppTest
@@ -18,15 +18,15 @@ def body(table: pd.DataFrame, **options: object) -> str:
     assert not site.exception
     [element] = site.get("html")
     assert "<img" not in element.proto.body
-    [shown] = plain_tables(site)
-    assert list(shown.columns) == list(table.columns)
-    assert len(shown) == len(table)
+    [displayed] = plain_tables(site)
+    assert list(displayed.columns) == list(table.columns)
+    assert len(displayed) == len(table)
     for name, texts in table.select_dtypes(exclude="number").items():
-        assert shown[name].tolist() == texts.tolist()
+        assert displayed[name].tolist() == texts.tolist()
     return str(element.proto.body)
 
 
-def test_texts_are_shown_letter_by_letter():
+def test_texts_are_displayed_literally():
     body(pd.DataFrame({HOSTILE: [HOSTILE, "", "  two  spaces"], "n": [1, 2, 3]}))
 
 
@@ -34,10 +34,10 @@ def test_number_formats():
     table = pd.DataFrame(
         {"id": [1306], "bytes": [46080], "difference": [-2.5e-6], "share": [1 / 3]}
     )
-    written = body(table, formats={"id": "{}", "difference": "{:.1e}"})
+    html = body(table, formats={"id": "{}", "difference": "{:.1e}"})
     cells = [
         f'<td class="number">{cell}</td>' for cell in ("1306", "46,080", "−2.5 × 10⁻⁶", "0.3333")
     ]
-    assert "".join(cells) in written
-    assert "max-height" not in written
+    assert "".join(cells) in html
+    assert "max-height" not in html
     assert "max-height: 250px" in body(table, max_rows=250)

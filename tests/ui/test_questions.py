@@ -1,4 +1,4 @@
-"""Answers that a browser kept: taken if they are pairs of texts, and nothing else is."""
+"""Test parsing of answers stored in the browser: only pairs of texts are accepted."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the race of two generations sends to the browser."""
+"""Test the data that the race of two generations sends to the browser."""
 
 import json
 
@@ -6,7 +6,7 @@ from ui.canvas import race
 from ui.canvas.race import Lane
 
 
-def test_what_the_browser_receives():
+def test_data_for_the_browser():
     first = Lane("with", "<b>a b", (3, 6), (0.25, 0.5), (5, 1))
     second = Lane("without", "x", (1,), (0.125,), (5,))
     fields = {"run": "7", "prompt": "\u202e<i>", "n_steps": 9, "over": False, "verdict": ""}

@@ -1,4 +1,4 @@
-"""The parts of a page: one is made at a time, the address names it, nothing is forgotten."""
+"""Test page sections: one is drawn at a time, the URL names it, and choices are kept."""
 
 from streamlit.testing.v1 import AppTest
 
@@ -11,15 +11,15 @@ def page() -> None:
     from ui.widgets.linked import linked
     from ui.widgets.section_picker import section_picker
 
-    shown = section_picker("page_part", ("numbers", "chart"))
-    if "numbers" in shown:
+    section = section_picker("page_part", ("numbers", "chart"))
+    if "numbers" in section:
         linked(st.slider, "Size", 1, 9, 4, key="page_size")
-    if "chart" in shown:
+    if "chart" in section:
         linked(st.selectbox, "Colour", ["red", "blue"], key="page_colour")
-    st.text(" ".join(shown))
+    st.text(" ".join(section))
 
 
-def opened(**query: str) -> AppTest:
+def open_sections(**query: str) -> AppTest:
     site = AppTest.from_function(page, default_timeout=60)
     for key, value in query.items():
         site.query_params[key] = value
@@ -28,16 +28,16 @@ def opened(**query: str) -> AppTest:
     return site
 
 
-def test_a_link_opens_a_part_or_all():
-    assert opened(page_part="chart").text[0].value == "chart"
-    assert opened(page_part=ALL_SECTIONS).text[0].value == "numbers chart"
-    nonsense = opened(page_part="no such part")
+def test_link_opens_one_section_or_all():
+    assert open_sections(page_part="chart").text[0].value == "chart"
+    assert open_sections(page_part=ALL_SECTIONS).text[0].value == "numbers chart"
+    nonsense = open_sections(page_part="no such part")
     assert nonsense.text[0].value == "numbers"
     assert nonsense.toast
 
 
-def test_what_was_chosen_in_a_part_is_there_again():
-    site = opened(page_size="7")
+def test_choices_in_a_section_are_restored():
+    site = open_sections(page_size="7")
     site.button_group("page_part").set_value("chart").run()
     assert not site.slider
     site.selectbox("page_colour").set_value("blue").run()

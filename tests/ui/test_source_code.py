@@ -1,4 +1,4 @@
-"""Source code that pages show: found by anchors, and read by several visitors at once."""
+"""Test displayed source code: found by anchors, and read by several visitors at the same time."""
 
 import gc
 import os
@@ -14,22 +14,22 @@ from ui.export import source_code
 
 @pytest.fixture
 def _collections_let_other_threads_run() -> Iterator[None]:
-    """Python collects garbage often, and calls what gives up the interpreter for a moment."""
+    """Make Python collect garbage often, with a callback that briefly releases the interpreter."""
     threshold = gc.get_threshold()
 
-    def yields(phase: str, info: dict[str, int]) -> None:
+    def release_interpreter(phase: str, info: dict[str, int]) -> None:
         os.stat(os.devnull)
 
-    gc.callbacks.append(yields)
+    gc.callbacks.append(release_interpreter)
     gc.set_threshold(500)
     yield
     gc.set_threshold(*threshold)
-    gc.callbacks.remove(yields)
+    gc.callbacks.remove(release_interpreter)
 
 
 @pytest.mark.usefixtures("_collections_let_other_threads_run")
-def test_threads_may_read_at_the_same_time():
-    """Without turns, some of the six threads met Python's SystemError in each of three tries."""
+def test_threads_may_read_concurrently():
+    """Without a lock, some of the six threads hit Python's SystemError in each of three tries."""
     text = Path(jobs.__file__).read_text(encoding="utf-8")
 
     def read(_: int) -> set[int]:
@@ -66,7 +66,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(source_code, "_ROOT", tmp_path)
     file = tmp_path / "code.py"
     file.write_text(CODE, encoding="utf-8")
-    return str(file)  # absolute: results are cached by path
+    return str(file)  # absolute, because results are cached by path
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ("less", 7, 7, "z = y - 1  # y - 1, (B, T)"),
     ],
 )
-def test_an_anchor_finds_its_statement(file: str, anchor: str, first: int, last: int, text: str):
+def test_anchor_finds_its_statement(file: str, anchor: str, first: int, last: int, text: str):
     assert source_code.read(file, "scale", anchor) == source_code.SourceExcerpt(first, last, text)
 
 
@@ -85,12 +85,14 @@ def test_an_anchor_finds_its_statement(file: str, anchor: str, first: int, last:
     ("anchor", "message"),
     [("missing", "0 lines have"), ("twins", "2 lines have"), ("nowhere", "not at a statement")],
 )
-def test_an_anchor_must_name_one_statement(file: str, anchor: str, message: str):
+def test_anchor_must_name_one_statement(file: str, anchor: str, message: str):
     with pytest.raises(LookupError, match=message):
         source_code.read(file, "scale", anchor)
 
 
-def test_a_definition_is_shown_without_anchors(file: str):
-    shown = source_code.read(file, "Layer")
-    assert shown == source_code.SourceExcerpt(15, 17, "class Layer:\n    # a comment\n    size = 1")
+def test_definition_is_displayed_without_anchors(file: str):
+    displayed = source_code.read(file, "Layer")
+    assert displayed == source_code.SourceExcerpt(
+        15, 17, "class Layer:\n    # a comment\n    size = 1"
+    )
     assert "[" not in source_code.read(file, "scale").text

@@ -1,4 +1,4 @@
-"""A visitor's text in the row for teachers."""
+"""Test a visitor's text in the controls for teachers."""
 
 import re
 
@@ -10,7 +10,7 @@ from ui.frame import teaching
 @pytest.mark.parametrize(
     "text", ['"><img src=x onerror=alert(1)>', "</div><script>alert(1)</script>", "\u202ertl & '\""]
 )
-def test_a_sentence_stays_inside_its_attribute(text: str):
+def test_text_stays_inside_its_attribute(text: str):
     usual, hostile = teaching.row({"sentence": "a"}, ()), teaching.row({"sentence": text}, ())
     outside = re.compile(r'data-facts="[^"]*"')
     assert outside.sub("", usual) == outside.sub("", hostile)

@@ -1,4 +1,4 @@
-"""The panels of small tensors: what reaches the browser, and what is refused."""
+"""Test panels of small tensors: their data, and invalid input."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from tests.helpers.drawn_tensors import unpack_drawing
 from ui.canvas.tensors import Panel, Provenance, pack
 
 
-def test_every_part_arrives_aligned_and_exact():
+def test_every_part_is_aligned_and_exact():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(2, 3, 5)).astype("f4")
     cells = np.arange(30).reshape(2, 3, 5)
@@ -33,8 +33,8 @@ def test_provenance_is_packed():
     rng = np.random.default_rng(1)
     operands, added = rng.normal(size=(2, 3, 4, 2)), rng.normal(size=(2, 3))
     sizes = {"t": 2, "c": 9, "d": 3}
-    made = Provenance("product", "tc,cd->td", ("x", "W"), sizes, operands, 9, added)
-    panel = Panel("y", np.zeros((2, 3)), ("token", "column"), identity="4 y", provenance=made)
+    provenance = Provenance("product", "tc,cd->td", ("x", "W"), sizes, operands, 9, added)
+    panel = Panel("y", np.zeros((2, 3)), ("token", "column"), identity="4 y", provenance=provenance)
     header, numbers = unpack_drawing(pack([panel]))
     assert header["panels"][0]["identity"] == "4 y"
     assert header["panels"][0]["made"] == {
@@ -51,7 +51,7 @@ def test_provenance_is_packed():
     np.testing.assert_array_equal(np.frombuffer(numbers, "<f4", 6, 216), added.ravel().astype("f4"))
     assert len(numbers) == 4 * (6 + 48 + 6)
     with pytest.raises(ValueError, match=r"y is \(2, 4\) but its operands are \(2, 3, 4, 2\)"):
-        Panel("y", np.zeros((2, 4)), ("token", "column"), provenance=made)
+        Panel("y", np.zeros((2, 4)), ("token", "column"), provenance=provenance)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_provenance_is_packed():
         ({"columns": ["one"]}, "1.*3"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(options: dict, numbers: str):
+def test_invalid_panels_are_rejected(options: dict, numbers: str):
     inputs = {"values": np.zeros((2, 3)), "axes": ("token", "column"), **options}
     with pytest.raises(ValueError, match=numbers):
         Panel("p", **inputs)

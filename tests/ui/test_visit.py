@@ -1,4 +1,4 @@
-"""Choices travel to the next page, the address takes precedence, what doesn't fit is kept."""
+"""Test the visit: choices carry over to the next page, and the URL takes precedence."""
 
 import re
 
@@ -41,32 +41,32 @@ def go(site: AppTest, name: str, **address: str) -> AppTest:
     return site.run()
 
 
-def shown(site: AppTest) -> tuple[str, int]:
+def text_and_layer(site: AppTest) -> tuple[str, int]:
     assert not site.exception
     return site.text_area[0].value, site.select_slider[0].value
 
 
-def test_what_was_chosen_goes_along_and_back():
+def test_choices_carry_over_and_back():
     site = visitor()
     site.text_area[0].set_value("mine").run()
     site.select_slider[0].set_value(4).run()
-    assert shown(go(site, "second")) == ("mine", 4)
+    assert text_and_layer(go(site, "second")) == ("mine", 4)
     site.text_area[0].set_value("another").run()
-    assert shown(site) == ("another", 4)
-    assert shown(go(site, "first")) == ("another", 4)
+    assert text_and_layer(site) == ("another", 4)
+    assert text_and_layer(go(site, "first")) == ("another", 4)
 
 
-def test_a_choice_goes_along_though_the_page_was_left_before_it_ran_again():
+def test_choice_carries_over_if_the_page_is_left_before_it_reruns():
     site = visitor()
-    site.select_slider[0].set_value(4)  # and at once, in the same run:
+    site.select_slider[0].set_value(4)  # and in the same run, without waiting:
     go(site, "third")
     assert [slider.value for slider in site.select_slider] == [4, 1]
 
 
 def leave(site: AppTest, name: str, **address: str) -> AppTest:
-    """Open another page as a browser does: without the widgets of the page that is left.
+    """Open another page like a browser does, without the widgets of the previous page.
 
-    address: of the page that is left.
+    address: the URL parameters of the previous page.
     """
     site.session_state["left"] = ["first_text", "first_layer", "first_head"]
     return go(site, name, **address)
@@ -81,31 +81,29 @@ def leave(site: AppTest, name: str, **address: str) -> AppTest:
         ({}, ("of third", 2)),
     ],
 )
-def test_a_choice_that_no_run_took_goes_along_in_the_address_of_the_page_that_is_left(
-    address, third
-):
-    assert shown(leave(visitor(), "third", **address)) == third
+def test_choice_without_a_run_carries_over_in_the_old_url(address, third):
+    assert text_and_layer(leave(visitor(), "third", **address)) == third
 
 
-def test_an_address_that_is_older_than_a_choice_of_the_page_changes_nothing():
+def test_url_older_than_a_choice_changes_nothing():
     site = visitor(first_layer="5")
-    site.session_state["first_layer"] = 7  # as a click on a picture does; the address follows
+    site.session_state["first_layer"] = 7  # like a click on a picture; the URL follows later
     site.run()
-    assert shown(leave(site, "third", first_layer="5"))[1] == 7
+    assert text_and_layer(leave(site, "third", first_layer="5"))[1] == 7
 
 
-def test_what_a_page_cannot_take_waits_for_one_that_can():
+def test_choice_a_page_cannot_use_waits_for_one_that_can():
     site = visitor()
     site.select_slider[0].set_value(17).run()
-    assert shown(go(site, "second")) == ("of second", 2)
-    assert shown(go(site, "third")) == ("of third", 17)
+    assert text_and_layer(go(site, "second")) == ("of second", 2)
+    assert text_and_layer(go(site, "third")) == ("of third", 17)
 
 
-def test_an_address_wins_and_becomes_the_visitor_s_choice():
+def test_url_takes_precedence_and_becomes_the_choice():
     site = visitor(first_layer="5")
-    assert shown(site) == ("of first", 5)
-    assert shown(go(site, "second", second_text="linked")) == ("linked", 5)
-    assert shown(go(site, "third")) == ("linked", 5)
+    assert text_and_layer(site) == ("of first", 5)
+    assert text_and_layer(go(site, "second", second_text="linked")) == ("linked", 5)
+    assert text_and_layer(go(site, "third")) == ("linked", 5)
 
 
 TEXT = "The animal it"
@@ -118,7 +116,7 @@ def by_words(text: str) -> dict[int, tuple[int, int]]:
     return dict(enumerate(match.span() for match in re.finditer(r"\w+|\W", text)))
 
 
-def test_a_pair_is_found_by_its_characters_in_another_tokenization():
+def test_pair_is_found_by_characters_in_another_tokenization():
     query, key = pair_parts(TEXT, SPANS, DEFAULTS)
     assert query.prefill is None
     visit = query.on_change(Visit(), 3)
@@ -126,7 +124,7 @@ def test_a_pair_is_found_by_its_characters_in_another_tokenization():
     assert find_pair(visit.pair, TEXT, WITH_SPACES) == (2, 1)
     assert find_pair(visit.pair, "another", WITH_SPACES) == (None, None)
     assert key.on_change(visit, 1).pair == WordPair(TEXT, (11, 13), (0, 3))
-    # a token added by the tokenizer has no characters to be found by
+    # a special token has no characters to be found by
     added = query.on_change(Visit(), 4).pair
     assert find_pair(added, TEXT, SPANS) == (4, 2)
     assert find_pair(added, TEXT, WITH_SPACES) == (None, None)
@@ -141,7 +139,7 @@ def test_a_pair_is_found_by_its_characters_in_another_tokenization():
         ("!", (None, None)),
     ],
 )
-def test_in_another_text_a_chosen_pair_stays_at_its_words(text: str, pair: tuple):
+def test_pair_keeps_its_words_in_another_text(text: str, pair: tuple):
     chosen = WordPair("A cat saw it", (10, 12), (2, 5))
     assert find_pair(chosen, text, by_words(text)) == pair
 
@@ -166,7 +164,7 @@ def pair_page() -> None:
     st.text(current().pair)
 
 
-def test_only_a_pair_that_was_chosen_stays_in_another_text():
+def test_only_a_selected_pair_carries_over_to_another_text():
     site = AppTest.from_function(pair_page, default_timeout=60).run()
     site.text_input[0].set_value("A cat saw it").run()
     assert site.text[0].value == "None"

@@ -1,4 +1,4 @@
-"""A widget that is sent a value of another kind keeps the value it has."""
+"""Test that a widget keeps its value if it's sent a value of another type."""
 
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -13,13 +13,13 @@ KINDS = sorted(set(SENT) - UNUSED)  # of the widgets on our pages
 
 
 @pytest.fixture(autouse=True)
-def _checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def _check_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WStates, "__getitem__", WStates.__getitem__)
     widget_values.check_value_types()
 
 
 def states(kind: str | None, sent: str | None) -> WStates:
-    """What a session knows of one widget of a kind, for which a value of some kind was sent."""
+    """Return the state of one widget of this kind after a value of kind `sent` was sent for it."""
     message = WidgetState(id="widget")
     if sent is not None:
         field = WidgetState.DESCRIPTOR.fields_by_name[sent]
@@ -27,16 +27,16 @@ def states(kind: str | None, sent: str | None) -> WStates:
             setattr(message, sent, "{}" if "json" in sent else field.default_value)
         else:
             getattr(message, sent).SetInParent()
-    made = WStates()
-    made.set_widget_metadata(
+    result = WStates()
+    result.set_widget_metadata(
         WidgetMetadata("widget", lambda value: ("read", value), lambda value: value, kind)
     )
-    made.set_widget_from_proto(message)
-    return made
+    result.set_widget_from_proto(message)
+    return result
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_value_is_read_if_it_has_the_kind_of_its_widget(kind: str):
+def test_value_is_read_if_it_matches_the_widget_kind(kind: str):
     for sent in SENT:
         result = states(kind, sent)
         if kind == sent:

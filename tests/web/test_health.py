@@ -1,4 +1,4 @@
-"""When the site is alive, and when it is ready for visitors."""
+"""Test liveness and readiness of the site."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ def _no_warm_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def warm_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., threading.Event]]:
-    """Lets the warm-up begin anew, with a loading of models that ends when the event is set."""
+    """Return a function that restarts the warm-up; loading ends when the returned event is set."""
     ends = threading.Event()
 
     def begin(outcome: Callable[[], list[str]]) -> threading.Event:
@@ -42,7 +42,7 @@ def warm_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., threading
 
 def test_alive_while_models_load_and_ready_after(warm_up: Callable[..., threading.Event]):
     ends = warm_up(list)
-    loading = client.get("/readyz")  # nobody has visited: whoever asks starts the loading
+    loading = client.get("/readyz")  # there are no visitors yet, so the probe starts loading
     assert (loading.status_code, loading.json()["ready"]) == (503, False)
     assert (client.get("/healthz").status_code, client.get("/healthz").text) == (200, "ok")
     ends.set()
@@ -52,7 +52,7 @@ def test_alive_while_models_load_and_ready_after(warm_up: Callable[..., threadin
     assert ready.headers["cache-control"] == "no-store"
 
 
-def test_not_ready_without_a_model_that_should_be_there(warm_up: Callable[..., threading.Event]):
+def test_not_ready_without_an_expected_model(warm_up: Callable[..., threading.Event]):
     warm_up(lambda: ["bert-base", "gpt2"]).set()
     warmup.start()
     warmup._threads[0].join()
@@ -61,7 +61,7 @@ def test_not_ready_without_a_model_that_should_be_there(warm_up: Callable[..., t
     assert "bert-base and gpt2" in answer.json()["reason"]
 
 
-def test_not_ready_while_one_pass_holds_all_others_up(monkeypatch: pytest.MonkeyPatch):
+def test_not_ready_while_a_pass_blocks_all_others(monkeypatch: pytest.MonkeyPatch):
     assert client.get("/readyz").status_code == 200
     monkeypatch.setattr(health, "STUCK_SECONDS", 0.0)
     with compute.slot():
@@ -71,7 +71,7 @@ def test_not_ready_while_one_pass_holds_all_others_up(monkeypatch: pytest.Monkey
 
 
 class Deaf(BackgroundJob):
-    """A job that does not end when it is told to."""
+    """A job that ignores requests to stop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class Deaf(BackgroundJob):
         self.release.wait(60)
 
 
-def test_not_ready_while_a_job_goes_on_that_was_stopped(monkeypatch: pytest.MonkeyPatch):
+def test_not_ready_while_a_stopped_job_continues(monkeypatch: pytest.MonkeyPatch):
     queue, job = JobQueue(name="tried"), Deaf()
     monkeypatch.setattr(health, "QUEUES", (queue,))
     queue.put(job)
@@ -90,7 +90,7 @@ def test_not_ready_while_a_job_goes_on_that_was_stopped(monkeypatch: pytest.Monk
     job.keep_alive()
     assert client.get("/readyz").status_code == 200
     job.stop()
-    assert client.get("/readyz").status_code == 200  # it has a while to end
+    assert client.get("/readyz").status_code == 200  # the job gets some time to end
     monkeypatch.setattr(health, "STUCK_SECONDS", 0.0)
     answer = client.get("/readyz")
     job.release.set()

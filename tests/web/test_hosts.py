@@ -1,4 +1,4 @@
-"""Foreign host names are refused, for pages and for WebSockets."""
+"""Test that unknown host names are rejected, for pages and for WebSockets."""
 
 import pytest
 from starlette.applications import Starlette
@@ -52,11 +52,11 @@ def test_only_listed_hosts_are_allowed(host: str):
         with site.websocket_connect("/stream", headers={"host": host}) as socket:
             assert socket.receive_text() == "hello"
     else:
-        assert refusal(site, foreign) == 400
+        assert rejection_status(site, foreign) == 400
 
 
-def refusal(site: TestClient, headers: dict[str, str]) -> int:
-    """The status with which a WebSocket is refused."""
+def rejection_status(site: TestClient, headers: dict[str, str]) -> int:
+    """Return the status with which a WebSocket is rejected."""
     with (
         pytest.raises(WebSocketDenialResponse) as refused,
         site.websocket_connect("/stream", headers=headers),
@@ -66,8 +66,8 @@ def refusal(site: TestClient, headers: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("hosts", [(), ("testserver",)])
-def test_an_unreadable_origin_is_refused(hosts: tuple[str, ...]):
-    assert refusal(client(*hosts), {"origin": "http://[::1"}) == 403
+def test_malformed_origin_is_rejected(hosts: tuple[str, ...]):
+    assert rejection_status(client(*hosts), {"origin": "http://[::1"}) == 403
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/_stcore/health"])

@@ -1,4 +1,4 @@
-"""HTML is added to the document that a browser opens, and to nothing else."""
+"""Test that HTML is inserted into documents that a browser opens, and nothing else."""
 
 import pytest
 from starlette.applications import Starlette
@@ -17,32 +17,32 @@ BROWSER = {"accept": "text/html,*/*;q=0.8", "accept-encoding": "gzip"}
 
 
 def document(request: Request) -> Response:
-    """A document with the marks of the file it was read from."""
+    """Return a document with the caching headers of its file."""
     return HTMLResponse(DOCUMENT, headers={"etag": "a", "last-modified": "b", "x-kept": "c"})
 
 
 def in_parts(request: Request) -> Response:
-    """The same in three parts, the first of which ends within `<body>`."""
+    """Return the same in three chunks, the first of which ends inside `<body>`."""
     return StreamingResponse(
         iter([DOCUMENT[:35], DOCUMENT[35:40], DOCUMENT[40:]]), media_type="text/html"
     )
 
 
 def text(request: Request) -> Response:
-    """No document, but what would be taken for one."""
+    """Return plain text that looks like a document."""
     return PlainTextResponse(DOCUMENT)
 
 
 @pytest.fixture
 def client() -> TestClient:
-    """A browser before an app that compresses whatever it can, as Streamlit does."""
+    """Return a client for an app that compresses everything it can, like Streamlit."""
     routes = [Route(f"/{view.__name__}", view) for view in (document, in_parts, text)]
     app = Starlette(routes=routes, middleware=[Middleware(GZipMiddleware, minimum_size=1)])
     return TestClient(HtmlInsert(app, HTML), headers=BROWSER)
 
 
 @pytest.mark.parametrize("path", ["/document", "/in_parts"])
-def test_a_document_gets_the_html(client: TestClient, path: str):
+def test_html_is_inserted_into_a_document(client: TestClient, path: str):
     answer = client.get(path)
     assert answer.text == DOCUMENT.replace("<body>", f"<body>{HTML}")
     assert int(answer.headers["content-length"]) == len(answer.content)
@@ -51,7 +51,7 @@ def test_a_document_gets_the_html(client: TestClient, path: str):
 
 def test_nothing_else_is_changed(client: TestClient):
     assert client.get("/text").text == DOCUMENT
-    # what is not asked for as a page, such as what a script fetches, comes compressed as ever
+    # responses to other requests, such as a script's fetch, stay compressed
     fetched = client.get("/document", headers={"accept": "*/*"})
     assert fetched.text == DOCUMENT
     assert fetched.headers["content-encoding"] == "gzip"

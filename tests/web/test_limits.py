@@ -1,4 +1,4 @@
-"""What one visitor may send: how fast, how much, and over how many connections."""
+"""Test limits per visitor: message rate, size, and connections."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ FILE = _FILE.SerializeToString()
 
 
 class SleepingClock:
-    """Seconds that pass only while somebody sleeps."""
+    """A clock that only advances during sleep."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -52,15 +52,15 @@ def app(clock: SleepingClock) -> Starlette:
                 await socket.send_bytes(await socket.receive_bytes())
         except WebSocketDisconnect as disconnect:
             ended.append(disconnect.code)
-            await socket.send_bytes(b"too late")  # as a page may that still runs
+            await socket.send_bytes(b"too late")  # like a page that's still running
 
-    async def taken(request: Request) -> PlainTextResponse:
+    async def upload(request: Request) -> PlainTextResponse:
         return PlainTextResponse(f"{len(await request.body())} bytes")
 
     routes = [
         WebSocketRoute("/_stcore/stream", echo),
         Route("/ended", lambda _: PlainTextResponse(str(ended))),
-        Route("/{path:path}", taken, methods=["PUT", "DELETE"]),
+        Route("/{path:path}", upload, methods=["PUT", "DELETE"]),
     ]
     middleware = Middleware(Limits, clock=clock, sleep=clock.sleep)
     return Starlette(routes=routes, middleware=[middleware])
@@ -70,7 +70,7 @@ def connect(site: Starlette, address: str = "192.0.2.1"):
     return TestClient(site, client=(address, 5)).websocket_connect("/_stcore/stream")
 
 
-def echoed(socket, message: bytes = HEARTBEAT) -> bool:
+def is_echoed(socket, message: bytes = HEARTBEAT) -> bool:
     socket.send_bytes(message)
     return socket.receive_bytes() == message
 
@@ -82,16 +82,16 @@ def echoed(socket, message: bytes = HEARTBEAT) -> bool:
         (FILE, limits.FILES_PER_SECOND, limits.FILE_BURST),
     ],
 )
-def test_a_storm_takes_as_long_as_a_visitor_would(
+def test_message_flood_is_slowed_down(
     message: bytes, per_second: float, burst: int, clock: SleepingClock
 ):
     site, n_messages = app(clock), 2_000
     with connect(site) as storm:
-        assert all(echoed(storm, message) for _ in range(n_messages))
+        assert all(is_echoed(storm, message) for _ in range(n_messages))
         assert clock.now == pytest.approx((n_messages - burst) / per_second)
         before = clock.now
         with connect(site, "192.0.2.2") as other:
-            assert echoed(other)
+            assert is_echoed(other)
             assert clock.now == before
 
 
@@ -111,11 +111,11 @@ def test_new_connections_do_not_raise_the_rate_of_an_address(
     site = app(clock)
     for _ in range(20):
         with connect(site) as socket:
-            assert all(echoed(socket, message) for _ in range(4))
+            assert all(is_echoed(socket, message) for _ in range(4))
     assert clock.now == pytest.approx((80 - burst) / per_second)
 
 
-def test_open_connections_of_an_address_have_a_limit(
+def test_open_connections_per_address_are_limited(
     clock: SleepingClock, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(limits, "MAX_SESSIONS_PER_ADDRESS", 2)
@@ -126,16 +126,16 @@ def test_open_connections_of_an_address_have_a_limit(
                 pass
             assert refused.value.code == 1013
             with connect(site, "192.0.2.2") as other:
-                assert echoed(other)
+                assert is_echoed(other)
         with connect(site) as freed:
-            assert echoed(freed)
+            assert is_echoed(freed)
 
 
-def test_an_oversized_message_ends_the_connection(clock: SleepingClock):
+def test_oversized_message_closes_the_connection(clock: SleepingClock):
     site, message = app(clock), BackMsg()
     message.rerun_script.query_string = "x" * (limits.MAX_MESSAGE_BYTES - 100)
     with connect(site) as visitor:
-        assert echoed(visitor, message.SerializeToString())
+        assert is_echoed(visitor, message.SerializeToString())
         visitor.send_bytes(b"x" * (limits.MAX_MESSAGE_BYTES + 1))
         with pytest.raises(WebSocketDisconnect) as closed:
             visitor.receive_bytes()
@@ -143,9 +143,9 @@ def test_an_oversized_message_ends_the_connection(clock: SleepingClock):
     assert TestClient(site).get("/ended").text == "[1009]"
 
 
-def test_a_client_that_does_not_read_is_not_listened_to():
-    """The first answer is not read: the second message waits for that, or for the end."""
-    taken: list[str] = []
+def test_server_stops_reading_from_a_client_that_does_not_read():
+    """The first response isn't read: the second message waits for it, or for the end."""
+    received: list[str] = []
 
     async def visit() -> None:
         sent, is_read = asyncio.Queue[dict[str, object]](), asyncio.Event()
@@ -156,7 +156,7 @@ def test_a_client_that_does_not_read_is_not_listened_to():
         async def page(_: Scope, receive: Receive, send: Send) -> None:
             answers = set()
             while (await receive())["type"] == "websocket.receive":
-                taken.append("message")
+                received.append("message")
                 answers.add(asyncio.create_task(send({"type": "websocket.send", "bytes": b""})))
                 await asyncio.sleep(0)
             await asyncio.gather(*answers)
@@ -165,19 +165,19 @@ def test_a_client_that_does_not_read_is_not_listened_to():
         site = asyncio.create_task(Limits(page)(scope, sent.get, send))
         for _ in range(2):
             sent.put_nowait({"type": "websocket.receive", "bytes": HEARTBEAT})
-        for _ in range(20):  # rounds of the loop
+        for _ in range(20):  # event loop iterations
             await asyncio.sleep(0)
-        assert len(taken) == 1
+        assert len(received) == 1
         is_read.set()
         sent.put_nowait({"type": "websocket.disconnect"})
         await asyncio.wait_for(site, 60)
-        assert len(taken) == 2
+        assert len(received) == 2
 
     run_coroutine(visit())
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
-def test_uploads_are_refused(method: str, clock: SleepingClock):
+def test_uploads_are_rejected(method: str, clock: SleepingClock):
     site = TestClient(app(clock))
     response = site.request(method, "/_stcore/upload_file/session/file", content=b"x" * 1_000)
     assert response.status_code == 403

@@ -1,4 +1,4 @@
-"""Only messages that pages send reach Streamlit, with nothing in them that could harm the log."""
+"""Test that Streamlit only receives messages that pages send, without text that harms the log."""
 
 from collections.abc import Iterator
 
@@ -14,20 +14,20 @@ ALL_KINDS = [field.name for field in BackMsg.DESCRIPTOR.oneofs_by_name["type"].f
 
 
 def message(kind: str) -> BackMsg:
-    """An empty message of this kind; a file is one that is computed on a click."""
-    made = BackMsg()
+    """Return an empty message of this kind. A file message requests a file created on click."""
+    back_message = BackMsg()
     field = BackMsg.DESCRIPTOR.fields_by_name[kind]
     if kind == FILE:
-        made.backend_operation_request.deferred_file.file_id = "a file"
+        back_message.backend_operation_request.deferred_file.file_id = "a file"
     elif field.message_type is None:
-        setattr(made, kind, True)
+        setattr(back_message, kind, True)
     else:
-        getattr(made, kind).SetInParent()
-    return made
+        getattr(back_message, kind).SetInParent()
+    return back_message
 
 
-def passes(made: BackMsg) -> bool:
-    return kind_of(made.SerializeToString()) is not None
+def passes(back_message: BackMsg) -> bool:
+    return kind_of(back_message.SerializeToString()) is not None
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
@@ -35,13 +35,13 @@ def test_only_kinds_that_pages_send_pass(kind: str):
     assert kind_of(message(kind).SerializeToString()) == (kind if kind in KINDS else None)
 
 
-def test_of_backend_operations_only_files_pass():
-    made = BackMsg()
-    made.backend_operation_request.install_skills.SetInParent()
-    assert not passes(made)
+def test_only_file_requests_pass_among_backend_operations():
+    back_message = BackMsg()
+    back_message.backend_operation_request.install_skills.SetInParent()
+    assert not passes(back_message)
 
 
-SURROGATE = b"\x5a\x0b\x0a\x09\xed\xb2\x80123456"  # a query string that is not UTF-8
+SURROGATE = b"\x5a\x0b\x0a\x09\xed\xb2\x80123456"  # a query string that isn't UTF-8
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xff", SURROGATE])
@@ -50,7 +50,7 @@ def test_bytes_that_are_not_a_message_are_dropped(content: bytes):
 
 
 def string_fields(form: Descriptor, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """The path to each text field of a message, in all allowed kinds."""
+    """Yield the path to each text field of a message, for all allowed kinds."""
     for field in form.fields:
         if not path and field.name not in KINDS:
             continue
@@ -61,9 +61,9 @@ def string_fields(form: Descriptor, path: tuple[str, ...] = ()) -> Iterator[tupl
 
 
 def with_text(path: tuple[str, ...], text: str) -> tuple[BackMsg, str]:
-    """A message with this text in one field, and the field's full name."""
-    made = message(FILE) if path[0] == FILE else BackMsg()
-    part = made
+    """Return a message with this text in one field, and the field's full name."""
+    back_message = message(FILE) if path[0] == FILE else BackMsg()
+    part = back_message
     for name in path[:-1]:
         field = part.DESCRIPTOR.fields_by_name[name]
         part = getattr(part, name).add() if field.is_repeated else getattr(part, name)
@@ -72,7 +72,7 @@ def with_text(path: tuple[str, ...], text: str) -> tuple[BackMsg, str]:
         getattr(part, field.name).append(text)
     else:
         setattr(part, field.name, text)
-    return made, field.full_name
+    return back_message, field.full_name
 
 
 FIELDS = list(string_fields(BackMsg.DESCRIPTOR))
@@ -80,9 +80,9 @@ FIELDS = list(string_fields(BackMsg.DESCRIPTOR))
 
 @pytest.mark.parametrize("path", FIELDS, ids=".".join)
 @pytest.mark.parametrize("what", ["a line feed", "an escape sequence", "too long"])
-def test_only_texts_of_visitors_may_hold_any_characters(path: tuple[str, ...], what: str):
-    made, name = with_text(path, FORGED[what])
-    assert passes(made) == (name in TEXTS)
+def test_only_visitor_texts_may_contain_any_characters(path: tuple[str, ...], what: str):
+    back_message, name = with_text(path, FORGED[what])
+    assert passes(back_message) == (name in TEXTS)
 
 
 PLAIN = {
@@ -102,21 +102,23 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("path", PLAIN)
-def test_what_a_browser_sends_passes(path: str):
+def test_browser_messages_pass(path: str):
     assert passes(with_text(tuple(path.split(".")), PLAIN[path])[0])
 
 
 @pytest.mark.parametrize(
     ("n_widgets", "is_allowed"), [(MAX_WIDGETS, True), (MAX_WIDGETS + 1, False)]
 )
-def test_a_message_holds_no_more_widgets_than_pages_have(n_widgets: int, is_allowed: bool):
-    made = message("rerun_script")
+def test_number_of_widgets_is_limited(n_widgets: int, is_allowed: bool):
+    back_message = message("rerun_script")
     for number in range(n_widgets):
-        made.rerun_script.widget_states.widgets.add(id=f"$$ID-{number}-any", bool_value=True)
-    assert passes(made) == is_allowed
+        back_message.rerun_script.widget_states.widgets.add(
+            id=f"$$ID-{number}-any", bool_value=True
+        )
+    assert passes(back_message) == is_allowed
 
 
 @pytest.mark.parametrize("scheme", ["<b>", "light\n"])
-def test_a_color_scheme_that_no_browser_has_is_dropped(scheme: str):
+def test_unknown_color_scheme_is_dropped(scheme: str):
     path = "rerun_script", "context_info", "color_scheme"
     assert not passes(with_text(path, scheme)[0])

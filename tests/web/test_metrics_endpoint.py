@@ -1,4 +1,4 @@
-"""Who may read /metrics, and what is counted."""
+"""Test access to /metrics, and what it counts."""
 
 import pytest
 from starlette.applications import Starlette
@@ -29,7 +29,7 @@ async def echo(socket: WebSocket) -> None:
     await socket.close()
 
 
-def fails(request: Request) -> Response:
+def failing_page(request: Request) -> Response:
     raise ZeroDivisionError(request.query_params["text"])
 
 
@@ -41,7 +41,7 @@ APP = Starlette(
     routes=[
         metrics_endpoint.route(),
         WebSocketRoute("/stream", echo),
-        Route("/fails", fails),
+        Route("/fails", failing_page),
         Route("/page", page),
         Route("/_stcore/metrics", page),
     ],
@@ -50,7 +50,7 @@ APP = Starlette(
 
 
 def client(address: str = "127.0.0.1", base: str = SITE) -> TestClient:
-    """A client that connects from this address."""
+    """Return a client that connects from this address."""
     return TestClient(APP, base, raise_server_exceptions=False, client=(address, PORT))
 
 
@@ -64,14 +64,14 @@ def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("203.0.113.9", SITE, {}),
         ("203.0.113.9", SITE, {"x-forwarded-for": "127.0.0.1"}),
-        # uvicorn puts what a proxy says in the place of the address that it came from
+        # uvicorn replaces the client's address by the one in the proxy's header
         ("127.0.0.1", SITE, {"x-forwarded-for": "127.0.0.1"}),
         ("127.0.0.1", SITE, {"forwarded": "for=127.0.0.1"}),
         *(("127.0.0.1", SITE, {name: "127.0.0.1"}) for name in PROXY_HEADERS),
-        # a proxy on the same machine that says nothing of itself, and rebound names
+        # a local proxy that doesn't identify itself, and DNS rebinding
         ("127.0.0.1", "http://lab.example.org", {}),
         ("127.0.0.1", SITE, {"host": "[::1"}),
-        ("203.0.113.9", SITE, {"authorization": "Bearer "}),  # no token is set, none is right
+        ("203.0.113.9", SITE, {"authorization": "Bearer "}),  # no token is set, so none is valid
     ],
 )
 def test_metrics_are_hidden_without_token(address, base, headers):
@@ -80,13 +80,13 @@ def test_metrics_are_hidden_without_token(address, base, headers):
 
 
 @pytest.mark.parametrize(("version", "code"), [("1.0", 404), ("1.1", 200)])
-def test_a_proxy_that_adds_no_header_speaks_an_old_http(version: str, code: int):
-    """As nginx with `proxy_pass` alone: by the name and from the address of this machine."""
+def test_http_1_0_request_counts_as_proxied(version: str, code: int):
+    """By default, nginx's `proxy_pass` sends HTTP/1.0 with this machine's name and address."""
 
-    async def spoken(scope: Scope, receive: Receive, send: Send) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await APP({**scope, "http_version": version}, receive, send)
 
-    answer = TestClient(spoken, SITE, client=("127.0.0.1", PORT)).get("/metrics")
+    answer = TestClient(app, SITE, client=("127.0.0.1", PORT)).get("/metrics")
     assert answer.status_code == code
 
 
@@ -94,7 +94,7 @@ def test_a_proxy_that_adds_no_header_speaks_an_old_http(version: str, code: int)
     ("address", "base"),
     [("127.0.0.1", SITE), ("::ffff:127.0.0.1", "http://localhost")],
 )
-def test_the_machine_itself_reads_the_numbers(address, base):
+def test_local_requests_can_read_metrics(address, base):
     answer = client(address, base).get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
@@ -102,7 +102,7 @@ def test_the_machine_itself_reads_the_numbers(address, base):
 
 
 @pytest.mark.parametrize(
-    ("given", "code"),
+    ("header", "code"),
     [
         ("Bearer s3cret-é", 200),
         ("Bearer s3cret", 404),
@@ -112,14 +112,14 @@ def test_the_machine_itself_reads_the_numbers(address, base):
 )
 @pytest.mark.parametrize("address", ["127.0.0.1", "203.0.113.9"])
 def test_metrics_need_the_token(
-    monkeypatch: pytest.MonkeyPatch, given: str, code: int, address: str
+    monkeypatch: pytest.MonkeyPatch, header: str, code: int, address: str
 ):
     monkeypatch.setenv(metrics_endpoint.TOKEN_VARIABLE, "s3cret-é\n")  # as in a file
-    headers = {"authorization": given.encode()}
+    headers = {"authorization": header.encode()}
     assert client(address).get("/metrics", headers=headers).status_code == code
 
 
-def test_visits_and_errors_of_requests_are_counted():
+def test_visits_and_request_errors_are_counted():
     def visits() -> tuple[float, float]:
         return counter_value("visits_total"), counter_value("open_visits")
 
@@ -135,7 +135,7 @@ def test_visits_and_errors_of_requests_are_counted():
     assert counter_value("errors_total", **errors) == before + 1
 
 
-def test_streamlit_s_own_numbers_are_withheld_likewise():
+def test_streamlits_own_metrics_are_hidden_too():
     assert client().get("/_stcore/metrics").text == "a page"
     assert client("203.0.113.9").get("/_stcore/metrics").status_code == 404
     assert client(base="http://lab.example.org").get("/_stcore/metrics").status_code == 404

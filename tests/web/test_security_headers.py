@@ -1,4 +1,4 @@
-"""The content security policy; tests/browser/test_security_headers.py has pages under it."""
+"""Test the content security policy; tests/browser/test_security_headers.py loads pages under it."""
 
 import pytest
 from starlette.applications import Starlette

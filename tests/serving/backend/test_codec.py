@@ -1,4 +1,4 @@
-"""The format of answers: events come out as they went in, and malformed answers are rejected."""
+"""Test the response format: events survive a round trip, malformed responses are rejected."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -38,7 +38,7 @@ def chunks(data: bytes, size: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("size", [1, 100_000])
-def test_events_come_out_as_they_went_in(size: int):
+def test_events_survive_a_round_trip(size: int):
     data = b"".join([*map(codec.encode, EVENTS), HEARTBEAT, END, b"after the end"])
     assert list(codec.decode(chunks(data, size))) == [*EVENTS, None]
 
@@ -68,7 +68,7 @@ def test_reported_errors(error: Exception, kind: type[Exception]):
     assert type(raised.value) is kind
 
 
-def test_an_answer_that_breaks_off_is_rejected():
+def test_truncated_response_is_rejected():
     whole = codec.encode(EVENTS[0]) + codec.encode(recording()) + END
     for end in [*range(0, len(whole) - 1, 7), len(whole) - 1]:
         with pytest.raises(ServerUnavailable):
@@ -90,12 +90,12 @@ def test_an_answer_that_breaks_off_is_rejected():
         b"[" * 100_000 + b"\n",
     ],
 )
-def test_malformed_answers_are_rejected(data: bytes):
+def test_malformed_responses_are_rejected(data: bytes):
     with pytest.raises(ServerUnavailable):
         list(codec.decode(iter([data, END])))
 
 
-def test_no_more_is_read_than_the_limits_allow():
+def test_limits_bound_what_is_read():
     n_read = 0
 
     def endless(start: bytes) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""The site with a model server and without: equal results, and a message for every failure."""
+"""Compare a site with and without a model server: equal results, a message for every failure."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ SERVE_URL = "ATTENTION_LAB_SERVE_URL"
 
 
 def never(_: int) -> None:
-    """Nobody stops."""
+    """Never stop."""
 
 
 def free_port() -> int:
@@ -53,9 +53,9 @@ def wait_for(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """The address of the model server, in a thread of this process."""
+    """Yield the address of a model server that runs in a thread of this process."""
     port = free_port()
-    # the loggers of this process stay as they are: other tests listen to them
+    # keep this process's loggers, because other tests capture them
     config = uvicorn.Config(service.app, port=port, log_config=None, access_log=False)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -73,7 +73,7 @@ def _server_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def site(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make this process a site with the model server."""
+    """Configure this process as a site with the model server."""
     monkeypatch.setenv(SERVE_URL, address + "/")
 
 
@@ -85,7 +85,7 @@ def one_slot(monkeypatch: pytest.MonkeyPatch) -> threading.BoundedSemaphore:
 
 
 def answer_with(monkeypatch: pytest.MonkeyPatch, *chunks: bytes, status: int = 200) -> None:
-    """Every request of the site gets this answer."""
+    """Give this response to every request of the site."""
     transport = httpx2.MockTransport(lambda _: httpx2.Response(status, content=iter(chunks)))
     http = httpx2.Client(transport=transport)
     monkeypatch.setattr(client, "http_client", lambda: http)
@@ -96,8 +96,8 @@ def ids_of(name: str) -> list[int]:
     return models.get(name).tokenizer.encode(TEXT).ids
 
 
-def check_record(name: str = DECODER) -> None:
-    """A recorded pass of the site is the one of this process."""
+def check_recorded_pass(name: str = DECODER) -> None:
+    """Check that the site's recorded pass matches this process's."""
     model, ids = models.get(name), ids_of(name)
     received, expected = router.record_pass(model, ids), recording.record_pass(model, ids)
     assert received.scale == expected.scale
@@ -113,13 +113,13 @@ def without_times(events: Iterator[race.Event]) -> list[tuple[object, ...]]:
     ]
 
 
-# ---- the same results
+# ---- equal results
 
 
 @pytest.mark.usefixtures("site")
 @pytest.mark.parametrize("name", [ENCODER, DECODER])
-def test_a_recorded_pass_is_the_same(name: str):
-    check_record(name)
+def test_recorded_pass_is_the_same(name: str):
+    check_recorded_pass(name)
     assert router.outage_notice() == ""
 
 
@@ -131,7 +131,7 @@ def test_a_recorded_pass_is_the_same(name: str):
         RaceRequest(DECODER, "A", 3, weights="int8"),
     ],
 )
-def test_a_race_is_the_same(request_of: RaceRequest):
+def test_race_is_the_same(request_of: RaceRequest):
     expected = without_times(race.race(request_of, never))
     assert without_times(router.race(request_of, never)) == expected
     assert len(expected) == request_of.max_new_tokens + 2
@@ -163,26 +163,26 @@ def test_malformed_requests_are_rejected(address: str, content: bytes, status: i
     assert httpx2.post(f"{address}/nothing", content=b"{}").status_code == 404
 
 
-def test_a_stuck_computation_ends_the_heartbeats(address: str, monkeypatch: pytest.MonkeyPatch):
-    over, held = threading.Event(), [0.0]
+def test_stuck_computation_stops_the_heartbeats(address: str, monkeypatch: pytest.MonkeyPatch):
+    over, elapsed = threading.Event(), [0.0]
 
     def stuck(*_: object) -> Iterator[Event]:
         over.wait(60)
         yield PhaseStarted("too late")
 
     monkeypatch.setattr(service, "HEARTBEAT_SECONDS", 0.05)
-    monkeypatch.setattr(compute, "held_seconds", lambda: held[0])
+    monkeypatch.setattr(compute, "held_seconds", lambda: elapsed[0])
     monkeypatch.setitem(service.HANDLERS, "record", stuck)
     with httpx2.stream("POST", f"{address}/record", json={}) as answer:
         events = codec.decode(answer.iter_raw())
         assert next(events) is None
-        held[0] = STUCK_SECONDS + 1.0
+        elapsed[0] = STUCK_SECONDS + 1.0
         with pytest.raises(ServerUnavailable):
             list(events)
     over.set()
 
 
-def test_no_more_is_computed_than_a_client_reads(
+def test_server_computes_no_further_than_the_client_reads(
     address: str, monkeypatch: pytest.MonkeyPatch, one_slot: threading.BoundedSemaphore
 ):
     computed, over = list[int](), threading.Event()
@@ -207,7 +207,7 @@ def test_no_more_is_computed_than_a_client_reads(
     wait_until(lambda: one_slot._value == 1, seconds=60)
 
 
-def test_a_client_that_disconnects_stops_the_work(
+def test_client_that_disconnects_stops_the_computation(
     address: str, monkeypatch: pytest.MonkeyPatch, one_slot: threading.BoundedSemaphore
 ):
     def endless(_: object, check_stop: service.CheckStop) -> Iterator[Event]:
@@ -223,7 +223,7 @@ def test_a_client_that_disconnects_stops_the_work(
 
 
 @pytest.mark.usefixtures("site")
-def test_a_visitor_can_stop_while_the_server_computes(
+def test_visitor_can_stop_while_the_server_computes(
     monkeypatch: pytest.MonkeyPatch, one_slot: threading.BoundedSemaphore
 ):
     def silent(_: object, check_stop: service.CheckStop) -> Iterator[Event]:
@@ -247,19 +247,19 @@ def test_a_visitor_can_stop_while_the_server_computes(
 
 
 @pytest.mark.usefixtures("site")
-def test_a_site_does_the_work_of_a_busy_server(one_slot: threading.BoundedSemaphore):
+def test_site_takes_over_from_a_busy_server(one_slot: threading.BoundedSemaphore):
     assert one_slot.acquire(blocking=False)
-    check_record()
+    check_recorded_pass()
     assert without_times(router.race(REQUEST, never)) == without_times(race.race(REQUEST, never))
     assert any(isinstance(event, TimedStep) for event in router.measure(QUESTION, never))
     assert router.outage_notice() == ""
 
 
-def test_a_site_computes_without_its_server_and_says_so(monkeypatch: pytest.MonkeyPatch):
+def test_site_computes_without_its_server_and_shows_a_notice(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(SERVE_URL, f"http://127.0.0.1:{free_port()}")
-    check_record()
+    check_recorded_pass()
     assert router.outage_notice() != ""
-    monkeypatch.setattr(client, "stream", None)  # the server isn't tried again for a while
+    monkeypatch.setattr(client, "stream", None)  # the server isn't retried for a while
     assert len(list(router.race(REQUEST, never))) == 8
 
 
@@ -272,15 +272,15 @@ def test_a_site_computes_without_its_server_and_says_so(monkeypatch: pytest.Monk
         ([b"<html>"], 500),
     ],
 )
-def test_a_malformed_answer_leaves_the_work_to_the_site(
+def test_site_takes_over_after_a_malformed_response(
     monkeypatch: pytest.MonkeyPatch, chunks: list[bytes], status: int
 ):
     answer_with(monkeypatch, *chunks, status=status)
-    check_record()
+    check_recorded_pass()
     assert router.outage_notice() != ""
 
 
-def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch):
+def test_server_killed_during_a_run(monkeypatch: pytest.MonkeyPatch):
     port = free_port()
     command = [sys.executable, "-m", "uvicorn", "serving.backend.service:app", f"--port={port}"]
     server = subprocess.Popen(
@@ -298,11 +298,13 @@ def test_a_server_that_is_killed_midway(monkeypatch: pytest.MonkeyPatch):
         server.kill()
         server.wait()
     assert router.outage_notice() != ""
-    assert isinstance(list(router.race(REQUEST, never))[-1], RaceEnded)  # the visitor presses again
+    assert isinstance(list(router.race(REQUEST, never))[-1], RaceEnded)  # the visitor tries again
 
 
 @pytest.mark.parametrize("rest", [[], [b"<html>\n"], [codec.encode_error(OSError("no file"))]])
-def test_half_an_answer_ends_with_a_message(monkeypatch: pytest.MonkeyPatch, rest: list[bytes]):
+def test_incomplete_response_ends_with_a_message(
+    monkeypatch: pytest.MonkeyPatch, rest: list[bytes]
+):
     answer_with(monkeypatch, codec.encode(RaceStarted("cpu")), *rest)
     job = BackgroundJob()
     job.work = lambda: list(router.race(REQUEST, never))  # type: ignore[method-assign]
@@ -311,7 +313,7 @@ def test_half_an_answer_ends_with_a_message(monkeypatch: pytest.MonkeyPatch, res
 
 
 @pytest.mark.usefixtures("site")
-def test_a_measurement_is_the_same():
+def test_measurement_is_the_same():
     received, expected = (
         list(measure(QUESTION, never)) for measure in (router.measure, measurement.measure)
     )

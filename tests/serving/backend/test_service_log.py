@@ -1,4 +1,4 @@
-"""What the model server logs, in a process of its own: the log changes Python's logging."""
+"""Test the model server's log in a separate process, because it changes Python's logging."""
 
 import json
 import os
@@ -15,10 +15,10 @@ except ValueError:
 """
 
 
-def test_nothing_of_a_visitor_is_in_the_log_of_a_model_server():
-    told = {**os.environ, "ATTENTION_LAB_LOG": "json"}
+def test_model_server_log_contains_no_visitor_data():
+    environment = {**os.environ, "ATTENTION_LAB_LOG": "json"}
     run = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env=told, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
     )
     [line] = run.stderr.splitlines()
     assert json.loads(line)["kind"] == "ValueError"

@@ -1,4 +1,4 @@
-"""The list of terms: every page exists, and no spelling means two terms."""
+"""Test the glossary terms: their pages exist, and no spelling is ambiguous."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ page = "learn/block"
 """
 
 
-def test_a_term_is_found_by_every_spelling():
+def test_term_is_found_by_every_spelling():
     glossary = terms.read(ONE, ["learn/block"])
     (loss,) = glossary.terms
     assert (glossary.find(" LOSSES "), glossary.find("Loss")) == (loss, loss)
@@ -37,6 +37,6 @@ MISTAKES: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("named", MISTAKES)
-def test_a_mistake_in_the_list_is_refused(named: str):
+def test_invalid_glossary_is_rejected(named: str):
     with pytest.raises(ValueError, match=named):
         terms.read(MISTAKES[named](ONE), ["learn/block"])
