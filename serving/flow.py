@@ -65,8 +65,8 @@ class HeadEdge:
 
 def _disabled_heads(run: Run) -> frozenset[tuple[int, int]]:
     """The heads that are switched off in a pass, as (layer, head)."""
-    switched = getattr(run, "switched", None)
-    return frozenset() if switched is None else switched.heads
+    disabled = getattr(run, "disabled", None)
+    return frozenset() if disabled is None else disabled.heads
 
 
 @cached(key=lambda run: run.key)

@@ -56,7 +56,7 @@ with visitor:
             visitor.get("/healthz")
         print(len(received) < 1_000)
 print(*map(metrics.page_name, ("", "one-pass", "what-is-recomputed", "one_pass", "secret")))
-print(app.app._on_script_error is metrics.error_in_script)
+print(app.app._on_script_error is metrics.count_script_error)
 
 # a page run doesn't change the import path, because other threads import modules at the same time
 path = list(sys.path)

@@ -40,7 +40,7 @@ def test_new_tokens_are_limited_by_the_context(requested: int, capacity: int):
         ("x" * (MAX_TEXT_CHARACTERS + 3), 9, {}, "5,003.*3.*5,000"),
         ("a b c d", 3, {}, "4.*1.*3.*a test"),
         ("a b c d e f g h", 9, {}, "8.*1.*7.*context"),
-        ("a b c d e f g", 9, {"n_new": 4, "at_least": 2}, "7.*1.*6.*context"),
+        ("a b c d e f g", 9, {"n_new": 4, "min_new": 2}, "7.*1.*6.*context"),
     ],
 )
 def test_text_that_does_not_fit(text: str, limit: int, options: dict[str, int], message: str):

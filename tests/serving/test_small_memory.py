@@ -36,7 +36,7 @@ status = Path("/proc/self/status").read_text().split()
 print(json.dumps({{
     "said": said,
     "shapes": shapes,
-    "models": models.is_loaded.n_cached,
+    "models": models.by_key.n_cached,
     "total": cache.TOTAL_BYTES,
     "room": models.MODEL_BUDGET_BYTES,
     "most": int(status[status.index("VmHWM:") + 1]) * 1024,
