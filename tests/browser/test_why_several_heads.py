@@ -43,7 +43,7 @@ def test_main_path(page: Page, site: Site):
     set_slider(page, "Second head", 0, -1)  # 11 -> 10
     expect(heatmap(page, "L3H10")).to_be_visible()
     click(page.get_by_role("radio", name="Left with one head"))
-    choose(page.get_by_role("combobox", name="Compare heads of layer"), "2")
+    choose(page.get_by_role("combobox", name="Compare heads in layer"), "2")
     compared = page.get_by_text(re.compile("left in layer 2, the final vectors change"))
     expect(compared).to_be_visible()
     wait_until_settled(page)

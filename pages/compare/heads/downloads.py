@@ -36,8 +36,8 @@ def show(run: Run, choice: HeadChoice, reading: MapOptions, pair: tuple[int, int
         downloads.npz("All heads", partial(arrays, run, reading), f"{run.model}_heads"),
         snippet=snippet(run, choice, pair),
         note="The files contain the full float32 weights of the forward pass, before any keys are "
-        "hidden. The NPZ file also has queries, keys, values and the lengths ‖v W_O‖. If keys are "
-        "hidden or contributions are shown, it has the values as shown, too. Each picture has its "
+        "hidden. The NPZ file also has queries, keys, values and the lengths ‖v W_O‖. If you hide "
+        "keys or show contributions, it also includes the values on screen. Each picture has its "
         "own PNG and SVG buttons.",
     )
 

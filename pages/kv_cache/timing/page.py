@@ -45,7 +45,7 @@ with st.expander("How to read this"):
         "- **int8** stores all matrices of the core in 8 bits, with one scale per output, so a "
         "step reads a quarter of the bytes. Rounded weights give different logits, which aren't "
         "compared with the others.\n"
-        "- **bfloat16 CUDA graphs** need a GPU. Weights and activations have 16 bits, and the "
+        "- **bfloat16 CUDA graphs** need a GPU. Weights and activations are stored in 16 bits. The "
         "kernels of a step are recorded once and then launched with a single call. The time "
         "per step includes choosing the token. These logits aren't compared either.\n"
         "- Only the model calls are timed, after a warm-up. Generation continues past an "

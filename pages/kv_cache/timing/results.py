@@ -19,7 +19,7 @@ from ui.widgets.section_picker import section_picker
 RUNS, SHOWN = "timing_runs", "timing_shown"  # runs of the visit by number; the selected one
 STORED = 0  # number of the stored run; those of the visit start at 1
 _COMPARE_WITH = "timing_beside"
-TOTALS, TERMS, STEPS = "Totals", "What a decode step takes, term by term", "Every step"
+TOTALS, TERMS, STEPS = "Totals", "How long a decode step takes, term by term", "Every step"
 
 
 def show(question: TimingRequest) -> None:

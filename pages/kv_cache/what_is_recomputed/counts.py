@@ -25,8 +25,8 @@ HEAD, LAYER, MODEL = "this head", "its layer", "the whole model"
 SCOPES: dict[str, Scope] = {HEAD: "head", LAYER: "layer", MODEL: "model"}
 # The columns of `totals` that fit on the page; the chart and its sentence show the others.
 TOTALS_SHOWN = (
-    "step", "rows without", "rows with", "all rows without", "all rows with",
-    "multiplications without", "multiplications with",
+    "step", "rows, no cache", "rows, cache", "total rows, no cache", "total rows, cache",
+    "multiplications, no cache", "multiplications, cache",
 )  # fmt: skip
 
 
@@ -76,30 +76,31 @@ def totals(growth: Growth) -> pd.DataFrame:
         rows.append(
             {
                 "step": number,
-                "rows without": step.n_tokens,
-                "rows with": step.n_tokens - step.n_before,
-                "multiplications without": sum(part.products for part in matrices),
-                "multiplications with": sum(part.cached_products for part in matrices),
+                "rows, no cache": step.n_tokens,
+                "rows, cache": step.n_tokens - step.n_before,
+                "multiplications, no cache": sum(part.products for part in matrices),
+                "multiplications, cache": sum(part.cached_products for part in matrices),
             }
         )
     table = pd.DataFrame(rows)
     for column in list(table)[1:]:
-        table[f"all {column}"] = table[column].cumsum()
+        table[f"total {column}"] = table[column].cumsum()
     return table
 
 
 def totals_summary(view: StepView, table: pd.DataFrame) -> str:
     """The totals up to the current step, as Markdown without visitor input."""
     so_far, first = table.iloc[view.step_index], view.growth.n_prompt
-    ends = [str(count) for count in table["rows without"][: view.step_index + 1]]
+    ends = [str(count) for count in table["rows, no cache"][: view.step_index + 1]]
     added = " + ".join(ends if len(ends) < 4 else [*ends[:2], "…", ends[-1]])
-    ratio = so_far["all multiplications without"] / so_far["all multiplications with"]
+    ratio = so_far["total multiplications, no cache"] / so_far["total multiplications, cache"]
     new = f" + {view.step_index} × 1" if view.step_index else ""
     return (
-        f"So far, {added} = **{so_far['all rows without']:.0f} rows** went through every layer "
-        f"without a cache, and {first}{new} = **{so_far['all rows with']:.0f}** with it. Without "
-        f"the cache, that took {so_far['all multiplications without']:,.0f} multiplications, "
-        f"**{ratio:.1f} times** as many as the {so_far['all multiplications with']:,.0f} with it."
+        f"So far, {added} = **{so_far['total rows, no cache']:.0f} rows** went through every layer "
+        f"without a cache, and {first}{new} = **{so_far['total rows, cache']:.0f}** with it. "
+        f"Without the cache, that took {so_far['total multiplications, no cache']:,.0f} "
+        f"multiplications, **{ratio:.1f} times** as many as the "
+        f"{so_far['total multiplications, cache']:,.0f} with it."
     )
 
 

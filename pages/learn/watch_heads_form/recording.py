@@ -112,7 +112,7 @@ class TrainingHistory:
                 "loss, trained distances": m.loss_trained,
                 "loss, unseen distances": m.loss_unseen,
                 "right guesses, unseen": m.right,
-                "loss when writing": m.loss_writing,
+                "loss during generation": m.loss_writing,
             }
             for title, scores in (
                 ("previous token", m.previous),

@@ -37,7 +37,7 @@ DRAWN = {*range(0, 100, 50), *range(100, 400, 20), *range(400, MAX_FORMING_STEPS
 NUMBERS = (
     "loss, trained",
     "loss, unseen",
-    "loss when writing",
+    "loss during generation",
     "previous token",
     "induction",
 )
@@ -64,7 +64,7 @@ class StoredRuns:
                     "loss dropped at step": "never" if drop is None else str(drop.step),
                     "loss, trained": last.loss_trained,
                     "loss, unseen": last.loss_unseen,
-                    "loss when writing": last.loss_writing,
+                    "loss during generation": last.loss_writing,
                     "previous token": last.best_previous[1],
                     "induction": last.best_induction[1],
                 }

@@ -37,7 +37,7 @@ def buttons(settings: TrainingSettings) -> None:
         key="watch_heads_form_play",
         on_click=_start,
         args=(settings,),
-        kwargs={"anew": not goes_on},
+        kwargs={"restart": not goes_on},
         disabled=live and same,
     )
     st.button(
@@ -53,7 +53,7 @@ def buttons(settings: TrainingSettings) -> None:
         key="watch_heads_form_again",
         on_click=_start,
         args=(settings,),
-        kwargs={"anew": True},
+        kwargs={"restart": True},
         disabled=mine is None,
     )
 

@@ -18,7 +18,7 @@ from ui.text.formatting import format_number, percent
 from ui.widgets.plain_table import plain_table
 
 MAPS, CHAIN = "A head before and after", "From the loss to one head"
-POSITIONS, MEMORY = "All positions at once", "Training and writing"
+POSITIONS, MEMORY = "All positions at once", "Training and generation"
 PARTS = (MAPS, CHAIN, POSITIONS, MEMORY)
 STEPS = "pages/learn/who_sets_the_weights/experiment.py"
 

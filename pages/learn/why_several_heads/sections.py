@@ -153,7 +153,7 @@ def chosen_layer(run: Run) -> int:
     key = "why_several_heads_compared"
     if st.session_state.get(key, "0") not in layers:  # chosen for a model with more layers
         st.session_state[key] = layers[-1]
-    choice = linked(st.selectbox, "Compare heads of layer", layers, most, key=key)
+    choice = linked(st.selectbox, "Compare heads in layer", layers, most, key=key)
     return int(choice)
 
 

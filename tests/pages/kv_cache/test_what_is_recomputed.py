@@ -112,9 +112,11 @@ def test_counts_match_the_model(site: AppTest, expected):
         f"**{total['repeated']:,} of {total['entries']:,} entries**" in m.value
         for m in site.markdown
     )
-    rows = next(d for d in plain_tables(site) if "all rows with" in d)
-    assert list(rows["all rows without"]) == list(np.cumsum([n_prompt + i for i in range(N_NEW)]))
-    assert list(rows["all rows with"]) == [n_prompt + i for i in range(N_NEW)]
+    rows = next(d for d in plain_tables(site) if "total rows, cache" in d)
+    assert list(rows["total rows, no cache"]) == list(
+        np.cumsum([n_prompt + i for i in range(N_NEW)])
+    )
+    assert list(rows["total rows, cache"]) == [n_prompt + i for i in range(N_NEW)]
     reads = next(d for d in plain_tables(site) if "query read later" in d)
     # The number of steps after the one that first processed each token.
     later = [STEP - 1] * n_prompt + [1, 0]

@@ -112,7 +112,7 @@ def test_each_switch_prevents_the_heads(site: AppTest):
     assert table.loc["the same distance every time", "loss, unseen"] > BLIND_GUESS
     assert table.loc["the same distance every time", "induction"] < 0.2
     assert table.loc["mask off", "loss, unseen"] < 0.1
-    assert table.loc["mask off", "loss when writing"] > 1
+    assert table.loc["mask off", "loss during generation"] > 1
     assert table.loc["scale off", "loss, unseen"] > BLIND_GUESS / 2
     usual, dropout = (
         table.loc[name, "loss dropped at step"] for name in (stored.DEFAULT, "dropout 0.5")

@@ -15,9 +15,9 @@ EMBED_VARIABLE = settings.EMBED.name
 MAX_SENTENCE_CHARACTERS = 200  # of the sentence in a picture's caption
 
 NOBODY = (
-    "Other sites can't show pictures from this site yet. To allow that, its administrator sets "
-    f"{EMBED_VARIABLE} to the address of your course page, such as https://moodle.example.org, "
-    "and restarts the site."
+    "Other sites can't show pictures from this site yet. To allow it, ask the site's administrator "
+    f"to set {EMBED_VARIABLE} to the address of your course page, such as "
+    "https://moodle.example.org, and restart the site."
 )
 SOME = f"Only the sites listed in {EMBED_VARIABLE} can show it: {{}}."
 HOW = (
