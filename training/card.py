@@ -56,13 +56,13 @@ TITLES = {"gpt2": "GPT-2 on novels", "bert": "BERT on novels"}
 TRANSFORMERS = {"gpt2": "`GPT2LMHeadModel`", "bert": "`BertForMaskedLM`"}
 LIMITS = {
     "gpt2": (
-        "The model has only seen novels from 1839 to 1937, so it writes the English of that time and "
-        "reflects\nits views. It's made for looking inside: its text sounds like a novel but makes no "
-        "sense."
+        "The model has only seen novels from 1839 to 1937, so it writes the English of that time\n"
+        "and reflects its views. It's made for looking inside: its text sounds like a novel but\n"
+        "makes no sense."
     ),
     "bert": (
-        "The model has only seen novels from 1839 to 1937, so it only knows the English of that time "
-        "and\nreflects its views. It's made for looking inside, not for good predictions."
+        "The model has only seen novels from 1839 to 1937, so it only knows the English of that\n"
+        "time and reflects its views. It's made for looking inside, not for accurate predictions."
     ),
 }
 TASKS = {
@@ -237,8 +237,8 @@ The chart's data is in `curve.csv`.
 ## Heads
 
 These are the three heads with the highest value of each score
-(`attention_core/analysis/head_statistics.py`). Induction and duplicate-token scores use a sequence of
-60 random tokens that is repeated once. The other scores use a text with repeated phrases.
+(`attention_core/analysis/head_statistics.py`). Induction and duplicate-token scores use a sequence
+of 60 random tokens that is repeated once. The other scores use a text with repeated phrases.
 
 | score | heads |
 |---|---|
@@ -261,9 +261,9 @@ def _expected(n_parameters: int, n_tokens: int, perplexity: float) -> str:
     loss = ((8.8e13 / n_parameters) ** (0.076 / 0.095) + 5.4e13 / n_tokens) ** 0.095
     return (
         f"The loss is {math.log(perplexity):.2f} nats per token. For a causal model with\n"
-        f"{n_parameters:,} parameters, not counting its token embedding, and this number of training\n"
-        "tokens, equation 1.5 of [Kaplan et al. 2020](https://arxiv.org/abs/2001.08361) predicts\n"
-        f"{loss:.2f}, but for web text and GPT-2's full vocabulary."
+        f"{n_parameters:,} parameters, not counting its token embedding, and this number of\n"
+        "training tokens, equation 1.5 of [Kaplan et al. 2020](https://arxiv.org/abs/2001.08361)\n"
+        f"predicts {loss:.2f}, but for web text and GPT-2's full vocabulary."
     )
 
 
