@@ -40,9 +40,9 @@ SENTENCES = (
 NOTES = {
     "gpt2": "",
     "bert": (
-        "The run was restarted at step 2,927 with a new optimizer state, because texts of 512 "
-        "tokens at the end had undone what the short ones had taught. That's why the context is "
-        "128 tokens. "
+        "The run was restarted at step 2,927 with a new optimizer state, because training on "
+        "texts of 512 tokens at the end had undone what the model learned from the short ones. "
+        "That's why the context is 128 tokens. "
     ),
 }
 TEXT = (
@@ -54,6 +54,17 @@ BEST = 3  # heads to list per score
 
 TITLES = {"gpt2": "GPT-2 on novels", "bert": "BERT on novels"}
 TRANSFORMERS = {"gpt2": "`GPT2LMHeadModel`", "bert": "`BertForMaskedLM`"}
+LIMITS = {
+    "gpt2": (
+        "The model has only seen novels from 1839 to 1937, so it writes the English of that time\n"
+        "and reflects its views. It's made for looking inside: its text sounds like a novel but\n"
+        "makes no sense."
+    ),
+    "bert": (
+        "The model has only seen novels from 1839 to 1937, so it only knows the English of that\n"
+        "time and reflects its views. It's made for looking inside, not for accurate predictions."
+    ),
+}
 TASKS = {
     "gpt2": "Each token sees the tokens before it, and the model predicts the next one.",
     "bert": "Each token sees all tokens, and the model predicts the masked ones.",
@@ -156,7 +167,7 @@ def card(kind: Kind, how: Recipe, measures: dict[str, float], curve: list[dict[s
     sizes, last = how.model, curve[-1]
     other = "bert-novels" if kind == "gpt2" else "gpt2-novels"
     lengths = ", then ".join(
-        f"{length} tokens" + f" (from {share:.0%} of the steps on)" * bool(share)
+        f"{length} tokens" + f" (after {share:.0%} of the steps)" * bool(share)
         for share, length in how.lengths
     )
     n_parameters = sum(weight.numel() for weight in model.core.parameters())
@@ -176,9 +187,10 @@ def card(kind: Kind, how: Recipe, measures: dict[str, float], curve: list[dict[s
 {TASKS[kind]}
 
 We trained this model with this project's own core, so that you can compare GPT-2 and BERT without
-downloading the published ones. `{other}` has the same layers, heads, width, tokens, and books. Both
-are much smaller than the published models. This one has {n_parameters:,} parameters:
-{sizes.n_layers} layers of {sizes.n_heads} heads, width {sizes.d_model}, and a context of
+downloading the published ones. `{other}` has the same number of layers
+and heads, the same width, and the same tokenizer, and it was trained on the same books. Both models
+are much smaller than the published ones. This one has {n_parameters:,} parameters:
+{sizes.n_layers} layers of {sizes.n_heads} heads, a width of {sizes.d_model}, and a context of
 {sizes.context_length} tokens.
 
 Load it with `pretrained.load("{kind}-novels")`. In transformers, load this folder with
@@ -190,8 +202,8 @@ The model was trained on 90 of
 [100 English novels](https://github.com/computationalstylistics/100_english_novels) in the public
 domain. Their text isn't part of this repository. These ten novels were held out:{_names()}.
 
-The tokenizer is GPT-2's, reduced to the {sizes.vocab_size:,} tokens that the 90 training novels use
-most (`training/vocabulary.py`).
+The tokenizer is GPT-2's, reduced to the {sizes.vocab_size:,} tokens that are most frequent in the
+90 training novels (`training/vocabulary.py`).
 
 ## Recipe
 
@@ -208,7 +220,7 @@ most (`training/vocabulary.py`).
 
 ![Loss by number of training tokens](curve.svg)
 
-`curve.csv` has the numbers of this chart.
+The chart's data is in `curve.csv`.
 
 ## On held-out books
 
@@ -224,9 +236,9 @@ most (`training/vocabulary.py`).
 
 ## Heads
 
-The three heads with the highest scores (`attention_core/analysis/head_statistics.py`).
-Induction and duplicate-token scores use a sequence of 60 random tokens that is repeated once. The
-other scores use a text with repeated phrases.
+These are the three heads with the highest value of each score
+(`attention_core/analysis/head_statistics.py`). Induction and duplicate-token scores use a sequence
+of 60 random tokens that is repeated once. The other scores use a text with repeated phrases.
 
 | score | heads |
 |---|---|
@@ -234,8 +246,7 @@ other scores use a text with repeated phrases.
 
 ## Limits
 
-The model only knows the English of novels from 1839 to 1937, including the views of that time. It's
-made for looking inside: its text sounds like a novel but makes no sense.
+{LIMITS[kind]}
 """
 
 
@@ -250,9 +261,9 @@ def _expected(n_parameters: int, n_tokens: int, perplexity: float) -> str:
     loss = ((8.8e13 / n_parameters) ** (0.076 / 0.095) + 5.4e13 / n_tokens) ** 0.095
     return (
         f"The loss is {math.log(perplexity):.2f} nats per token. For a causal model with\n"
-        f"{n_parameters:,} parameters besides its token embedding and this number of training\n"
-        "tokens, equation 1.5 of [Kaplan et al. 2020](https://arxiv.org/abs/2001.08361) predicts\n"
-        f"{loss:.2f}, for web text and GPT-2's whole vocabulary."
+        f"{n_parameters:,} parameters, not counting its token embedding, and this number of\n"
+        "training tokens, equation 1.5 of [Kaplan et al. 2020](https://arxiv.org/abs/2001.08361)\n"
+        f"predicts {loss:.2f}, but for web text and GPT-2's full vocabulary."
     )
 
 
