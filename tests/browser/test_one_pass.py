@@ -609,7 +609,7 @@ def test_generation_with_and_without_a_cache(page: Page, site: Site):
     expect(figure.locator(".title")).to_have_text(f"The model reads “{label(picture, n - 2)}”")
     press(figure.get_by_label("KV cache"), "Space")  # plays from the first step, without the cache
     expect(bar).to_have_attribute("data-pass", "7 done")
-    expect(account).to_contain_text(f"Step 7 of 7. Without it: {n} tokens")
+    expect(account).to_contain_text(f"Step 7 of 7. Without the cache: {n} tokens")
     # the longer text is a regular pass, so its parts can be opened
     press(picture, "Enter", "Enter", "Enter")
     assert int(visible_level(picture, "matrix")[4]) < n

@@ -125,8 +125,8 @@ def _input_captions(context: StoryContext) -> list[Caption]:
         ),
         Caption(
             "How the model knows the word order",
-            "Attention compares any two tokens in the same way, wherever they are, so it can't see "
-            f"their order. {position}",
+            "Attention compares two tokens wherever they are, so it can't see their order. "
+            f"{position}",
             "whole",
             "position",
         ),
@@ -143,9 +143,8 @@ def _input_captions(context: StoryContext) -> list[Caption]:
         Caption(
             "Every layer has several heads",
             f"This is layer {context.layer.layer}. Its {plural(spec.n_heads, 'head')} read the "
-            "text "
-            "at the same time, each in its own way. Each tile is the attention of one head; rows "
-            "look at columns.",
+            "text at the same time, each in its own way. Each tile is the attention of one head; "
+            "rows look at columns.",
             "layer",
             "heads",
         ),
