@@ -1,4 +1,4 @@
-"""Checks from its config.json whether the core can build a model, with every reason if not."""
+"""Checks a config.json: can the core build the model, and if not, what are the reasons?"""
 
 from __future__ import annotations
 
