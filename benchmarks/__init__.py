@@ -1,6 +1,6 @@
 """Benchmarks that compare this project with others, interleaved in one process.
 
-python -m benchmarks.decode     tokens per second: this core (cached, uncached, batched), transformers
+python -m benchmarks.decode     tokens per second: core (cached, uncached, batched), transformers
 python -m benchmarks.decode_gpu the same on a GPU in bfloat16: recorded steps, transformers
 python -m benchmarks.one_row    read rate of the weights for one row: our product and PyTorch's
 python -m benchmarks.kv_cache   time saved by the KV cache, by length

@@ -15,7 +15,8 @@ interleaved in one process:
 All have the same random weights and must produce the same token ids, except int8, whose weights
 are rounded. Otherwise the benchmark fails with a message. Times cover the whole call, including the
 prompt's pass and creating the cache. The only exception is the cache for a compiled step, which is
-created earlier because the step is compiled for it. The faster of the two transformers runs is the peer. Speed is new tokens per second, summed over all prompts in a batch.
+created earlier because the step is compiled for it. The faster of the two transformers runs is the
+peer. Speed is new tokens per second, summed over all prompts in a batch.
 
 At the end, the benchmark compares decode steps with the speed at which this machine reads memory
 (`benchmarks/read_rates.py`), and measures a trained model with speculative decoding

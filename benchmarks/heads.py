@@ -14,8 +14,8 @@ weights. Its two views open in the same browser, alternating with this site's He
                     BertViz: bytes of model_view's HTML.
 
 "Painted" means the second animation frame after the last change: a mutation of the page (including
-shadow roots) or a canvas draw call. BertViz builds its page all at once, so its time ends at the second frame
-after that. Every text is new, so nothing comes from a cache.
+shadow roots) or a canvas draw call. BertViz builds its page all at once, so its time ends at the
+second frame after that. Every text is new, so nothing comes from a cache.
 
 `benchmarks/bertviz_views.py` opens BertViz. Without BertViz or npm, that half is skipped.
 """

@@ -2,9 +2,10 @@
 
 Each visitor is a WebSocket client that speaks Streamlit's protocol like a browser: it opens a page
 with its own sentence, reads for one to four seconds, and opens the next page. On every eighth visit
-it generates text and watches it to the end, or gets a message that too many texts are waiting. A few real
-browsers run at the same time. A page counts as loaded when its script run has ended. An exception
-on a page, a closed connection, a page that never loads or a text that never finishes is an error.
+it generates text and watches it to the end, or gets a message that too many texts are waiting. A
+few real browsers run at the same time. A page counts as loaded when its script run has ended. An
+exception on a page, a closed connection, a page that never loads or a text that never finishes is
+an error.
 
 It prints how long pages took (median and 95 %), the errors, and the site's memory over time, split
 into caches, which have limits, and the rest, which shouldn't grow. The times are absolute, so other

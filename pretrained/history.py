@@ -1,7 +1,8 @@
 """Training histories of our own models, which show how their heads developed.
 
 `python -m training.history` writes a small file per model. It contains the attention weights of
-every head on a few texts, scores of the heads, and the loss, at stored steps that get farther apart.
+every head on a few texts, scores of the heads, and the loss, at stored steps that get farther
+apart.
 Letters: N stored steps, L layers, H heads of a layer, T tokens of a text, M points of the curve.
 """
 

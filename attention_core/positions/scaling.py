@@ -98,7 +98,7 @@ class DynamicScaling(RopeScaling):
     trained_length: int
 
     def check(self, head_size: int, theta: float) -> None:
-        """Raise ValueError if the head has a single pair, which would be both fastest and slowest."""
+        """Raise ValueError if the head's only pair would be both fastest and slowest."""
         if head_size < 4:
             raise ValueError(f"dynamic scaling needs a head size of at least 4, got {head_size}")
 

@@ -9,7 +9,8 @@ token of every row:
     row 1       -  -  -  f  g | new tokens
 
 Three things make each row equal to a run on its own. Its positions start at its own first token.
-No query sees padding. Causal masks and windows, which compare columns, still work, because two tokens in a row are the same number of columns and positions apart.
+No query sees padding. Causal masks and windows, which compare columns, still work, because two
+tokens in a row are the same number of columns and positions apart.
 
 Dimension letters: B batch (prompts), T new columns, S all columns, V vocabulary.
 """

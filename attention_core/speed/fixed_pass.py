@@ -1,9 +1,10 @@
 """A forward pass of fixed shape and fixed memory, to be recorded or compiled.
 
-A decode step of a small model runs about three hundred kernels of a few microseconds each, and Python takes longer to launch one than the GPU takes to run it. A CUDA graph records them once, so
-a step is a single call. This works only if nothing in the graph depends on the number of tokens so far: the cache
-returns all its rows, a mask hides those that aren't written yet, and positions are tensors on the
-device. On a CPU the same pass can be compiled (`attention_core.speed.compilation`).
+A decode step of a small model runs about three hundred kernels of a few microseconds each, and
+Python takes longer to launch one than the GPU takes to run it. A CUDA graph records them once, so a
+step is a single call. This works only if nothing in the graph depends on the number of tokens so
+far: the cache returns all its rows, a mask hides those that aren't written yet, and positions are
+tensors on the device. On a CPU the same pass can be compiled (`attention_core.speed.compilation`).
 Source: gpt-fast, https://pytorch.org/blog/accelerating-generative-ai-2/ and
 https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/.
 

@@ -56,7 +56,7 @@ class PhaseStarted:
 
 @dataclass(frozen=True)
 class TimedStep:
-    """A step of a contender, and the comparison with the other contenders after it.
+    """A step of a contender, and how the contenders compare after it.
 
     largest_difference: between two logits so far. parted: for each contender that chose a different
     token, the first step at which it did.
