@@ -240,7 +240,7 @@ def uncatalogued() -> Iterator[tuple[str, WeightsSource]]:
             continue
         try:
             source = find(name)
-        except (OSError, ValueError):  # a link that leaves the folder, an invalid name, or unreadable
+        except (OSError, ValueError):  # a link out of the folder, a bad name, or unreadable
             continue
         # If the files of a Hub id are in the models folder, it was listed under the folder's name.
         if source is not None and source.kind == ("hub cache" if "/" in name else "folder"):

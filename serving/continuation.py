@@ -54,7 +54,7 @@ class TextContinuation:
 def continue_text(
     name: str, text: str, n_new: int, temperature: float, top_k: int | None
 ) -> TextContinuation:
-    """Generate `n_new` tokens with and without a cache, or fewer if they don't fit or the text ends.
+    """Generate `n_new` tokens in both runs, or fewer if they don't fit or the text ends.
 
     temperature, top_k: as in `attention_core.Sampling`, with seed 0. Visitors with the same
     settings share one measurement.

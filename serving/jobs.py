@@ -48,7 +48,7 @@ class BackgroundJob:
         self.state: State = "waiting"
         self.error = ""
         self.finished = threading.Event()
-        self._changing = threading.Lock()  # guards the state, which the worker and a page may both set
+        self._changing = threading.Lock()  # guards the state, which two threads may set
         self._stop = threading.Event()
         self._started = self._last_seen = time.monotonic()
         self.queued = self._started

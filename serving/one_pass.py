@@ -316,7 +316,7 @@ def _predictions(
 
 
 def _words(tokenizer: Tokenizer, ids: tuple[int, ...]) -> tuple[str, ...]:
-    """The next tokens as words; spaces are marked only where they're needed to tell drawn tokens apart."""
+    """The next tokens as words; spaces are marked only where drawn tokens would look the same."""
     drawn, whole = token_text.pieces(tokenizer, ids[:N_DRAWN]), token_text.pieces(tokenizer, ids)
     return drawn + whole[N_DRAWN:]
 
