@@ -129,7 +129,7 @@ def measure(question: TimingRequest, check_stop: Callable[[int], None]) -> Itera
 
 
 def _load(question: TimingRequest) -> Pretrained | UntrainedModel:
-    """Load the model, and its counterpart in transformers if needed; ValueError if loading fails."""
+    """Load the model, and its transformers counterpart if needed; ValueError if that fails."""
     try:
         model = timed_contenders.load(question.model)
         if any(name.startswith("transformers") for name in question.contenders):

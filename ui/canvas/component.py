@@ -79,7 +79,7 @@ class Canvas:
 
 
 def script(folder: str, name: str) -> str:
-    """The shared scripts followed by one of a folder, for a component that doesn't draw anything."""
+    """The shared scripts followed by one from a folder, for a component without a picture."""
     own = (_FOLDER / folder / f"{name}.js").read_text(encoding="utf-8")
     return _NOT_SENT.sub("", _shared_assets("js") + own)
 

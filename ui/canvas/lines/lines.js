@@ -12,7 +12,7 @@ const MAX_ROW_HEIGHT = 16,
   MAX_LABEL_SHARE = 0.27;
 const BLOCKS = 26; // width of the blocks next to the labels, which show a selected token's weights
 const MIN_OPACITY = 1 / 255; // fainter lines would be invisible
-const MAX_LINES = 1200; // drawn while no token is selected; more would be slow and look like a solid area
+const MAX_LINES = 1200; // drawn while no token is selected; more are slow and look solid
 const LISTED = 5;
 const MAX_PIXELS = 12e6; // of the canvas; long texts get a lower resolution
 
