@@ -35,7 +35,7 @@ _COLOR_SCHEMES = ("", "light", "dark")  # Streamlit fails on any other
 
 
 def kind_of(content: bytes) -> str | None:
-    """The kind of a message that our pages send; None for any other message, which must be dropped."""
+    """The kind of a message that our pages send; None for any other, which is to be dropped."""
     try:
         message = BackMsg.FromString(content)
     except DecodeError:

@@ -276,7 +276,7 @@ def number(
 
 
 def token(label: str, key: str, tokens: Tokens, default: int) -> int:
-    """A slider over the tokens of a text. When the text changes, the slider stays at the same word."""
+    """A slider over the tokens of a text. It stays at the same word when the text changes."""
     state, of, text = st.session_state, f"{key}_of", (tokens.text, tokens.spans)
     before = state.get(of)
     if before not in (None, text) and key in state:

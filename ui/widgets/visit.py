@@ -120,7 +120,7 @@ def on_leave(name: str, callback: Callable[[], object]) -> None:
 
 
 def record(key: str, widget: ShownWidget, *, by_name: bool) -> None:
-    """Record a widget's value, and make it the visitor's choice if it's new or comes from a link."""
+    """Record a widget's value; a new value, or one from a link, becomes the visitor's choice."""
     widgets = page_view().widgets
     if widgets[key].value != widget.value if key in widgets else by_name:
         st.session_state["visit"] = widget.part.on_change(current(), widget.value)
@@ -165,7 +165,7 @@ def pair_parts(
 
 
 def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tuple[Any, Any]:
-    """The names of the two spans of a pair; in a different text, the spans of the same words or roles.
+    """The names of a pair's two spans; in a different text, those of the same words or roles.
 
     Returns (None, None) if they aren't found.
     """

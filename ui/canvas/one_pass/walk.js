@@ -63,7 +63,7 @@ function startWalk(canvas, first, draw) {
       goal = placed;
       for (const [name, item] of placed) {
         if (from.has(name)) continue;
-        const { x, y, w, h } = from.get(item.origin ?? "") ?? item; // new items grow from their origin
+        const { x, y, w, h } = from.get(item.origin ?? "") ?? item; // new items grow out of their origin
         from.set(name, { ...item, x, y, w, h, alpha: 0 });
       }
       began = performance.now();
