@@ -22,6 +22,7 @@ TARGET_OF_LIMIT = 0.8
 @dataclass(frozen=True)
 class ReadRates:
     """Bytes per second, one value per repeat, in decode steps and in plain reads.
+
     `steps` is keyed by the generation method; `limit` is the faster of two plain reads.
     """
 

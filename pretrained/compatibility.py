@@ -1,4 +1,4 @@
-"""Checks a config.json: can the core build the model, and if not, what are the reasons?"""
+"""Checks whether the core can build a model from its config.json, and lists the reasons if not."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class RaceRequest:
 
     @property
     def summary(self) -> str:
-        """A line with the settings, which tells visitors what run produced the results."""
+        """A line with the settings, which tells visitors which run produced the results."""
         parts = [models.title(self.model), f"{self.max_new_tokens} new tokens"]
         if self.weights != "float32":
             parts.insert(1, f"weights in {self.weights}")

@@ -1,4 +1,5 @@
 """Limits on what one visitor may send, so that no visitor slows down the others.
+
 Messages that arrive too fast wait in their own connection, where waiting costs nothing.
 """
 

@@ -143,7 +143,7 @@ def prediction_effects(
     """Measure the divergence (nats) and the change of the top logit at one position.
 
     logits_of: (B, C) -> (B, V), the model's output matrix or its masked-word head. hidden: (T, C)
-    from the unchanged model; the change is that of its most likely token's logit at `position`.
+    from the unchanged model, whose most likely token at `position` is the one to track.
     Raises: ValueError if the text doesn't have this position.
     """
     if not 0 <= position < len(hidden):

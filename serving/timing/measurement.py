@@ -162,6 +162,7 @@ def _warm_up(
     question: TimingRequest, contenders: Mapping[str, Contender], ids: tuple[int, ...]
 ) -> Iterator[WarmUpTimes]:
     """Run and time both kinds of passes of each contender once before the measurement.
+
     Without a cache, the longest pass runs, too, because the duration of every other step is between
     that of the longest and the shortest pass.
     """

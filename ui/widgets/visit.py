@@ -180,6 +180,7 @@ def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tu
 
 def find_overlapping(place: Span, spans: Iterable[tuple[Any, Span]]) -> Any:
     """The name of the first span that overlaps `place`, or None.
+
     An empty place, as for a token that the tokenizer added, only matches itself.
     """
     for name, span in spans:

@@ -179,8 +179,7 @@ export default function (component) {
     context.globalAlpha = 1;
   }
 
-  // The lines of one token, plus one block per head next to each partner, with the opacity of the
-  // line.
+  // The lines of one token, plus one block per head next to each partner, as opaque as the line.
   /** @type {(context: Pen, token: Token) => void} */
   function linesOf(context, { side, index }) {
     const heads = shown(),

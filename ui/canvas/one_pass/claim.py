@@ -43,6 +43,7 @@ def clue(one_pass: OnePass, why: LogitShares) -> int | None:
 
 def clue_edge(one_pass: OnePass, flow: Flow, why: LogitShares, key: int) -> HeadEdge | None:
     """The curve through which the last token reads most from a clue.
+
     That's the curve with the largest share of the logit. None if all curves between the two tokens
     are too thin to be drawn, or if what they carry lowers the logit.
     """

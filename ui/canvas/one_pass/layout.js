@@ -5,8 +5,8 @@
 /** @typedef {"whole" | "layer" | "head" | "matrix"} Level the zoom level */
 /**
  * The parts that are open and selected. `token`: the selected word. `detail`: how much of the flow
- * is drawn, as an index into MIN_SHARES. `why`: the index of the next word that is explained, or
- * -1. @typedef {{
+ * is drawn, as an index into MIN_SHARES. `why`: the index of the explained next word, or -1.
+ * @typedef {{
  *   level: Level, layer: number, head: number, matrix: string,
  *   token: number, row: number, column: number, detail: number, why: number,
  * }} Place

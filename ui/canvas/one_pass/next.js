@@ -30,8 +30,8 @@ function nextWords(figure, map, ghost) {
     return shares.map((share, choice) => (choice < topK ? share / left : 0));
   }
 
-  /** Compare with the previous pass only if parts were switched off, because a different text has
-  different words. */ function ghosts() {
+  /** Compare with the previous pass only if parts were switched off; a new text has different words. */
+  function ghosts() {
     if (!ghost || !map.off.length) return at(1, Infinity);
     const { next_logits, log_sums } = ghost.numbers;
     return (map.next ?? []).map((text) => {

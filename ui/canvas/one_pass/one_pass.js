@@ -92,8 +92,8 @@ export default function (component) {
     writing: player.writing(),
   });
 
-  /** The next-token probabilities to paint; while the model generates, those of its current pass.
-  */ function nextNow() {
+  /** The next-token probabilities to paint; while the model generates, those of its current pass. */
+  function nextNow() {
     const shares = player.writing()?.pass.shares;
     if (shares) return { probabilities: shares, ghosts: shares };
     return { probabilities: next.probabilities(), ghosts: next.ghosts() };
@@ -210,8 +210,8 @@ export default function (component) {
     setTriggerValue(what, value);
   }
 
-  /** Tell the server which parts are open, so that it sends their numbers and updates the address.
-  */ function askForPlace() {
+  /** Tell the server which parts are open, so that it sends their numbers and updates the address. */
+  function askForPlace() {
     hush();
     const at = (figure.dataset.asked = placeNow()),
       { layer, head } = place;
@@ -228,8 +228,8 @@ export default function (component) {
     dispatchEvent(new PopStateEvent("popstate")); // makes Streamlit open the page in the address
   }
 
-  /** After the text has changed, tell the server which parts are open and which word is selected.
-  */ function tellOfAnotherText() {
+  /** After the text has changed, tell the server which parts are open and which word is selected. */
+  function tellOfAnotherText() {
     if (!before || sameText(before.map, map) || map.away) return;
     const open = opened?.layer === place.layer && opened.head === place.head,
       known = map.place?.token ?? map.first.token;
@@ -293,7 +293,7 @@ export default function (component) {
     show(".switch-scale", inside, `Switch ÷ √d ${isOff("scale") ? "on" : "off"}`);
     show(".all-on", map.off.length > 0);
     show(".write", !!map.next && !map.play && !map.off.length && !map.away);
-    find(".next").hidden = !map.next || !!map.away; // only the "One pass" page has space for them
+    find(".next").hidden = !map.next || !!map.away; // only the "One pass" page has space for this
   }
 
   function tell() {
@@ -380,8 +380,11 @@ export default function (component) {
     retell();
   }
 
-  /** Update the tour's caption for the open parts. The server opened this view, so don't send it
-  another request. */ function retell() {
+  /**
+   * Update the tour's caption for the open parts. The server opened this view, so don't send it another
+   * request.
+   */
+  function retell() {
     if (!opened) return;
     const isLed = !asking;
     const waited = story.retell(opened.captions);

@@ -65,8 +65,8 @@ const flowColours = ({ dark }) =>
     ? { attention: OKABE_ITO.sky, network: OKABE_ITO.orange }
     : { attention: QUANTITIES.attention, network: QUANTITIES["feed-forward"] };
 
-/** The opacity of a part of the route, by how much of the final vector flows through it. @param
-{number} through */ const strong = (through) => 0.35 + 0.65 * Math.min(Math.sqrt(through) * 1.6, 1);
+/** The opacity of a part of the route, by the share that flows through it. @param {number} through */
+const strong = (through) => 0.35 + 0.65 * Math.min(Math.sqrt(through) * 1.6, 1);
 
 /** @type {(context: Pen, scene: Scene, alpha: number, onRoute: boolean) => void} */
 function paintLines(context, scene, alpha, onRoute) {

@@ -17,9 +17,9 @@ const STORY = 118, // height of the tour with a two-line caption, before it's me
 
 /**
  * The full-screen button of a figure. `out` zooms the picture out by one level and returns whether
- * that was possible; `changed` is called when the stage changes. @type {(figure: HTMLElement,
- * listen: Listen, out: () => boolean, changed: () => void) =>         { stage: () => Stage, stop:
- * () => void }}
+ * that was possible; `changed` is called when the stage changes.
+ * @type {(figure: HTMLElement, listen: Listen, out: () => boolean, changed: () => void) =>
+ *         { stage: () => Stage, stop: () => void }}
  */
 function createPresenter(figure, listen, out, changed) {
   const button = element(figure, ".present"),
