@@ -119,7 +119,7 @@ class Server(Site):
         raise RuntimeError(f"no response in {START_SECONDS} s: {Path(self._log.name).read_text()}")
 
     def memory(self) -> Memory:
-        """Memory of all processes that serve the site; each counts its shared pages."""
+        """Memory of all processes that serve the site; shared pages are counted in each."""
         program = psutil.Process(self._process.pid)
         processes = [program, *program.children(recursive=True)]
         return Memory(

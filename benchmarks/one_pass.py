@@ -1,7 +1,7 @@
 """Speed of the pages One pass and Home: `python -m benchmarks.one_pass`.
 
-It starts the site and a headless Chromium without a GPU. The bundled decoder (30 layers
-of 9 heads) runs on new texts with an exact number of tokens, after the model has loaded. These are
+It starts the site and a headless Chromium without a GPU. The bundled decoder (30 layers of 9 heads)
+runs on new texts with an exact number of tokens, after the model has loaded. These are
 measured in the browser:
 
     sent            WebSocket bytes from Enter in the text box until the page's run has ended: the

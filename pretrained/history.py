@@ -102,7 +102,7 @@ class History:
 
     @cached_property
     def learns_from_context(self) -> int | None:
-        """The index of the first stored step after which `MANY` tokens always help more than `FEW`.
+        """The index of the stored step from which `MANY` tokens always help more than `FEW`.
 
         At this step and all later ones, the loss is lower by at least `MARGIN`. None if there is no
         such step.

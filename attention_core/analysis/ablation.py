@@ -193,8 +193,8 @@ def rank_heads(
 
     The heads of a layer run as one batch, with a different head switched off in each row. They
     start from the unchanged state before that layer, so earlier layers don't run again. Early
-    layers cost more than late ones, because a change in layer l reruns the L - l layers from
-    there to the end.
+    layers cost more than late ones, because a change in layer l reruns the L - l layers from there
+    to the end.
     Long texts are split into several batches. `before_layer` is called before each layer of each
     batch and can stop the work by raising an error.
     Raises: ValueError if the tokens don't fit the model, or for an unknown kind.

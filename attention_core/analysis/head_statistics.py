@@ -30,8 +30,8 @@ class TextWeights:
     """Attention weights on one text, with the token data that the statistics need.
 
     weights: (..., T, T), rows sum to 1, hidden keys are 0. ids: (T), whole numbers. special: (T),
-    bool, true for tokens that aren't text, such as [CLS]. causal: whether row i sees only keys 0
-    to i. All on the same device.
+    bool, true for tokens that aren't text, such as [CLS]. causal: whether row i sees only keys 0 to
+    i. All on the same device.
     Raises: ValueError if the shapes don't match.
     """
 

@@ -10,7 +10,7 @@ token of every row:
 
 Three things make each row equal to a run on its own. Its positions start at its own first token.
 No query sees padding. Causal masks and windows, which compare columns, still work, because two
-tokens in a row are the same number of columns and positions apart.
+tokens of the same row are as many columns apart as they are positions apart.
 
 Dimension letters: B batch (prompts), T new columns, S all columns, V vocabulary.
 """
@@ -49,8 +49,8 @@ def stream_batch(
     Tokens and logits of a row equal those of `stream` with a cache and this prompt alone, up to the
     rounding of sums (tests compare them at 1e-5). `max_new_tokens` and `sampling` are one value for
     all prompts or one for each, and every prompt has its own random generator. A prompt ends after
-    its number of new tokens, or after a token in `stop_ids`. The others continue, and its
-    row keeps running, unused, until the last prompt ends.
+    its number of new tokens, or after a token in `stop_ids`. The others continue, and its row keeps
+    running, unused, until the last prompt ends.
 
     In a `Step`, `n_new`, `n_keys` and `cache_length` count the row's tokens without padding;
     `seconds` is the time of the whole pass, shared by all rows; `flops` are the row's, including

@@ -118,8 +118,8 @@ class EventStream(StreamingResponse):
     """A stream of events; each is computed after the previous one was sent, in its own thread.
 
     The computation stops before the model's next layer if the client disconnects or reads nothing
-    for `UNREAD_SECONDS`. The response counts against
-    `MAX_CONCURRENT_REQUESTS` until its thread has ended.
+    for `UNREAD_SECONDS`. The response counts against `MAX_CONCURRENT_REQUESTS` until its thread has
+    ended.
     """
 
     def __init__(self, path: str, request: Fields) -> None:

@@ -1,6 +1,6 @@
 // @ts-check
-// The layout of the one-pass picture: turns the visitor's location into a list of items. Each item
-// has a unique name, so an animation can move it from its old position to the new one.
+// Lays out the one-pass picture: turns the visitor's location into a list of items. Each item has a
+// unique name, so an animation can move it from its old position to the new one.
 
 /** @typedef {"whole" | "layer" | "head" | "matrix"} Level the zoom level */
 /**

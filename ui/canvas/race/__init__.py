@@ -56,8 +56,7 @@ def race(
     """Draw both lanes and replay the steps so far.
 
     run: an ID of the run; a new one restarts the replay. n_steps: the requested number of steps.
-    over: whether the run has ended. verdict: the text shown below the race when the
-    replay ends.
+    over: whether the run has ended. verdict: the text shown below the race when the replay ends.
     """
     _canvas.draw(
         pack(lanes, run=run, prompt=prompt, n_steps=n_steps, over=over, verdict=verdict), key=key
