@@ -45,7 +45,7 @@ def token_bytes(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
 
 
 def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
-    """Each token as a plain word; ␣ marks a leading space only if two words would look the same."""
+    """Each token as a plain word; ␣ marks a leading space only if words would look the same."""
     return plain(token_bytes(tokenizer, ids))
 
 
