@@ -1,4 +1,4 @@
-"""Multi-head attention as a PyTorch module; import this one.
+"""Multi-head attention as a PyTorch module; this is the one to import.
 
 It does self-attention, or cross-attention if you pass a `memory`, and every model in this project
 uses it. The classes that the lectures build step by step are in `attention_core.ladder`, with the
@@ -118,7 +118,7 @@ class MultiHeadAttention(nn.Module):
             mask: bool, `True` where a query may see a key; broadcasts to (B, H, T, S). A causal
                 module applies its causal mask as well.
             positions: (T) or (B, T), positions of the new tokens; by default they follow the cached
-                ones. Several layers can share one `rotary_angles` result, passed here instead.
+                ones. To share the angles between layers, pass a `rotary_angles` result instead.
             cache: stores the new keys and values and returns all of them.
             watch: receives the record of this call. Without it, PyTorch's fused attention is used
                 and the scores aren't stored.

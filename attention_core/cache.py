@@ -1,6 +1,6 @@
 """The key/value cache: plain memory that belongs to the caller, not an nn.Module.
 
-Source: the preallocated buffers of gpt-fast, the update protocol of transformers, and the section
+Sources: the preallocated buffers in gpt-fast, the update protocol in transformers, and the section
 on the KV cache in the course notes.
 """
 
@@ -30,8 +30,8 @@ class KVCache:
     `max_length`. `dtype` and `device` must match the model; `Transformer.new_cache` takes care of
     that. A cache created in inference mode also works outside it.
 
-    Use a cache for one generation at a time; `state` detects changes from elsewhere. Don't share it
-    between models: a model with other sizes raises an error, but one with the same sizes would
+    Use a cache for one generation at a time; `state` detects changes made elsewhere. Don't share it
+    between models: a model with different sizes raises an error, but one with the same sizes would
     silently use the wrong keys and values.
 
     The cache stores detached tensors. During training, `update` returns copies in which the new

@@ -17,11 +17,11 @@ class NotFiniteError(ValueError):
     """A forward pass produced infinity or NaN."""
 
 
-_hints = cache(get_type_hints)  # by class: resolving annotations takes longer than checking them
+_hints = cache(get_type_hints)  # per class: resolving annotations takes longer than checking them
 
 
 def require_int(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
-    """Check for a whole number from `least` to `most`; booleans don't count."""
+    """Check for a whole number from `least` to `most`; booleans are rejected."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{name} must be a whole number, got {value!r}")
     if int(value) < least:
@@ -31,7 +31,7 @@ def require_int(name: str, value: object, *, least: int = 1, most: int | None = 
 
 
 def require_positive(name: str, value: object, *, zero: bool = False) -> None:
-    """Check for a finite number above 0, or at least 0 with `zero`; no booleans."""
+    """Check for a finite number above 0 (or at least 0 with `zero`); booleans are rejected."""
     number = math.nan
     if isinstance(value, Real) and not isinstance(value, bool):
         number = float(value)

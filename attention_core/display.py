@@ -1,4 +1,4 @@
-"""Short representations of records: shapes as text, table and map in notebooks.
+"""Short representations of records: shapes as text, and tables and maps in notebooks.
 
 Records contain large tensors, and printing all their values would hide everything else.
 """

@@ -1,8 +1,8 @@
-"""The ladder of the lectures, from dot products to multi-head attention.
+"""The ladder from the lectures: from dot products to multi-head attention, one step at a time.
 
 Every class maps (B, T, d_in) to (B, T, d_out), except the wrapper, which returns
-(B, T, H * d_out). The first three rungs also work without B. `record(x)` of a class, and of each
-head in the wrapper, returns all intermediate tensors.
+(B, T, H * d_out). The first three rungs also work without B. `record(x)` returns all intermediate
+tensors; in the wrapper, each head has this method.
 Dimension letters: B batch, T tokens, H heads, D head size.
 """
 

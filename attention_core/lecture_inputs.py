@@ -1,4 +1,4 @@
-"""Inputs of the lectures: small embedded sentences and random seeds.
+"""Inputs from the lectures: small embedded sentences and random seeds.
 
 The lectures made up these embeddings, three numbers per token, for teaching. They carry no meaning.
 """

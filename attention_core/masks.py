@@ -45,7 +45,7 @@ def causal_mask(
 def padding_mask(attention_mask: Tensor) -> Tensor:
     """Turn a tokenizer's attention mask into a mask over keys.
 
-    Shape: (B, S) of numbers or bool, non-zero for a real token -> (B, 1, 1, S) of bool, which
+    Shape: (B, S), numbers or bool, non-zero for a real token -> (B, 1, 1, S), bool, which
     broadcasts over heads and queries.
     """
     return attention_mask.bool()[:, None, None, :]

@@ -59,8 +59,8 @@ class Sampling:
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     """The distribution to draw the token from: logits (V,) -> (V,), float32, sum 1.
 
-    Applies the temperature, then top-k, then top-p to what remains, all in float32. Greedy sampling
-    gives one token a probability of 1.
+    Applies the temperature, then top-k, then top-p to the remaining tokens, all in float32. Greedy
+    sampling gives one token a probability of 1.
     Raises: ValueError if the logits aren't (V,), or the largest isn't a finite number.
     """
     logits = logits.float()

@@ -1,4 +1,4 @@
-"""Reproducible random numbers, regardless of what other threads draw."""
+"""Reproducible random numbers, even while other threads draw their own."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pretrained.tokenization.tokens import Tokens
 
 WINDOW = {"width": 1440, "height": 1000}
-_PATIENCE_MS = 300_000  # BertViz needs most of a minute at 128 tokens
+_PATIENCE_MS = 300_000  # BertViz takes most of a minute at 128 tokens
 
 # URL that BertViz loads -> npm package, the file in it, and its SHA-256 checksum.
 LIBRARIES = {
@@ -47,7 +47,7 @@ LIBRARIES = {
     ),
 }
 
-# Seconds until BertViz's picture, which its script draws in one go, is painted, measured from the
+# Seconds until BertViz's picture, which its script draws all at once, is painted, measured from the
 # start of the navigation or from selecting another layer.
 _TIME_TO_OPEN = """
 () => new Promise((resolve) => {
@@ -72,7 +72,7 @@ _OTHER_LAYER = """
 
 @dataclass
 class Peer:
-    """BertViz's times: opening model view and head view, and switching layers."""
+    """BertViz's times for opening the model view and head view, and for switching layers."""
 
     model_view: list[float] = field(default_factory=list)
     head_view: list[float] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A server of the site and a Chromium, for benchmarks and browser tests."""
+"""Start the site and a Chromium, for benchmarks and browser tests."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Memory:
-    """Memory of a site: resident bytes, and bytes cached on purpose.
+    """A site's memory: resident bytes, and bytes cached on purpose.
 
     The cached part consists of models and results computed for visitors (`serving.cache`), and it's
     limited. The rest would grow without bound if the site leaked memory.
@@ -119,7 +119,7 @@ class Server(Site):
         raise RuntimeError(f"no response in {START_SECONDS} s: {Path(self._log.name).read_text()}")
 
     def memory(self) -> Memory:
-        """Memory of all processes that serve the site; shared pages count several times."""
+        """Memory of all processes that serve the site; shared pages are counted in each."""
         program = psutil.Process(self._process.pid)
         processes = [program, *program.children(recursive=True)]
         return Memory(
@@ -176,7 +176,7 @@ def site(**environment: str) -> Iterator[str]:
 
 
 def rasterised(page: Page, svg: str, size: int) -> bytes:
-    """Render an SVG without a size as a transparent PNG of `size` pixels, square."""
+    """Render an SVG without a size as a square, transparent PNG that's `size` pixels wide."""
     page.set_viewport_size({"width": size, "height": size})
     page.set_content(f"<style>body {{ margin: 0 }} svg {{ display: block }}</style>{svg}")
     return page.screenshot(omit_background=True)

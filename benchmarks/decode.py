@@ -14,9 +14,9 @@ interleaved in one process:
 
 All have the same random weights and must produce the same token ids, except int8, whose weights
 are rounded. Otherwise the benchmark fails with a message. Times cover the whole call, including the
-prompt's pass and creating the cache; only the cache of a compiled step is created earlier, because
-the step is compiled for it. The faster of the two transformers runs is the peer. Speed is new
-tokens per second, for a batch over all its prompts.
+prompt's pass and creating the cache. The only exception is the cache for a compiled step, which is
+created earlier because the step is compiled for it. The faster of the two transformers runs is the
+peer. Speed is new tokens per second, summed over all prompts in a batch.
 
 At the end, the benchmark compares decode steps with the speed at which this machine reads memory
 (`benchmarks/read_rates.py`), and measures a trained model with speculative decoding
@@ -138,7 +138,7 @@ def measure(
 def check_tokens(runs: dict[str, list[GenerationRun]], max_new_tokens: int) -> None:
     """Raise RuntimeError unless all runs have the same varied tokens.
 
-    8-bit runs may have other tokens, because their weights are rounded.
+    8-bit runs may have different tokens, because their weights are rounded.
     """
     expected = runs[_CACHED][0].token_ids
     if len(expected) != max_new_tokens:

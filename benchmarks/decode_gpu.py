@@ -9,7 +9,7 @@ interleaved in one process:
     transformers sdpa      `generate` of transformers with its cache, default attention
     transformers eager     the same with eager attention
 
-All have the same random weights. Recorded and unrecorded steps must give the same tokens, or the
+All have the same random weights. Recorded and unrecorded steps must produce the same tokens, or the
 benchmark fails. The others multiply tensors of different shapes, so their sums are rounded
 differently in 16 bits; for them, the first token that differs is printed. Times cover the whole
 call; graphs are recorded earlier. The faster of the two transformers runs is the peer. Without a
@@ -63,7 +63,7 @@ def measure(
 ) -> dict[str, list[GenerationRun]]:
     """Run everything after one warm-up each; returns the runs by name.
 
-    Raises: RuntimeError if recorded steps give other tokens than unrecorded ones.
+    Raises: RuntimeError if recorded and unrecorded steps choose different tokens.
     """
     reference = random_gpt2(config).to(device, torch.bfloat16)
     core = core_from_reference(reference).to(device).eval().requires_grad_(False)

@@ -14,8 +14,8 @@ weights. Its two views open in the same browser, alternating with this site's He
                     BertViz: bytes of model_view's HTML.
 
 "Painted" means the second animation frame after the last change: a mutation of the page (including
-shadow roots) or a canvas draw call. BertViz builds its page in one go, so it's the second frame
-after that. Every text is new, so nothing comes from a cache.
+shadow roots) or a canvas draw call. BertViz builds its page all at once, so its time ends at the
+second frame after that. Every text is new, so nothing comes from a cache.
 
 `benchmarks/bertviz_views.py` opens BertViz. Without BertViz or npm, that half is skipped.
 """
@@ -255,7 +255,7 @@ class HeadsPage:
 def measure_size(
     page: HeadsPage, bertviz: BertViz | None, n_tokens: int, *, repeats: int, n_heads: int = 12
 ) -> tuple[HeadTimings, Peer]:
-    """Measure both at one number of tokens, alternating, after a warm-up of this site."""
+    """Measure the site and BertViz in turn at one number of tokens, after warming up the site."""
     ours, peer = HeadTimings(n_tokens), Peer()
     warm = HeadTimings(n_tokens)
     page.enter(text_of(n_tokens, seed=n_tokens), warm)
@@ -272,7 +272,7 @@ def measure_size(
 
 
 def report(results: Sequence[tuple[HeadTimings, Peer]]) -> str:
-    """The table of both: one line per measure and number of tokens, with ratios."""
+    """The results as a table: one line per measure and number of tokens, with ratios."""
     rows: list[tuple[str, ...]] = [("", "tokens", "Heads", "BertViz", "BertViz / Heads")]
     for ours, peer in results:
         n = str(ours.n_tokens)
@@ -300,7 +300,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _comparison_cells(ours: Sequence[float], theirs: Sequence[float]) -> tuple[str, str, str]:
-    """Ours, theirs and the ratio: paired if both have equal counts, else of medians."""
+    """Our time, theirs and the ratio: paired if the counts are equal, else of medians."""
     if not theirs:
         return _spread(ours), "-", "-"
     if len(ours) == len(theirs):

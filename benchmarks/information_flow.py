@@ -28,7 +28,7 @@ _PASS, _FLOW = "recorded pass", "information flow"
 
 
 def measure(model: Transformer, n_tokens: int, repeats: int) -> dict[str, list[float]]:
-    """Seconds of both, one per repeat."""
+    """Seconds for the pass and for the analysis, one value per repeat."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(model.config.vocab_size, (1, n_tokens), generator=generator)
     with torch.inference_mode():
@@ -44,7 +44,7 @@ def measure(model: Transformer, n_tokens: int, repeats: int) -> dict[str, list[f
 
 
 def report(seconds: dict[str, list[float]]) -> str:
-    """The table of both, and their ratio compared with the target."""
+    """The times as a table, and their ratio compared with the target."""
     rows = [("", "milliseconds")]
     for name, values in seconds.items():
         rows.append((name, f"{Samples(tuple(1000 * value for value in values)):.0f}"))

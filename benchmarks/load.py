@@ -2,14 +2,15 @@
 
 Each visitor is a WebSocket client that speaks Streamlit's protocol like a browser: it opens a page
 with its own sentence, reads for one to four seconds, and opens the next page. On every eighth visit
-it generates text and watches it to the end, or is told that too many texts are waiting. A few real
-browsers run at the same time. A page counts as loaded when its script run has ended. An exception
-on a page, a closed connection, a page that never loads or a text that never finishes is an error.
+it generates text and watches it to the end, or gets a message that too many texts are waiting. A
+few real browsers run at the same time. A page counts as loaded when its script run has ended. An
+exception on a page, a closed connection, a page that never loads or a text that never finishes is
+an error.
 
 It prints how long pages took (median and 95 %), the errors, and the site's memory over time, split
 into caches, which have limits, and the rest, which shouldn't grow. The times are absolute, so other
 busy processes distort them. The browsers represent visitors' machines, so they only get the CPU
-time that the site and the clients leave, and their own pages load late. The site runs as it's
+time that the site and the clients leave over, and their own pages load late. The site runs as it's
 hosted, with one process per core; ATTENTION_LAB_SITES=1 limits it to one.
 """
 
@@ -71,7 +72,7 @@ LIMIT_MEDIAN, LIMIT_95 = 0.5, 2.0  # seconds, for 100 visitors
 
 @dataclass
 class Crowd:
-    """Results of all visitors: seconds of each page, and errors by message."""
+    """Results for all visitors: load times by page, and error counts by message."""
 
     seconds: list[tuple[str, float]] = field(default_factory=list)
     in_browsers: list[float] = field(default_factory=list)
@@ -245,7 +246,7 @@ exec nice -n 19 {program} "$@"
 
 
 def low_priority_script(program: str, folder: Path) -> Path:
-    """A script in `folder` that starts the program with idle CPU priority."""
+    """Write a script to `folder` that starts the program with idle CPU priority."""
     script = folder / "browser.sh"
     script.write_text(YIELDING.format(program=shlex.quote(program)), encoding="utf-8")
     script.chmod(0o700)
@@ -323,7 +324,7 @@ async def run_crowd(
 
 
 def report(crowd: Crowd) -> str:
-    """Seconds by page, then overall, and the errors."""
+    """Load times in seconds by page and overall, and the errors."""
     by_page: dict[str, list[float]] = {}
     for page, took in crowd.seconds:
         by_page.setdefault(page, []).append(took)

@@ -1,7 +1,7 @@
 """Speed of the pages One pass and Home: `python -m benchmarks.one_pass`.
 
-It starts a server of the site and a headless Chromium without a GPU. The bundled decoder (30 layers
-of 9 heads) runs on new texts with an exact number of tokens, after the model has loaded. These are
+It starts the site and a headless Chromium without a GPU. The bundled decoder (30 layers of 9 heads)
+runs on new texts with an exact number of tokens, after the model has loaded. These are
 measured in the browser:
 
     sent            WebSocket bytes from Enter in the text box until the page's run has ended: the
@@ -142,7 +142,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Whether the limit is met: "yes", "median only", "no", or "" if unknown."""
+        """Whether the limit is met: "yes", "median only", "no", or "" if there's no limit."""
         if self.limit is None or not self.values:
             return ""
         if not self._meets_limit(self.median):
@@ -249,7 +249,7 @@ class OnePassPage:
         into["at rest"].values.append((rests["now"] - state["press"]) / 1000)
 
     def open(self, item: str, opened: str, into: dict[str, Figure]) -> None:
-        """Click an item of the picture, and wait for the numbers of what it opens.
+        """Click an item of the picture, and wait for the numbers of the opened part.
 
         item: a layer ("slab 3"), clicked on its number, or a tile of the open layer. opened: "layer
         3", or "head 5" of the open layer.
@@ -314,7 +314,7 @@ def measure_new_texts(
 
 
 def measure_layers(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
-    """Measure opening layers of the whole picture."""
+    """Measure opening layers from the whole picture."""
     figures = _opening_figures(f"layer opened, {n_tokens} tokens")
     for _ in range(repeats):
         page.zoom_out()
@@ -324,7 +324,7 @@ def measure_layers(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figur
 
 
 def measure_heads(page: OnePassPage, n_tokens: int, repeats: int) -> list[Figure]:
-    """Measure opening heads of the open layer."""
+    """Measure opening heads in the open layer."""
     figures = _opening_figures(f"head opened, {n_tokens} tokens")
     for _ in range(repeats):
         layer, head = page.place()
@@ -342,7 +342,7 @@ def _opening_figures(name: str) -> dict[str, Figure]:
 
 
 def measure_flights(page: OnePassPage, repeats: int, n_tokens: int) -> list[Figure]:
-    """Measure frames per second on the way in and back out."""
+    """Measure frames per second while zooming in and back out."""
     page.zoom_out()
     figure = Figure(f"frames while moving, {n_tokens} tokens", "/s", FRAMES_A_SECOND, at_least=True)
     for _ in range(repeats):

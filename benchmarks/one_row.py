@@ -1,8 +1,8 @@
 """One row times a matrix, as in a decode step: `python -m benchmarks.one_row`.
 
 `--rows 8` measures 8 rows instead, as in a decode step of 8 prompts, and `--rows 40 --prompt` the
-rows of one prompt. With few rows, the time is that of reading the weights once. At the sizes of
-GPT-2 124M it compares:
+rows of one prompt. With few rows, most of the time goes into reading the weights once. At the sizes
+of GPT-2 124M it compares:
 
     project         attention_core.speed.products.linear, weight (d_in, d_out)
     F.linear        torch.nn.functional.linear, weight (d_out, d_in)

@@ -1,6 +1,6 @@
 """Memory bandwidth of this machine, and how close decode steps come to it.
 
-A decode step for one prompt does little else than read every weight once, so reading them sets the
+A decode step for one prompt does little more than read every weight once, so reading them sets the
 minimum time. `benchmarks.decode` prints both.
 """
 
@@ -23,7 +23,7 @@ TARGET_OF_LIMIT = 0.8
 class ReadRates:
     """Bytes per second, one value per repeat, in decode steps and in plain reads.
 
-    `steps` is keyed by the way to generate; `limit` is the faster of two plain reads.
+    `steps` is keyed by the generation method; `limit` is the faster of two plain reads.
     """
 
     steps: Mapping[str, list[float]]
@@ -48,7 +48,7 @@ def measure_read_rates(
     n_reads: int,
     repeats: int,
 ) -> ReadRates:
-    """Measure decode steps for each way to generate, and plain reads of the same size.
+    """Measure decode steps for each generation method, and plain reads of the same size.
 
     They alternate; a round has `n_reads` plain reads. A round's limit is the faster of two ways to
     read memory, a sum of all numbers or one row times a matrix. The hardware may be faster still,
@@ -82,7 +82,7 @@ def measure_read_rates(
 
 
 def format_read_rates(reading: ReadRates) -> str:
-    """Both rates and their ratio for each way to generate, as text."""
+    """Both rates and their ratio for each generation method, as text."""
     limit = Samples(tuple(rate / 1e9 for rate in reading.limit))
     lines = []
     for name, rates in reading.steps.items():

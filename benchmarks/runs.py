@@ -102,7 +102,7 @@ def peer_calls(
 
 
 def speed_table(runs: Mapping[str, Sequence[GenerationRun]]) -> str:
-    """A row per way to generate: tokens per second, and the time of its parts."""
+    """One row per generation method: tokens per second, and the time of each part."""
     rows = [("", "tokens/s", "seconds", "prefill ms", "decode ms/step")]
     for name, repeats in runs.items():
         rows.append(

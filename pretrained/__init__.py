@@ -4,7 +4,7 @@ Importing this package imports neither torch nor transformers; names that need t
 first use. Only `start_download`, `hub_reachable` and `prefetch` of `pretrained.hub.downloads` use
 the network.
 
-    pretrained.catalog()           the available and the downloadable models
+    pretrained.catalog()           the available models and the downloadable ones
     pretrained.find(name)          the location of a model's weights, or None
     pretrained.load(model)         a model by its name or path: our Transformer with the weights,
                                    its tokenizer and, on first use, the transformers model

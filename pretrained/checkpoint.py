@@ -126,7 +126,7 @@ def json_object(raw: bytes, max_bytes: int, name: str) -> dict[str, Any]:
     """Parse a JSON object; name: the source of the bytes, for error messages.
 
     Raises ValueError if there are more than `max_bytes`, or if they aren't JSON or not an object.
-    Also refuses a byte order mark, like transformers.
+    Like transformers, it also rejects a byte order mark.
     """
     if len(raw) > max_bytes:
         raise ValueError(f"{name} is larger than the limit of {max_bytes:,} bytes.")
@@ -142,7 +142,7 @@ def json_object(raw: bytes, max_bytes: int, name: str) -> dict[str, Any]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build a JSON object and refuse repeated keys, of which `json` would only use the last."""
+    """Build a JSON object and reject repeated keys, because `json` would silently use the last."""
     value = dict(pairs)
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -213,7 +213,7 @@ def _unbuilt_options(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rope_contradictions(config: Mapping[str, Any]) -> Iterator[str]:
-    """Messages about rotary options that a Llama configuration gives twice with two values."""
+    """Messages about rotary options that a Llama configuration sets to two different values."""
     older, newer = (
         {"rope_type" if name == "type" else name: value for name, value in table.items()}
         for table in _rope_tables(config)
@@ -379,9 +379,9 @@ def read_shapes(path: Path) -> dict[str, Tensor]:
 def read_state(path: Path) -> Mapping[str, Tensor]:
     """All tensors of the folder's safetensors files by name, on the CPU, in their stored dtypes.
 
-    A tensor is read when it's accessed, so only tensors in use take memory.
+    A tensor is read when it's accessed, so only tensors in use take up memory.
     Raises ValueError if files are missing, truncated or malformed, or if two shards contain the
-    same name. Accessing a tensor also raises ValueError if its file has been damaged since.
+    same name. Accessing a tensor also raises ValueError if its file was damaged in the meantime.
     """
     return _StoredTensors(weight_files(path))
 

@@ -28,7 +28,8 @@ class Differences:
     reference: the class of the transformers model. embedding: for the input of layer 0. weights:
     one per layer, over all heads, queries and keys. hidden: one for the output of each layer; if
     the model has a last norm (GPT-2, Llama), the last one is after that norm, as in transformers.
-    hidden_sizes: the largest absolute value of each of these outputs, for comparison with rounding.
+    hidden_sizes: the largest absolute value of each of these outputs, to tell rounding from a real
+    difference.
     logits: None for a model without an output vocabulary.
     """
 

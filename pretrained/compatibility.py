@@ -1,4 +1,4 @@
-"""Checks from its config.json whether the core can build a model, with every reason if not."""
+"""Checks whether the core can build a model from its config.json, and lists the reasons if not."""
 
 from __future__ import annotations
 

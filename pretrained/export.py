@@ -1,7 +1,7 @@
 """Saves a core as a folder that both transformers and `pretrained.load` can load.
 
 This is the inverse of `pretrained.weights`. The configuration is written and read back, so that a
-core that transformers can't represent is refused instead of being saved as a different model.
+core that transformers can't represent is rejected instead of being saved as a different model.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _parts_outside_core(model: Pretrained) -> dict[str, Tensor]:
 
 
 def _options_outside_core(model: Pretrained, outside: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Options of a model's config.json about its special tokens and heads outside the core."""
+    """Options in a model's config.json for its special tokens and for heads outside the core."""
     names = list(_TOKEN_IDS)
     if outside:
         names += ["architectures", "tie_word_embeddings"]
@@ -302,7 +302,7 @@ def _layer_state(
     return state
 
 
-# model_type -> functions that write its configuration, and its weights without the prefix
+# model_type -> functions that return its configuration, and its weights without the prefix
 _WRITERS = {
     "gpt2": (_gpt2_config, _gpt2_state),
     "bert": (_bert_config, _bert_state),

@@ -1,7 +1,8 @@
 """Training histories of our own models, which show how their heads developed.
 
 `python -m training.history` writes a small file per model. It contains the attention weights of
-every head on a few texts, scores of the heads, and the loss, at steps with growing distances.
+every head on a few texts, scores of the heads, and the loss, at stored steps that get farther
+apart.
 Letters: N stored steps, L layers, H heads of a layer, T tokens of a text, M points of the curve.
 """
 
@@ -32,7 +33,7 @@ LEVELS = 255  # a weight is stored as round(LEVELS * sqrt(weight / largest weigh
 CONTEXTS = (40, 200, 400)  # numbers of preceding tokens for which the loss is stored, ±20
 LOSSES = ("held_out", *(f"after_{before}" for before in CONTEXTS))
 CURVE = ("step", "train_loss", "held_out_loss")
-FEW, MANY = CONTEXTS[:2]  # not 400: training only reads texts that long at its end
+FEW, MANY = CONTEXTS[:2]  # not 400: training only reads texts that long near its end
 MARGIN = 0.1  # nats by which more context must lower the loss to count as learning from context
 
 
@@ -101,7 +102,7 @@ class History:
 
     @cached_property
     def learns_from_context(self) -> int | None:
-        """The index of the first stored step from which `MANY` tokens help more than `FEW`.
+        """The index of the stored step from which `MANY` tokens always help more than `FEW`.
 
         At this step and all later ones, the loss is lower by at least `MARGIN`. None if there is no
         such step.

@@ -32,7 +32,7 @@ def rotary_options(hf: Config) -> RotaryOptions:
     """Read the options like transformers, from the table of transformers 5 or from older options.
 
     For linear and dynamic scaling, `max_position_embeddings` is the trained length, so the context
-    is `factor` times as long. Other scalings give the trained length in a separate option.
+    is `factor` times as long. For other scalings, the trained length is in a separate option.
     Raises: ValueError with the option's name for a value that is missing, not a number or out of
     range.
     """
@@ -61,7 +61,7 @@ def rotary_options(hf: Config) -> RotaryOptions:
         beta_fast=_setting(table, "beta_fast", 32.0),
         beta_slow=_setting(table, "beta_slow", 1.0),
         attention_factor=_attention_factor(table, factor),
-        truncate=flag(table, "truncate", "truncate" not in table),  # null means no
+        truncate=flag(table, "truncate", "truncate" not in table),  # null means false
     )
     return RotaryOptions(theta, scaling, max(longest, int(trained * factor)))
 

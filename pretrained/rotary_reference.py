@@ -34,7 +34,7 @@ def reference_frequencies(
 
 
 def rope_parameters(scaling: RopeScaling | None) -> dict[str, Any]:
-    """A scaling as options of a `config.json`.
+    """A scaling as options for a `config.json`.
 
     Raises: ValueError for a scaling that transformers doesn't support.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 _LOCK_SECONDS = 300.0
 
-# Files whose hash this process has checked: path -> (size, mtime_ns, inode) at that time.
+# Files whose hashes this process has checked: path -> (size, mtime_ns, inode) at that time.
 _verified: dict[Path, tuple[int, int, int]] = {}
 # Folders that this process built as temporary folders because the cache isn't writable.
 _temporary: dict[str, Path] = {}
@@ -96,7 +96,7 @@ def sealed_folder(key: str, build: Callable[[Path], None]) -> Path:
 def _root_or_none() -> Path | None:
     try:
         return cache_root()
-    except (RuntimeError, ValueError):  # no home folder, or ATTENTION_LAB_CACHE is invalid by now
+    except (RuntimeError, ValueError):  # no home folder, or ATTENTION_LAB_CACHE has become invalid
         return None
 
 

@@ -2,7 +2,7 @@
 
 They may be in a local folder, the Hugging Face cache, an installed package, or this project.
 
-This module never uses the network, opens a weight file, or runs a package's code.
+This module never uses the network, opens a weight file or runs a package's code.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def models_root() -> Path | None:
 def local_folders(name: str) -> list[Path]:
     """Existing folders in ATTENTION_LAB_MODELS for a name: by name, then by Hub id.
 
-    Raises ValueError for an invalid name, or for a folder that is a link out of it.
+    Raises ValueError for an invalid name, or for a link that leaves that folder.
     """
     check_name(name)
     root = models_root()
@@ -125,8 +125,8 @@ def folder_at(model: str | os.PathLike[str]) -> Path | None:
     """The absolute path of a folder if `model` is a path; None if it's the name of a model.
 
     A path object, an absolute path, and strings such as "./x", "../x" or "~/x" are paths. Any other
-    string with a "/" is a path if that folder has a config.json. Don't pass a visitor's text to
-    this function, but to `find`, which only accepts names.
+    string with a "/" is a path if that folder has a config.json. Never pass a visitor's text to
+    this function; pass it to `find`, which only accepts names.
     """
     if isinstance(model, os.PathLike):
         return Path(model).absolute()
@@ -240,7 +240,7 @@ def uncatalogued() -> Iterator[tuple[str, WeightsSource]]:
             continue
         try:
             source = find(name)
-        except (OSError, ValueError):  # a link out of the folder, an invalid name, or unreadable
+        except (OSError, ValueError):  # a link out of the folder, a bad name, or unreadable
             continue
         # If the files of a Hub id are in the models folder, it was listed under the folder's name.
         if source is not None and source.kind == ("hub cache" if "/" in name else "folder"):

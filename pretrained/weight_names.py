@@ -13,7 +13,7 @@ GPT2_LAYER = {
     "mlp.down": "mlp.c_proj",
 }
 
-# BERT and Llama: each matrix of the core consists of one or more of theirs
+# BERT and Llama: each matrix in the core consists of one or more of their matrices
 BERT_NORMS = {"attention_norm": "attention.output.LayerNorm", "mlp_norm": "output.LayerNorm"}
 BERT_MATRICES = {
     "attention.qkv": tuple(f"attention.self.{name}" for name in ("query", "key", "value")),

@@ -28,7 +28,7 @@ _GELUS: dict[str, Literal["gelu", "gelu_tanh"]] = {
     "gelu_pytorch_tanh": "gelu_tanh",
 }
 
-# Limits above the sizes of any published model; larger sizes are refused before building a model.
+# Limits above the sizes of any published model; larger sizes are rejected before a model is built.
 LARGEST = {
     "d_model": 100_000,
     "n_layers": 10_000,
@@ -162,7 +162,7 @@ def parts_outside_core(model_type: str, keys: Iterable[str]) -> list[str]:
 
 def same_numbers(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors have the same values, even if their dtypes differ."""
-    if a.is_meta or b.is_meta:  # they have no values, and are refused when weights are checked
+    if a.is_meta or b.is_meta:  # they have no values, and are rejected when weights are checked
         return a.shape == b.shape
     return a.shape == b.shape and torch.equal(a, b.to(a.dtype)) and torch.equal(a.to(b.dtype), b)
 

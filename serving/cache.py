@@ -53,7 +53,7 @@ class Cache:
             return self.entries[key][0]
 
     def get_or_compute(self, key: EntryKey, compute: Callable[[], Any]) -> Any:
-        """Return a value; if several threads need the same one, only one of them computes it."""
+        """Return a value; if several threads need the same value, only one computes it."""
         with self.changed:
             self.changed.wait_for(lambda: key not in self.computing)
             if key in self.entries:
@@ -189,7 +189,7 @@ def nbytes_by_name() -> dict[str, int]:
 def size_of(value: object) -> int:
     """Bytes of a value with all its tensors, arrays, layers, tables and containers.
 
-    Shared memory counts once. A view counts the whole memory that it keeps alive.
+    Shared memory is counted once. For a view, all the memory that it keeps alive is counted.
     """
     return _size_of(value, set())
 

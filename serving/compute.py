@@ -1,4 +1,4 @@
-"""A semaphore with one compute slot per core, in which pages go before background jobs.
+"""A semaphore with one compute slot per core, in which pages run before background jobs.
 
     with compute.slot():
         output = model(ids)
@@ -38,7 +38,7 @@ class _Request:
 
     exclusive: bool
     n_slots: int = 1
-    position: float = 0.0  # the smallest goes next
+    position: float = 0.0  # the smallest runs next
     started: float = 0.0  # on the monotonic clock
     granted: threading.Event = field(default_factory=threading.Event)
 
@@ -67,7 +67,7 @@ def _n_threads() -> int:
 
 @functools.cache
 def _n_slots() -> int:
-    """The number of computations that may run at the same time: only one on a GPU."""
+    """The number of computations that may run at once: one per core, or only one on a GPU."""
     import torch
 
     return 1 if torch.cuda.is_available() else _n_threads()

@@ -1,6 +1,6 @@
 """Continues the text in the picture of a forward pass, both with and without a KV cache.
 
-Both ways choose the same tokens, unless two tokens are so close that rounding decides. If one way
+Both runs choose the same tokens, unless two logits are so close that rounding decides. If one run
 stops earlier, the extra passes of the other are dropped. Every pass is timed. Dimension letters as
 in `serving.one_pass`.
 """
@@ -39,7 +39,7 @@ class TokenChoices:
 class TextContinuation:
     """The continuation of a text.
 
-    ids: the new tokens that were run; the token chosen last isn't run. cached, uncached: one
+    ids: the new tokens that were run; the last token chosen isn't run. cached, uncached: one
     `StepTime` per pass; the first pass runs the prompt, and the last pass runs the last of `ids`.
     choices: one per pass.
     """
@@ -54,7 +54,7 @@ class TextContinuation:
 def continue_text(
     name: str, text: str, n_new: int, temperature: float, top_k: int | None
 ) -> TextContinuation:
-    """Generate `n_new` tokens both ways, or fewer if they don't fit or the text ends.
+    """Generate `n_new` tokens in both runs, or fewer if they don't fit or the text ends.
 
     temperature, top_k: as in `attention_core.Sampling`, with seed 0. Visitors with the same
     settings share one measurement.
@@ -81,7 +81,7 @@ def continue_text(
 def _generate(
     model: Pretrained, prompt: tuple[int, ...], n_new: int, sampling: Sampling
 ) -> TextContinuation:
-    """Generate both ways, each step in an exclusive slot so that its time is accurate."""
+    """Generate with and without a cache, each step in an exclusive slot for accurate times."""
     from attention_core.generation import stream
 
     core, ends = model.core, model.tokenizer.end_ids
@@ -107,7 +107,7 @@ def _generate(
         step.count()
     return TextContinuation(
         n_prompt=len(prompt),
-        ids=tuple(step.token_id for step in passes[0][:-1]),  # the token chosen last isn't run
+        ids=tuple(step.token_id for step in passes[0][:-1]),  # the last token chosen isn't run
         cached=tuple(passes[0]),
         uncached=tuple(passes[1]),
         choices=tuple(_choices(step, model.tokenizer, sampling) for step in cached[:n_passes]),

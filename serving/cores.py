@@ -54,6 +54,6 @@ def _cpu_quotas(groups: Path, root: Path) -> list[int]:
 
 
 def _requested_cores() -> list[int]:
-    """OMP_NUM_THREADS if it's a positive integer; torch ignores other values too."""
+    """OMP_NUM_THREADS if it's a positive integer; torch also ignores other values."""
     text = os.environ.get(VARIABLE, "").strip()
     return [int(text)] if text.isdecimal() and int(text) > 0 else []

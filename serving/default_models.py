@@ -1,4 +1,4 @@
-"""The models that pages show by default: the site's own order, after the operator's choice."""
+"""The models that pages show by default: the operator's choice first, then the site's own order."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ KINDS = tuple(_PREFERRED)
 
 
 def preferred_order(kind: str) -> tuple[str, tuple[str, ...]]:
-    """The role of a kind of model (one of `KINDS`), and model names in order of preference."""
+    """The role and the preferred models, best first, for one of `KINDS`."""
     role, names = _PREFERRED[kind]
     return role, (*settings.DEFAULT_MODELS.read(), *names)

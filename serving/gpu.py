@@ -1,4 +1,4 @@
-"""The GPU that models run on and its memory, detected without importing torch."""
+"""Detect the GPU that models run on, and its memory, without importing torch."""
 
 from __future__ import annotations
 

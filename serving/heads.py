@@ -1,4 +1,4 @@
-"""Names of heads (L3H1 is head 1 of layer 3, counted from 0), and their strongest token pairs."""
+"""Names of heads (L3H1 is head 1 of layer 3, numbered from 0), and their strongest token pairs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Detects whether the process was suspended during a measurement.
 
 If a process is stopped, or frozen with its container, a clock around the work can't tell: the work
-just looks slow. CPU time doesn't help either, because a step on a GPU uses almost none. So a thread
-beats twenty times a second while the work runs. It costs almost nothing, and it only misses many
-beats in a row if nothing in the process ran.
+just looks slow. CPU time doesn't help either, because a step on a GPU uses almost none. So a
+heartbeat thread beats twenty times a second while the work runs. It costs almost nothing, and it
+only misses many beats in a row if nothing in the process ran.
 """
 
 from __future__ import annotations

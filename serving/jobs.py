@@ -2,7 +2,7 @@
 
 Each queue has one worker thread, which runs one job at a time, so that visitors' runs don't distort
 each other's times. There are several queues (`serving.queues`). Jobs and pages share the compute
-slots (`serving.compute`), and pages have priority. A job stops when nobody watches it anymore. This
+slots (`serving.compute`), and pages have priority. A job stops when nobody is watching it. This
 module doesn't depend on Streamlit.
 """
 
@@ -48,7 +48,7 @@ class BackgroundJob:
         self.state: State = "waiting"
         self.error = ""
         self.finished = threading.Event()
-        self._changing = threading.Lock()  # guards the state, which worker and page may both set
+        self._changing = threading.Lock()  # guards the state, which two threads may set
         self._stop = threading.Event()
         self._started = self._last_seen = time.monotonic()
         self.queued = self._started
@@ -78,7 +78,7 @@ class BackgroundJob:
     def stop(self) -> None:
         """Stop the job before the next layer of its current forward pass.
 
-        For the visitor it ends immediately. The worker may have to finish loading a model first.
+        For the visitor, it ends immediately. The worker may have to finish loading a model first.
         """
         self._stopped = min(self._stopped, time.monotonic())
         self._stop.set()
@@ -231,7 +231,7 @@ class JobQueue:
 
     @property
     def length(self) -> int:
-        """The number of waiting jobs, without the running one."""
+        """The number of waiting jobs, not counting the running one."""
         with self._changed:
             return len(self._waiting)
 

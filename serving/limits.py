@@ -13,7 +13,7 @@ MAX_TEXT_CHARACTERS = 5_000  # the text is part of the page's URL
 MAX_TOKENIZER_CHARACTERS = 400  # for the page that shows every token three times
 MAX_WORDS = 64  # in a sentence for which we compute derivatives live
 MAX_DISABLED_CHARACTERS = 200  # names of heads and other parts that are switched off
-MAX_QR_CHARACTERS = 1_000  # so that a phone can scan the QR code from a screen
+MAX_QR_CHARACTERS = 1_000  # so that a phone can scan the QR code on a screen
 MAX_SEED = 99_999
 MAX_MATRIX_ROWS, MAX_MATRIX_COLUMNS = 12, 8  # the editable table must fit on a screen
 MAX_MATRIX_VALUE = 100  # larger values make every softmax weight 0 or 1
@@ -22,7 +22,7 @@ MAX_MATRIX_VALUE = 100  # larger values make every softmax weight 0 or 1
 
 # Dragging a slider briefly sends about twenty messages a second; a flood has thousands.
 MESSAGES_PER_SECOND, MESSAGE_BURST = 10, 60  # per open page
-ADDRESS_MESSAGES_PER_SECOND, ADDRESS_MESSAGE_BURST = 300, 3_000  # all pages of an address
+ADDRESS_MESSAGES_PER_SECOND, ADDRESS_MESSAGE_BURST = 300, 3_000  # all pages from one address
 FILES_PER_SECOND, FILE_BURST = 0.5, 6  # downloads per open page; some take seconds to create
 ADDRESS_FILES_PER_SECOND, ADDRESS_FILE_BURST = 2, 40
 MAX_CONCURRENT_FILES = 32  # downloads being created or waiting

@@ -8,12 +8,12 @@ page, the milliseconds and the class of an error:
 
 JSON lines never contain a visitor's text, the parameters of a URL, or the identity of a visitor.
 Because error messages may quote a text, only an error's class and its line of code are logged.
-Records of other libraries are logged if they are warnings or errors, with their location in the
+Records from other libraries are logged if they are warnings or errors, with their location in the
 code instead of their message.
 
 Without this setting, libraries log as usual, and their records may quote what a visitor sent. Each
 record is then limited in length and written without control characters. All its lines after the
-first are indented, so that visitors can't fake a record or send control codes to the terminal.
+first are indented, so that visitors can't forge a record or send control codes to the terminal.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _safe_value(value: str | float) -> str | float:
 
 
 def describe_error(error: BaseException) -> dict[str, str]:
-    """The facts about an error that may be logged: its class, and the line that raised it."""
+    """The details of an error that may be logged: its class, and the line that raised it."""
     facts = {"kind": type(error).__name__}
     if error.__traceback__ is not None:
         facts["raised"] = _code_location(error.__traceback__)
@@ -171,7 +171,7 @@ def _code_location(traceback: TracebackType) -> str:
 
 
 def _library_record(logger: logging.Logger, record: logging.LogRecord) -> None:
-    """Log a record from Python's logging, without its message."""
+    """Log a library's record from Python's logging, without its message."""
     if record.levelno < logging.WARNING:
         return
     error = record.exc_info[1] if record.exc_info else None

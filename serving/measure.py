@@ -52,7 +52,7 @@ def new_round() -> int:
 def cached_measurement(
     settings: Hashable, round_: int, measure: Callable[[], Value]
 ) -> TimedResult[Value]:
-    """The result for these settings and this round; measured in an exclusive slot if not cached.
+    """The result for these settings and this round; if it isn't cached, measure it now.
 
     settings: must start with the page's name, so that pages don't share results by accident. Errors
     of `measure` aren't cached. Visitors share the results, so treat them as read-only.

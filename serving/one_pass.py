@@ -2,7 +2,8 @@
 
 Dimension letters: L layers, H query heads, T tokens, S = T keys, D head size, C width, F width
 inside the feed-forward network. Every array is float32 and comes from the recorded tensors of one
-`Run`. The picture shows the first `N_STRIP` components of a vector, but lengths are those of all C.
+`Run`. The picture shows the first `N_STRIP` components of a vector, but lengths are computed from
+all C.
 """
 
 from __future__ import annotations
@@ -229,7 +230,7 @@ def _disabled_parts(parts: tuple[str, ...]) -> DisabledParts:
 
 @dataclass(frozen=True, eq=False)
 class AblatedRun(Run):
-    """The `run` run with the parts `off` switched off; not causal if the mask is off."""
+    """A `run` with the parts in `off` switched off; not causal if the mask is off."""
 
     run: Run
     disabled: DisabledParts
@@ -315,7 +316,7 @@ def _predictions(
 
 
 def _words(tokenizer: Tokenizer, ids: tuple[int, ...]) -> tuple[str, ...]:
-    """The next tokens as words; spaces are marked only if needed to tell drawn tokens apart."""
+    """The next tokens as words; spaces are marked only where drawn tokens would look the same."""
     drawn, whole = token_text.pieces(tokenizer, ids[:N_DRAWN]), token_text.pieces(tokenizer, ids)
     return drawn + whole[N_DRAWN:]
 

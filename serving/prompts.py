@@ -21,7 +21,7 @@ class TextModel(Protocol):
 
     @property
     def core(self) -> Transformer:
-        """The model, whose context length is checked."""
+        """The model; its context length limits the prompt."""
 
     @property
     def tokenizer(self) -> Tokenizer:

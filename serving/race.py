@@ -38,7 +38,7 @@ class RaceRequest:
 
     @property
     def summary(self) -> str:
-        """A line with the settings, which shows which run the results belong to."""
+        """A line with the settings, which tells visitors which run produced the results."""
         parts = [models.title(self.model), f"{self.max_new_tokens} new tokens"]
         if self.weights != "float32":
             parts.insert(1, f"weights in {self.weights}")
@@ -103,7 +103,7 @@ def cache_size(cache: KVCache, config: TransformerConfig) -> CacheSize:
     """The size of a cache's current contents, measured and by the formula for its attention.
 
     The formula is layers x batch x key/value heads x head size x tokens x 2 x bytes per value.
-    Latents and windows have different ones (`attention_core.costs.formulas.cache_bytes`).
+    Latents and windows have different formulas (`attention_core.costs.formulas.cache_bytes`).
     """
     from attention_core import cache_bytes
 

@@ -28,7 +28,7 @@ TEXT = (
     "school: her son had forgotten his lunch again, and could she bring it before noon? She said "
     "that she could, laughed, and closed the ledger. The kettle had boiled dry."
 )
-_CHUNK = 8  # tokens per pass: few enough rows that they're rounded as in a decode step
+_CHUNK = 8  # tokens per pass: so few that they're rounded as in a decode step
 
 
 @dataclass(frozen=True)

@@ -179,7 +179,7 @@ def run(
 
 @cached(key=lambda key, model, tokens: key, size=lambda run: size_of(run.tensors))
 def run_forward(key: RunKey, model: Pretrained, tokens: Tokens) -> Run:
-    """A recorded forward pass, here or on the model server; errors as in `recording.record`."""
+    """Record a forward pass here or on the model server; errors as in `recording.record`."""
     recording = backend.record_pass(model, tokens.ids)
     return Run(
         key=key,

@@ -16,7 +16,7 @@ END_OF_TEXT = "(end of text)"
 
 
 def decode_bytes(tokenizer: Tokenizer, ids: Sequence[int]) -> bytes:
-    """The concatenated bytes of some ids, for display.
+    """Decode ids to bytes, for display.
 
     A model's vocabulary is often larger than its tokenizer's. Ids that the tokenizer doesn't know
     are shown as <unknown:4362>.
@@ -31,7 +31,7 @@ def decode_bytes(tokenizer: Tokenizer, ids: Sequence[int]) -> bytes:
 
 
 def decode(tokenizer: Tokenizer, ids: Sequence[int]) -> str:
-    """The text of some ids, for display; unknown ids as in `decode_bytes`."""
+    """Decode ids to text, for display; unknown ids as in `decode_bytes`."""
     return decode_bytes(tokenizer, ids).decode("utf-8", "replace")
 
 
@@ -45,12 +45,12 @@ def token_bytes(tokenizer: Tokenizer, ids: Sequence[int]) -> list[bytes]:
 
 
 def pieces(tokenizer: Tokenizer, ids: Sequence[int]) -> tuple[str, ...]:
-    """Each token as a plain word; ␣ marks a leading space only if two words differ just by it."""
+    """Each token as a plain word; ␣ marks a leading space only if words would look the same."""
     return plain(token_bytes(tokenizer, ids))
 
 
 def piece(tokenizer: Tokenizer, token_id: int) -> str:
-    """One token as a plain word; part of a character as <F0>."""
+    """One token as a plain word; part of a character is shown as <F0>."""
     return pieces(tokenizer, [token_id])[0]
 
 

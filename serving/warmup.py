@@ -56,7 +56,7 @@ def start(*modules: str) -> threading.Thread | None:
 
 
 def not_ready_reason(*modules: str) -> str | None:
-    """A message about what the first visitor would have to wait for or miss; None if nothing.
+    """The reason why the site isn't ready for its first visitor, or None if it is.
 
     Starts the warm-up like `start`, because a proxy doesn't send visitors before it's done. Models
     that failed to load are tried again on later calls. None if the warm-up is off

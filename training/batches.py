@@ -18,8 +18,8 @@ from torch import Tensor
 class MaskedTexts:
     """Texts with masked tokens, and the tokens to predict.
 
-    inputs: (B, T), the model's input. is_target: (B, T), True at positions to predict, whatever the
-    input is there. targets: the original tokens at these positions, in order.
+    inputs: (B, T), the model's input. is_target: (B, T), True at positions to predict, even where
+    the input isn't masked. targets: the original tokens at these positions, in order.
     """
 
     inputs: Tensor

@@ -38,7 +38,7 @@ _WRAPPED_FROM = 50
 class Corpus:
     """Token ids of all books, concatenated, with an end-of-text token after each.
 
-    `train` and `held_out` are arrays of uint16 and have no books in common.
+    `train` and `held_out` are uint16 arrays and have no books in common.
     """
 
     train: NDArray[np.uint16]
@@ -90,7 +90,7 @@ def encode(books: Mapping[str, str], tokenizer: Tokenizer, end: int) -> NDArray[
 
 
 def load_or_encode(path: Path, tokenizer: Tokenizer, end: int, folder: Path) -> Corpus:
-    """The books of `path` as ids, cached in `folder`."""
+    """The books at `path` as ids, cached in `folder`."""
     which = hashlib.sha256(tokenizer.to_str().encode()).hexdigest()[:16]
     files = [folder / f"{part}-{which}.npy" for part in ("train", "held_out")]
     if not all(file.is_file() for file in files):

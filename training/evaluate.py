@@ -1,8 +1,8 @@
 """Evaluate the trained models on held-out books: `python -m training.evaluate`.
 
-GPT-2's perplexity is compared with a bigram and a trigram model of the same books, and BERT's
-accuracy on masked words with always predicting the most frequent token. The models come from
-`pretrained/checkpoints`, loaded as the site loads them.
+GPT-2's perplexity is compared with that of a bigram and a trigram model of the same books. BERT's
+accuracy on masked words is compared with that of always predicting the most frequent token. The
+models come from `pretrained/checkpoints`, loaded the same way as on the site.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def gpt2_losses(model: pretrained.Pretrained, texts: Tensor) -> Tensor:
 def bert_answers(
     model: pretrained.Pretrained, texts: Tensor, mask_id: int
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Masked tokens and the model's top predictions, per batch: (M) and (M)."""
+    """Yield the masked tokens and the model's top predictions for each batch: (M) and (M)."""
     head = masked_word_head(model)
     generator = torch.Generator().manual_seed(0)
     for part in torch.split(texts, BATCH):

@@ -62,7 +62,7 @@ def export(
 
 
 def tokenizer_json(tokenizer: Tokenizer, kind: Kind) -> str:
-    """The tokenizer file. A typed [MASK] is the mask in BERT's, but text in GPT-2's.
+    """The tokenizer file. A typed [MASK] is the mask token for BERT, but plain text for GPT-2.
 
     The mask replaces a word including the space before it, so it absorbs a space that's typed
     there.
@@ -93,7 +93,7 @@ def _with_prefix(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def main() -> None:
-    """Export one run: its last snapshot, or the one of a given step."""
+    """Export one run: its last snapshot, or the one from a given step."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kind", choices=("gpt2", "bert"))
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs")

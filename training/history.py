@@ -1,6 +1,6 @@
 """Record a training run for the page *Heads*: `python -m training.history gpt2`.
 
-For every snapshot the model reads a few texts. The file stores the weights of all heads, their
+At every snapshot, the model reads a few texts. The file stores the weights of all heads, their
 scores, and the loss on held-out books. `pretrained.history` reads it and describes its contents.
 Letters: N snapshots, L layers, H heads of a layer, T tokens of a text.
 """
@@ -97,7 +97,7 @@ def snapshots(folder: Path) -> dict[int, Path]:
     """Snapshot files of a run by step, in ascending order.
 
     Leaves out files that are clearly older than one of an earlier step, because they come from an
-    earlier run that was restarted. Files that were all rewritten together have no such order.
+    earlier run that was restarted. Times don't matter for files that were all written together.
     """
     files = {int(file.stem): file for file in (folder / "snapshots").glob("*.safetensors")}
     sizes: dict[int, Path] = {}

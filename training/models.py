@@ -62,12 +62,12 @@ class LanguageModel(nn.Module):
     def _draw_first_weights(self, config: TransformerConfig) -> None:
         """Initialize weights so that a narrow model quickly learns to attend to neighbors.
 
-        GPT-2's standard deviation of 0.02 suits a width of 768 and more. Here, each product
+        GPT-2's standard deviation of 0.02 suits a width of 768 or more. Here, each product
         preserves the scale of its input. Outputs added to the residual stream are scaled down by
         the number of additions (Radford et al. 2019). The learned position table starts as the
         sinusoids of 2017 (https://arxiv.org/abs/1706.03762, section 3.5): moving to the previous
-        token is then the same rotation everywhere, so a head can learn it for all positions
-        together.
+        token is then the same rotation everywhere, so a head can learn it for all positions at
+        once.
         """
         width = config.d_model
         for name, weight in self.core.named_parameters():

@@ -1,7 +1,8 @@
 """Bigram and trigram language models, as baselines for the trained models.
 
 They use interpolated Kneser-Ney smoothing: each count is reduced by a discount, and the freed
-probability goes to the shorter context. There, a token counts once for each context it was seen in.
+probability goes to the shorter context. In that context, a token counts once for each longer
+context it was seen in.
 Sources: Kneser and Ney 1995; Chen and Goodman 1999, section 3.
 Letters: N tokens of a text, V vocabulary.
 """
@@ -79,7 +80,7 @@ class NGrams:
         counts: NDArray[np.int64],
         shorter: Probabilities,
     ) -> Probabilities:
-        """Discounted n-gram probabilities plus the lower-order ones, weighted.
+        """Discounted n-gram probabilities plus the weighted lower-order probabilities.
 
         The weight is the probability mass freed by the discount.
         """

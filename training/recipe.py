@@ -1,8 +1,9 @@
 """Training recipes of the two models: sizes, steps and learning rates.
 
-Both models have the same layers, heads, width, tokens and books. They differ in what a token can
-see (all earlier tokens, or all), in what they predict (the next token, or a masked one), and in
-their architecture: BERT has post-norm layers and a head for masked words.
+Both models have the same number of layers and heads, the same width and the same vocabulary, and
+they're trained on the same books. They differ in what a token can see (earlier tokens, or all
+tokens), in what they predict (the next token, or a masked one), and in their architecture: BERT has
+post-norm layers and a head for masked words.
 Sources: Radford et al. 2019 (GPT-2); Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
 """
 

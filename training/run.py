@@ -70,7 +70,7 @@ class PretrainingRun:
         return self.step >= self.recipe.steps
 
     def train(self, *, seconds: float | None = None) -> None:
-        """Run the remaining steps, or as many as fit into this number of seconds."""
+        """Run the remaining steps, or as many as fit into the given number of seconds."""
         started, first = time.monotonic(), self.step
         while not self.is_done and (seconds is None or time.monotonic() - started < seconds):
             if self.step in snapshot_steps(self.recipe.steps):
@@ -210,7 +210,7 @@ class PretrainingRun:
 
 
 def snapshot_steps(steps: int) -> tuple[int, ...]:
-    """The steps before which weights are saved: 0, then with growing distances.
+    """The steps before which weights are saved: 0, then steps that get farther apart.
 
     There are up to twelve, and the last one is the end of the run.
     """

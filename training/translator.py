@@ -46,7 +46,7 @@ def train(steps: int = STEPS) -> Translator:
 
 
 def accuracy(model: Translator, count: int, seed: int) -> float:
-    """The share of held-out texts that are translated without error, from 0 to 1."""
+    """The share of held-out texts that are translated without errors, from 0 to 1."""
     texts, answers = zip(*pairs(count, seed, held_out=True), strict=True)
     written, _ = model.translate(batch(list(texts)))
     return (written == batch(list(answers))).all(dim=1).double().mean().item()

@@ -3,7 +3,7 @@
 GPT-2's full vocabulary of 50,257 tokens would be three quarters of a small model's weights. This
 one has the 256 bytes, so that any text can be encoded, and the most frequent pieces together with
 the pieces they're merged from. If all pieces of a word are in it, the word is split as in GPT-2,
-otherwise into smaller pieces. Token ids are new.
+otherwise into smaller pieces. Tokens get new ids.
 """
 
 from __future__ import annotations

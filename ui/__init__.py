@@ -1,1 +1,1 @@
-"""What the pages share: widgets, canvases, charts, exports and the frame."""
+"""User interface code that the pages share: widgets, canvases, charts, exports and the frame."""

@@ -19,13 +19,13 @@ _PROBES = frozenset({"/healthz", "/readyz", "/metrics", "/_stcore/health"})
 
 
 class AllowedHosts(TrustedHostMiddleware):
-    """Refuses requests for other hosts; allows every host if `hosts` is empty."""
+    """Rejects requests for other hosts; allows every host if `hosts` is empty."""
 
     def __init__(self, app: ASGIApp, hosts: Sequence[str] = ()) -> None:
         super().__init__(app, hosts or ["*"], www_redirect=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
+        """Pass the request on, or reject it."""
         if scope["type"] == "http" and scope["path"] in _PROBES:
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket" and not _has_readable_origin(scope):

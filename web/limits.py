@@ -47,9 +47,9 @@ class RateLimiter:
 
 
 class Limits:
-    """Limits every WebSocket connection and every address, and refuses uploads.
+    """Limits every WebSocket connection and every address, and rejects uploads.
 
-    Behind a proxy that does not forward addresses, all visitors share the proxy's limits.
+    Behind a proxy that doesn't forward addresses, all visitors share the proxy's limits.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Limits:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; WebSocket connections are limited, and uploads refused."""
+        """Pass the request on; WebSocket connections are limited, and uploads are rejected."""
         if scope["type"] == "http" and "/_stcore/upload_file" in scope["path"]:
             await PlainTextResponse("This site doesn't accept files.", 403)(scope, receive, send)
         elif scope["type"] == "websocket":

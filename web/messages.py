@@ -1,4 +1,4 @@
-"""A filter for Streamlit's protocol that accepts only messages the site's pages send.
+"""A filter for Streamlit's protocol that accepts only messages that the site's pages send.
 
 Streamlit accepts more: any client can make it run git, some messages make it fail with a traceback,
 and it writes identifiers into the log unescaped.
@@ -35,7 +35,7 @@ _COLOR_SCHEMES = ("", "light", "dark")  # Streamlit fails on any other
 
 
 def kind_of(content: bytes) -> str | None:
-    """The kind of a message that our pages send; None for any other, which must be dropped."""
+    """The kind of a message that our pages send; None for any other, which is to be dropped."""
     try:
         message = BackMsg.FromString(content)
     except DecodeError:

@@ -90,7 +90,7 @@ def may_read(request: HTTPConnection) -> bool:
 
 
 def _is_forwarded(request: HTTPConnection) -> bool:
-    """Whether there are signs that a proxy forwarded this request; a proxy can also hide that.
+    """Whether there are signs that a proxy forwarded this request; some proxies leave none.
 
     Programs on this machine use HTTP/1.1. A proxy that adds no headers, such as nginx with only
     `proxy_pass`, uses HTTP/1.0 by default.
@@ -111,7 +111,7 @@ class _CurrentState(Collector):
     """Gauges whose values are read when /metrics is requested."""
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges with their values now."""
+        """The gauges with their current values."""
         waiting = {queue.name: queue.length for queue in health.QUEUES}
         yield _gauge("queue_length", "Waiting jobs.", "queue", waiting)
         requests, held = {"": compute.n_requests()}, {"": compute.held_seconds()}

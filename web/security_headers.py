@@ -23,7 +23,7 @@ def security_headers(
     """
     policy = {
         "default-src": "'self'",
-        # Streamlit loads our components as blobs
+        # Streamlit loads our components from blob URLs
         "script-src": " ".join(["'self'", "blob:", *map(_digest, inline_scripts)]),
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",

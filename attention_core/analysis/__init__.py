@@ -1,1 +1,1 @@
-"""Analyses of a recorded pass: what words pass on, and why a token is predicted."""
+"""Analyses of a recorded pass: what tokens pass to each other, and why a token is predicted."""

@@ -143,7 +143,7 @@ def prediction_effects(
     """Measure the divergence (nats) and the change of the top logit at one position.
 
     logits_of: (B, C) -> (B, V), the model's output matrix or its masked-word head. hidden: (T, C)
-    of the unchanged model, whose most likely token at `position` is followed.
+    from the unchanged model, whose most likely token at `position` is the one to track.
     Raises: ValueError if the text doesn't have this position.
     """
     if not 0 <= position < len(hidden):
@@ -162,7 +162,7 @@ def prediction_effects(
 def state_effects(hidden: Tensor) -> Measure:
     """Measure the mean 1 - cosine and mean relative distance over all tokens.
 
-    hidden: (T, C) of the unchanged model.
+    hidden: (T, C) from the unchanged model.
     """
 
     def measure(states: Tensor) -> Tensor:
@@ -193,7 +193,8 @@ def rank_heads(
 
     The heads of a layer run as one batch, with a different head switched off in each row. They
     start from the unchanged state before that layer, so earlier layers don't run again. Early
-    layers cost more than late ones, because layer l needs the L - l layers from there to the end.
+    layers cost more than late ones, because a change in layer l reruns the L - l layers from there
+    to the end.
     Long texts are split into several batches. `before_layer` is called before each layer of each
     batch and can stop the work by raising an error.
     Raises: ValueError if the tokens don't fit the model, or for an unknown kind.

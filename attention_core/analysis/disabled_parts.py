@@ -79,7 +79,7 @@ def run_layer_without(
 
 
 def _edit_heads(disabled: DisabledParts, layer: int, record: AttentionRecord) -> AttentionRecord:
-    """The heads without scaling, if that's off, and with zeros for heads that are off."""
+    """Remove the scaling if it's off, and set the contexts of heads that are off to zero."""
     if not disabled.scale:
         mask = torch.isfinite(record.masked_scores)
         record = attend(record.q, record.k, record.v, mask=mask, scale=1.0)

@@ -27,11 +27,11 @@ from attention_core.seeding import seeded
 
 @dataclass(frozen=True)
 class TextWeights:
-    """Attention weights on one text, and what the statistics need to know about it.
+    """Attention weights on one text, with the token data that the statistics need.
 
-    weights: (..., T, T), rows sum to 1, hidden keys are 0. ids: (T) of whole numbers. special: (T)
-    of bool, true for tokens that aren't text, such as [CLS]. causal: whether row i sees only keys 0
-    to i. All on the same device.
+    weights: (..., T, T), rows sum to 1, hidden keys are 0. ids: (T), whole numbers. special: (T),
+    bool, true for tokens that aren't text, such as [CLS]. causal: whether row i sees only keys 0 to
+    i. All on the same device.
     Raises: ValueError if the shapes don't match.
     """
 
@@ -61,7 +61,7 @@ class TextWeights:
 
     @cached_property
     def has_several_keys(self) -> Tensor:
-        """Queries that see at least two keys: (T) of bool."""
+        """Boolean mask of the queries that see at least two keys: (T)."""
         return self.n_visible > 1
 
 
@@ -113,8 +113,8 @@ def on_next(text: TextWeights) -> Tensor:
 def on_same_token(text: TextWeights) -> Tensor:
     """Mean weight on other visible positions with the same token: (...).
 
-    Only queries with such a position count, and special tokens are left out. NaN if no token occurs
-    twice.
+    Only queries with at least one such position count, and special tokens are left out. NaN if no
+    token occurs twice.
     """
     ordinary = ~text.special
     same = (text.ids[:, None] == text.ids) & ordinary[:, None] & ordinary
@@ -135,7 +135,7 @@ def induction_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
 
 
 def duplicate_score(weights: Tensor, n: int, *, start: int = 0) -> Tensor:
-    """Mean of w[i, i-n] over the second copy, the weight on the same token earlier.
+    """Mean of w[i, i-n] over the second copy: the weight on the same token in the first.
 
     Shapes and errors as in `induction_score`.
     """
@@ -244,7 +244,7 @@ STATISTICS: tuple[Statistic, ...] = (
 
 
 def repeated_sequence(n: int, vocabulary: Sequence[int], *, seed: int) -> Tensor:
-    """A random sequence of n different tokens, repeated once: (2n) of int64.
+    """A random sequence of n different tokens, repeated once: (2n), int64.
 
     Raises: ValueError if n is below 2 or the vocabulary has fewer than n different tokens.
     """

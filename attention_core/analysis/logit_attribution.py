@@ -109,7 +109,7 @@ def logit_attribution(
 def _output_directions(
     model: Transformer, last: Tensor, token_ids: list[int], head: MaskedWordHead | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Directions (N, C) to read the last vector along, and the two biases (N), (N)."""
+    """Directions (N, C) that map the last vector to logits, and two biases (N), (N)."""
     nothing = last.new_zeros(len(token_ids))
     if head is not None:
         return _through_head(head, last, token_ids)

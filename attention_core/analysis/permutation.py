@@ -43,7 +43,7 @@ class EquivarianceCheck:
 def check_equivariance(
     function: Callable[[Tensor], Tensor], x: Tensor, order: Sequence[int]
 ) -> EquivarianceCheck:
-    """Reorder the tokens of x (T, ...) before and after a function to (B, T, C).
+    """Reorder the tokens of x (T, ...) before and after a function with output (B, T, C).
 
     Raises: ValueError if `order` isn't a permutation, NotFiniteError if results are infinite or
     NaN.
@@ -64,7 +64,7 @@ def check_layer_equivariance(
     embed: Callable[[Tensor, bool], Tensor],
     rotation: Rotation | None = None,
 ) -> dict[str, EquivarianceCheck]:
-    """Test each part of a layer for its dependence on token order.
+    """Test whether each part of a layer depends on token order.
 
     tokens: (T,) ids or (T, C) vectors. embed: `embed(tokens, positions)` turns a batch of them into
     (B, T, C), with or without positions. rotation: for rotary positions, if they're used.

@@ -17,11 +17,11 @@ _CANDIDATES = 20  # oversampling factor, because not every token is a word
 def repeated_words(
     n_ids: int, decode: Callable[[Sequence[int]], str], max_tokens: int
 ) -> Tensor | None:
-    """Up to `REPEATED_TOKENS` random words, repeated once: (2n) of int64.
+    """Up to `REPEATED_TOKENS` random words, repeated once: (2n), int64.
 
     The result depends only on the tokenizer, which has the ids 0 to n_ids - 1; `decode` converts
-    ids to text. max_tokens: number of tokens that fit the model's context. None if there's no space
-    for two words, twice.
+    ids to text. max_tokens: number of tokens that fit the model's context. Returns None if two
+    copies of two words don't fit.
     """
     words = _words(n_ids, decode)
     n = min(REPEATED_TOKENS, max_tokens // 2, len(words))

@@ -105,8 +105,8 @@ def forward_flops(config: TransformerConfig, n_new: int, n_keys: int, *, n_logit
     """Floating-point operations of one forward pass; a multiply-add counts as two.
 
     Only matrix products are counted; norms, softmax and activations add less than a percent. Every
-    query is counted against every key, masked or not, because that's what is computed. `n_new`
-    tokens (T) attend to `n_keys` (S), and logits are computed for `n_logits` rows.
+    query is counted against every key, because masked scores are computed, too. `n_new` tokens (T)
+    attend to `n_keys` (S), and logits are computed for `n_logits` rows.
     Raises: ValueError with the number for an argument below 1.
     """
     _check(n_new=n_new, n_keys=n_keys, n_logits=n_logits)

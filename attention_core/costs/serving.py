@@ -144,8 +144,8 @@ def token_cost(
 
     `batch_size` sequences share the weights. Each head computes the dot products of its query with
     the cached keys and the weighted sum of the cached values. Latent attention is counted in its
-    absorbed form, which reads the latents directly: the query is multiplied with latent and rotary
-    key, and the weights with the latent. For a mixture of experts, the tokens of a batch are
+    absorbed form, which reads the latents directly: the query is multiplied by the latent and the
+    rotary key, and the weights by the latent. For a mixture of experts, the tokens of a batch are
     assumed to use different experts, up to all of them.
     Source: 2 operations per parameter and token, https://arxiv.org/abs/2001.08361, section 2.1.
     Raises: ValueError with the number for an argument below 1.

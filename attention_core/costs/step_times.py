@@ -1,4 +1,4 @@
-"""Time of generation steps by position: measured alternately, fitted, and counted.
+"""Times of generation steps by position: interleaved measurements, fits and counts.
 
 Without a cache, step n runs all n tokens. Its operations are a polynomial of degree 2 in n, and
 those of a whole generation of degree 3, although reading the weights dominates for short texts.
@@ -86,7 +86,7 @@ class Coefficient:
 
 @dataclass(frozen=True)
 class Fit:
-    """Seconds of a step against its n tokens: constant + linear n + quadratic n^2."""
+    """Step time in seconds for n tokens: constant + linear n + quadratic n^2."""
 
     constant: Coefficient
     linear: Coefficient
@@ -100,8 +100,8 @@ class Fit:
 def fit_step_times(n_tokens: Sequence[float], seconds: Sequence[float]) -> Fit:
     """Fit step times by least squares, with standard errors.
 
-    The errors assume independent deviations of equal size, so pass one value per position (the
-    median of its repeats).
+    The errors assume independent deviations with equal variance, so pass one value per position
+    (the median of its repeats).
     Raises: ValueError for fewer than 5 positions, or series of different lengths.
     """
     if len(n_tokens) != len(seconds) or len(set(n_tokens)) < 5:

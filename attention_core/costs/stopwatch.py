@@ -52,8 +52,8 @@ def interleave(
 ) -> dict[str, list[Result]]:
     """Call every run `repeats` times, alternating, and return all results.
 
-    The order rotates, so every run goes first, second, ... equally often (up to one). The results
-    of the first `warmups` rounds are dropped.
+    The order rotates, so every run goes first, second, ... equally often (give or take one). The
+    results of the first `warmups` rounds are dropped.
     Raises: ValueError without runs, or with fewer than 1 repeat.
     """
     if repeats < 1:

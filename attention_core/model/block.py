@@ -117,7 +117,7 @@ class Block(nn.Module):
 
 
 def make_attention(config: TransformerConfig, layer: int) -> MultiHeadAttention | LatentAttention:
-    """The attention module of a layer; each pass brings the mask and the rotation."""
+    """The attention module of a layer; each pass supplies the mask and the rotation."""
     bias, sizes = config.attention_bias, (config.d_model, config.n_heads)
     if config.latent is not None:
         return LatentAttention(*sizes, config.latent, bias=bias, layer=layer)

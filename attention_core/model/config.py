@@ -47,7 +47,7 @@ class LatentConfig:
 class TransformerConfig:
     """Sizes and parts of a `Transformer`.
 
-    Each part has its own field; there are no model names. `gpt2_config`, `bert_config` and
+    Each part is selected by its own field, not by a model name. `gpt2_config`, `bert_config` and
     `llama_config` set the fields for the three families.
 
     Raises: ValueError with the numbers if a field has the wrong type or is out of range, or if

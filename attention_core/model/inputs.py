@@ -1,4 +1,4 @@
-"""Checks of a model's inputs: ids, masks and caches that fit the model."""
+"""Check a model's inputs: ids, masks and caches have to fit the model."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def stop_set(stop_ids: Collection[int]) -> frozenset[int]:
 def visible_positions(attention_mask: Tensor, n_new: int) -> Tensor:
     """Positions of the last T columns: mask (B, S) -> (B, T), with T = `n_new`.
 
-    Each row counts from its first visible token. Padding on the left gets position 0. Padding on
-    the right, and hidden tokens between visible ones, are counted.
+    Positions in each row start at its first visible token. Padding on the left gets position 0.
+    Padding on the right, and hidden tokens between visible ones, are counted.
     """
     is_leading = attention_mask.cumsum(dim=1) == 0
     columns = torch.arange(attention_mask.shape[1], device=attention_mask.device)

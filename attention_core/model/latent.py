@@ -1,6 +1,6 @@
 """Multi-head latent attention: keys and values from one small vector per token.
 
-A normal cache stores a key and a value of every head. Here each token stores a latent vector of r
+A normal cache stores a key and a value for every head. Here each token stores a latent vector of r
 numbers, from which every head computes its own key and value, and one rotary key that all heads
 share. The rotary key has to be separate: a rotation between the two projection matrices would
 depend on the distance between query and key, so the matrices couldn't be multiplied into one (the
@@ -166,7 +166,7 @@ class LatentAttention(nn.Module):
     def _absorbed(
         self, q_nope: Tensor, q_rope: Tensor, latent: Tensor, rope_key: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries in latent space, latents with the rotary key, and latents."""
+        """Queries in latent space, latents with the rotary key, and latents alone."""
         w_uk, _ = self.up_matrices()
         q = torch.cat((q_nope @ w_uk.mT, q_rope), dim=-1)  # [queries] (B, H, T, N) @ (H, N, r)
         k = torch.cat((latent, rope_key), dim=-1)  # [keys]

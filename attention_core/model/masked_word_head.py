@@ -15,8 +15,8 @@ from attention_core.model.layers import ACTIVATIONS
 class MaskedWordHead:
     """A dense layer, an activation and a norm, followed by the output matrix.
 
-    Call it with states after the last layer: (..., C) -> (..., V). The activation is the one of the
-    model's layers, and the output matrix is usually the token embedding.
+    Call it with states after the last layer: (..., C) -> (..., V). The activation is the same as in
+    the model's layers, and the output matrix is usually the token embedding.
 
     Source: Devlin et al. 2018, https://arxiv.org/abs/1810.04805, section 3.1, and the published
     code.

@@ -1,6 +1,6 @@
 """The 2017 Transformer, and the named tensors of a single layer.
 
-Dimension letters: B batch, T tokens of the layer, S tokens of the encoder, H heads, D head size,
+Dimension letters: B batch, T tokens of the layer, S encoder tokens, H heads, D head size,
 C width, F width inside the feed-forward network, V vocabulary.
 """
 
@@ -200,7 +200,7 @@ def layer_input(words: Sequence[str], width: int) -> Tensor:
 
 
 def randomize(module: nn.Module, seed: int) -> None:
-    """Draw untrained weights that preserve scale: normal with deviation 1/sqrt(d_in)."""
+    """Draw untrained weights that preserve scale: standard deviation 1/sqrt(d_in)."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for part in module.modules():

@@ -1,4 +1,4 @@
-"""Everything that a forward pass gives each layer besides the layer's input.
+"""Everything that a forward pass hands to each layer in addition to its input.
 
 Dimension letters: B batch, T new tokens, S all keys (cached and new).
 """
@@ -24,7 +24,7 @@ class Hooks:
     """Callbacks that a forward pass calls while it runs.
 
     before_layer: called with the index of each layer before it runs. It can report progress, or
-    raise an error to stop the pass; a cache then stays unchanged.
+    raise an error to stop the pass, which leaves a cache unchanged.
 
     edit_heads: called with the index of each layer and the record of its heads, before the heads
     are merged. Returns the record to continue with, from `dataclasses.replace(record, ...)`, or
@@ -41,7 +41,7 @@ class Hooks:
     "output" are the residual stream.
 
     Raises: ValueError if a hook isn't callable. During a pass, ValueError with the layer if a hook
-    returns something else, or a tensor with another shape, dtype or device, or if `edit_heads`
+    returns something else, or a tensor with a different shape, dtype or device, or if `edit_heads`
     modifies the tensors of its record in place.
 
     >>> from attention_core import Transformer, gpt2_config
@@ -81,7 +81,7 @@ class PassContext:
     """The inputs of one forward pass that are the same for every layer.
 
     mask: (T, S) or (B, 1, T or 1, S), `True` where a query may see a key; None hides nothing.
-    rotation: the angles of rotary positions; None if the model has other positions.
+    rotation: the angles of rotary positions; None if the model doesn't use them.
 
     Raises: ValueError if `hooks` isn't a `Hooks` object.
     """
@@ -132,7 +132,7 @@ def _attend_edited(
     scale: float | None = None,
     dropout_p: float = 0.0,
 ) -> AttentionRecord:
-    """Run `attend`, then the edit. shared: k and v may be memory of a cache."""
+    """Run `attend`, then the edit. shared: k and v may share memory with a cache."""
     # torch counts in-place writes, except for tensors created in inference mode
     with torch.inference_mode(False):
         record = attend(q, k, v, mask=mask, scale=scale, dropout_p=dropout_p)
@@ -171,7 +171,7 @@ def _checked_edit(edit: Edit, layer: int, record: AttentionRecord) -> AttentionR
 
 
 def _kind(value: object) -> str:
-    """What must stay the same in an edit, as in "(2, 4, 7, 7) torch.float32 on cpu"."""
+    """The properties that an edit must preserve, as in "(2, 4, 7, 7) torch.float32 on cpu"."""
     if not isinstance(value, Tensor):
         return type(value).__name__
     return f"{tuple(value.shape)} {value.dtype} on {value.device}"

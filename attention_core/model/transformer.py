@@ -79,8 +79,8 @@ class Transformer(nn.Module):
             attention_mask: (B, S) of whole numbers or bool, 0 for padding. With a cache it has to
                 cover the cached columns too.
             segment_ids: (B, T), for models with segments.
-            positions: (B, T). By default each row counts from its first visible token, so padding
-                may be on either side (transformers counts from the first column instead). Pass
+            positions: (B, T). By default they start at each row's first visible token, so padding
+            may be on either side (in transformers they start at the first column). Pass
                 positions to hide the first tokens of a text without shifting the others.
             last_only: compute logits for the last position only, which is enough for generation.
             hooks: callbacks for this pass.
@@ -120,7 +120,7 @@ class Transformer(nn.Module):
 
         x: `hidden_states[layer]` of a text without padding, or a batch of such states. The result
         equals `hidden` of a whole pass.
-        Raises: ValueError if the layer doesn't exist or the states have another width;
+        Raises: ValueError if the layer doesn't exist or the states have a different width;
         NotFiniteError if the weights overflow on these states.
         """
         if not 0 <= layer < self.config.n_layers:

@@ -90,7 +90,7 @@ class DynamicScaling(RopeScaling):
     So frequencies change while a text grows. Cached keys keep the rotation they got when they were
     new, as in transformers, so beyond L decoding with a cache differs from a pass over the whole
     text. Each pass uses its own length, while a transformers model remembers the longest. Each row
-    of a batch counts its own tokens.
+    of a batch has its own length.
     Source: posts by bloc97 and emozilla, described in https://arxiv.org/abs/2309.00071, section
     3.3.
     """
@@ -98,7 +98,7 @@ class DynamicScaling(RopeScaling):
     trained_length: int
 
     def check(self, head_size: int, theta: float) -> None:
-        """Raise ValueError if the head has a single pair, both fastest and slowest."""
+        """Raise ValueError if the head's only pair would be both fastest and slowest."""
         if head_size < 4:
             raise ValueError(f"dynamic scaling needs a head size of at least 4, got {head_size}")
 

@@ -1,4 +1,4 @@
-"""Generate from several prompts together, with the same results as one by one.
+"""Generate from several prompts together, with the same results as one at a time.
 
 Most of a decode step's time goes into reading the weights, and a batch reads them once for all
 rows. Prompts of different lengths are padded on the left, so that the last column has the last
@@ -8,9 +8,9 @@ token of every row:
     row 0       a  b  c  d  e | new tokens
     row 1       -  -  -  f  g | new tokens
 
-Three things make each row equal to a run on its own. Its positions count from its own first token.
+Three things make each row equal to a run on its own. Its positions start at its own first token.
 No query sees padding. Causal masks and windows, which compare columns, still work, because two
-tokens of a row are as many columns apart as positions.
+tokens of the same row are as many columns apart as they are positions apart.
 
 Dimension letters: B batch (prompts), T new columns, S all columns, V vocabulary.
 """
@@ -50,7 +50,7 @@ def stream_batch(
     rounding of sums (tests compare them at 1e-5). `max_new_tokens` and `sampling` are one value for
     all prompts or one for each, and every prompt has its own random generator. A prompt ends after
     its number of new tokens, or after a token in `stop_ids`. The others continue, and its row keeps
-    running unused until the last one ends.
+    running, unused, until the last prompt ends.
 
     In a `Step`, `n_new`, `n_keys` and `cache_length` count the row's tokens without padding;
     `seconds` is the time of the whole pass, shared by all rows; `flops` are the row's, including

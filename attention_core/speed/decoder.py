@@ -24,12 +24,12 @@ from attention_core.speed.fixed_pass import FixedPass, validate_prompt
 
 
 class Decoder(FixedPass):
-    """A model with a cache of `max_length` tokens and a fixed way to choose tokens.
+    """A model with a cache of `max_length` tokens and a fixed sampling method.
 
     It generates the same tokens as `attention_core.stream` with a cache, with two exceptions. On a
-    GPU with a temperature, the draws come from a different generator: same distribution, other
-    tokens for the same seed. In 16 bits, logits that are equal up to rounding may be ranked
-    differently.
+    GPU with a temperature, the draws come from a different generator: the distribution is the same,
+    but the same seed gives different tokens. In 16 bits, logits that are equal up to rounding may
+    be ranked differently.
 
     Run one generation at a time. A second one overwrites the cache, and the next step of the first
     then raises a ValueError.

@@ -1,10 +1,10 @@
 """A forward pass of fixed shape and fixed memory, to be recorded or compiled.
 
 A decode step of a small model runs about three hundred kernels of a few microseconds each, and
-Python takes longer to launch one than the GPU to run it. A CUDA graph records them once, and a step
-is then a single call. For that, nothing in it may depend on the number of tokens so far: the cache
-returns all its rows, a mask hides those that aren't written yet, and positions are tensors on the
-device. On a CPU the same pass can be compiled (`attention_core.speed.compilation`).
+Python takes longer to launch one than the GPU takes to run it. A CUDA graph records them once, so a
+step is a single call. This works only if nothing in the graph depends on the number of tokens so
+far: the cache returns all its rows, a mask hides those that aren't written yet, and positions are
+tensors on the device. On a CPU the same pass can be compiled (`attention_core.speed.compilation`).
 Source: gpt-fast, https://pytorch.org/blog/accelerating-generative-ai-2/ and
 https://pytorch.org/blog/accelerating-pytorch-with-cuda-graphs/.
 
@@ -133,7 +133,7 @@ class FixedPass:
             raise ValueError("can't choose a token: the largest logit isn't finite")
 
     def prepare(self) -> None:
-        """Before the first pass: record it on a GPU, or compile it if requested."""
+        """Record the pass on a GPU, or compile it if requested, before the first run."""
         if self._is_prepared:
             return
         if self.device.type == "cuda":
@@ -201,9 +201,9 @@ class FixedPass:
         return visible
 
     def _rotation_table(self) -> Rotation | None:
-        """The rotation of every position, (S, R) each; None for other kinds of positions.
+        """The rotation of every position, (S, R) each; None if the model's positions aren't rotary.
 
-        Each row is computed for a text ending there, because a scaling may depend on the length.
+        Each row is computed for a text that ends there, because a scaling may depend on the length.
         """
         config = self.model.config
         if config.positions != "rotary":

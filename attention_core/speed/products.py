@@ -1,7 +1,7 @@
 """Linear layers that use the fastest CPU kernel for the number of rows.
 
 PyTorch's default product is Intel's MKL library. On Intel CPUs, nothing we measured is faster. On
-others it leaves half of the memory bandwidth unused with few rows, and more than half of the
+other CPUs it leaves half of the memory bandwidth unused with few rows, and more than half of the
 arithmetic with AVX-512. `benchmarks.one_row` measures every kernel.
 """
 

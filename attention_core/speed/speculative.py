@@ -3,7 +3,7 @@
 A decode step takes as long as reading the weights. A pass over k + 1 tokens also reads them just
 once, so if you can guess the next k tokens, checking them costs little more than one step. A
 cheaper model guesses them, for example the same model in 8 bits. Every token is the model's own
-choice, and the first wrong guess ends the round, so the guesses never change the result.
+choice, and the first wrong guess ends the round, so guesses never change the result.
 
 Source: Leviathan et al. 2022, "Fast Inference from Transformers via Speculative Decoding",
 https://arxiv.org/abs/2211.17192. The paper accepts guesses at random. Here, the draft uses the same
@@ -148,7 +148,7 @@ class SpeculativeDecoder:
         return Round((token_id,), 0, time.perf_counter() - begin, logits[None])
 
     def _next_round(self, text: list[int], generator: torch.Generator) -> Round:
-        """Draft and check what follows a text whose last token hasn't been run yet."""
+        """Draft and check the continuation of a text whose last token hasn't been run yet."""
         begin, cache = time.perf_counter(), self._check.cache
         cache.rewind_to(len(text) - 1)
         guesses: list[int] = []
@@ -186,7 +186,7 @@ class SpeculativeDecoder:
     def _accept(
         self, logits: Tensor, guesses: list[int], generator: torch.Generator
     ) -> tuple[int, ...]:
-        """The model's choices, row by row, up to the first that wasn't guessed."""
+        """The model's choices, row by row, up to the first one that differs from the guess."""
         chosen = list[int]()
         for row in logits:
             chosen.append(sample(row, self.sampling, generator))

@@ -73,7 +73,7 @@ def words(tokens: Tokens) -> Groups:
     BERT's tokenizer, every Chinese character is a separate word. So is every other visible
     character, such as a punctuation mark or a whole emoji sequence. Whitespace belongs to the next
     word, or at the end of the text to the previous one. If a token contains parts of two words,
-    they form one group. Tokens that the tokenizer added, such as [CLS], are separate groups.
+    those words form one group. Tokens that the tokenizer added, such as [CLS], are separate groups.
     """
     sets = _Sets(len(tokens))
     segments = _segments(tokens.text)
@@ -243,10 +243,10 @@ def _is_leading(token: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _covering(tokens: Tokens) -> list[tuple[int, int]]:
-    """The spans of all tokens, extended by marks after them that belong to no token.
+    """The spans of all tokens, extended by the marks after them that no token covers.
 
-    If an encoder strips accents, no token contains the mark of a decomposed "é". It belongs to the
-    token of its letter.
+    If an encoder strips accents, no token contains the mark of a decomposed "é". It's assigned to
+    the token of its letter.
     """
     held = {c for start, end in tokens.spans for c in range(start, end)}
     spans = []
@@ -267,7 +267,7 @@ def _is_visible(char: str) -> bool:
 
 
 def _is_word(char: str) -> bool:
-    """Whether it's a letter, digit or mark (such as a vowel sign), but not Chinese."""
+    """Whether a character is a letter, digit or mark (such as a vowel sign), but not Chinese."""
     in_word = char.isalnum() or unicodedata.category(char).startswith("M")
     return in_word and not _is_chinese(char)
 

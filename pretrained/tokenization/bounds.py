@@ -3,7 +3,7 @@
 A tokenizer.json is like a small program that replaces characters by longer texts, searches with
 patterns and adds tokens. The library has no limits, so a malicious file could use up all memory,
 which ends the process, or search for hours. So we check every step of the file before the library
-reads it, and refuse a file with an unknown or unlimited step.
+reads it, and reject a file with an unknown or unlimited step.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _PART = re.compile(rf"(?P<atom>{_GROUP}(?![*+{{])|{_ATOM})(?P<repeat>[?*+]|\{{\d
 def read_tokenizer(file: Path) -> FastTokenizer:
     """Check every step of a tokenizer.json, then load it.
 
-    Raises ValueError for a file that is too large or damaged, or has a refused step.
+    Raises ValueError for a file that is too large or damaged, or has a forbidden step.
     """
     from tokenizers import Tokenizer
 
@@ -107,9 +107,9 @@ def library_errors(message: str) -> Iterator[None]:
 def check_pattern(pattern: str) -> None:
     """Raise ValueError if a pattern's search may take more than quadratic time.
 
-    This refuses repeats inside a group, backreferences, and branches with two repeats that cause
+    This rejects repeats inside a group, backreferences, and branches with two repeats that cause
     backtracking: `a*a*b` tries every pair of positions, and `(a+)+b` every subset. A repeat at the
-    end of a branch is allowed, because nothing after it can fail. Unknown syntax is refused too.
+    end of a branch is allowed, because nothing after it can fail. Unknown syntax is rejected, too.
     """
     repeats = optional = place = 0
     at_end = False  # whether the branch so far ends with a repeat
@@ -201,7 +201,7 @@ def _pattern_of(step: dict[str, Any]) -> int:
 
 
 def _check_precompiled(step: dict[str, Any]) -> None:
-    """Check a table of SentencePiece: the size of a trie, the trie, then replacement texts."""
+    """Check a SentencePiece table: the size of a trie, the trie, then replacement texts."""
     try:
         table = base64.b64decode(_text(step, "precompiled_charsmap"), validate=True)
     except ValueError as error:

@@ -95,11 +95,11 @@ class FastBpe:
         )
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids, special tokens included."""
+        """Decode ids to text, including special tokens."""
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
-        """The bytes of some ids. Raises ValueError for an id outside the vocabulary."""
+        """Decode ids to bytes. Raises ValueError for an id outside the vocabulary."""
         check_ids(ids, self.vocab_size)
         return b"".join(self._token_bytes(i) for i in ids)
 
@@ -131,7 +131,7 @@ class FastBpe:
 
     @cached_property
     def _no_tokens(self) -> frozenset[int]:
-        """Bytes without a token, which the library leaves out of a text.
+        """Bytes without a token, which the library drops from a text.
 
         After such a byte, the library's offsets point to the wrong characters.
         """

@@ -65,11 +65,11 @@ class Gpt2Bpe:
         )
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids; incomplete characters become U+FFFD."""
+        """Decode ids to text; incomplete characters become U+FFFD."""
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
-        """The bytes of some ids. Raises ValueError for an id outside the vocabulary."""
+        """Decode ids to bytes. Raises ValueError for an id outside the vocabulary."""
         check_ids(ids, self.vocab_size)
         return b"".join(self._encoding.decode_single_token_bytes(i) for i in ids)
 
@@ -109,7 +109,7 @@ def gpt2(folder: Path | None = None) -> Gpt2Bpe:
 
 @lru_cache(maxsize=1)
 def _gpt2_from(merges: bytes) -> Gpt2Bpe:
-    """Build the tokenizer from merges. As in GPT-2, ids number the bytes, then the merges."""
+    """Build the tokenizer from merges. As in GPT-2, bytes get the first ids, then merges."""
     import tiktoken
     from tiktoken_ext.openai_public import r50k_pat_str
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-# Every step checks all pairs, so the total time grows with the square. Real words are shorter.
+# Every step checks all pairs, so the total time grows with the square of the length. Real words are
+# shorter.
 MAX_STEP_BYTES = 96
 
 

@@ -76,10 +76,10 @@ class Tokenizer(Protocol):
         """Tokens of any string; ValueError for other types."""
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of some ids; ValueError for an id outside the vocabulary."""
+        """Decode ids to text; ValueError for an id outside the vocabulary."""
 
     def decode_bytes(self, ids: Sequence[int]) -> bytes:
-        """The bytes of some ids, from which characters split across tokens can be restored."""
+        """Decode ids to bytes, which can restore characters that are split across tokens."""
 
 
 class TokenizerMissing(ValueError):
@@ -88,7 +88,7 @@ class TokenizerMissing(ValueError):
 
 @dataclass
 class MissingTokenizer:
-    """Placeholder for a model without a tokenizer, such as a core that was saved alone.
+    """Placeholder for a model without a tokenizer, such as a core that was saved without one.
 
     reason: the message of the ValueError that its methods raise.
     """
@@ -187,7 +187,7 @@ def printable(piece: str | bytes) -> str:
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which can't be encoded in UTF-8, by U+FFFD.
+    """Replace lone surrogates, which UTF-8 can't encode, with U+FFFD.
 
     Raises ValueError if `text` isn't a string.
     """

@@ -40,7 +40,7 @@ class WordPiece:
     """
 
     def __init__(self, tokenizer: FastTokenizer) -> None:
-        # The files of sentence encoders truncate and pad to 128 tokens.
+        # Tokenizer files of sentence encoders truncate and pad to 128 tokens.
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -99,7 +99,7 @@ class WordPiece:
         return index
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The normalized text of some ids, including special tokens.
+        """Decode ids to normalized text, including special tokens.
 
         Raises ValueError for an id outside the vocabulary.
         """

@@ -1,8 +1,8 @@
 """The protocol between a site and a model server.
 
 A request is a JSON object. A response is a stream of lines. Each line is a JSON object with the
-name of an event, or empty as a sign that the server is alive. If a line has `tensor_bytes`, that
-many bytes in safetensors format follow. A response that doesn't end with `END` is incomplete.
+name of an event, or empty as a heartbeat. If a line has `tensor_bytes`, that many bytes in
+safetensors format follow. A response that doesn't end with `END` is incomplete.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def decode(chunks: Iterator[bytes]) -> Iterator[Event | None]:
 
 
 class _Chunks(io.RawIOBase):
-    """The chunks of a response as a file."""
+    """A file-like object that reads the chunks of a response."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._rest = chunks, b""

@@ -2,8 +2,8 @@
 
 ATTENTION_LAB_SERVE_URL is the server's address. If the server is busy or doesn't respond, this
 process computes the result itself. After a failure it also shows visitors a notice
-(`outage_notice`), and tries the server again after `RETRY_SECONDS`. If a response breaks off in the
-middle, the run ends with an error message.
+(`outage_notice`), and tries the server again after `RETRY_SECONDS`. If a response is cut off
+halfway, the run ends with an error message.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def outage_notice() -> str:
 
 
 def record_pass(model: Pretrained, token_ids: Sequence[int]) -> RecordedPass:
-    """One recorded pass; errors as in `serving.recording.record_pass`."""
+    """Record one pass; errors as in `serving.recording.record_pass`."""
     request = {"model": model.spec.name, "token_ids": list(token_ids)}
     here = (
         recording.record_pass(model, token_ids) for _ in range(1)

@@ -93,7 +93,7 @@ HANDLERS: dict[str, Callable[[Fields, CheckStop], Iterator[Event]]] = {
 
 
 async def handle(request: Request) -> Response:
-    """The response to a request: a stream of events, or what is wrong with the request."""
+    """The response to a request: a stream of events, or an error message about the request."""
     path = request.url.path.rsplit("/", 1)[-1]
     if path not in HANDLERS:
         return PlainTextResponse(f"unknown path: use one of {', '.join(HANDLERS)}", 404)
@@ -118,7 +118,8 @@ class EventStream(StreamingResponse):
     """A stream of events; each is computed after the previous one was sent, in its own thread.
 
     The computation stops before the model's next layer if the client disconnects or reads nothing
-    for `UNREAD_SECONDS`. The response uses capacity until its thread has ended.
+    for `UNREAD_SECONDS`. The response counts against `MAX_CONCURRENT_REQUESTS` until its thread has
+    ended.
     """
 
     def __init__(self, path: str, request: Fields) -> None:
@@ -183,7 +184,7 @@ def _lines(path: str, request: Fields, check_stop: CheckStop) -> Generator[bytes
 
 
 async def healthz(_: Request) -> Response:
-    """Respond that the process is alive."""
+    """Report that the process is alive."""
     return PlainTextResponse("ok")
 
 

@@ -56,7 +56,7 @@ class PhaseStarted:
 
 @dataclass(frozen=True)
 class TimedStep:
-    """A step of a contender, and the comparison with the other contenders after it.
+    """A step of a contender, and how the contenders compare after it.
 
     largest_difference: between two logits so far. parted: for each contender that chose a different
     token, the first step at which it did.
@@ -73,11 +73,11 @@ Event = ModelReady | WarmUpTimes | PhaseStarted | TimedStep
 
 
 class LogitComparison:
-    """Compares the contenders' logits at the same step while they have the same tokens."""
+    """Compares the contenders' logits at each step as long as their tokens are the same."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self.largest_difference: float | None = None
-        self.parted: dict[str, int] = {}  # contender -> first step with another token
+        self.parted: dict[str, int] = {}  # contender -> first step with a different token
         self._names = [
             name for name in names if name in FULL_PRECISION
         ]  # rounded weights may differ
@@ -85,7 +85,7 @@ class LogitComparison:
         self._counts = dict[tuple[int, str], int]()
 
     def add(self, turn: ContenderStep) -> None:
-        """Add a step, and compare it with the others' once all have reached it."""
+        """Add a step, and compare it with the other contenders' once all have reached it."""
         place = self._counts.get((turn.repeat, turn.name), 0)
         self._counts[turn.repeat, turn.name] = place + 1
         if turn.name not in self._names:
@@ -129,7 +129,7 @@ def measure(question: TimingRequest, check_stop: Callable[[int], None]) -> Itera
 
 
 def _load(question: TimingRequest) -> Pretrained | UntrainedModel:
-    """Load the model, and its counterpart in transformers if needed; ValueError if it can't be."""
+    """Load the model, and its transformers counterpart if needed; ValueError if that fails."""
     try:
         model = timed_contenders.load(question.model)
         if any(name.startswith("transformers") for name in question.contenders):
@@ -161,10 +161,10 @@ def _model_ready(
 def _warm_up(
     question: TimingRequest, contenders: Mapping[str, Contender], ids: tuple[int, ...]
 ) -> Iterator[WarmUpTimes]:
-    """Run and time both kinds of pass of each contender once before the measurement.
+    """Run and time both kinds of passes of each contender once before the measurement.
 
-    Without a cache the longest pass runs too, because all other steps take between that and the
-    shortest one.
+    Without a cache, the longest pass runs, too, because the duration of every other step is between
+    that of the longest and the shortest pass.
     """
     longest = (*ids, *[ids[-1]] * (question.n_new - 1))
     expected = 0.0
@@ -204,7 +204,7 @@ def _steps(
     steps = interleave_steps(starts, repeats=question.repeats, warmup_steps=0)
     comparison = LogitComparison(question.contenders)
     with Heartbeat() as heartbeat:
-        # seconds=0 lets passes of other pages run between the steps
+        # seconds=0 lets other pages run passes between the steps
         for timed, still in compute.steps(
             heartbeat.measure_stalls(steps), exclusive=True, seconds=0
         ):

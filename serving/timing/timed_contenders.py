@@ -1,4 +1,4 @@
-"""Models and random shapes that can be timed, and the ways to generate with them."""
+"""Models and random shapes that can be timed, and the contenders that generate with them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TimingRequest:
 
 # The lecture's experiment: GPT-2, a short prompt, 100 new tokens; we add transformers to compare.
 LECTURE = TimingRequest(GPT2_SHAPE, "The next day is bright", 100, 1, FULL_PRECISION)
-# The page's default: the same with a GPT-2 small enough to finish in seconds.
+# The page's default: the same with a GPT-2 that's small enough to finish in seconds.
 FIRST = TimingRequest("gpt2-novels", LECTURE.prompt, 100, 3, FULL_PRECISION)
 
 

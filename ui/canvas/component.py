@@ -2,8 +2,8 @@
 
 A Streamlit component gets its JavaScript and CSS as text and can't import files. So the scripts and
 styles in `shared/` are placed before those of each component. Shared scripts are plain functions
-without `export`, and the names they define are global to the component, so it mustn't redefine
-them.
+without `export`, and the names they define are global to the component, so a component must not
+redefine them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def picture_caption() -> dict[str, str]:
 
 
 def with_caption(data: bytes, facts: Mapping[str, str]) -> bytes:
-    """Add the facts of `picture_caption` to the header of a canvas's data."""
+    """Add the fields from `picture_caption` to the header of a canvas's data."""
     if not facts:
         return data
     start = 4 if data[4:5] == b"{" else 0  # 0: the data is only a header
@@ -79,7 +79,7 @@ class Canvas:
 
 
 def script(folder: str, name: str) -> str:
-    """The shared scripts followed by one of a folder, for a component that draws nothing."""
+    """The shared scripts followed by one from a folder, for a component without a picture."""
     own = (_FOLDER / folder / f"{name}.js").read_text(encoding="utf-8")
     return _NOT_SENT.sub("", _shared_assets("js") + own)
 
@@ -88,7 +88,7 @@ def pack(header: Mapping[str, Any], *arrays: np.ndarray | bytes) -> bytes:
     """Pack the header length (4 bytes, little endian), a JSON header, and the arrays.
 
     Integers become int32 and all other numbers float32; the header is padded with spaces so that
-    they're aligned to four bytes. Bytes stay as they are.
+    they're aligned to four bytes. Bytes are unchanged.
     """
     text = json.dumps(header).encode()
     if not all(isinstance(array, bytes) for array in arrays):

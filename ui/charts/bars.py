@@ -19,7 +19,7 @@ def bars(
     height: int = 260,
     of: str = "token",
 ) -> alt.Chart:
-    """A bar for each row of a table with the columns `label` and `value`, in the table's order.
+    """Draw a bar for each row of a table with columns `label` and `value`, in the table's order.
 
     Labels may repeat. An optional column `colour` sets each bar's color. title: the title of the
     value axis. of: the title of the label axis. largest: the end of the value axis.
@@ -60,7 +60,7 @@ def paired_bars(
     tooltip: Sequence[alt.Tooltip],
     height: int,
 ) -> alt.Chart:
-    """Two adjacent bars for each row of a table, from its columns `kinds`; the first one is gray.
+    """Draw two adjacent bars for each row of a table, from its columns `kinds`; the first is gray.
 
     labels: the labels of the rows, by the column `position`. of: the title of the label axis. kind,
     value: names for the columns with each bar's kind and height, which `tooltip` can use.

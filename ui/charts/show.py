@@ -99,7 +99,7 @@ def specification(
 
 def _apply_theme(specification: Specification, ink: str, paper: str) -> Specification:
     """A copy of a chart with the shared style, so that later changes don't affect the cache."""
-    # Streamlit modifies legends in place, but not the rows, which are the large part.
+    # Streamlit modifies legends in place, but not the rows, which take up most of the memory.
     description = copy.deepcopy(
         {name: part for name, part in specification.items() if name != "data"}
     )

@@ -21,7 +21,7 @@ GREY = "#808890"  # for the less important series
 SERIES = [VERMILLION, BLUE, GREEN, PURPLE, ORANGE]
 
 # Quantities with the same color on every page. ui/canvas/shared/colours.js has the same colors and
-# explains the choice.
+# explains how they were chosen.
 QUERIES, KEYS, VALUES, POSITIONS = "#9E4A8A", "#009E73", "#C94A00", "#3A93C4"
 STREAM, ATTENTION, FEED_FORWARD = "#5F6872", "#0072B2", "#C88400"
 HEADS = ["#0072b2", "#d55e00", "#009e73", "#c46a9b", "#6090fc", "#b43c24"]  # by head index

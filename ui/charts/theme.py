@@ -1,4 +1,4 @@
-"""Colors of the visitor's current theme, for pictures that Streamlit doesn't color itself."""
+"""Colors of the visitor's current theme, for pictures that Streamlit doesn't color."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _npz(make: Callable[[], Mapping[str, Any]]) -> bytes:
 def panel(prefix: str, *files: File, snippet: str, note: str = "") -> None:
     """A collapsed section with the page's files, its code and a link to it.
 
-    prefix: the prefix of the page's keys. note: Markdown about the files; it mustn't contain a
+    prefix: the prefix of the page's keys. note: Markdown about the files; it must not contain a
     visitor's text.
     """
     lazy_expander(TITLE, f"{prefix}_downloads", _content, prefix, files, snippet, note)

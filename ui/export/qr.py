@@ -12,7 +12,7 @@ MODULE_PIXELS, MARGIN = 10, 4  # the standard requires a margin of 4 modules
 def png(address: str) -> bytes:
     """A QR code for the address, black on white, as a PNG.
 
-    Raises: OverLimit if the address is too long for phones to read the code from a screen.
+    Raises: OverLimit if the address is too long for phones to scan the code on a screen.
     """
     import segno
 

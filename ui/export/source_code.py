@@ -1,4 +1,4 @@
-"""Excerpts of this project's source code, read from its files.
+"""Excerpts from this project's source code, read from its files.
 
 Files are parsed, not imported, so that showing code doesn't load torch. An anchor, as in
 `x = q @ k.T  # [scores]`, names a statement so that pages can find it. It's at the end of the
@@ -22,7 +22,7 @@ _parsing = threading.Lock()
 
 @dataclass(frozen=True)
 class SourceExcerpt:
-    """An excerpt of a file: its first and last line numbers, and its text without anchors."""
+    """An excerpt from a file: its first and last line numbers, and its text without anchors."""
 
     first_line: int
     last_line: int

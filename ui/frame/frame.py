@@ -24,7 +24,7 @@ pages = sections.pages()
 current = st.navigation(pages)
 st.set_page_config(page_title=sections.tab_title(current), page_icon=FAVICON)
 open_page(current.url_path)
-picture_caption().clear()  # facts about the previous page
+picture_caption().clear()  # the fields of the previous page
 if notice := outage_notice():
     st.warning(notice, icon=":material/dns:")
 if current.url_path:  # every page except Home, which shows its text before it needs the core

@@ -1,7 +1,7 @@
 // @ts-check
 // Gives each opened page exactly one entry in the browser's history, with its full address. Streamlit
-// adds an entry whenever Python changes the current page's parameters. And when the visitor follows a
-// link, it removes the parameters of the old page before it opens the new one.
+// adds an entry whenever Python changes the current page's parameters. When the visitor follows a
+// link, it also removes the old page's parameters before it opens the new page.
 {
   const push = history.pushState.bind(history);
   /** @type {URL | null} the address of the old page when the link was clicked */

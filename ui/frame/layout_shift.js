@@ -1,6 +1,7 @@
 // @ts-check
 // Shows a page from the top down. An element that is still loading has no height yet, so the elements
-// below it would jump. They wait, hidden by style.css. An element that was visible once stays visible.
+// below it would jump. So style.css hides them until then. Once an element is visible, it stays
+// visible.
 {
   const byName = (/** @type {string} */ name) => `[data-testid=${name}]`;
   const RUNNING = "[data-test-script-state]:not([data-test-script-state=notRunning])";
@@ -16,8 +17,8 @@
     `${RUNNING} :is([data-testid=stHorizontalBlock]${EMPTY}, ${EMPTY_COLUMN})`,
   ].join();
   const PLACES = ["stElementContainer", "stLayoutWrapper", "stColumn"].map(byName).join();
-  // Nothing waits forever, because an element above may never load. To allow for slow machines, the time
-  // starts at the page's last change and doesn't run during a page run.
+  // The wait has a time limit, because an element above may never load. To allow for slow machines,
+  // the clock starts at the page's last change and stops during a page run.
   const LONGEST_MS = 6000;
   let changed = 0;
   /** @type {WeakSet<Element>} */

@@ -80,7 +80,7 @@ def _page(folder: str, title: str) -> st.Page:
 
 
 def pages() -> dict[str, list[st.Page]]:
-    """The pages by section. They're copies, because each run marks the current page."""
+    """The pages by section. They're copies, because each run marks its own current page."""
     return {
         heading: [copy(_page(folder, title)) for folder, title, _ in entries]
         for heading, entries in SECTIONS.items()

@@ -1,1 +1,1 @@
-"""Patches to Streamlit's server that no option covers."""
+"""Patches for behavior of Streamlit's server that no option changes."""

@@ -1,4 +1,4 @@
-"""Keep files made on a click until the browser has had time to download them.
+"""Keep files created on a click until the browser has had time to download them.
 
 Streamlit deletes files that no page shows after two more page runs by any visitor. No page shows
 these files, so on a busy site they'd be gone before the browser requests them.

@@ -1,1 +1,1 @@
-"""Format numbers and token labels for sentences."""
+"""Format numbers and token labels for use in sentences."""

@@ -87,8 +87,8 @@ def example_menu(
 def model(key: str, role: str | None, *, prefer: str, from_visit: bool = True) -> CatalogEntry:
     """A select box for the ready models of a role (None: all); default `models.preferred(prefer)`.
 
-    It shows the models' titles; links may contain their names. from_visit: whether it reads and
-    sets the visit's model; False for a second select box on the same page.
+    The box shows the models' titles; links may contain their names. from_visit: whether it reads
+    and sets the visit's model; False for a second select box on the same page.
     """
     by_name = {entry.spec.name: entry for entry in models.available(role)}
     names = list(by_name)
@@ -229,7 +229,7 @@ def seed(
 
 
 def _clamp_numbers(key: str, specs: dict[str, ModelSpec]) -> None:
-    """Reduce a layer or head that the newly selected model doesn't have to its last one.
+    """Reset a layer or head that the newly selected model doesn't have to its last layer or head.
 
     This runs in a callback, so that the address is updated, too.
     """
@@ -255,8 +255,8 @@ def number(
 ) -> int:
     """A slider from `minimum` to `count - 1`. part: see `linked`; width: CSS pixels.
 
-    It's a slider over options, because that stays the same widget when `count` changes and keeps
-    its value and its address parameter. A plain slider would be reset.
+    It's a slider over options, because such a slider stays the same widget when `count` changes,
+    and keeps its value and its address parameter. A plain slider would be reset.
     """
     largest = count - 1
     if st.session_state.get(key, 0) > largest:  # the model that was selected no longer exists
@@ -276,7 +276,7 @@ def number(
 
 
 def token(label: str, key: str, tokens: Tokens, default: int) -> int:
-    """A slider over the tokens of a text. When the text changes, it stays at the same word."""
+    """A slider over the tokens of a text. It stays at the same word when the text changes."""
     state, of, text = st.session_state, f"{key}_of", (tokens.text, tokens.spans)
     before = state.get(of)
     if before not in (None, text) and key in state:

@@ -1,4 +1,4 @@
-"""The attention weights of a head, as a table and as a sentence."""
+"""Show the attention weights of a head as a table and in a sentence."""
 
 from __future__ import annotations
 

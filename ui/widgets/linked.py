@@ -65,7 +65,7 @@ def widget_defaults() -> dict[str, Any]:
 
 @contextmanager
 def isolated_defaults() -> Iterator[dict[str, Any]]:
-    """Yield the defaults of only the widgets created inside the `with` block."""
+    """Yield only the defaults of widgets that are created inside the `with` block."""
     others, inside = widget_defaults(), dict[str, Any]()
     st.session_state[_DEFAULTS] = inside
     try:

@@ -29,7 +29,7 @@ def end_page() -> NoReturn:
 def page_guard() -> Iterator[None]:
     """Run a page or part of one, until `end_page` or an error that is shown as a message.
 
-    On any page a loaded model may turn out to be gone or unusable, or its numbers may overflow.
+    On any page, a loaded model may be missing or unusable by now, or its numbers may overflow.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def page_guard() -> Iterator[None]:
 
 
 def show_problem(error: Exception | str, *, icon: str = ":material/edit:") -> None:
-    """Show a message as a warning, as plain text cut to `MAX_CHARACTERS`."""
+    """Show a message as a warning, as plain text, cut off after `MAX_CHARACTERS`."""
     st.warning(escape_markdown(str(error)), icon=icon)
 
 

@@ -30,7 +30,7 @@ def choose_pair(
     )
     spans = dict(enumerate(tokens.spans))
     parts = pair_parts(tokens.text, spans, shown)
-    if state.get(cut) != (tokens.text, spans):  # the positions now refer to other tokens
+    if state.get(cut) != (tokens.text, spans):  # the positions now refer to different tokens
         revalidate(shown, parts)
         state[cut] = tokens.text, spans
     with st.container(horizontal=True, gap="medium"):

@@ -72,7 +72,7 @@ def resume(prefix: str) -> None:
 
 
 class Reporter:
-    """Reports finished units, and reports regularly within long ones so they can be stopped."""
+    """Reports finished units, and reports regularly within long units so they can be stopped."""
 
     def __init__(self, report: Report | None) -> None:
         self._report = report or (lambda _: None)

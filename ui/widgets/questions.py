@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from zlib import crc32
 
-# Several times as much as the answers to all questions on the site
+# Several times the size of the answers to all questions on the site
 MAX_CHARACTERS, MAX_ANSWERS = 100_000, 500
 
 # widget key -> (`Question.identity`, choice)

@@ -18,11 +18,11 @@ from ui.widgets import progress
 def run_form(prefix: str, *keys: str, verb: str = "Run") -> Iterator[None]:
     """Show the widgets created inside the `with` in a row with a submit button.
 
-    Until the button is pressed, the script sees the values of the last run. An exception is a row
-    inside settings that were closed: it submits its values with the next change. The address is
-    updated immediately, because the browser does that, so a copied link gives the values in the row
-    and a run with them. Widgets in the row can't have callbacks, because Streamlit doesn't allow
-    them in forms. prefix: as in `progress.run_with_progress`; the button restarts a stopped run.
+    Until the button is pressed, the script sees the values of the last run. The exception is a row
+    inside a popover that was closed: it submits its values with the next change. The browser
+    updates the address immediately, so a copied link opens the page with the values in the row and
+    a run with them. Widgets in the row can't have callbacks, because Streamlit doesn't allow them
+    in forms. prefix: as in `progress.run_with_progress`; the button restarts a stopped run.
     keys: the keys of the linked widgets in the row. verb: the button's label.
     """
 

@@ -1,4 +1,4 @@
-"""The parts of a page below its picture; only the selected part is computed and shown."""
+"""The sections of a page below its picture; only the selected section is computed and shown."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import streamlit as st
 
 from ui.widgets.linked import linked
 
-ALL_SECTIONS = "Everything"  # shows all parts, for printing or searching
+ALL_SECTIONS = "Everything"  # shows all sections, for printing or searching
 
 
 def section_picker(key: str, names: Sequence[str]) -> tuple[str, ...]:
-    """Show a row of buttons for the parts, and return the names of the parts to show.
+    """Show a row of buttons for the sections, and return the names of the sections to show.
 
-    The first part is the default, and the selection is in the address. Parts that aren't selected
-    are neither computed nor sent.
+    The first section is the default, and the selection is in the address. Sections that aren't
+    selected are neither computed nor sent.
     """
     choice = linked(
         st.segmented_control,
@@ -31,6 +31,6 @@ def section_picker(key: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def section_heading(name: str, sections: Sequence[str]) -> None:
-    """Show a part's heading, unless it's the only part: then the row above names it."""
+    """Show a section's heading, unless it's the only section, which the row above names."""
     if len(sections) > 1:
         st.subheader(name)

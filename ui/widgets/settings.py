@@ -12,7 +12,7 @@ from ui.widgets.linked import changed, isolated_defaults
 
 @contextmanager
 def settings(label: str = "Settings") -> Iterator[None]:
-    """Show the widgets created inside the `with` in a popover, with a badge for changed ones.
+    """Show the widgets created inside the `with` in a popover with a badge for changes.
 
     Call this inside a horizontal container.
     """

@@ -1,7 +1,7 @@
-"""Clean text fields, so that the model reads exactly what the visitor sees.
+"""Clean text fields, so that the model reads exactly the text that the visitor sees.
 
-Links, other pages and programs can set any characters. In a single-line field, browsers drop line
-breaks and show other control characters as a space or not at all.
+Links, other pages and programs can set a field to any characters. In a single-line field, browsers
+drop line breaks and show other control characters as a space or not at all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VISIBLE = {st.text_input: one_line, st.text_area: lines}
 
 
 def visible(widget: Callable[..., Any], value: Any) -> Any:
-    """A value as the widget can show it; only text fields change anything."""
+    """A value in the form that the widget can show; only text fields change it."""
     return _VISIBLE[widget](value) if widget in _VISIBLE and isinstance(value, str) else value
 
 

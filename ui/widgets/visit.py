@@ -2,7 +2,7 @@
 
 When a page opens, each widget with a part in the visit shows the value that the visitor last chose
 on any page. A value in the address takes precedence and becomes the visitor's choice. If a page
-can't show a choice (such as a layer that its model doesn't have), other pages still use it.
+can't show a choice (such as a layer that its model doesn't have), the other pages still use it.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def on_leave(name: str, callback: Callable[[], object]) -> None:
 
 
 def record(key: str, widget: ShownWidget, *, by_name: bool) -> None:
-    """Record a widget's value, and make it the visitor's choice if it's new or from a link."""
+    """Record a widget's value; a new value, or one from a link, becomes the visitor's choice."""
     widgets = page_view().widgets
     if widgets[key].value != widget.value if key in widgets else by_name:
         st.session_state["visit"] = widget.part.on_change(current(), widget.value)
@@ -165,7 +165,7 @@ def pair_parts(
 
 
 def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tuple[Any, Any]:
-    """The names of the two spans of a pair; in another text, those of the same words or roles.
+    """The names of a pair's two spans; in a different text, those of the same words or roles.
 
     Returns (None, None) if they aren't found.
     """
@@ -179,9 +179,9 @@ def find_pair(pair: WordPair | None, text: str, spans: Mapping[Any, Span]) -> tu
 
 
 def find_overlapping(place: Span, spans: Iterable[tuple[Any, Span]]) -> Any:
-    """The name of the first span that overlaps a place, or None.
+    """The name of the first span that overlaps `place`, or None.
 
-    An empty place, that of a token added by the tokenizer, only matches itself.
+    An empty place, as for a token that the tokenizer added, only matches itself.
     """
     for name, span in spans:
         if span == place or max(span[0], place[0]) < min(span[1], place[1]):
@@ -207,8 +207,8 @@ def unused_text_note(what: str, where: str = "on the other pages") -> None:
 def _latest(key: str, widget: ShownWidget, page_left: Mapping[str, list[str]]) -> Any:
     """The last value of a widget on the page that the visitor leaves.
 
-    A busy server may merge the request with this value into the one for the next page. Then only
-    the address has the value, and it differs from the address of the last run.
+    A busy server may merge the request with this value into the request for the next page. Then
+    only the address has the value, and that address differs from the one in the last run.
     """
     texts = page_left.get(key, widget.address)
     parsed = None if texts == widget.address else widget.parse(texts)

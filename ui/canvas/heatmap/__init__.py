@@ -59,8 +59,8 @@ class LinkedCells:
 
     group: maps on a page with the same group are linked. rows, columns: the unit of each row and
     column, the same in all maps; -1 for those without a partner. merges: whether the values of
-    aligned cells can be merged into one value per unit, which is then shown. Weights can (summed
-    over keys, averaged over queries).
+    aligned cells can be merged into one value per unit, which is then shown. Weights can be merged
+    (summed over keys, averaged over queries).
     """
 
     group: str
@@ -81,7 +81,7 @@ class Map:
     page shows around it. axes: names of a row and a column. row_height: height of the rows in
     pixels, so that each row has space for its label; None draws squares. framed_rows: adjacent rows
     that stay framed over the full width; the arrow keys start there. room_for: row labels of later
-    steps; they keep the rows in place (with `row_height`).
+    steps; space is reserved for them, so the rows stay in place (with `row_height`).
     Raises: ValueError if the number of units or row labels doesn't match the rows or columns, or if
     a causal map's cells aren't square.
     """

@@ -33,7 +33,7 @@ export default function (component) {
   const shown = () => pointed || aligned || pinned;
 
   function arrange() {
-    if (scroll.clientWidth === 0) return; // not laid out yet; the observer will call again
+    if (scroll.clientWidth === 0) return; // not laid out yet; the observer will call this again
     layout = mapLayout(map, pen(canvas), scroll.clientWidth);
     ink = getComputedStyle(canvas).color;
     const ratio = window.devicePixelRatio || 1;

@@ -40,7 +40,7 @@ function paintLabels(context, map, layout, ink, shown) {
 }
 
 /**
- * The labels to draw: every nth one, except that the wanted ones replace their neighbors.
+ * The labels to draw: every nth one, except that labels in `wanted` replace their neighbors.
  * @type {(count: number, wanted: number[], every: number) => number[]}
  */
 function visibleLabels(count, wanted, every) {

@@ -14,7 +14,7 @@ function showMapTexts(root, map) {
   find(".hatched").textContent = hatchedText(map);
   const crossed = find(".absent");
   crossed.textContent = crossedText(map) || (map.mayHide ? `crossed out: ${map.hiddenText}` : "");
-  crossed.style.visibility = crossedText(map) ? "" : "hidden"; // keeps its space
+  crossed.style.visibility = crossedText(map) ? "" : "hidden"; // reserve its space
   find(".heatmap").classList.toggle("roomy", map.mayHide);
   const canvas = canvasElement(root, ".scroll canvas");
   canvas.style.cursor = map.picks ? "pointer" : "";

@@ -12,7 +12,7 @@ const MAX_ROW_HEIGHT = 16,
   MAX_LABEL_SHARE = 0.27;
 const BLOCKS = 26; // width of the blocks next to the labels, which show a selected token's weights
 const MIN_OPACITY = 1 / 255; // fainter lines would be invisible
-const MAX_LINES = 1200; // drawn while no token is selected; more would be slow and a solid area
+const MAX_LINES = 1200; // drawn while no token is selected; more are slow and look solid
 const LISTED = 5;
 const MAX_PIXELS = 12e6; // of the canvas; long texts get a lower resolution
 
@@ -95,7 +95,7 @@ export default function (component) {
   const label = (side, index) => map.labels[index + sides[side].first];
   const drawable = (/** @type {number} */ value) => value >= MIN_OPACITY * map.largest; // false for NaN
 
-  // Positions count all tokens, even if the queries are only the last ones.
+  // Positions are counted over all tokens, even if the queries are only the last tokens.
   /**
    * @param {Side} side
    * @param {number} index
@@ -179,7 +179,7 @@ export default function (component) {
     context.globalAlpha = 1;
   }
 
-  // The lines of one token, plus one block per head next to each partner, as strong as the line.
+  // The lines of one token, plus one block per head next to each partner, as opaque as the line.
   /** @type {(context: Pen, token: Token) => void} */
   function linesOf(context, { side, index }) {
     const heads = shown(),
@@ -290,7 +290,7 @@ export default function (component) {
   let context;
   let ratio = 1;
   function draw() {
-    if (scroll.clientWidth === 0) return; // not laid out yet; the observer will call again
+    if (scroll.clientWidth === 0) return; // not laid out yet; the observer will call this again
     if (!layout || layout.width !== scroll.clientWidth) {
       everything = null;
       layout = measure();

@@ -4,7 +4,7 @@
 export default function (component) {
   const { mosaic, ...arrangement } = component.data,
     { parentElement } = component;
-  // the elements below needn't wait for it (ui/frame/layout_shift.js)
+  // this component draws nothing, so the elements below needn't wait for it (layout_shift.js)
   if (parentElement instanceof ShadowRoot) parentElement.host.toggleAttribute("data-drawn", true);
   window.attentionLabArrangements ??= new Map();
   window.attentionLabArrangements.set(mosaic, arrangement);

@@ -198,7 +198,7 @@ export default function (component) {
       window.attentionLabArrangements?.get(map.name)
     );
     if (!latest) return;
-    // until the new arrangement arrives, this may be the one of a model with more heads
+    // until the new arrangement arrives, this may be from a model with more heads
     const order = latest.order?.filter((head) => head < headCount(map)) ?? null;
     view.arrangement = { ...latest, order };
   }

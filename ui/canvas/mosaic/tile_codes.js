@@ -55,7 +55,7 @@ function hiddenKeys({ labels }, hidden) {
 }
 
 /**
- * The cell with the largest value of a head. `hidden`: the hidden keys.
+ * The cell with the largest value in a head. `hidden`: the hidden keys.
  * @type {(map: MosaicData, codes: Uint8Array, hidden: number[], head: number) => TileCell}
  */
 function largestCell(map, codes, hidden, head) {

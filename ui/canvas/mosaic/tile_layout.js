@@ -136,8 +136,8 @@ const tileBox = (grid, row, column, size) => ({
 
 /**
  * The cell at a point of a tile, relative to its corner; null outside. Both drawing and hit testing use
- * this. Lengths are multiplied by the number of tokens, so that pixels stay integers and rounding can't
- * move one into the next cell.
+ * this. Lengths are multiplied by the number of tokens, so that pixels stay integers and rounding
+ * can't move a pixel into the next cell.
  * @type {(nTokens: number, size: number, x: number, y: number) => TileCell | null}
  */
 const cellInTile = (nTokens, size, x, y) =>

@@ -16,7 +16,7 @@ ORDINALS = (
 
 
 def selected_token(one_pass: OnePass) -> int:
-    """The token selected first: the last one for a decoder, a pronoun for an encoder."""
+    """The token selected by default: the last one in a decoder, a pronoun in an encoder."""
     tokens = one_pass.run.tokens
     return len(tokens) - 1 if one_pass.next_token is not None else default_token(tokens)
 
@@ -42,7 +42,7 @@ def clue(one_pass: OnePass, why: LogitShares) -> int | None:
 
 
 def clue_edge(one_pass: OnePass, flow: Flow, why: LogitShares, key: int) -> HeadEdge | None:
-    """The curve through which the last token reads the most of a clue.
+    """The curve through which the last token reads most from a clue.
 
     That's the curve with the largest share of the logit. None if all curves between the two tokens
     are too thin to be drawn, or if what they carry lowers the logit.

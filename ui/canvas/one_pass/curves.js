@@ -71,7 +71,7 @@ function distanceToLine([ax, ay], [bx, by], x, y) {
 }
 
 /**
- * The edge at a point: the nearest one within reach, with a bonus for thick curves; null if there's none.
+ * The edge at a point: the nearest one within reach, with a bonus for thick curves, or null.
  * @type {(size: Size, slabOf: (layer: number) => Item | undefined, edges: Iterable<Edge>, x: number, y: number) => Edge | null}
  */
 function edgeAt(size, slabOf, edges, x, y) {

@@ -1,6 +1,7 @@
 // @ts-check
-// The information flow of a pass: what tokens pass on to other tokens in each layer, how much it matters,
-// and the route that leads to a token. It's computed in attention_core/analysis/information_flow.py.
+// The information flow of a pass: what tokens pass to other tokens in each layer, how much it
+// matters, and the route that leads to a token. It's computed in
+// attention_core/analysis/information_flow.py.
 
 /**
  * What token `key` passes to token `query` in a layer. `share`: its share of the query's updated vector.
@@ -11,8 +12,8 @@
  */
 /**
  * The route of a token. `nodes`, (L + 1) * T: at (layer, token), how much of the final vector flows
- * through that token's vector before that layer, along the drawn edges; 0 off the route. `kept`, L * T:
- * how much of it stays on the token's own line through that layer.
+ * through that token's vector before that layer, along the drawn edges; 0 outside the route.
+ * `kept`, L * T: how much of it stays on the token's own line through that layer.
  * @typedef {{ nodes: Float32Array, kept: Float32Array, carried: Set<Edge> }} Route
  */
 

@@ -1,6 +1,7 @@
 // @ts-check
-// Compares a new pass with the previous one: whether it continues it, which of its words corresponds to
-// the selected one, and which pass to compare with when parts are switched off.
+// Compares a new pass with the previous one: whether the new pass continues the old one, which of
+// its words corresponds to the selected word, and which pass to compare with when parts are
+// switched off.
 
 /** @typedef {{ map: PassData, place: Place, ghost: PassData | null, items: Map<string, Item> }} Before */
 

@@ -1,11 +1,11 @@
 // @ts-check
-// The layout of the one-pass picture: from what is open to a list of items. Each item has a unique name,
-// so an animation can move it from its old position to the new one.
+// Lays out the one-pass picture: turns the visitor's location into a list of items. Each item has a
+// unique name, so an animation can move it from its old position to the new one.
 
 /** @typedef {"whole" | "layer" | "head" | "matrix"} Level the zoom level */
 /**
- * What is open and selected. `token`: the selected word. `detail`: how much of the flow is drawn, as an
- * index into MIN_SHARES. `why`: the index of the next word that is explained, or -1.
+ * The parts that are open and selected. `token`: the selected word. `detail`: how much of the flow
+ * is drawn, as an index into MIN_SHARES. `why`: the index of the explained next word, or -1.
  * @typedef {{
  *   level: Level, layer: number, head: number, matrix: string,
  *   token: number, row: number, column: number, detail: number, why: number,
@@ -195,7 +195,7 @@ function matrixGrid(size) {
 const inHead = ({ level }) => level === "head" || level === "matrix";
 
 /**
- * All items at a place, with the origin of each new item.
+ * All items at a place. A new item starts its animation at its origin.
  * @type {(map: PassData, opened: Opened | null, place: Place, size: Size) => Item[]}
  */
 function scene(map, opened, place, size) {

@@ -2,8 +2,8 @@
 // Probabilities of the next token at the temperature and top-k of the two sliders.
 
 /**
- * `probabilities`: of the most likely next words. `ghosts`: the same before parts were switched off, or
- * without temperature and top-k. `show`: show the sliders' values.
+ * `probabilities`: those of the most likely next words. `ghosts`: the same before parts were
+ * switched off, or without temperature and top-k. `show`: show the sliders' values.
  * @typedef {{
  *   probabilities: () => number[], ghosts: () => number[], show: () => void, value: () => string,
  * }} NextWords
@@ -30,7 +30,7 @@ function nextWords(figure, map, ghost) {
     return shares.map((share, choice) => (choice < topK ? share / left : 0));
   }
 
-  /** Compare with the previous pass only if parts were switched off, because another text has other words. */
+  /** Compare with the previous pass only if parts were switched off; a new text has different words. */
   function ghosts() {
     if (!ghost || !map.off.length) return at(1, Infinity);
     const { next_logits, log_sums } = ghost.numbers;

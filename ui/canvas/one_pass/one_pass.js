@@ -2,7 +2,7 @@
 // A complete pass of a model on one canvas. The visitor can zoom in from the flow between words to a
 // layer, a head, a matrix and a cell. All text reaches the page through textContent or fillText.
 
-const QUIET_MS = 600; // how long after the last change the address is updated
+const QUIET_MS = 600; // delay between the last change and the update of the address
 
 /** @param {StreamlitComponent & { key?: string }} component */
 export default function (component) {
@@ -27,7 +27,7 @@ export default function (component) {
   /** @type {Opened | null} */
   let opened = null;
   // Streamlit calls this function again for new data, maybe even before the next frame or during a
-  // touch. Whatever the visitor has opened and selected stays.
+  // touch. The parts that the visitor opened and selected stay.
   const figure = /** @type {HTMLElement & { lastDrawn?: Before }} */ (find(".one-pass"));
   const before = figure.lastDrawn && sameModel(figure.lastDrawn.map, map) ? figure.lastDrawn : null;
   let place = firstPlace();
@@ -37,7 +37,7 @@ export default function (component) {
   /** @type {Stage} */
   let stage;
   let asking = 0, // the timer that starts after a change
-    isTold = false; // whether a newer message than the place was sent to the server
+    isTold = false; // whether a message newer than the place was sent to the server
   /** @type {Pointed | null} */
   let pointed = null;
   /** @type {{ of: string, edges: Edge[], route: Route } | null} */
@@ -92,7 +92,7 @@ export default function (component) {
     writing: player.writing(),
   });
 
-  /** The next-token probabilities to paint; while the model writes, those of its current pass. */
+  /** The next-token probabilities to paint; while the model generates, those of its current pass. */
   function nextNow() {
     const shares = player.writing()?.pass.shares;
     if (shares) return { probabilities: shares, ghosts: shares };
@@ -129,7 +129,7 @@ export default function (component) {
   const placed = () =>
     new Map(scene(mapNow(), opened, place, size).map((item) => [item.name, item]));
 
-  /** The data; while the model writes, with the next words of its current pass. */
+  /** The data; while the model generates, with the next words of its current pass. */
   function mapNow() {
     const writing = player.writing();
     return writing ? { ...map, next: writing.pass.next } : map;
@@ -181,7 +181,7 @@ export default function (component) {
     return edge ? { kind: "edge", edge } : null;
   }
 
-  /** Whether the tour's head is open, which is the one that carries the strongest curve. */
+  /** Whether the tour's head is open, the one that carries the strongest curve. */
   const isTourOpen = () =>
     opened?.layer === (map.first.layer ?? place.layer) &&
     opened.head === (map.first.head ?? place.head);
@@ -210,7 +210,7 @@ export default function (component) {
     setTriggerValue(what, value);
   }
 
-  /** Tell the server what is open, so that it sends the layer and head and updates the address. */
+  /** Tell the server which parts are open, so that it sends their numbers and updates the address. */
   function askForPlace() {
     hush();
     const at = (figure.dataset.asked = placeNow()),
@@ -228,7 +228,7 @@ export default function (component) {
     dispatchEvent(new PopStateEvent("popstate")); // makes Streamlit open the page in the address
   }
 
-  /** After the text has changed, tell the server what is open and which word is selected. */
+  /** After the text has changed, tell the server which parts are open and which word is selected. */
   function tellOfAnotherText() {
     if (!before || sameText(before.map, map) || map.away) return;
     const open = opened?.layer === place.layer && opened.head === place.head,
@@ -293,7 +293,7 @@ export default function (component) {
     show(".switch-scale", inside, `Switch ÷ √d ${isOff("scale") ? "on" : "off"}`);
     show(".all-on", map.off.length > 0);
     show(".write", !!map.next && !map.play && !map.off.length && !map.away);
-    find(".next").hidden = !map.next || !!map.away; // only its own page has space for it
+    find(".next").hidden = !map.next || !!map.away; // only the "One pass" page has space for this
   }
 
   function tell() {
@@ -380,7 +380,10 @@ export default function (component) {
     retell();
   }
 
-  /** Update the tour's caption for what is open now. The server led here, so it isn't asked again. */
+  /**
+   * Update the tour's caption for the open parts. The server opened this view, so don't send it another
+   * request.
+   */
   function retell() {
     if (!opened) return;
     const isLed = !asking;

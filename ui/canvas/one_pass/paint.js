@@ -197,7 +197,7 @@ function paintMatrix(context, scene, { x, y, w, h, tensor = "", text = "" }) {
   });
 }
 
-// The tokens next to the rows of a matrix, and above its columns if these are tokens, too.
+// The tokens next to the rows of a matrix, and above its columns if the columns are tokens, too.
 /** @type {(context: Pen, scene: Scene, box: { x: number, y: number, w: number, h: number }, across: boolean) => void} */
 function paintTokens(context, { map, size, ink, place }, { x, y, w, h }, across) {
   if (size.phone) return;

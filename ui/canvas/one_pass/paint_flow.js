@@ -24,7 +24,7 @@ function paintFlow(context, scene) {
   context.lineCap = "butt";
 }
 
-/** Hide tokens that the model hasn't written yet. @type {(context: Pen, scene: Scene) => void} */
+/** Hide tokens that the model hasn't generated yet. @type {(context: Pen, scene: Scene) => void} */
 function clipToRows(context, { size, writing }) {
   const end = size.first + (writing?.rows ?? 0) * size.pitch;
   context.save();
@@ -65,7 +65,7 @@ const flowColours = ({ dark }) =>
     ? { attention: OKABE_ITO.sky, network: OKABE_ITO.orange }
     : { attention: QUANTITIES.attention, network: QUANTITIES["feed-forward"] };
 
-/** The opacity of a part of the route, by how much flows through it. @param {number} through */
+/** The opacity of a part of the route, by the share that flows through it. @param {number} through */
 const strong = (through) => 0.35 + 0.65 * Math.min(Math.sqrt(through) * 1.6, 1);
 
 /** @type {(context: Pen, scene: Scene, alpha: number, onRoute: boolean) => void} */
@@ -203,8 +203,8 @@ function paintWord(context, scene, { x, y, w, h, token = 0, text = "" }) {
 }
 
 /**
- * Whether a token's label is drawn. If rows are low, only every nth one is, and labels next to the
- * selected token are dropped in favor of its own.
+ * Whether a token's label is drawn. If rows are low, only every nth label is drawn, and the
+ * selected token's label replaces its neighbors.
  * @type {(pitch: number, token: number, chosen: number) => boolean}
  */
 function isNamed(pitch, token, chosen) {

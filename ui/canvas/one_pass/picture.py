@@ -30,7 +30,7 @@ class PassPicture:
 
 
 def picture(one_pass: OnePass) -> PassPicture:
-    """The picture of a pass."""
+    """Build the picture of a pass."""
     run, next_token, weights = one_pass.run, one_pass.next_token, codes(one_pass)
     flow, why = compute_flow(run), next_word_shares(one_pass)
     n_layers, n_heads = run.weights.shape[:2]

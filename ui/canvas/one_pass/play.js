@@ -125,7 +125,7 @@ function createPlayer(figure, listen, played, still, changed, ask) {
     if (state.runs && !frame) frame = requestAnimationFrame(step);
   }
 
-  /** Show a pass as it is at the end of all layers. */
+  /** Show a pass in its final state, after all layers. */
   function show(/** @type {number} */ pass) {
     begin(Math.max(pass, 0));
     state.time = 1;

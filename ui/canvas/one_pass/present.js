@@ -1,11 +1,11 @@
 // @ts-check
-// Shows the one-pass picture on the full screen with larger text, or in the whole window if the browser
+// Shows the one-pass picture in full screen with larger text, or in the whole window if the browser
 // doesn't allow full screen.
 
 const STORY = 118, // height of the tour with a two-line caption, before it's measured
   LEGIBLE = 330, // minimum height of a picture without the tour
   LARGEST_TYPE = 1.5, // relative to the page
-  WIDE_ENOUGH = 640, // CSS pixels; in a smaller window the picture looks as it does on the page
+  WIDE_ENOUGH = 640, // CSS pixels; in a smaller window the picture looks the same as on the page
   HIGH_ENOUGH = 480;
 
 /**
@@ -16,8 +16,8 @@ const STORY = 118, // height of the tour with a two-line caption, before it's me
  */
 
 /**
- * The full-screen button of a figure. `out` takes the picture one level out and returns whether it
- * could; `changed` is called when the stage changes.
+ * The full-screen button of a figure. `out` zooms the picture out by one level and returns whether
+ * that was possible; `changed` is called when the stage changes.
  * @type {(figure: HTMLElement, listen: Listen, out: () => boolean, changed: () => void) =>
  *         { stage: () => Stage, stop: () => void }}
  */
@@ -87,7 +87,7 @@ function createPresenter(figure, listen, out, changed) {
     keyboard?.unlock();
     if (root.fullscreenElement === figure) document.exitFullscreen();
     fit();
-    figure.scrollIntoView({ block: "nearest" }); // the page was shorter meanwhile
+    figure.scrollIntoView({ block: "nearest" }); // the page was shorter in full screen
   }
 
   listen(button, "click", () => (presenting() ? end() : begin()));
@@ -96,7 +96,7 @@ function createPresenter(figure, listen, out, changed) {
     else fit();
   });
   // Escape that the picture itself didn't handle, for example on a button. The listener is on the window
-  // because a button that has become disabled has no focus.
+  // because a button loses the focus when it's disabled.
   listen(window, "keydown", (event) => {
     if (event.key !== "Escape" || !presenting()) return;
     event.preventDefault();

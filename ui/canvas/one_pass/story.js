@@ -8,10 +8,10 @@
  */
 
 /**
- * The tour. `retell` takes new captions and continues at the current step; it returns whether a step of
- * the visitor was waiting for them. `go` moves the picture to a caption's location, `isThere` returns
- * whether the current captions belong to the tour's head, and `ask` requests missing captions from the
- * server. `kept` is the element that stores the index of the current caption, or -1.
+ * The tour. `retell` takes new captions and continues at the current step; it returns whether the
+ * visitor's step was waiting for them. `go` moves the picture to a caption's location, `isThere`
+ * returns whether the current captions belong to the tour's head, and `ask` requests missing
+ * captions from the server. `kept` is the element that stores the current caption's index, or -1.
  * @type {(root: ParentNode, kept: HTMLElement, listen: Listen, go: (place: Partial<Place>, lit?: boolean) => void,
  *         isThere: () => boolean,
  *         ask: () => void) => { retell: (captions: Caption[]) => boolean }}

@@ -1,12 +1,12 @@
 // @ts-check
-// Paints a model that continues the text: the tokens being processed, and the cached keys and values.
+// Paints generation: the tokens being processed, and the cached keys and values.
 
 const WAITING = 0.3; // opacity of tokens whose keys and values are only read from the cache
 
 /** @type {(scene: Scene) => boolean} whether the model is writing and hasn't finished */
 const writes = ({ writing }) => !!writing && !writing.ends;
 
-// The opacity of a token at a position in the layers (0 to 1), while the model writes.
+// The opacity of a token at a position in the layers (0 to 1), while the model generates.
 /** @type {(scene: Scene, token: number, share: number) => number} */
 function computed({ writing }, token, share) {
   if (!writing || writing.ends) return 1;

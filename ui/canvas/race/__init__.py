@@ -1,4 +1,4 @@
-"""Two generations of the same tokens as a race, replayed with their measured step times.
+"""A race between two runs that generate the same tokens, replayed with their measured step times.
 
 The text comes from visitors and models, so it reaches the page as text, never as markup.
 """
@@ -22,7 +22,7 @@ MESSAGES = (
 
 @dataclass(frozen=True)
 class Lane:
-    """One of the two generations so far.
+    """One of the two runs so far.
 
     text: the generated text. ends: for each step, the length of the text after it, in characters.
     seconds: the duration of each step. tokens: the number of tokens that each step processed;
@@ -56,7 +56,7 @@ def race(
     """Draw both lanes and replay the steps so far.
 
     run: an ID of the run; a new one restarts the replay. n_steps: the requested number of steps.
-    over: whether the run has ended. verdict: the text shown below at the end of the replay.
+    over: whether the run has ended. verdict: the text shown below the race when the replay ends.
     """
     _canvas.draw(
         pack(lanes, run=run, prompt=prompt, n_steps=n_steps, over=over, verdict=verdict), key=key

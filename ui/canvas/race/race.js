@@ -1,7 +1,8 @@
 // @ts-check
-// Two generations as a race, replayed with the measured times of their steps. Each step is a box from
-// its start to its end, and its height is the number of tokens processed. Tokens that an earlier step
-// had already processed are hatched. All text reaches the page through textContent or fillText.
+// A race between two runs that generate text, replayed with their measured step times. Each step is
+// a box from its start to its end, and its height is the number of tokens processed. Tokens that an
+// earlier step had already processed are hatched. All text reaches the page through textContent or
+// fillText.
 
 /** @typedef {[written: number, milliseconds: number, tokens: number]} Step */
 /** @typedef {{ name: string, text: string, steps: Step[] }} Lane */
@@ -18,8 +19,8 @@ const LANE = 74,
 const COLOURS = [OKABE_ITO.blue, OKABE_ITO.vermillion]; // as in ui/charts/style.py
 const MIN_AXIS = 200; // milliseconds
 
-// The state of each replay: the run, and its time in milliseconds at a moment of the page's clock. New
-// data of the same run continues from there.
+// The state of each replay: the run, and its time in milliseconds at a given moment on the page's
+// clock. New data for the same run continues from there.
 /** @type {WeakMap<Element, { run: string, time: number, moment: number }>} */
 const REPLAYS = new WeakMap();
 

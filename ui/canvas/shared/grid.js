@@ -1,6 +1,6 @@
 // @ts-check
-// Positions of the cells of a table, in CSS pixels. Drawing and hit testing both use this, so the cell
-// that is read is always the one under the pointer.
+// Positions of the cells of a table, in CSS pixels. Drawing and hit testing both use this, so the
+// readout always shows the cell under the pointer.
 
 /** @typedef {{ x: number, y: number, width: number, height: number }} Box */
 /**

@@ -3,7 +3,7 @@
 // also has its title, model and sentence.
 
 const SCALE_BAR = { width: 180, height: 10, steps: 60 };
-const GRADIENT = [...Array(25).keys()]; // enough for the stops of every scale
+const GRADIENT = [...Array(25).keys()]; // enough for the stops of any scale
 const HEAD_LINE = 16,
   LEGEND_ROW = 20,
   FRAME_MARGIN = 4,

@@ -424,7 +424,7 @@ class SvgContext {
       "10",
       "sans-serif",
     ];
-    // textLength keeps the width if the font isn't available and another one is used
+    // textLength keeps the width if the viewer substitutes a different font
     const width = this.measureText(text).width;
     const weight = /\b(bold|[1-9]00)\b/.exec(kind);
     const anchor = { center: "middle", right: "end", end: "end", left: "", start: "" }[

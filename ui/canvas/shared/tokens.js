@@ -1,5 +1,5 @@
 // @ts-check
-// A text as a row of elements, one per token: reading them, and drawing them for a saved picture.
+// A text as a row of elements, one per token: their readouts, and their drawing in a saved picture.
 
 const ALONG_THE_ROW = {
   ArrowLeft: -1,
@@ -18,7 +18,7 @@ const ALONG_THE_ROW = {
  */
 function readAlong(row, marks, last, listen, tell) {
   let lit = -1;
-  // new data creates new marks, but handlers of the old ones may still get an event
+  // new data creates new marks, but handlers of the old marks may still get an event
   const alive = () => marks.length > 0 && marks[0].isConnected;
   const light = (/** @type {boolean} */ on) => {
     marks[lit]?.classList.toggle("lit", on);

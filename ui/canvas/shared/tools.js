@@ -1,7 +1,7 @@
 // @ts-check
 // The toolbar of a figure: download, full screen, table, and help.
 
-const MAX_ROWS = 2_000; // of a table on the page; the CSV file has all rows
+const MAX_ROWS = 2_000; // in a table on the page; the CSV file has all rows
 
 /**
  * Inputs of the toolbar. `picture`: the picture to save, null before it's drawn; its `says` is the help
@@ -75,7 +75,7 @@ function offerTools(root, listen, { picture, failed, keys = "", table }) {
 function fullScreen(figure) {
   const root = /** @type {Document | ShadowRoot} */ (figure.getRootNode());
   if (root.fullscreenElement === figure) document.exitFullscreen();
-  else figure.requestFullscreen().catch(() => {}); // refused by the browser
+  else figure.requestFullscreen().catch(() => {}); // the browser may refuse
 }
 
 /** @type {(texts: string[]) => HTMLElement[]} */

@@ -2,8 +2,8 @@
 
 A 4-D tensor is drawn as blocks within blocks (batch > head > grid). Every value shown is the
 tensor's exact float32 value. Hovering over a computed number frames its inputs and shows the
-arithmetic below. Hovering over a number that was only moved highlights it in every tensor: cells of
-several tensors with the same identity are the same number.
+arithmetic below. Hovering over a number that was only moved highlights it in every tensor: cells
+with the same identity show the same number.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ui.canvas.component import Canvas, axis_description
 from ui.canvas.component import pack as pack_arrays
 from ui.text.formatting import format_shape
 
-MAX_CELLS = 20_000  # of all panels of one picture together
+MAX_CELLS = 20_000  # in all panels of one picture together
 
 
 _PARTS = ("panels", "layout", "arithmetic", "paint", "saved", "reads", "movement")
@@ -63,12 +63,12 @@ class Panel:
     highlights the same cell in all panels of the same `strand`. groups: a coarser identity (the
     index of the group's first cell) that only colors tensors whose cells are new numbers. identity:
     the name that other panels use for this one in `provenance`. provenance: how its numbers were
-    computed. quantity: what they are, if it has its own color on all pages. mark: cells to frame,
-    as index tuples. positions: if the panel is a window of a larger tensor, the indices along each
-    axis of that tensor, which are shown instead of the window's own. whole: the shape of that
-    tensor. note: a sentence below the panel. filled: for a growing tensor, how many of its first
-    rows and columns have been computed; the others stay empty. box: how many of its first rows and
-    columns are hatched and framed; box_note: the text shown for cells in the box.
+    computed. quantity: the kind of numbers, if it has its own color on all pages. mark: cells to
+    frame, as index tuples. positions: if the panel is a window of a larger tensor, the indices
+    along each axis of that tensor, which are shown instead of the window's own. whole: the shape of
+    that tensor. note: a sentence below the panel. filled: for a growing tensor, how many of its
+    first rows and columns have been computed; the others stay empty. box: how many of its first
+    rows and columns are hatched and framed; box_note: the text shown for cells in the box.
 
     Raises: ValueError if the number of axes or a shape doesn't match, if there are more than 4
     dimensions, or if `filled` or `box` is larger than the tensor.

@@ -42,7 +42,7 @@ const lettersOf = (text) =>
   Array.from(text.matchAll(/\w|\((\w+)\)/g), ([letter, shared]) => [...(shared ?? letter)]);
 
 /**
- * The position of some cells of a panel in the window.
+ * The position of some of a panel's cells in the window.
  * @param {Panel} panel
  * @param {number[]} cells
  */

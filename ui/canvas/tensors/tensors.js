@@ -27,7 +27,7 @@ export default function (component) {
   /** @param {Panel} panel */
   function draw(panel) {
     const room = root.clientWidth;
-    if (room === 0) return; // not laid out yet; the observer will call again
+    if (room === 0) return; // not laid out yet; the observer will call this again
     const context = pen(panel.canvas);
     panel.layout = panelLayout(panel, context, room, picture.decimals);
     const l = panel.layout,

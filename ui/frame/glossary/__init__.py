@@ -1,1 +1,1 @@
-"""The glossary: its terms, and how the browser gets them."""
+"""The glossary: its terms, and the scripts that explain them in the browser."""

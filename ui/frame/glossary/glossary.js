@@ -72,7 +72,7 @@
       NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT,
       (node) => {
         if (!(node instanceof Element) || !node.matches(NO_PROSE)) return NodeFilter.FILTER_ACCEPT;
-        whole += "\n"; // separates the words around the skipped element
+        whole += "\n"; // separates the words on both sides of the skipped element
         return NodeFilter.FILTER_REJECT;
       },
     );

@@ -1,6 +1,6 @@
 // @ts-check
-// "Embed a picture" below every page: when it's opened, it shows the HTML code that embeds one of the
-// page's current pictures in a course page.
+// The section "Embed a picture" below every page. When it's open, it shows the HTML code that
+// embeds one of the page's current pictures in a course page.
 {
   const ROOM_OF_CAPTION = 72; // pixels below the picture
   const EDGES = 16; // pixels to the left and right of the picture together

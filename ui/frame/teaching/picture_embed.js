@@ -26,7 +26,7 @@
     document.body.append(below);
 
     const say = (/** @type {Element} */ part, /** @type {string} */ text) => {
-      if (part.textContent !== text) part.textContent = text; // writing triggers the observer, too
+      if (part.textContent !== text) part.textContent = text; // this triggers the observer, too
     };
 
     const tell = () => {
