@@ -15,8 +15,8 @@ from ui.canvas.tensors import Panel
 class Mistake:
     """The wrong view, the right one, and a table of the token in each row of the wrong one.
 
-    n_wrong, n_later: how many of the `n_rows` rows of one sentence contain another token, and how
-    many a later one.
+    n_wrong, n_later: how many of the `n_rows` rows of one sentence contain a different token, and
+    how many a later one.
     """
 
     expected: Panel

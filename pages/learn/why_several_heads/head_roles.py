@@ -27,7 +27,7 @@ class HeadLosses:
     """How much a model's output changes on a text if heads of one layer are switched off.
 
     unit: of all numbers, NATS or TURNED. without_any: all heads of the layer are off. alone: all
-    heads except h are off. off: only head h is off. seconds: of all runs.
+    heads except h are off. off: only head h is off. seconds: total time of all runs.
     """
 
     unit: str

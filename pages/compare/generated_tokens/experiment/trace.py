@@ -126,7 +126,7 @@ def trace(
         steps.append(replace(step, records=()))
         if on_step is not None:
             on_step(len(steps))
-    n_run = steps[-1].n_keys  # fewer than planned if the model ended its text
+    n_run = steps[-1].n_keys  # fewer than planned if the model ended the text
     with torch.inference_mode():
         norms = torch.cat(
             [

@@ -1,4 +1,4 @@
-"""Run one rung of the ladder and compares it with the rung below.
+"""Run one rung of the ladder and compare it with the rung below.
 
 The classes are those of `ladder.py`. Here they get random weights from a seed, run on one sentence
 and are compared with the simpler class that they generalize.
