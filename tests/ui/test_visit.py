@@ -124,7 +124,7 @@ def test_pair_is_found_by_characters_in_another_tokenization():
     assert find_pair(visit.pair, TEXT, WITH_SPACES) == (2, 1)
     assert find_pair(visit.pair, "another", WITH_SPACES) == (None, None)
     assert key.on_change(visit, 1).pair == WordPair(TEXT, (11, 13), (0, 3))
-    # a special token has no characters to be found by
+    # a special token covers no characters, so only the same tokenizer finds it
     added = query.on_change(Visit(), 4).pair
     assert find_pair(added, TEXT, SPANS) == (4, 2)
     assert find_pair(added, TEXT, WITH_SPACES) == (None, None)

@@ -1,4 +1,4 @@
-"""Test that a widget keeps its value if it's sent a value of another type."""
+"""Test that a widget keeps its value if it's sent a value of a different type."""
 
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState

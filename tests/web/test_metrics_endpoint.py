@@ -64,7 +64,7 @@ def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("203.0.113.9", SITE, {}),
         ("203.0.113.9", SITE, {"x-forwarded-for": "127.0.0.1"}),
-        # uvicorn replaces the client's address by the one in the proxy's header
+        # uvicorn replaces the client's address with the one in the proxy's header
         ("127.0.0.1", SITE, {"x-forwarded-for": "127.0.0.1"}),
         ("127.0.0.1", SITE, {"forwarded": "for=127.0.0.1"}),
         *(("127.0.0.1", SITE, {name: "127.0.0.1"}) for name in PROXY_HEADERS),
