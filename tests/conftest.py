@@ -82,7 +82,7 @@ def _hide_weights_from_unmarked_tests(
 ) -> None:
     """Make every test that needs the weights but isn't marked fail on every machine."""
     if not {"weights", "browser"} & {mark.name for mark in request.node.iter_markers()}:
-        for package in WEIGHTS_PACKAGES:  # as if none of them were installed
+        for package in WEIGHTS_PACKAGES:  # pretend that none of them are installed
             monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.setattr("pretrained.sources.TRAINED_HERE", Path("/none"))
 

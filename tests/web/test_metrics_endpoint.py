@@ -114,7 +114,7 @@ def test_local_requests_can_read_metrics(address, base):
 def test_metrics_need_the_token(
     monkeypatch: pytest.MonkeyPatch, header: str, code: int, address: str
 ):
-    monkeypatch.setenv(metrics_endpoint.TOKEN_VARIABLE, "s3cret-é\n")  # as in a file
+    monkeypatch.setenv(metrics_endpoint.TOKEN_VARIABLE, "s3cret-é\n")  # like a line of a file
     headers = {"authorization": header.encode()}
     assert client(address).get("/metrics", headers=headers).status_code == code
 

@@ -221,7 +221,7 @@ def _axes(rung: Rung, name: str, n_axes: int) -> tuple[str, ...]:
         return (("head", "query", "key") if square else ("head", "token", "column"))[-n_axes:]
     if rung.name == "v1":
         return ("input", "output")
-    # as in nn.Linear; a bias has only the output axis
+    # the layout of nn.Linear; a bias has only the output axis
     return ("output",) if n_axes == 1 else ("head", "output", "input")[-n_axes:]
 
 

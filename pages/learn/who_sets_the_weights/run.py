@@ -92,7 +92,7 @@ def run(settings: FineTuningSettings, report: Report | None = None) -> FineTuned
         raise ValueError("A single token has no next token to predict. Type another word.")
     reporter = Reporter(report)
     while not _one_at_a_time.acquire(timeout=0.2):
-        reporter.layer(0)  # so that a waiting visitor can stop
+        reporter.layer(0)  # lets a waiting visitor stop
     try:
         return _train(settings, model, tokens, reporter)
     finally:

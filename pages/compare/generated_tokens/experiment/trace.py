@@ -29,7 +29,8 @@ MAX_BYTES = 256 * 1024**2
 class Trace:
     """A generation with the attention of each step. Tensors are float32, on the CPU.
 
-    prompt: (P) ids. new: (N) ids. logprobs: (N), of the chosen tokens, as in `Step`.
+    prompt: (P) ids. new: (N) ids. logprobs: (N), log-probabilities of the chosen tokens, as in
+    `Step`.
     alternative_ids, alternative_logprobs: (N, A), the top tokens of each step, most likely first,
     before temperature and filters.
     weights: (L, H, S, S). Rows 0 to P - 1 come from the prefill, and each later row from its own

@@ -169,6 +169,6 @@ def _on_neighbour(
     score: Callable[[TextWeights], Tensor], weights: Tensor, repeats: Repeats, causal: bool
 ) -> Tensor:
     """A score that depends only on positions, as the mean over sequences: -> (L, H)."""
-    ids = repeats.ids[0]  # these scores ignore the tokens
+    ids = repeats.ids[0]  # the scores don't depend on the tokens
     special = torch.zeros_like(ids, dtype=torch.bool)
     return score(TextWeights(weights, ids, special, causal)).mean(1)
