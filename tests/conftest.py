@@ -80,9 +80,9 @@ def _session_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
 def _hide_weights_from_unmarked_tests(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Make a test that needs the weights without being marked fail on every machine."""
+    """Make every test that needs the weights but isn't marked fail on every machine."""
     if not {"weights", "browser"} & {mark.name for mark in request.node.iter_markers()}:
-        for package in WEIGHTS_PACKAGES:  # as if none of them were installed
+        for package in WEIGHTS_PACKAGES:  # pretend that none of them are installed
             monkeypatch.setitem(sys.modules, package, None)
         monkeypatch.setattr("pretrained.sources.TRAINED_HERE", Path("/none"))
 

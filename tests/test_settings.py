@@ -19,7 +19,7 @@ def test_streamlit_accepts_every_setting():
     known = set(config.get_config_options())
     settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     assert set(_dotted(settings)) - known == set()
-    # it would make timings on a page wrong (see the comment in the file)
+    # this setting would distort timings on a page (see the comment in the file)
     assert settings["runner"]["postScriptGC"] is False
     assert settings["server"]["fileWatcherType"] == "none"
     # otherwise Streamlit contacts an external server at every start

@@ -92,7 +92,7 @@ async def flood(server: Server) -> None:
             message.rerun_script.page_name = "ladder"
             message.rerun_script.query_string = f"ladder_seed={number}"
             await connection.send(message.SerializeToString())
-        await visit(server)  # another visitor, in the meantime
+        await visit(server)  # meanwhile, another visitor opens a page
         connection.transport.abort()  # without a closing handshake
 
 

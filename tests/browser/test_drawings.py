@@ -82,7 +82,7 @@ def draw() -> None:
         heatmap(map_of(size), key=f"map_of_{size}")
 
 
-SIZES = (47, 400)  # cells of the larger size are painted as one image
+SIZES = (47, 400)  # a map of the larger size is painted as one image
 
 
 def panels() -> list:
@@ -296,11 +296,11 @@ def test_chips_and_shaded_text_are_saved(drawings: Page):
 
     shaded = drawings.locator("figure.shaded")
     root, png = svg_and_png(shaded)
-    # label 5 comes later
+    # token 5 isn't generated yet, so it's left out
     displayed = [xml_text(label) for i, label in enumerate(LABELS) if i != 5]
     message = head_and_rest(shaded, root, f"Shaded {HOSTILE}")[1]
     assert message[: len(displayed) + 2] == [*displayed, "0", "0.6"]
-    assert (253, 231, 37) in colours(png)  # the full share
+    assert (253, 231, 37) in colours(png)  # the color of the largest share
 
 
 def test_tensors_are_saved(drawings: Page):

@@ -44,7 +44,7 @@ def test_play_step_and_read_with_the_keyboard(page: Page, site: Site):
     press(row, "ArrowRight")
     message = read_by_keyboard(text(page), "“Two”: ")
     assert re.fullmatch(r"“Two”: .*\d%, adds .+", message)
-    page.keyboard.press("End")  # goes to the selected token: later ones aren't visible yet
+    page.keyboard.press("End")  # moves to the selected token, because later ones aren't visible yet
     expect(text(page).locator(".readout")).to_contain_text("chosen with probability")
     with settings(page) as panel:
         press(panel.get_by_test_id("stCheckbox").locator("input"), "Space")

@@ -45,7 +45,8 @@ def test_read_play_crop_and_fill_with_the_keyboard(page: Page, site: Site):
     page.get_by_label("Continue with").fill(" grey men")
     page.keyboard.press("Enter")
     expect(page.get_by_text("4 rows were reused, so 2 new tokens")).to_be_visible()
-    # inputs of the other sections wait for their buttons and keep their changes
+    # in the other sections, a slider takes effect when its button is pressed and keeps its position
+    # until then
     set_slider(page, "Cache size (tokens)", 0, -1)
     set_slider(page, "Tokens to keep", 0, -1)
     press(page.get_by_role("button", name="Crop cache", exact=True), "Enter")

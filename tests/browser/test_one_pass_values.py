@@ -45,8 +45,8 @@ LEAST_SHARE = 0.015  # smaller shares aren't drawn at all
 MOST_DETAIL = 6  # the level at which all curves are drawn
 WORDS, CURVES, LAYERS, DOTS, WHY, CELLS, HELD, CODES = 5, 6, 3, 15, 3, 5, 2, 12
 LEAST_VALUES = 200  # per model
-# The site runs the model in another process, which may add up products in another order. The error
-# is about 1e-7 of the largest numbers, and subtracting lengths amplifies it.
+# The site runs the model in another process, which may add up products in a different order. The
+# error is about 1e-7 of the largest numbers, and subtracting lengths amplifies it.
 SLACK = 1e-4
 CHOICE = random.Random()
 NUMBER = r"((?:less than |more than )?[-−\d.∞]+(?: × 10[⁻⁰-⁹¹²³]+)?%?)"

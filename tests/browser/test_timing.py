@@ -42,7 +42,7 @@ def test_other_pages_work_during_a_run(page: Page, site: Site, other: Page):
     figure = heatmap(other, "L3H1").first
     expect(figure.locator(".scroll canvas")).to_be_visible()
     assert "“read” → “beside”: " in read_cell(figure, 1, 2)
-    # of 640 steps, until both versions have the eight that are needed to save a result
+    # out of 640 steps; both versions need eight to save a result
     expect(page.get_by_text(re.compile(r"Measuring: (?:[5-9]|[1-9]\d)%"))).to_be_visible()
     page.locator(".st-key-timing_stop button").click()
     expect(page.get_by_text("Stopped. The results cover")).to_be_visible()

@@ -112,7 +112,7 @@ def test_text_model_layer_and_head_carry_over(page: Page, site: Site):
 def test_page_is_one_history_entry_and_keeps_its_url(own_page: Page, site: Site):
     page = own_page  # the shared page's history could reach the browser's limit of 50 entries
     open_page(page, site, "/heads", "Heads")
-    set_slider(page, "Layer", 0, -1)  # from the last layer, which is the text's default
+    set_slider(page, "Layer", 0, -1)  # the default for this text is the last layer
     expect_parameter(page, "heads_layer", "4")
     entries = page.evaluate("history.length")
     go(page, "Scaling")
@@ -124,7 +124,7 @@ def test_page_is_one_history_entry_and_keeps_its_url(own_page: Page, site: Site)
     page.go_back()
     expect(page.get_by_role("heading", name="Heads", level=1)).to_be_visible()
     expect(layer_or_head_slider(page, "Layer")).to_have_attribute("aria-valuetext", "4")
-    # going forward before the page is ready would change the history in another way
+    # going forward before the page is ready would change the history in a different way
     wait_until_settled(page)
     assert page.url == f"{site.url}/heads?heads_layer=4"
     page.go_forward()

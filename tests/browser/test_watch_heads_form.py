@@ -17,7 +17,7 @@ from tests.helpers.browser import (
 )
 from tests.helpers.visitors import PAINT_SECONDS, wait_until_settled
 
-FORMING_MS = 3 * PAINT_SECONDS * 1000  # until both heads have formed, with other tests running
+FORMING_MS = 3 * PAINT_SECONDS * 1000  # enough for both heads to form while other tests run
 
 
 def test_play_pause_resume_until_heads_have_formed(page: Page, site: Site):
@@ -53,5 +53,5 @@ def test_play_pause_resume_until_heads_have_formed(page: Page, site: Site):
     lines = csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines())
     last = list(lines)[-1]
     assert float(last["previous token, L0H0"]) > 0.5
-    assert float(last["induction, L1H0"]) > 0.5  # at distances that it was never trained on
+    assert float(last["induction, L1H0"]) > 0.5  # at distances unseen in training
     expect_next_page(page, "Cheaper models")

@@ -190,7 +190,7 @@ def test_shapes_of_the_weight_splits_lecture():
     count_projections = (heads.W_query, heads.W_key, heads.W_value)
     assert {f"{shape_text(layer.weight)} each" for layer in count_projections} == {steps["3"]}
     assert {shape_text(layer(x)) for layer in count_projections} == {steps["4"]}
-    # before the transpose, the projection is just unrolled into heads
+    # before the transpose, the projection is just split into heads
     assert {shape_text(t.transpose(1, 2)) for t in (record.q, record.k, record.v)} == {steps["5"]}
     assert_close(record.q.transpose(1, 2), heads.W_query(x).view(1, 3, 2, 3), atol=0, rtol=0)
     assert {shape_text(t) for t in (record.q, record.k, record.v)} == {steps["6"]}

@@ -121,7 +121,7 @@ def test_proxy_starts_before_its_sites_have_an_address():
 
 
 def test_only_compose_proxy_is_trusted():
-    """Don't trust visitors on the private network or Docker's gateway, which many may share."""
+    """Trust neither visitors on the private network nor Docker's gateway, which many may share."""
     variables = dict(re.findall(r"^(\w+)=(.*)$", read("deploy/scale.env"), re.M))
     trusted = _TrustedHosts(variables["FORWARDED_ALLOW_IPS"])
     composition = yaml.safe_load(read("compose.yaml"))

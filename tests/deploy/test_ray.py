@@ -74,7 +74,7 @@ def test_recorded_passes_match_this_process(name: str):
     model = models.get(name)
     ids = model.tokenizer.encode("The animal didn't cross the street").ids
     received, expected = router.record_pass(model, ids), recording.record_pass(model, ids)
-    # replicas may use another number of threads, which changes the order of sums
+    # replicas may use a different number of threads, which changes the order of sums
     assert_close(vars(received.tensors), vars(expected.tensors), rtol=1e-4, atol=1e-4)
     assert router.outage_notice() == ""
 

@@ -53,7 +53,7 @@ def test_sites_share_cores_and_memory(monkeypatch):
     }
     assert sites.environment(3, 2, 9 * GB)[cores.VARIABLE] == "1"  # more sites than cores
     monkeypatch.setenv(sites.HEAPS_VARIABLE, "6")
-    assert sites.environment(2, 6, 9 * GB)[sites.HEAPS_VARIABLE] == "6"  # as configured
+    assert sites.environment(2, 6, 9 * GB)[sites.HEAPS_VARIABLE] == "6"  # the configured value
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_error_names_a_port_in_use():
 def test_repeated_crashes_stop_the_restarts(name, n_starts):
     now = time.monotonic()
     starts = deque([(now - 61, name)])  # too old to count
-    starts.extend((now, "site 2") for _ in range(sites.MAX_STARTS_PER_MINUTE))  # of another site
+    starts.extend((now, "site 2") for _ in range(sites.MAX_STARTS_PER_MINUTE))  # don't count
     programs = Processes()
     programs.start(name, [sys.executable, "-c", "raise SystemExit(7)"])
     for _ in range(n_starts):

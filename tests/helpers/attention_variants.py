@@ -49,7 +49,7 @@ def check_chunks(model: Transformer, cache: KVCache, sizes: list[int]) -> None:
 
 
 def check_crop(model: Transformer, cache: KVCache) -> None:
-    """Crop eleven other tokens: the logits that follow must be the same as without them."""
+    """Run eleven wrong tokens and crop them: later logits must be the same as without them."""
     ids = tokens(model, cache.batch_size)
     other = (ids + 1) % model.config.vocab_size
     model(torch.cat((ids[:, :9], other[:, 9:20]), dim=1), cache=cache)

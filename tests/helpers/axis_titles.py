@@ -1,4 +1,4 @@
-"""Check that the pictures on a page label their rows, columns and axes."""
+"""Check that the charts on a page label their rows, columns and axes."""
 
 from __future__ import annotations
 

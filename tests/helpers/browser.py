@@ -200,7 +200,7 @@ def point(
 
 
 def click_where_the_pointer_is(page: Page) -> None:
-    """Press and release the button over the last readout, wherever it may have moved."""
+    """Click without moving the pointer, even if the picture has moved since the last readout."""
     page.mouse.down()
     page.mouse.up()
 

@@ -25,7 +25,7 @@ FILES = ("model.safetensors", "config.json", "tokenizer.json", SHARD, INDEX)
 
 
 def save(folder: Path, family: str, *, sharded: bool, other: bool) -> None:
-    """Save a random model of a few kilobytes. `other` has the same file names and sizes."""
+    """Save a tiny random model; `other`: a different one with the same file names and sizes."""
     folder.mkdir(parents=True)
     n_words = len(SPECIAL) + len(WORDS)
     eps = 0.09 if other else 0.01
@@ -81,7 +81,7 @@ def numbers(model: Pretrained) -> torch.Tensor:
 
 
 def expected_numbers(folder: Path) -> torch.Tensor:
-    """Return the same from transformers and tokenizers, which read the folder independently."""
+    """Return the hidden states from transformers, which reads the folder independently."""
     config = json.loads((folder / "config.json").read_text())
     family = {"gpt2": "GPT2Model", "bert": "BertModel", "llama": "LlamaModel"}[config["model_type"]]
     options = {"add_pooling_layer": False} if family == "BertModel" else {}
@@ -108,7 +108,7 @@ def rewrite(file: Path, content: bytes) -> None:
 
 
 def replace(file: Path, content: bytes) -> None:
-    """Replace the file by one with the same size and time, as `rsync -t` and `mv` do."""
+    """Replace the file with one of the same size and time, as `rsync -t` and `mv` do."""
     before = file.stat()
     new = file.with_name("new")
     new.write_bytes(content)

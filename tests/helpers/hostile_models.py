@@ -124,7 +124,7 @@ def _silent_first_token(model: Any) -> None:
 
 
 def overflow_at_five(model: Any) -> None:
-    """Overflow at position 5, or without position embeddings at all but a few tokens."""
+    """Overflow at position 5 or, without position embeddings, at all but a few token ids."""
     tokens, positions = _tables(model)
     table = tokens if positions is None else positions
     rows = slice(40, None, 3) if positions is None else slice(5, 6)
@@ -208,7 +208,8 @@ def _index_without_metadata(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
-# Files that only transformers would read; it gets the files that the core has read.
+# Files that transformers would read on its own. It never sees them, because it only gets what the
+# core has read.
 FILES: dict[str, Callable[[Path], None]] = {
     "gpt2-nested-generation-config": _nested_generation_config,
     "gpt2-index-without-metadata": _index_without_metadata,

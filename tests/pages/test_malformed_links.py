@@ -1,4 +1,4 @@
-"""Every page opens with any link: a hundred truncated, joined or invented ones."""
+"""Every page opens from a hundred links that are truncated, joined or invented."""
 
 from pathlib import Path
 

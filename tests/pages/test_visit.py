@@ -50,7 +50,7 @@ def test_token_pair_carries_over_by_its_words(site: AppTest):
 
 
 def test_word_b_differs_from_prefilled_pair(site: AppTest):
-    # "it" -> "street", the lectures' word B.
+    # "it" -> "street", which is word B in the lectures.
     go(site, "compare/heads", heads_query="10", heads_key="8")
     assert words(go(site, "compare/word_pairs")) == ["it", "street", "animal"]
 

@@ -172,7 +172,7 @@ def test_missing_and_extra_keys_raise_errors():
         (GPT2Config(scale_attn_by_inverse_layer_idx=True).to_dict(), "inverse_layer_idx=True"),
         (BertConfig(hidden_act="swish").to_dict(), "hidden_act='swish'"),
         (BertConfig().to_dict() | {"position_embedding_type": "relative_key"}, "relative_key"),
-        # as in files from 2023
+        # files from 2023 look like this
         (LLAMA | {"rope_scaling": {"type": "su", "factor": 2.0}}, "rope_type='su'"),
         (LlamaConfig(num_attention_heads=32, num_key_value_heads=5).to_dict(), r"\(32\).*\(5\)"),
     ],

@@ -67,7 +67,7 @@ def test_models_are_evicted_last():
     trained("old", 15)
     trained("new", 15)
     values("a", 10)
-    values("b", 10)  # evicts a, although both models were used less recently
+    values("b", 10)  # evicts "a", although both models were used less recently
     assert trained.is_cached("old")
     assert not values.is_cached("a")
     values("c", 20)  # now the older model as well

@@ -103,4 +103,4 @@ def test_too_little_memory_to_load_a_model(
             ask()
         patch.setattr(models, "preferred", lambda _: "mine")
         assert loads == "reference" or models.load_preferred() == ["mine"]  # the warm-up continues
-    assert ask() is not None  # and so does everything else
+    assert ask() is not None  # everything else works as well

@@ -79,7 +79,7 @@ def test_suspended_process_notices_when_it_resumes():
         assert out.readline().split()[0] == "0"
         os.kill(process.pid, signal.SIGSTOP)
         os.waitpid(process.pid, os.WUNTRACED)
-        # its earlier output, then a second of silence
+        # read its earlier output, then a second without output
         while select.select([out], [], [], 1.0)[0]:
             assert float(out.readline().split()[1]) == 0
         os.kill(process.pid, signal.SIGCONT)

@@ -107,7 +107,7 @@ def test_forged_cookies_do_not_skip_the_queue(line: Line):
 
 def test_visitors_of_one_address_are_queued_in_order(line: Line):
     for name, owner in (("a1", "a"), ("b1", "b"), ("a2", "a"), ("c1", "c")):
-        line.put(name, owner, address="203.0.113.9")  # like a school
+        line.put(name, owner, address="203.0.113.9")  # a shared address, as in a school
     assert line.go() == ["a1", "b1", "c1", "a2"]
 
 

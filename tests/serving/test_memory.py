@@ -34,7 +34,7 @@ def test_service_has_the_smallest_limit_of_all_enclosing_groups(tmp_path: Path):
     files = {
         "system.slice__site.service__memory_max": "max\n",
         "system.slice__memory_max": f"{300 * MB}\n",
-        "other__memory_max": f"{100 * MB}\n",  # of other processes
+        "other__memory_max": f"{100 * MB}\n",  # limits other processes
     }
     assert limit(tmp_path, "0::/system.slice/site.service\n", **files) == 300 * MB
 

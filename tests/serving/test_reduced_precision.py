@@ -38,7 +38,7 @@ def test_cost_matches_the_perplexity_of_both_models(
         return math.exp(float(surprise.mean()))
 
     assert price.perplexity == pytest.approx(perplexity(plain), rel=1e-4)
-    # eight tokens at once are summed in another order than one by one, so rounding differs
+    # sums over eight tokens at once run in a different order, so rounding differs
     assert price.perplexity_rounded == pytest.approx(perplexity(stepped), rel=2e-2)
     equal = int((plain.argmax(-1) == stepped.argmax(-1))[:-1].sum())
     assert abs(price.n_equal - equal) <= 0.05 * price.n_tokens

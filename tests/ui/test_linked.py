@@ -89,7 +89,7 @@ def test_settings_count_changes_and_links_omit_defaults():
         [badge] = badges(site)
         assert f"[{number} " in badge
         expected.append([key, link])
-    site.checkbox("page_outside").set_value(True).run()  # not part of the settings
+    site.checkbox("page_outside").set_value(True).run()  # this one isn't part of the settings
     assert badges(site) == [badge]
     assert json.loads(site.json[0].value) == sorted([*expected, ["page_outside", "true"]])
     site.slider("page_slider").set_value(4).run()  # back to the default

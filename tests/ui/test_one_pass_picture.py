@@ -21,7 +21,7 @@ def test_stored_picture_matches_the_model(text: str):
     assert stored.header == current.header
     assert stored.numbers.keys() == current.numbers.keys()
     for name, numbers in current.numbers.items():
-        # another machine adds up in another order, and numbers go up to 1e4
+        # another machine may add in a different order, and numbers go up to 1e4
         np.testing.assert_allclose(stored.numbers[name], numbers, rtol=1e-3, atol=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Test the data that the race of two generations sends to the browser."""
+"""Test the data that the race between two generation runs sends to the browser."""
 
 import json
 

@@ -14,7 +14,7 @@ from ui.export import source_code
 
 @pytest.fixture
 def _collections_let_other_threads_run() -> Iterator[None]:
-    """Make Python collect garbage often, with a callback that briefly releases the interpreter."""
+    """Make Python collect garbage often, and release the GIL briefly each time."""
     threshold = gc.get_threshold()
 
     def release_interpreter(phase: str, info: dict[str, int]) -> None:

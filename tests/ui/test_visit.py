@@ -58,7 +58,7 @@ def test_choices_carry_over_and_back():
 
 def test_choice_carries_over_if_the_page_is_left_before_it_reruns():
     site = visitor()
-    site.select_slider[0].set_value(4)  # and in the same run, without waiting:
+    site.select_slider[0].set_value(4)  # there is no other run before the next page opens
     go(site, "third")
     assert [slider.value for slider in site.select_slider] == [4, 1]
 
@@ -124,7 +124,7 @@ def test_pair_is_found_by_characters_in_another_tokenization():
     assert find_pair(visit.pair, TEXT, WITH_SPACES) == (2, 1)
     assert find_pair(visit.pair, "another", WITH_SPACES) == (None, None)
     assert key.on_change(visit, 1).pair == WordPair(TEXT, (11, 13), (0, 3))
-    # a special token has no characters to be found by
+    # a special token covers no characters, so only the same tokenizer finds it
     added = query.on_change(Visit(), 4).pair
     assert find_pair(added, TEXT, SPANS) == (4, 2)
     assert find_pair(added, TEXT, WITH_SPACES) == (None, None)
@@ -134,7 +134,7 @@ def test_pair_is_found_by_characters_in_another_tokenization():
     ("text", "pair"),
     [
         ("It was late when the black cat came home because it was hungry", (0, 12)),
-        # no “cat”: the last content word
+        # the text doesn't contain “cat”, so the last content word is used
         ("The bird sang and then it slept in the old tree", (10, 20)),
         ("!", (None, None)),
     ],

@@ -1,4 +1,4 @@
-"""Test that a widget keeps its value if it's sent a value of another type."""
+"""Test that a widget keeps its value if it's sent a value of a different type."""
 
 import pytest
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -9,7 +9,7 @@ from ui.streamlit_patches import widget_values
 
 SENT = [field.name for field in WidgetState.DESCRIPTOR.oneofs[0].fields]
 UNUSED = {"arrow_value", "bytes_value", "file_uploader_state_value", "chat_input_value"}
-KINDS = sorted(set(SENT) - UNUSED)  # of the widgets on our pages
+KINDS = sorted(set(SENT) - UNUSED)  # the kinds of widgets on our pages
 
 
 @pytest.fixture(autouse=True)

@@ -56,7 +56,7 @@ def test_only_listed_hosts_are_allowed(host: str):
 
 
 def rejection_status(site: TestClient, headers: dict[str, str]) -> int:
-    """Return the status with which a WebSocket is rejected."""
+    """Return the status code of the response that rejects a WebSocket."""
     with (
         pytest.raises(WebSocketDenialResponse) as refused,
         site.websocket_connect("/stream", headers=headers),

@@ -64,7 +64,7 @@ def _no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("203.0.113.9", SITE, {}),
         ("203.0.113.9", SITE, {"x-forwarded-for": "127.0.0.1"}),
-        # uvicorn replaces the client's address by the one in the proxy's header
+        # uvicorn replaces the client's address with the one in the proxy's header
         ("127.0.0.1", SITE, {"x-forwarded-for": "127.0.0.1"}),
         ("127.0.0.1", SITE, {"forwarded": "for=127.0.0.1"}),
         *(("127.0.0.1", SITE, {name: "127.0.0.1"}) for name in PROXY_HEADERS),
@@ -114,7 +114,7 @@ def test_local_requests_can_read_metrics(address, base):
 def test_metrics_need_the_token(
     monkeypatch: pytest.MonkeyPatch, header: str, code: int, address: str
 ):
-    monkeypatch.setenv(metrics_endpoint.TOKEN_VARIABLE, "s3cret-é\n")  # as in a file
+    monkeypatch.setenv(metrics_endpoint.TOKEN_VARIABLE, "s3cret-é\n")  # like a line of a file
     headers = {"authorization": header.encode()}
     assert client(address).get("/metrics", headers=headers).status_code == code
 

@@ -15,10 +15,10 @@ BEFORE, AFTER = "all heads on", "heads off"
 
 
 def long_table(table: pd.DataFrame) -> pd.DataFrame:
-    """Two rows per token: `token`, `which` run, `probability` and `place` in the chart.
+    """Two rows per token: `token`, `which` (the run), `probability`, `place` (in the chart).
 
-    table: `token`, `p before` and `p after`, as in `effect.predictions_table`. Different tokens
-    may look the same, so a second one gets a count, such as "the₂".
+    table: `token`, `p before` and `p after`, as in `effect.predictions_table`. Different tokens may
+    look the same, so repeated labels get a subscript, such as "the₂".
     """
     names = [token for token in numbered(list(table["token"])) for _ in (BEFORE, AFTER)]
     probabilities = table[["p before", "p after"]].to_numpy(float).ravel()

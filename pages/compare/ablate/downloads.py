@@ -61,7 +61,7 @@ def _key(name: str) -> str:
 
 
 def snippet(question: AblationTarget, heads: Sequence[str], kind: str) -> str:
-    """Python code that switches off the same heads and prints both numbers of the page."""
+    """Python code that switches off the same heads and prints the page's two numbers."""
     measure = {
         "next": f"prediction_effects(logits_function(model.core), hidden[0], {question.position})",
         "masked": f"prediction_effects(masked_word_head(model), hidden[0], {question.position})",

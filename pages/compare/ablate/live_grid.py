@@ -26,9 +26,9 @@ def grid(
 ) -> dict[str, Any]:
     """One cell per head, colored by the effect of switching off only that head.
 
-    sizes, seconds: (layers, heads), NaN where not measured yet; those cells are pale. off: heads
-    that get a frame. pick: whether a click selects a cell. The color scale is a square root
-    because most effects are small compared with the largest.
+    sizes, seconds: (layers, heads), NaN for heads that aren't measured yet, whose cells are pale.
+    off: heads that get a frame. pick: whether a click selects a cell. The color scale is a square
+    root because most effects are small compared with the largest.
     """
     n_layers, n_heads = sizes.shape
     rows: list[dict[str, Any]] = [

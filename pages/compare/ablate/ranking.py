@@ -16,9 +16,9 @@ from serving.jobs import BackgroundJob
 from serving.limits import check_tokens
 
 MAX_RANK_TOKENS = 128
-MAX_AT_ONCE_TOKENS = 32  # ranked automatically, so the page opens with a full grid
+MAX_AT_ONCE_TOKENS = 32  # up to this length, the page ranks all heads without being asked
 
-QUICK_LAYER_RUNS = 5_000  # one run: one token through one layer
+QUICK_LAYER_RUNS = 5_000  # one token through one layer counts as one
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def rank_heads(question: AblationTarget, kind: str, measure: Callable[[], Rankin
 
 
 class RankJob(BackgroundJob):
-    """Switch off every head of a model, one at a time. The worker writes, the page reads.
+    """Switch off every head of a model, one at a time. The worker writes; the page only reads.
 
     Raises: OverLimit for a target of more than MAX_RANK_TOKENS tokens.
     """

@@ -57,7 +57,7 @@ class Effect:
 
     size, second: divergence in nats and change of the top token's logit; for states, the means
     over tokens of 1 - cosine and of the relative distance. alone: `size` of each head switched
-    off separately, empty for long texts. other_kind: `size` with the other kind of change.
+    off separately, empty for long texts. other_kind: `size` with the other way of switching off.
     before, after: log-probabilities (V) at the position, None for states. cosine, relative: (T)
     for states, otherwise None.
     """
@@ -86,7 +86,7 @@ def names(spec: ModelSpec) -> list[str]:
 def parse(name: str) -> tuple[int, int]:
     """Layer and head of a name such as "L3H1".
 
-    Raises: ValueError for text of any other form.
+    Raises: ValueError for text in any other format.
     """
     place = HeadId.parse(name)
     return place.layer, place.head

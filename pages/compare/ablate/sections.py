@@ -30,8 +30,8 @@ _JOB, _GRID, _TABLE = "ablate_job", "ablate_grid", "ablate_ranked"
 def rank(question: AblationTarget, heads: Sequence[str], kind: str) -> None:
     """Show the effects of all heads, a running job, or a button that starts one.
 
-    A short text is ranked automatically unless the visitor stopped that ranking. If it would take
-    long, it only starts while the queue is free. It ends when the visitor opens another page.
+    A short text is ranked automatically unless the visitor stopped that ranking. If it would take a
+    long time, it only starts while the queue is empty. It ends when the visitor opens another page.
     """
     ranked = ranking.cached_ranking(question, kind)
     job: RankJob | None = st.session_state.get(_JOB)

@@ -17,7 +17,7 @@ DASHES = [[1, 0], [6, 3], [2, 3]]
 
 
 def bars(row: pd.DataFrame, largest: float) -> alt.Chart:
-    """The weights of a step as bars. The axis has all keys of the run, so bars keep their place.
+    """The weights of a step as bars. The axis includes all keys of the run, so bars don't move.
 
     row: from `step.row`. largest: the upper end of the axis.
     """

@@ -1,4 +1,4 @@
-"""Downloads of the page "Generated tokens": rows of a head, all arrays of the run, its code."""
+"""Downloads of the page "Generated tokens": one head's rows, all arrays of the run, its code."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ if generation is None:
     messages.end_page()
 
 n_steps = generation.trace.n_steps
-if st.session_state.get("generated_tokens_step", 1) > n_steps:  # left over from a longer run
+if st.session_state.get("generated_tokens_step", 1) > n_steps:  # selected in a longer run
     st.session_state["generated_tokens_step"] = n_steps
 with step_place:
     step_index = (

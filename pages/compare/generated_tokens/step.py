@@ -142,7 +142,7 @@ def text(maps: HeadMaps, step: int) -> None:
 
 
 def sentence(maps: HeadMaps, step: int) -> str:
-    """A sentence about this step: the query, where it looks, and what the model chose."""
+    """A sentence about this step: the query, the keys it attends to, and the chosen token."""
     generation, query = maps.generation, maps.generation.trace.query(step)
     row = maps.weights[query]
     best = int(row.argmax())
@@ -196,7 +196,7 @@ def alternatives(generation: Generation, step: int) -> pd.DataFrame:
 
 
 def every_step(maps: HeadMaps) -> None:
-    """Show the map of all rows of weights, the prompt's first."""
+    """Show all rows of weights as a map, starting with the prompt's."""
     weights = Map(
         maps.weights,
         maps.generation.labels[: len(maps.weights)],

@@ -28,7 +28,7 @@ class DrawingOptions:
     large: bool
 
     def largest(self, all_values: np.ndarray, head: np.ndarray) -> float:
-        """The largest value of the color scale: of all heads, or of one head."""
+        """The largest value of the color scale, over all heads or within one head."""
         values = all_values if self.one_scale else head
         return float(values.max())
 

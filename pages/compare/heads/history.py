@@ -1,4 +1,4 @@
-"""The part "How a head came to be": all heads of two models during training."""
+"""The section "How a head came to be": all heads of two models during training."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ui.widgets.linked import linked
 from ui.widgets.plain_table import plain_table
 
 TITLE = "How a head came to be"
-MODELS = {spec.name: spec.title for spec in SPECS}  # titles by name
+MODELS = {spec.name: spec.title for spec in SPECS}  # titles of the histories by name
 THIS_HEAD, BEST_HEADS, ITS_MAP = "This head", "The best heads", "Its map"
 MOSAIC, MAP = "heads_history_mosaic", "heads_history_map"
 STEP, HEAD = "heads_history_step", "heads_history_head"
@@ -45,7 +45,7 @@ def show() -> None:
     )
     try:
         history, text, number, head = _choices()
-    except ValueError as error:  # a damaged file
+    except ValueError as error:  # the file is damaged
         messages.show_problem(error)
         return
     probe, step = history.probes[text], int(history.steps[number])
@@ -89,7 +89,7 @@ def show() -> None:
 
 
 def _choices() -> tuple[History, int, int, HeadId]:
-    """Show the controls: returns history, index of text, index of stored step, and head."""
+    """Show the controls; return the history, the indices of the text and the step, and the head."""
     names = {MODELS[name]: name for name in stored.models_with_history()}
     models, texts, steps, heads = st.columns([11, 7, 9, 4], vertical_alignment="bottom")
     with models:

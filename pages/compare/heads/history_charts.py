@@ -13,8 +13,8 @@ from ui.charts import style
 HEIGHT = 270
 _COLORS = (*style.SERIES, style.GREY)
 _MARKS = (0, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-_LEAST_TOP = 0.4  # smallest upper end of the score axis, so that small scores look small
-_SYMLOG_CONSTANT = 25  # the step axis is about linear below this step, so it can start at 0
+_LEAST_TOP = 0.4  # the score axis extends at least to this value, so that small scores look small
+_SYMLOG_CONSTANT = 25  # the step axis is roughly linear below this step, so it can start at 0
 
 
 def scores_chart(table: pd.DataFrame, names: Sequence[str], step: int) -> alt.TopLevelMixin:

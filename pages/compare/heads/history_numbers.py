@@ -113,7 +113,7 @@ def first_head(history: History, text: int) -> HeadId:
 
 
 def notice(history: History, text: int) -> str:
-    """Markdown that says which heads look where, and from which step on."""
+    """Markdown that says what each head attends to, and from which step on."""
     result = scores(history, text)
     sentences = [
         _looks_sentence(history, result[name], name)

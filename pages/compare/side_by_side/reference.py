@@ -80,12 +80,12 @@ def reference(name: str, text: str) -> Reference:
     model = models.get(name)
     tokens = prepare_prompt(model, text, MAX_MAP_TOKENS, "a head map").tokens
     theirs = models.reference(model)  # takes seconds, so load it outside the compute slot
-    with compute.slot(exclusive=True):  # transformers records on the model itself
+    with compute.slot(exclusive=True):  # transformers stores recordings on the model
         return Reference(model.spec.title, len(tokens), compare(model.core, theirs, tokens.ids))
 
 
 def show(requests: Iterable[tuple[str, str]]) -> None:
-    """Show the comparison of each distinct model and text: sentence, chart and table."""
+    """Show the comparison for each distinct model and text: sentence, chart and table."""
     columns = st.columns(2, gap="large")
     for place, ((name, text), column) in enumerate(
         zip(dict.fromkeys(requests), columns, strict=False)

@@ -23,7 +23,7 @@ MANY_LAYERS = 12  # rows are lower in models with more layers
 
 
 def charts(result: Search) -> Mapping[str, partial[Any]]:
-    """All charts of the page by name, each with its tables bound."""
+    """All charts of the page by name, each bound to its tables."""
     largest = float(max(result.weights.max(), result.other_weights.max(), 1e-6))
     best = float(result.weights.max())
     return {
@@ -77,7 +77,7 @@ def preferences(result: Search) -> pd.DataFrame:
 
 
 def pairs(result: Search) -> pd.DataFrame:
-    """Histogram of the other pairs: largest weight `from` .. `to` in steps of 0.05, `pairs`."""
+    """Histogram of the other pairs: number of `pairs` whose largest weight is in `from` .. `to`."""
     counts, edges = np.histogram(result.other_pairs, bins=20, range=(0.0, 1.0))
     return pd.DataFrame({"from": edges[:-1], "to": edges[1:], "pairs": counts})
 

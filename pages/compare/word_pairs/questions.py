@@ -70,7 +70,8 @@ def defaults(run: Run, units: Sequence[WordUnit]) -> tuple[str, str, str]:
 def choose(run: Run, units: Sequence[WordUnit]) -> list[str]:
     """The selected words: the query word, word A and word B.
 
-    The first two are the visit's pair, matched by word in a different text. Word B is a third word.
+    The first two are the visit's pair; in a different text they're matched by word. Word B is a
+    third word.
     """
     text, spans = run.tokens.text, {unit.label: unit.span for unit in units if unit.is_word}
     words = list(spans)

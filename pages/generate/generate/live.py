@@ -53,7 +53,7 @@ def start(queue: JobQueue, request: RaceRequest) -> None:
 def show(request: RaceRequest) -> None:
     """Show the visitor's job, redrawn four times a second, or empty lanes.
 
-    request: the current settings. The status line says so if the job was run with other ones.
+    request: the current settings. If the job used different settings, the status line says so.
     """
     job: GenerationJob | None = st.session_state.get(_JOB)
     if job is None:
@@ -199,7 +199,7 @@ def _chart(job: GenerationJob) -> dict[str, object]:
 
 
 def _data(job: GenerationJob) -> None:
-    """Show the chart's data, every step, as a table with a download."""
+    """Show the chart's data as a table with a row for every step, and a download."""
     rows = [
         {
             "run": title,

@@ -1,4 +1,4 @@
-"""The memory saved and the accuracy lost with weights in fewer bits."""
+"""The memory saved and the accuracy lost by storing weights in fewer bits."""
 
 import pandas as pd
 import streamlit as st

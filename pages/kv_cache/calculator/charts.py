@@ -57,7 +57,7 @@ def context_chart(
 
 
 def models_chart(sizes: pd.DataFrame, choice: str, setting: str) -> alt.TopLevelMixin:
-    """Chart each model's cache next to its size with plain multi-head attention.
+    """Chart each model's cache, and how large it would be with plain multi-head attention.
 
     It shows points instead of bars because a logarithmic axis has no zero.
     sizes: as `numbers.sizes_of_models`. choice: the highlighted model's name, which must come from

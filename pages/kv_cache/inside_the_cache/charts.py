@@ -67,7 +67,7 @@ def difference_chart(table: pd.DataFrame, step_index: int) -> alt.TopLevelMixin:
 
 
 def drift_chart(table: pd.DataFrame, last_fitting: int, step_index: int) -> alt.TopLevelMixin:
-    """Chart the logit differences of the three methods from the full context.
+    """Chart the logit differences between the three methods and the full context.
 
     table: as `full.table`. last_fitting: the last step, from 1, whose token fits into the cache.
     step_index: the step marked by a dotted line, from 0.

@@ -91,7 +91,7 @@ def bytes_held(run: CacheRun) -> pd.DataFrame:
 
 
 def logit_differences(run: CacheRun) -> pd.DataFrame:
-    """One row per step: largest logit `difference`, and if the token is the `same`."""
+    """One row per step: largest logit `difference`, and whether the token is the `same`."""
     return pd.DataFrame(
         {
             "step": index + 1,

@@ -78,7 +78,7 @@ if recorded is None:
 
 n_steps = recorded.n_steps
 for key in ("inside_the_cache_step", "inside_the_cache_full_step"):
-    if st.session_state.get(key, 1) > n_steps:  # left over from a longer run
+    if st.session_state.get(key, 1) > n_steps:  # selected in a longer run
         st.session_state[key] = n_steps
 with step_place:
     step_index = (

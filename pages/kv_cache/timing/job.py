@@ -40,7 +40,7 @@ class TimingJob(BackgroundJob):
         self.phase = "loading the model"
         self.device = ""
         self.n_prompt = 0
-        self._expected: dict[str, tuple[float, float]] = {}  # seconds of a first and a last step
+        self._expected: dict[str, tuple[float, float]] = {}  # seconds for the first and last step
         self._terms: dict[str, tuple[int, int, int]] = {}
         self._value_bytes = 0
         self._run: TimingRun | None = None
@@ -106,7 +106,7 @@ class TimingJob(BackgroundJob):
                 self.check_stop()
 
     def partial_run(self) -> TimingRun | None:
-        """The result of a finished job: whole repeats, or what ran of the first one.
+        """The result of a finished job: all complete repeats, or the steps of a partial first one.
 
         None if there are too few steps.
         """

@@ -16,8 +16,8 @@ from ui.widgets.linked import linked
 from ui.widgets.placeholder import placeholder
 from ui.widgets.section_picker import section_picker
 
-RUNS, SHOWN = "timing_runs", "timing_shown"  # runs of the visit by number; the selected one
-STORED = 0  # number of the stored run; those of the visit start at 1
+RUNS, SHOWN = "timing_runs", "timing_shown"  # session keys: all runs by number; the selected number
+STORED = 0  # number of the stored run; the visitor's runs start at 1
 _COMPARE_WITH = "timing_beside"
 TOTALS, TERMS, STEPS = "Totals", "How long a decode step takes, term by term", "Every step"
 
@@ -25,7 +25,8 @@ TOTALS, TERMS, STEPS = "Totals", "How long a decode step takes, term by term", "
 def show(question: TimingRequest) -> None:
     """Show the selected run (at first the stored one) with charts and tables.
 
-    question: the current settings. Results of other settings are grayed out and labeled as such.
+    question: the current settings. Results with different settings are grayed out and labeled as
+    such.
     """
     runs: dict[int, TimingRun] = {STORED: stored.run(), **st.session_state.get(RUNS, {})}
     number = st.session_state.get(SHOWN)
@@ -70,7 +71,7 @@ def _choose(runs: dict[int, TimingRun]) -> tuple[int, int | None]:
         )
     with right:
         others = [number for number in newest if number != shown]
-        if st.session_state.get(_COMPARE_WITH) not in others:  # it was just selected on the left
+        if st.session_state.get(_COMPARE_WITH) not in others:  # now selected on the left
             st.session_state[_COMPARE_WITH] = None
         beside = st.selectbox(
             "Compare with",

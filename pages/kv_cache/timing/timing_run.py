@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from attention_core.costs.stopwatch import Samples
 
 LECTURE_TOKENS = 100
-MIN_STEPS = 8  # in a stopped run; fewer aren't meaningful
+MIN_STEPS = 8  # a stopped run with fewer steps is discarded
 
 
 class Recorder:

@@ -211,7 +211,7 @@ def show_pooled(name: str, text: str) -> None:
 
 
 def grouped_entry(selected_entry: CatalogEntry) -> CatalogEntry | None:
-    """The chosen model if it was trained with shared key/value heads, else SmolLM2.
+    """The chosen model if it was trained with shared key/value heads, otherwise SmolLM2.
 
     No other model is loaded unless the visitor selects it, because it may be very large.
     """

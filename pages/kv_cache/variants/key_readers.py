@@ -66,8 +66,8 @@ class Form:
 class Ladder:
     """All forms of attention after one prompt: from MHA to MLA, then a window.
 
-    text: the prompt. forms: by name. mean_difference: largest difference in layer 0 between the
-    cached keys of any grouped form and the means of the multi-head keys.
+    text: the prompt. forms: all forms by name. mean_difference: largest difference in layer 0
+    between the cached keys of any grouped form and the means of the multi-head keys.
     """
 
     text: str

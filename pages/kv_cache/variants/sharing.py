@@ -1,4 +1,4 @@
-"""The picture of the page "Variants": which heads read which keys."""
+"""The picture on the page "Variants": which heads read which keys."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _png(values: np.ndarray, largest: float, colours: tuple[str, ...]) -> str:
     # enlarge by whole pixels, because a browser would blur a small image
     image = image.resize((image.width * 2, image.height * 2), Image.Resampling.NEAREST)
     file = io.BytesIO()
-    image.save(file, "PNG", compress_level=1)  # half the time of the default, a few bytes larger
+    image.save(file, "PNG", compress_level=1)  # takes half as long and adds only a few bytes
     return f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
 
 

@@ -43,8 +43,8 @@ class TimingSetup:
 class VariantTimes:
     """Seconds of a decode step by form, one number per round.
 
-    cache_bytes: measured. operations: of one step, counted. difference: largest logit difference
-    between absorbed and expanded latent attention on the same cache.
+    cache_bytes: measured size. operations: counted operations of one step. difference: largest
+    logit difference between absorbed and expanded latent attention on the same cache.
     """
 
     setting: TimingSetup

@@ -44,7 +44,7 @@ def show(text: str, n_heads: int) -> None:
     job: VariantTimingJob | None = st.session_state.get(_JOB)
     round_ = st.session_state.get(_ROUND, measure.FIRST)
     if job is not None and (job.setting, job.round) != (setting, round_):
-        job = None  # belongs to other settings; an unwatched job stops on its own
+        job = None  # it used different settings; an unwatched job stops on its own
     if job is not None and job.is_live:
         job_view.follow(job, partial(_running, setting, round_), is_live=True, every=0.5)
     else:  # the button must rerun the whole section, not just a fragment

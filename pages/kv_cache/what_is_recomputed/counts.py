@@ -234,7 +234,7 @@ def _contrast(growth: Growth, name: str | None) -> Contrast:
     tokens = model.tokenizer.encode(text)
     check_tokens(len(tokens.ids), model.core.config.context_length, "the encoder's context")
     words = [place for place, special in enumerate(tokens.special) if not special]
-    n = words[-1] + 1 if words else 0  # without the special tokens at the end
+    n = words[-1] + 1 if words else 0  # leaves out the special tokens at the end
     if n < 2:
         return Contrast(decoder, np.zeros(0, np.float32), model.spec.title, 0)
     shorter = [*tokens.ids[: n - 1], *tokens.ids[n:]]

@@ -268,7 +268,7 @@ def rows_read(
     """Which rows of q, k and v the last context row depends on.
 
     Each row in turn is set to NaN. Anything computed from NaN is NaN, so row i was read if the last
-    context row becomes NaN. q, k, v: (T, D) of one head. Each result: (T) of bool.
+    context row becomes NaN. q, k, v: (T, D) of one head. Each result: bool, (T).
     """
     read_rows = {}
     for name, spoiled in ((QUERIES, q), (KEYS, k), (VALUES, v)):

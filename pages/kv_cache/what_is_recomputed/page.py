@@ -71,7 +71,7 @@ if growth is None:
     messages.end_page()
 
 n_steps = len(growth.steps)
-if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # left over from a longer run
+if st.session_state.get("what_is_recomputed_step", 1) > n_steps:  # selected in a longer run
     st.session_state["what_is_recomputed_step"] = n_steps
 with step_place:
     step_index = stepper("Step", n_steps, min(3, n_steps), key="what_is_recomputed_step") - 1

@@ -12,7 +12,7 @@ _SHAPES = ["circle", "square", "triangle-up", "diamond", "cross"]
 
 
 def times_chart(table: pd.DataFrame) -> alt.TopLevelMixin:
-    """Time per call against the number of heads, on logarithmic axes.
+    """Time per call by number of heads, on logarithmic axes.
 
     Points are medians, and bars run from the fastest to the slowest call.
     table: columns `way`, `heads`, `median`, `low`, `high`, in milliseconds.

@@ -23,7 +23,7 @@ def tiles_chart(
 ) -> alt.TopLevelMixin:
     """The matrix divided into tiles, with the cells of the current tile.
 
-    tiles: as `walked.tiles_at`. cells: as `walked.cells_of`.
+    tiles: as in `tile_walk.tiles_at`. cells: as in `tile_walk.cells_of`.
     """
     count = len(labels)
     scale = alt.Scale(domain=[-0.5, count - 0.5], nice=False)

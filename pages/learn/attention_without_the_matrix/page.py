@@ -67,7 +67,7 @@ except models.LOAD_ERRORS as error:
     messages.end_page()
 
 n_steps, number = len(walk.steps), 0
-if st.session_state.get(STEP, 1) > n_steps:  # the text was longer or the tiles smaller
+if st.session_state.get(STEP, 1) > n_steps:  # selected with a longer text or smaller tiles
     st.session_state[STEP] = n_steps
 if n_steps > 1:
     number = stepper("Tile", n_steps, tile_walk.first_rescaling(walk), key=STEP) - 1

@@ -17,7 +17,7 @@ EMPTY = "This text has no words. Please type one or more."
 
 
 def key(choice: str) -> tuple[str, ...]:
-    """A cache key for a layer or model of 2017, or for a model and its weights."""
+    """A cache key for a 2017 layer or model, or for a model and its weights."""
     untrained = choice in (ENCODER_2017, DECODER_2017, BASE_2017)
     return (choice,) if untrained else models.key(choice)
 

@@ -112,7 +112,7 @@ class LayerSteps:
     n_heads: int
     head_size: int
     pre_norm: bool
-    activation: ActivationCurve  # for the last token
+    activation: ActivationCurve  # of the last token
     memory: TensorStep | None = None  # the encoder's output, for a layer with cross-attention
     memory_labels: tuple[str, ...] = ()
 

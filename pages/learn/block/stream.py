@@ -18,8 +18,8 @@ from serving.runs import Run
 class Stream:
     """Vector lengths of one run.
 
-    labels: one per token. norms: (L + 1, T), for the residual stream. attention, feed_forward:
-    (L, T), for what these parts add.
+    labels: one per token. norms: (L + 1, T), lengths in the residual stream. attention,
+    feed_forward: (L, T), lengths of what these parts add.
     """
 
     run: Run

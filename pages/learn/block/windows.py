@@ -8,7 +8,7 @@ from pages.learn.block.steps import AXES, LayerSteps, TensorStep
 from ui.canvas.tensors import Panel, Quantity
 
 TOKENS_SHOWN, COLUMNS_SHOWN = 6, 6  # size of the drawn corner
-HEADS_SHOWN, HEAD_COLUMNS_SHOWN = 3, 3  # when heads are concatenated
+HEADS_SHOWN, HEAD_COLUMNS_SHOWN = 3, 3  # heads, and columns of each, if heads are concatenated
 # Tensors in the residual stream, and tensors added to it.
 QUANTITIES: dict[str, Quantity] = {
     "input": "stream", "residual sum": "stream", "normalised sum": "stream",

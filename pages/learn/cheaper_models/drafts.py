@@ -76,7 +76,7 @@ class DraftTexts:
     """A checked draft as text.
 
     drafted: n tokens. model_tokens: n + 1 tokens of the whole model. n_accepted: accepted drafted
-    tokens. text: the text from this pass. is_same: whether the whole model writes the same text
+    tokens. text: the text from this pass. is_same: whether the whole model generates the same text
     token by token.
     """
 

@@ -147,8 +147,8 @@ def reward_table(sampled: tuple[Continuation, ...], rule: str, word: str) -> pd.
 class Push:
     """How a training step would change the logits at one sampled token.
 
-    table: tokens with the largest changes (`label`, `value`, `colour`). probability: of the
-    sampled token.
+    table: tokens with the largest changes (`label`, `value`, `colour`). probability: the sampled
+    token's.
     """
 
     table: pd.DataFrame

@@ -66,7 +66,7 @@ def _number(text: str, row: int, column: int) -> float:
 
 
 def format_matrix(frame: pd.DataFrame) -> str:
-    """Format a table as text, with the shortest exact float32 and `?` if empty."""
+    """Format a table as text: the shortest exact float32 of each number, `?` for empty cells."""
     return "; ".join(
         " ".join(
             EMPTY if pd.isna(cell) else str(np.float32(cell)).removesuffix(".0") for cell in row

@@ -113,14 +113,14 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Stage:
-    """Tensors computed together, and where: file, function and anchors."""
+    """Tensors computed together, and the code that computes them: file, function and anchors."""
 
     panels: tuple[Panel, ...]
     code: tuple[str, ...]
 
 
 def example(name: str) -> Sentence:
-    """A lecture's sentence: "journey" (six tokens) or "boy" (nine)."""
+    """An example sentence from the lectures: "journey" (six tokens) or "boy" (nine)."""
     from attention_core import lecture_inputs
 
     inputs = {"journey": lecture_inputs.JOURNEY, "boy": lecture_inputs.BOY}[name]
@@ -221,7 +221,7 @@ def _axes(rung: Rung, name: str, n_axes: int) -> tuple[str, ...]:
         return (("head", "query", "key") if square else ("head", "token", "column"))[-n_axes:]
     if rung.name == "v1":
         return ("input", "output")
-    # as in nn.Linear; a bias has only the output axis
+    # the layout of nn.Linear; a bias has only the output axis
     return ("output",) if n_axes == 1 else ("head", "output", "input")[-n_axes:]
 
 

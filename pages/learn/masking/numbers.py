@@ -42,7 +42,7 @@ class Scores:
 
 
 def example(name: str) -> Scores:
-    """Scores of a lecture's example, "journey" or "boy", without scaling.
+    """Scores of an example from the lectures, "journey" or "boy", without scaling.
 
     They come from `simple_self_attention`. The first six rows of both examples are the same.
     """

@@ -41,7 +41,7 @@ def products_chart(table: pd.DataFrame, distance: int) -> alt.TopLevelMixin:
 def cosines_chart(table: pd.DataFrame, title: str) -> alt.TopLevelMixin:
     """Cosines by distance: the mean of all pairs, and their range as a band.
 
-    table: columns `table`, `distance`, `mean`, `low`, `high`. title: of the learned table.
+    table: columns `table`, `distance`, `mean`, `low`, `high`. title: the learned table's title.
     """
     names = [title, *(name for name in table["table"].unique() if name != title)]
     base = alt.Chart().encode(

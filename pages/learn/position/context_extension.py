@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FACTORS = (2, 4, 8, 16)
 N_DISTANCES = 120  # points per curve
 MAX_TRAINED_DISTANCES = 8192  # sampled to find the range within the trained length
-# Sizes for the test of the KV cache: trained length, and text length as a multiple of it.
+# Sizes for the KV cache test: trained length, and text length as a multiple of it.
 SMALL_TRAINED, SMALL_FACTOR = 8, 3
 
 

@@ -38,7 +38,7 @@ class LearnedPositions:
     """Cosines (N, N) of the first rows of a model's position table.
 
     by_distance: columns `table` (the model's title, or `SINUSOIDS` of the same width), `distance`,
-    `mean`, `low`, `high`. shape: of the whole table, (positions, C).
+    `mean`, `low`, `high`. shape: shape of the whole table, (positions, C).
     """
 
     cosines: np.ndarray
@@ -60,7 +60,7 @@ class LearnedPositions:
 
 @cached(key=lambda width: width)
 def sinusoids(width: int) -> Sinusoids:
-    """The sinusoidal position vectors of 2017 with `width` columns."""
+    """The sinusoidal position vectors from the 2017 paper, with `width` columns."""
     from attention_core.model.original_transformer import sinusoids as of_2017
     from pages.learn.position.experiment.distances import dot_products
 

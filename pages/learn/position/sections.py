@@ -31,7 +31,7 @@ ROTATION, SCALING = "attention_core/positions/rotary.py", "attention_core/positi
 
 
 def show_sinusoids() -> None:
-    """Show the sinusoidal table of 2017 and the dot products of its rows."""
+    """Show the sinusoidal table from the 2017 paper and the dot products of its rows."""
     st.markdown(
         "The original Transformer (2017) adds sines and cosines of the position to each token's "
         "vector, with fast waves on the left and slow ones on the right."
@@ -254,7 +254,7 @@ def show_longer(vectors: rotation.Vectors) -> None:
 def _fitting(
     selected_entry: CatalogEntry | None, kinds: tuple[str, ...], role: str
 ) -> CatalogEntry | None:
-    """The chosen model if its architecture is in `kinds`, else another one, or None."""
+    """The chosen model if its architecture is in `kinds`, otherwise one that has it, or None."""
     entries = [entry for entry in models.available() if entry.spec.architecture in kinds]
     by_name = {entry.spec.name: entry for entry in entries}
     for name in (

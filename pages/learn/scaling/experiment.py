@@ -93,7 +93,7 @@ class ScaledScores:
     variance, spread: mean and standard deviation over the draws of the scores' variance. theory:
     the expected variance. entropy (nats), largest: means over all rows of the softmax. jacobian,
     jacobian_median: mean and median over all rows of the Frobenius norm of the softmax's Jacobian.
-    divisor: of the scores; the gradient that reaches q . k is `jacobian / divisor`.
+    divisor: the divisor of the scores; the gradient that reaches q . k is `jacobian / divisor`.
     """
 
     d_k: int

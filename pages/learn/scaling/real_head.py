@@ -1,4 +1,4 @@
-"""A head of a model on a text, with its own scale and with another one."""
+"""A model's head on a text, with its own scale and with a different one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALES = [KEPT, REMOVED, FACTOR]
 
 @dataclass(frozen=True)
 class RescaledHead:
-    """A head's weights (T, T) with its own scale and with another one."""
+    """A head's weights (T, T) with its own scale and with a different one."""
 
     labels: tuple[str, ...]
     causal: bool

@@ -27,7 +27,8 @@ def chosen_kind() -> str:
     """Ask whether to show the example or a model, and return the choice.
 
     A new visitor sees the example. A visitor who chose a text or a model on another page sees that
-    model and text, unless the link sets one of the example's settings or they went back to it.
+    model and text, unless the link sets one of the example's settings or they switched back to the
+    example.
     """
     names = [entry.spec.name for entry in models.available()]
     part = model_or_own(_KIND, names)
@@ -119,7 +120,7 @@ def chosen_layer(name: str, text_place: DeltaGenerator) -> ShapeWalk:
     return real_layer.walk(name, text, layer, head, start)
 
 
-ORIGIN, VALUE = "where a number comes from", "its value"  # what color can show
+ORIGIN, VALUE = "where a number comes from", "its value"  # what the colors can represent
 SPEEDS = (0.5, 1.0, 2.0)
 
 
@@ -139,7 +140,7 @@ def chosen_speed() -> float:
 def picture(
     panels: list[Panel], walk: ShapeWalk, colour: str, key: str, scene: str = "", speed: float = 1.0
 ) -> None:
-    """Draw panels that light up together with the page's others; scene, speed: see `tensors`."""
+    """Draw panels that share highlights with the page's others; scene, speed: see `tensors`."""
     followed = any(panel.cells is not None or panel.groups is not None for panel in panels)
     tensors(
         panels,

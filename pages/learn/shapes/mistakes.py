@@ -15,8 +15,8 @@ from ui.canvas.tensors import Panel
 class Mistake:
     """The wrong view, the right one, and a table of the token in each row of the wrong one.
 
-    n_wrong, n_later: how many of the `n_rows` rows of one sentence contain another token, and how
-    many a later one.
+    n_wrong, n_later: how many of the `n_rows` rows of one sentence contain a different token, and
+    how many a later one.
     """
 
     expected: Panel
@@ -36,7 +36,7 @@ def without_transpose(walk: ShapeWalk) -> Mistake:
     # make the same mistake with the positions, to see which token each row contains
     wrongly = right.apply_move(flat, lambda tensor: view_without_transpose(tensor, n_heads))
     assert wrongly.cells is not None
-    tokens = array(wrongly.cells)[0, :, :, 0] // walk.steps[0].width  # of the first sentence
+    tokens = array(wrongly.cells)[0, :, :, 0] // walk.steps[0].width  # in the first sentence
     wrong = tokens != np.arange(n_tokens)
     window = walk.drawn_indices(right)
     marked = tuple(

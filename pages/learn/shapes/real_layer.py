@@ -6,7 +6,7 @@ from pages.learn.shapes.walk import ShapeWalk
 from serving import models, runs
 from serving.limits import MAX_LESSON_TOKENS
 
-# how much of a real layer is drawn: tokens, heads, columns of each head and of each token
+# how much of a real layer is drawn: tokens, heads, columns per head, columns per token
 WINDOW_TOKENS, WINDOW_HEADS, WINDOW_COLUMNS = 6, 3, 8
 
 

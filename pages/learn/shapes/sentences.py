@@ -1,4 +1,4 @@
-"""One-sentence readings of the scores, weights and context vector of one token."""
+"""One-sentence descriptions of one token's scores, weights and context vector."""
 
 from __future__ import annotations
 

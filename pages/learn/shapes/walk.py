@@ -46,7 +46,7 @@ class ShapeWalk:
 
     @property
     def palette(self) -> tuple[int, int]:
-        """Number of rows, and row width, of the identities in the panels."""
+        """How many rows of identities the panels have, and how many numbers per row."""
         return len(self.labels) * len(self._tokens), len(self._columns)
 
     @property
@@ -137,7 +137,7 @@ class ShapeWalk:
         head_dim = self.steps[1].tensors[0].shape[1]
         flat = [head * head_dim + i for head in heads for i in self.indices["column"]]
         wide = self.indices["wide column"]
-        if tensor.name == "W_out":  # reads the columns of all heads, writes those of the output
+        if tensor.name == "W_out":  # rows are columns of all heads, columns are those of the output
             return [flat, wide]
         columns = self.indices["column"]
         if len(tensor.axes) == 3:

@@ -17,7 +17,7 @@ def fan_chart(points: pd.DataFrame, token: str, length: float) -> alt.TopLevelMi
     """Draw vectors as a fan: the chosen one is horizontal, the others at their true angles to it.
 
     points: columns `token`, `mode`, `length`, `cosine`, `dot`, `along`, `across`. token, length:
-    of the chosen vector. Both axes have the same scale.
+    the chosen vector's token and length. Both axes have the same scale.
     """
     start = min(0.0, float(points["along"].min())) - 0.3
     span = 1.08 * max(length, float(points["along"].max())) - start

@@ -33,12 +33,14 @@ FORMS = {"length": "{:.3f}", "cosine": "{:.3f}", "degrees": "{:.1f}", "dot produ
 class Nearness:
     """The similarity of a text's other tokens to one of them, in the token table.
 
-    tokens: of the text; the chosen one is at `chosen`. length: of its vector, which has `width`
-    numbers. text, by_cosine, by_dot: one row per other token of the text, and per nearest token of
-    the vocabulary. Their columns are `token`, `length`, `cosine`, `degrees`, `dot`, `along` (the
-    component along the chosen vector) and `across` (the perpendicular one). nearer: how many tokens
-    of the vocabulary have a larger dot product with the chosen token than it has with itself.
-    mean_length: of all tokens. n_both: how many tokens are in both lists.
+    tokens: the text's tokens; the chosen one is at `chosen`. length: length of its vector, which
+    has `width` numbers. text, by_cosine, by_dot: one row per other token of the text, and per
+    nearest token of the vocabulary. Their columns are `token`, `length`, `cosine`, `degrees`,
+    `dot`, `along` (the component along the chosen vector) and `across` (the perpendicular one).
+    nearer: how many tokens of the vocabulary have a larger dot product with the chosen token than
+    it has with itself.
+    mean_length: mean length of all tokens in the vocabulary. n_both: how many tokens are in both
+    lists.
     """
 
     tokens: Tokens

@@ -84,7 +84,7 @@ def cross_attention(
 def three_attentions(translation: DateTranslation, layer: int, head: int | None) -> None:
     """Show both networks' self-attention next to the cross-attention between them."""
     text, answer = translation.labels, list(translation.answer)
-    # every row is named by the symbol being written, as in the map at the top of the page
+    # every row is named after the symbol being generated, as in the map at the top of the page
     read, already_written = list(text), ["start", *answer[:-1]]
     pictures = (
         ("encoder", "encoder", translation.encoder, read, read, False),

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pages.learn.two_networks.experiment.model import Translator
 
 FIRST = "3rd of may 1998"  # the default text
-MEAN = "the mean of all"  # of the heads of a layer
+MEAN = "the mean of all"  # name of the mean over a layer's heads
 N_LAYERS, N_HEADS = 2, 4
-N_ANSWER_SYMBOLS = 10  # symbols of an answer
+N_ANSWER_SYMBOLS = 10  # number of symbols in an answer
 N_HELD_OUT = 40  # dates for comparing all states with a single vector
 
 
@@ -33,8 +33,9 @@ class DateTranslation:
     labels: the symbols of the text, a space as `␣`. expected: the date that the text names; None if
     it isn't a date in a form the translator knows. is_impossible_day: whether that's because the
     month doesn't have this day. encoder, decoder, cross: the attention weights of all layers and
-    heads, (L, H, S, S), (L, H, T, T) and (L, H, T, S). probabilities: of each symbol of the answer
-    (T). one_vector: the answer if the decoder gets only the mean of the encoder's states.
+    heads, (L, H, S, S), (L, H, T, T) and (L, H, T, S). probabilities: probability of each symbol in
+    the answer (T). one_vector: the answer if the decoder gets only the mean of the encoder's
+    states.
     """
 
     labels: tuple[str, ...]
@@ -91,12 +92,12 @@ def head_weights(weights: np.ndarray, layer: int, head: int | None) -> np.ndarra
 
 
 def show_spaces(text: str) -> str:
-    """Replace spaces by `␣`."""
+    """Replace spaces with `␣`."""
     return text.replace(" ", "␣")
 
 
 def attention_sentence(translation: DateTranslation, row: np.ndarray, symbol: int) -> str:
-    """Name the text symbol that gets the most attention while the decoder writes `symbol`."""
+    """Name the text symbol that gets the most attention while the decoder generates `symbol`."""
     letter = translation.answer[symbol : symbol + 1]
     text = "".join(translation.labels)
     at = int(row.argmax())

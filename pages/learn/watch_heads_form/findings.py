@@ -1,4 +1,4 @@
-"""Sentences about a run, made from its numbers."""
+"""Sentences about a run, based on its numbers."""
 
 from __future__ import annotations
 

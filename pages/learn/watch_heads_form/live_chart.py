@@ -15,7 +15,7 @@ from ui.charts.style import BLUE, GREEN, GREY, PURPLE, VERMILLION
 
 TRAINED, UNSEEN = "trained distances", "unseen distances"
 PREVIOUS, INDUCTION = "L0: previous token", "L1: induction"
-LOSS_HEIGHT, SCORE_HEIGHT = 215, 225  # of the whole chart, including axes
+LOSS_HEIGHT, SCORE_HEIGHT = 215, 225  # heights of the whole charts, including axes
 
 
 def losses(recording: TrainingHistory) -> dict[str, Any]:

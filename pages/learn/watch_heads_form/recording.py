@@ -89,7 +89,7 @@ class TrainingHistory:
 
     @property
     def drop(self) -> Moment | None:
-        """The first moment with a loss on trained distances below half of a blind guess's."""
+        """The first moment whose loss on trained distances is below half that of a blind guess."""
         return next((m for m in self.moments if m.loss_trained < BLIND_GUESS / 2), None)
 
     @property
@@ -127,7 +127,7 @@ class TrainingHistory:
 
 
 def moment(step: int, measurement: Measurement, *, causal: bool) -> Moment:
-    """Encode a measurement's weights as bytes instead of float32, a few kilobytes."""
+    """Convert a measurement; its weights are stored as bytes, which take a few kilobytes."""
     from ui.canvas.codes import encode
 
     return Moment(

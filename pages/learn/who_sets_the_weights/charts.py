@@ -24,7 +24,7 @@ HEIGHT = 300
 
 def loss_chart(table: pd.DataFrame) -> alt.Chart:
     """Chart the loss before the first step and after each step, from `numbers.losses`."""
-    scale = alt.Scale(domain=[0, 1.1 * float(table["loss"].max())])  # so that no point is cut off
+    scale = alt.Scale(domain=[0, 1.1 * float(table["loss"].max())])  # leaves a margin
     return (
         alt.Chart(table, height=150)
         .mark_line(color=style.BLUE, point=alt.OverlayMarkDef(size=60))

@@ -81,8 +81,8 @@ class GradientStep:
     """One step: the pass before it, each part's gradient, and the memory it needed.
 
     gradients: the length of each part's gradient. n_kept_bytes: bytes of the tensors that autograd
-    stored for the backward pass, without the weights, counting shared memory once. seconds: of both
-    passes and the update.
+    stored for the backward pass, without the weights, counting shared memory once. seconds: time of
+    both passes and the update.
     """
 
     before: PassSummary

@@ -47,10 +47,10 @@ class FineTuningSettings:
 class FineTunedRun:
     """A finished run.
 
-    losses: before the first step and after every step. first: the first step, including the pass
-    before it. after: a pass of the changed model. changes: how far each part of the model moved in
-    total. n_numbers: the number of parameters. n_cache_bytes: of a KV cache for the text. seconds:
-    of the steps only.
+    losses: the loss before the first step and after every step. first: the first step, including
+    the pass before it. after: a pass of the trained model. changes: how far each part of the model
+    moved in total. n_numbers: the number of parameters. n_cache_bytes: size of a KV cache for the
+    text. seconds: time of the steps only.
     """
 
     settings: FineTuningSettings
@@ -92,7 +92,7 @@ def run(settings: FineTuningSettings, report: Report | None = None) -> FineTuned
         raise ValueError("A single token has no next token to predict. Type another word.")
     reporter = Reporter(report)
     while not _one_at_a_time.acquire(timeout=0.2):
-        reporter.layer(0)  # so that a waiting visitor can stop
+        reporter.layer(0)  # lets a waiting visitor stop
     try:
         return _train(settings, model, tokens, reporter)
     finally:

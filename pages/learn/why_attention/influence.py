@@ -44,7 +44,8 @@ class Reach:
     """The influence of each token on the last vectors; every array is (T,).
 
     gru, attention: the norm of the gradient. gru_share, attention_share: divided by the mean.
-    weights: the last token's attention weights. numbers: in the sentence, and in the state.
+    weights: the last token's attention weights. numbers: how many numbers the sentence and the
+    state have.
     """
 
     words: tuple[str, ...]

@@ -26,8 +26,8 @@ ALONE, OFF = "only this head is on", "only this head is off"
 class HeadLosses:
     """How much a model's output changes on a text if heads of one layer are switched off.
 
-    unit: of all numbers, NATS or TURNED. without_any: all heads of the layer are off. alone: all
-    heads except h are off. off: only head h is off. seconds: of all runs.
+    unit: the unit of all numbers, NATS or TURNED. without_any: all heads of the layer are off.
+    alone: all heads except h are off. off: only head h is off. seconds: total time of all runs.
     """
 
     unit: str

@@ -110,7 +110,7 @@ def price(run: Run, layer: int) -> None:
     """Show the size of a head and the noise of its scores when H heads share the width."""
     width, n_heads = run.tensors.states.shape[-1], run.tensors.weights.shape[1]
     options, key = cost.counts(run), "why_several_heads_count"
-    if st.session_state.get(key, 1) not in options:  # chosen for a model of another width
+    if st.session_state.get(key, 1) not in options:  # selected for a model with a different width
         del st.session_state[key]
     count = linked(
         st.select_slider,
@@ -151,7 +151,7 @@ def chosen_layer(run: Run) -> int:
     layers = [str(layer) for layer in range(len(variety))]
     most = 0 if np.isnan(variety).any() else int(variety.argmax())
     key = "why_several_heads_compared"
-    if st.session_state.get(key, "0") not in layers:  # chosen for a model with more layers
+    if st.session_state.get(key, "0") not in layers:  # selected for a model with more layers
         st.session_state[key] = layers[-1]
     choice = linked(st.selectbox, "Compare heads in layer", layers, most, key=key)
     return int(choice)

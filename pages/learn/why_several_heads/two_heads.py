@@ -22,7 +22,7 @@ MAX_KEYS = 12  # bars per row of weights
 class TwoHeads:
     """Two heads on a text of T tokens; the arrays are float32.
 
-    maps: their weights (2, T, T). average: of both (T, T). distances: half the sum of the
+    maps: their weights (2, T, T). average: mean of both (T, T). distances: half the sum of the
     differences of both rows (T), from 0 to 1. missed_shares: for AVERAGE and BEST, the length of
     the error divided by the length of both heads' output (T). whole: the same for all tokens
     together.

@@ -1,4 +1,4 @@
-"""Home: one claim, the picture of a forward pass on the visitor's text, and four doors."""
+"""Home: one claim, the picture of a forward pass on the visitor's text, and four cards."""
 
 import streamlit as st
 

@@ -14,7 +14,7 @@ from ui.widgets.visit import find_overlapping
 
 @dataclass(frozen=True)
 class TokenEnding:
-    """The result of one token in one model.
+    """The result for one token in one model.
 
     n_seen: number of tokens that it can look at, including itself. later_share: share of its
     attention on later tokens, averaged over all heads and layers. nearest: the other ordinary token
@@ -43,7 +43,7 @@ def same_token(token: int, here: OnePass, there: OnePass) -> int:
 
 
 def ending(one_pass: OnePass, token: int) -> TokenEnding:
-    """The result of this token in this pass."""
+    """The result for this token in this pass."""
     run = one_pass.run
     weights = run.weights[:, :, token]  # (L, H, S)
     return TokenEnding(
@@ -115,7 +115,7 @@ def _similarity_text(one: TokenEnding) -> str:
 
 
 def _outcome(one: TokenEnding) -> tuple[str, str]:
-    """The model's output, and what happens with it."""
+    """The model's output, and how it's used."""
     if one.passed.next_token is None:
         return "one vector per token", "the vectors are used directly; no text is generated"
     likeliest, probability = one.passed.guesses[-1], one.passed.guess_probabilities[-1]

@@ -1,4 +1,4 @@
-"""Places in the picture of one pass, as encoded in URLs."""
+"""Locations in the picture of one pass, as encoded in URLs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Location = Mapping[str, str | int]
 
 
 def parse_location(text: str) -> Location | None:
-    """Parse a place from a URL, or return None for invalid text.
+    """Parse a location from a URL, or return None for invalid text.
 
     The fields are level, matrix, and the indices of layer, head, row, column, token, caption,
-    detail (how much of the flow is drawn) and explained next word. For example,
+    detail (how much of the flow is drawn) and the next word being explained. For example,
     "matrix weights 12 3 5 2 5 -1 3 -1".
     """
     parts = text.split(" ")
@@ -36,7 +36,7 @@ def parse_location(text: str) -> Location | None:
 
 
 def exists_in(place: Location, one_pass: OnePass) -> bool:
-    """Whether the place exists in this pass; a shorter text or smaller model may lack it."""
+    """Whether the location exists in this pass; a shorter text or smaller model may lack it."""
     n_layers, n_heads, n_tokens, size = one_pass.run.q.shape
     columns = {"scores": n_tokens, "scaled": n_tokens, "weights": n_tokens, "added": N_STRIP}
     limits = {
@@ -50,7 +50,7 @@ def exists_in(place: Location, one_pass: OnePass) -> bool:
 
 
 def open_location(text: str, one_pass: OnePass, layer: int, head: int) -> Location | None:
-    """The place from a URL, if the pass has it and its layer and head are open."""
+    """The location from a URL, if the pass has it and its layer and head are open."""
     place = parse_location(text)
     if place is None or not exists_in(place, one_pass):
         return None
@@ -58,7 +58,7 @@ def open_location(text: str, one_pass: OnePass, layer: int, head: int) -> Locati
 
 
 def resolve_location(text: str, layer: int, head: int) -> str:
-    """The place from a URL, moved to this layer and head during the tour.
+    """The location from a URL, moved to this layer and head during the tour.
 
     If the visitor selects another head in the settings, the same caption is shown for that head.
     """
@@ -69,5 +69,5 @@ def resolve_location(text: str, layer: int, head: int) -> str:
 
 
 def format_location(place: Location) -> str:
-    """Encode a place for a URL."""
+    """Encode a location for a URL."""
     return " ".join(str(place[part]) for part in ("level", "matrix", *_NUMBERS))

@@ -1,7 +1,8 @@
-"""The walk through one pass as one HTML file, which works without the site and without a network.
+"""The tour of one pass as a single HTML file that works without the site or a network.
 
-The file holds the scripts of the picture, what the whole picture shows, and for every layer the
-numbers of its open heads, deflated. `offline.js` in it hands them over as the site would.
+The file contains the picture's scripts, the data of the whole picture and, for every layer, the
+compressed numbers of the heads that can be opened. Its `offline.js` passes them to the picture like
+the site does.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from ui.canvas.one_pass.picture import picture
 from ui.export import html_file
 from ui.widgets.head_choice import HeadChoice
 
-MAX_BYTES = 20_000_000  # of a file with every head of every layer; a larger one has only some
-# Bytes of the file for each byte of its float32 numbers, of which deflate saves a fifth and base64
-# adds a third: 1.05 to 1.10 for SmolLM2 on 10 to 62 tokens
+MAX_BYTES = 20_000_000  # a file that would be larger doesn't include all heads
+# File size per byte of float32 numbers. Deflate saves a fifth and base64 adds a third. For SmolLM2
+# on 10 to 62 tokens it's 1.05 to 1.10.
 _WRITTEN = 1.08
 _SCRIPTS = 250_000  # bytes of everything else: scripts, captions, the whole picture
-_KEY = "walk"  # how the picture in the file is called
+_KEY = "walk"  # name of the picture in the file
 _HEAD_TENSORS = tuple(step for step in story.STEPS if step not in ("k", "v"))
 
 
 @dataclass(frozen=True, eq=False)
 class OfflineTour:
-    """What of the page goes into the file.
+    """The parts of the page that go into the file.
 
     choice: the head that is open. visited: layers and heads that the visitor has opened.
-    facts: what saved pictures say of themselves.
+    facts: the caption fields of saved pictures.
     """
 
     passed: OnePass
@@ -59,15 +60,15 @@ class OfflineTour:
 
     @property
     def title(self) -> str:
-        """What the file is called."""
+        """The file's title."""
         return f"A walk through {self.passed.run.title}"
 
 
 def heads(walk: OfflineTour) -> dict[int, list[int]]:
-    """The heads that the file opens, by their layers.
+    """The heads that can be opened in the file, by layer.
 
-    All of them if the file stays small enough; else the open head's number in every layer, and the
-    heads that the visitor has opened.
+    All heads if the file stays small enough. Otherwise, the head with the open head's index in
+    every layer, and the heads that the visitor has opened.
     """
     n_layers, n_heads = walk.passed.run.q.shape[:2]
     every = {layer: list(range(n_heads)) for layer in range(n_layers)}
@@ -82,7 +83,7 @@ def heads(walk: OfflineTour) -> dict[int, list[int]]:
 
 
 def file_bytes(passed: OnePass, held: Mapping[int, list[int]]) -> int:
-    """About how large a file with these heads is, from the sizes of its matrices.
+    """Estimate the size of a file with these heads from the sizes of its matrices.
 
     Query heads that read the same keys and values share them in the file.
     """
@@ -99,7 +100,7 @@ def file_bytes(passed: OnePass, held: Mapping[int, list[int]]) -> int:
 
 
 def description(walk: OfflineTour) -> str:
-    """What the file holds, and how large it is, for the page and for the file itself."""
+    """Describe the file's contents and size, for the page and for the file itself."""
     held = heads(walk)
     size = file_bytes(walk.passed, held) / 1e6
     n_layers, n_heads = walk.passed.run.q.shape[:2]
@@ -113,9 +114,9 @@ def description(walk: OfflineTour) -> str:
 
 
 def page(walk: OfflineTour) -> bytes:
-    """The file.
+    """The file as HTML.
 
-    Raises: what opening a layer raises.
+    Raises: the errors of opening a layer.
     """
     passed = walk.passed
     header = {"picture": _KEY, "off": list(walk.off), "place": walk.place, "lookOnly": True}
@@ -150,15 +151,15 @@ def _asset(ending: str) -> str:
 
 
 def _elements() -> str:
-    """The picture's elements and styles as constants of the script."""
+    """The picture's elements and styles as constants for the script."""
     texts = {"PICTURE_HTML": one_pass.canvas.html, "PICTURE_CSS": one_pass.canvas.css}
     return "\n".join(f"const {name} = {html_file.js_string(text)};" for name, text in texts.items())
 
 
 def _layer(walk: OfflineTour, number: int, some: list[int]) -> bytes:
-    """A layer and some of its heads as `offline.js` takes them apart, deflated.
+    """A layer and some of its heads, compressed, in the format that `offline.js` unpacks.
 
-    Keys and values stand there once for all heads that read them.
+    Keys and values are stored once for all heads that share them.
     """
     run = walk.passed.run
     layer = layer_detail(run, number)
@@ -183,7 +184,7 @@ def _layer(walk: OfflineTour, number: int, some: list[int]) -> bytes:
 
 
 def _captions(walk: OfflineTour, layer: LayerDetail, head: HeadDetail) -> list[dict[str, Any]]:
-    """The story of a head; its lessons are on the site and not in the file."""
+    """The captions for a head, without links to lessons, which aren't part of the file."""
     entry, run = walk.choice.entry, walk.passed.run
     query, key = strongest_tokens(run, layer.layer, head.head)
     context = StoryContext(entry.spec, walk.passed, layer, head, query, key)

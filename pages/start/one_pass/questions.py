@@ -30,7 +30,7 @@ def questions(one_pass: OnePass, token: int) -> tuple[Question, ...]:
 
 
 def _first_question(one_pass: OnePass) -> Question:
-    """Which tokens the first one can attend to: with a causal mask, only itself."""
+    """Ask which tokens the first token can attend to: with a causal mask, only itself."""
     run = one_pass.run
     others = float(1 - run.weights[:, :, 0, 0].mean())
     alone = others < 1e-6

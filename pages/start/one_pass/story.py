@@ -1,6 +1,6 @@
-"""The tour of one pass: captions, each with its place in the picture and a lesson.
+"""The tour of one pass: captions, each with its location in the picture and a lesson.
 
-Every number in a caption comes from the tensors that the picture shows at that place.
+Every number in a caption comes from the tensors that the picture shows at that location.
 """
 
 from __future__ import annotations

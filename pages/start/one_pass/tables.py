@@ -13,7 +13,7 @@ MAX_NEXT_ROWS = 10
 
 
 def edges(one_pass: OnePass, token: int) -> pd.DataFrame:
-    """What a token takes from others, one row per edge, strongest first."""
+    """What a token receives from other tokens, one row per edge, strongest first."""
     flow, labels = compute_flow(one_pass.run), one_pass.run.tokens.labels
     own = flow.edges[(flow.edges[:, 1] == token) & (flow.edges[:, 2] != token)]
     own = own[np.argsort(-own[:, 3], kind="stable")]

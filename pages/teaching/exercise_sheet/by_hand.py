@@ -131,7 +131,7 @@ def softmax(labels: Sequence[str], variant: int) -> Exercise:
 
 
 def mask(labels: Sequence[str], variant: int) -> Exercise:
-    """The causal mask on a table of scores, and each row's weights. labels: the tokens' labels."""
+    """The causal mask for a table of scores, and each row's weights. labels: the tokens' labels."""
     import torch
 
     from attention_core.attend import attention_weights, mask_scores
@@ -236,7 +236,7 @@ def _dot_product(
 
 
 def _powers(scores: Sequence[float]) -> list[float]:
-    """E to the power of each score, rounded as printed."""
+    """The exponential of each score, rounded as printed."""
     return [round_half(math.exp(score), 3) for score in scores]
 
 

@@ -52,7 +52,7 @@ class Exercise:
 
 
 def seeded_random(kind: str, variant: int) -> random.Random:
-    """A random number generator seeded by the kind of exercise and the variant."""
+    """A random number generator seeded with the kind of exercise and the variant."""
     return random.Random(f"{kind} {variant}")
 
 
@@ -82,7 +82,7 @@ def row(values: Sequence[float], places: int) -> tuple[str, ...]:
 
 
 def parenthesize(value: float, places: int) -> str:
-    """A number as a factor or term, in brackets if it's negative."""
+    """A number as a factor or term, in parentheses if it's negative."""
     text = format_number(value, places)
     return f"({text})" if text.startswith(MINUS) else text
 

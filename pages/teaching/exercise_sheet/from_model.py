@@ -75,8 +75,8 @@ def read_map(run: Run, variant: int) -> Exercise:
 def informative_head(weights: np.ndarray, variant: int) -> HeadId:
     """Pick a head that attends to tokens other than the query itself and the first token.
 
-    Each variant may pick a different head. weights: (layers, H, n, n), of the printed tokens. If
-    there are no such tokens, as in a text of two, any head may be picked.
+    Each variant may pick a different head. weights: (layers, H, n, n), for the printed tokens. If
+    there are no other tokens, as in a text of two, any head may be picked.
     """
     n = weights.shape[-1]
     others = np.tril(np.ones((n, n)), -1)

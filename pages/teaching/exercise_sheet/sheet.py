@@ -17,7 +17,7 @@ from ui.export import html_file
 from ui.text.formatting import plural
 from ui.text.isolated import isolated
 
-MIN_TOKENS = 3  # with fewer there's nothing to calculate
+MIN_TOKENS = 3  # shorter sentences leave nothing to calculate
 NAME, FILE = "Exercise sheet: attention", "exercise_sheet.html"
 STYLE = Path(__file__).with_name("sheet.css")
 _SCALE = Path(component.__file__).parent / "shared" / "scale.css"

@@ -14,7 +14,7 @@ from ui.widgets.linked import linked
 from ui.widgets.section_picker import section_picker
 from ui.widgets.visit import page_view
 
-MAX_CHARACTERS = 60  # of a search
+MAX_CHARACTERS = 60  # in a search
 OPENED = "glossary_opened"  # session key: the page view and term that a link opened last
 
 

@@ -10,7 +10,7 @@ from pretrained.sizes import DTYPE_BYTES
 from serving import models
 from ui.widgets import messages
 
-MAX_CHARACTERS = 50_000  # of a pasted config.json; published ones have fewer than 5,000
+MAX_CHARACTERS = 50_000  # in a pasted config.json; published ones have fewer than 5,000
 
 
 def panel() -> None:

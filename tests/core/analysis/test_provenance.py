@@ -1,4 +1,4 @@
-"""The terms that tensor elements are computed from, in any window."""
+"""The terms that tensor elements are computed from, for any part of the tensor."""
 
 import pytest
 import torch

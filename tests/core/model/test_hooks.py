@@ -21,7 +21,7 @@ from tests.helpers.tiny_models import TINY
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 CONFIGS = {**TINY, "window": replace(TINY["llama"], window=3), **LATENT}
 CAUSAL = [name for name, config in CONFIGS.items() if config.causal]
-# in the order of computation
+# all steps, in the order of computation
 STEPS = ["q", "k", "v", "scores", "masked_scores", "scaled_scores"]
 STEPS += ["attention", "weights", "context"]
 EDITED_LAYER = 1

@@ -207,5 +207,5 @@ def test_rejects_nan_logits():
         decoder.generate(PROMPT, max_new_tokens=3)
     with pytest.raises(ValueError, match="not a number"):
         list(decoder.stream(PROMPT, max_new_tokens=3))
-    model.final_norm.bias[0] = 0.0  # and the next generation works again
+    model.final_norm.bias[0] = 0.0  # with a finite bias, the next generation works again
     assert len(decoder.generate(PROMPT, max_new_tokens=3)) == 3

@@ -158,7 +158,7 @@ def test_some_weights_are_not_quantized():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_rejects_models_with_another_dtype(kind: str, dtype: torch.dtype):
-    """Reject a model even if only one part has another dtype."""
+    """Reject a model even if only one part has a different dtype."""
     whole, part = random_model(kind).to(dtype), random_model(kind)
     part.blocks[-1].to(dtype)
     for model in (whole, part):

@@ -147,7 +147,7 @@ def test_rejects_invalid_arguments():
 
 
 def test_nan_logits_of_a_draft_do_not_stop_generation():
-    """A draft can return only NaN, and no NaN leaks into the next generation."""
+    """Even if a draft returns only NaN, no NaN leaks into the next generation."""
     model = random_model(dataclasses.replace(GPT2, output="separate"))
     expected = [s.token_id for s in stream(model, PROMPT, max_new_tokens=N_NEW)]
     bad, guess, *_ = sorted({*range(61)} - {*PROMPT, *expected})

@@ -1,4 +1,4 @@
-"""The Ablate page under AppTest, against tensors computed without the page's code."""
+"""Run the Ablate page and compare it to tensors computed without the page's code."""
 
 import math
 from pathlib import Path
@@ -174,7 +174,7 @@ def test_ranking_on_request(site: AppTest):
     site.button("ablate_next").click().run()
     assert site.multiselect("ablate_heads").value == table["name"][:2].tolist()
     assert site.button("ablate_rank").disabled
-    site.radio("ablate_kind").set_value("uniform").run()  # Another measure needs another ranking.
+    site.radio("ablate_kind").set_value("uniform").run()  # A different measure needs a new ranking.
     assert not site.button("ablate_rank").disabled
     assert site.dataframe[0].value.empty
 

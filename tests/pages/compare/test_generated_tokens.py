@@ -1,4 +1,4 @@
-"""The Generated tokens page against tensors computed without the page's code."""
+"""Compare the Generated tokens page to tensors computed without the page's code."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The section on how a head formed, against the files of the training runs."""
+"""Compare the section on how a head formed to the stored training runs."""
 
 import json
 import zlib

@@ -1,4 +1,4 @@
-"""The Inside the cache page against tensors computed without the page's code."""
+"""Compare the Inside the cache page to tensors computed without the page's code."""
 
 from pathlib import Path
 

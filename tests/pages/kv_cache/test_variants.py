@@ -185,7 +185,7 @@ def test_measured_times_are_kept(site: AppTest, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_summary_names_every_variant_that_is_clearly_faster():
-    """The smallest median may be inconclusive while another variant's is clear."""
+    """The variant with the smallest median may be inconclusive while a different one is clear."""
     spread = {"MHA": 1.0, "GQA 2": 0.8, "MQA": 0.5, "MLA absorbed": 1.0, "MLA expanded": 3.0}
     seconds = {name: (value,) * 9 for name, value in spread.items()}
     seconds["MQA"] = (0.5,) * 5 + (1.5,) * 4

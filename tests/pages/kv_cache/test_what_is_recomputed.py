@@ -1,4 +1,4 @@
-"""The What is recomputed page against tensors computed without the page's code."""
+"""Compare the What is recomputed page to tensors computed without the page's code."""
 
 import dataclasses
 from pathlib import Path

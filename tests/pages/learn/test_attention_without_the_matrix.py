@@ -1,4 +1,4 @@
-"""The Attention without the matrix page against tensors computed without its code."""
+"""Compare the Attention without the matrix page to tensors computed without its code."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""The Cheaper models page against tensors computed without its code."""
+"""Compare the Cheaper models page to tensors computed without its code."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The Position page against tensors computed without its code."""
+"""Compare the Position page to tensors computed without its code."""
 
 import math
 import re

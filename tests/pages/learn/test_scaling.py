@@ -186,6 +186,6 @@ def test_sum_that_rounds_to_zero_is_not_a_divisor():
 
 
 def test_bars_follow_the_order_of_the_scores():
-    """An updated chart would otherwise keep the order of its first scores."""
+    """Without an explicit order, an updated chart would keep the order of its first scores."""
     chart = charts.softmax_chart(softmax.softmaxes([21.5, -3.0, 22.0], 2.0).rows)
     assert chart.to_dict()["encoding"]["x"]["sort"] == ["0: 21.5", "1: -3", "2: 22"]

@@ -1,4 +1,4 @@
-"""The Two networks page against the stored weights, without the page's code."""
+"""Compare the Two networks page to the stored weights, without the page's code."""
 
 import math
 

@@ -235,7 +235,7 @@ def test_two_users_wait_at_most_one_step(
     queue.put(second, owner="b")
     assert queue.n_ahead(second) == 1
     run = job.run(first.number, first.settings)
-    for _ in range(3):  # A page that needs a pass gets a compute slot between two steps.
+    for _ in range(3):  # A page that needs a forward pass gets a compute slot between two steps.
         with compute.slot():
             before = run.n_steps
         assert run.n_steps - before < 5

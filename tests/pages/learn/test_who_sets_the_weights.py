@@ -1,4 +1,4 @@
-"""The Who sets the weights page against training steps computed with torch.func."""
+"""Compare the Who sets the weights page to training steps computed with torch.func."""
 
 import math
 import re
@@ -30,9 +30,9 @@ WIDTH, HEAD_SIZE, N_HEADS, LAST = 256, 32, 8, 5
 class ExpectedTraining:
     """Two training steps on TEXT: states before, between and after, and changes.
 
-    losses: at every position. weights: of all heads. keys, gradients: of LAYER, with gradients
-    before the first step. shares: change relative to length, for the embeddings and for W_o
-    in the first and the last layer.
+    losses: one per position. weights: attention weights of all heads. keys: keys in LAYER.
+    gradients: gradients in LAYER before the first step. shares: relative change of the embeddings
+    and of W_o in the first and last layers.
     """
 
     labels: tuple[str, ...]

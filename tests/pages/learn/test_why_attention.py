@@ -1,4 +1,4 @@
-"""The Why attention page: numbers against autograd, control limits and links."""
+"""Test the Why attention page: numbers (compared to autograd), control limits and links."""
 
 import numpy as np
 import pytest

@@ -47,7 +47,7 @@ def record_layers(model: str, text: str = TEXT):
 
 
 def contexts(model: str) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    """The maps of both heads, and what each head writes for every key."""
+    """The maps of both heads, and the vector that each head adds for every key."""
     layer, *heads = HEADS[model]
     loaded, _, output = record_layers(model)
     record, out = output.records[layer], loaded.core.out_weight(layer)

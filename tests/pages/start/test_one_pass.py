@@ -1,4 +1,4 @@
-"""One pass: picture, story, tables and locations, against the tensors."""
+"""Compare the picture, story, tables and locations of One pass to the tensors."""
 
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit

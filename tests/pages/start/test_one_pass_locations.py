@@ -1,4 +1,4 @@
-"""Locations in the picture of one pass, as written in the address."""
+"""Locations in the picture of one pass, as encoded in the address."""
 
 import pytest
 

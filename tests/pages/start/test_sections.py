@@ -1,4 +1,4 @@
-"""The sections below the picture of one pass, against the tensors."""
+"""Compare the sections below the picture of one pass to the tensors."""
 
 from typing import Any
 

@@ -93,7 +93,7 @@ def test_units_are_minimal(
         low, high = min(s for s, _ in spans), max(e for _, e in spans)
         for boundary in range(low + 1, high):
             is_inside_token = any(start < boundary < end for start, end in spans)
-            # with an encoder, a combining mark may belong to no token
+            # in an encoder, no token may cover a combining mark
             is_mark = unicodedata.combining(a.text[boundary]) or unicodedata.combining(
                 a.text[boundary - 1]
             )

@@ -130,7 +130,7 @@ def test_typed_special_tokens_are_ordinary_text_for_smollm2(smollm2: FastBpe) ->
 
 
 def test_bytes_missing_from_smollm2_do_not_shift_spans(smollm2: FastBpe) -> None:
-    """SmolLM2's vocabulary lacks some control characters, which the library drops."""
+    """SmolLM2's vocabulary lacks some control characters, so the library drops them."""
     assert smollm2.id_of(b"\x13") is None
     tokens = smollm2.encode("ab\x12\x13\x14\x15cd\x13 the")
     parts = [tokens.text[start:end] for start, end in tokens.spans]

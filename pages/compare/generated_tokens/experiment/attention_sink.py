@@ -155,9 +155,9 @@ def variants(token_ids: Sequence[int], beginnings: Sequence[tuple[str, int]]) ->
 
     beginnings: names and ids of other first tokens. The first token is replaced by each of them,
     preceded by the first of them, dropped, and hidden from all queries. With rotary positions,
-    which are relative, dropping and hiding compute the same for all remaining tokens.
-    Raises: ValueError for fewer than 3 tokens, because dropping one must leave 2, or for no
-    beginnings.
+    which are relative, dropping and hiding give the same results for all remaining tokens.
+    Raises: ValueError for fewer than 3 tokens, because dropping one must leave 2, or if there are
+    no beginnings.
     """
     ids = tuple(token_ids)
     if len(ids) < 3:

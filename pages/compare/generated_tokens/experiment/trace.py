@@ -29,7 +29,8 @@ MAX_BYTES = 256 * 1024**2
 class Trace:
     """A generation with the attention of each step. Tensors are float32, on the CPU.
 
-    prompt: (P) ids. new: (N) ids. logprobs: (N), of the chosen tokens, as in `Step`.
+    prompt: (P) ids. new: (N) ids. logprobs: (N), log-probabilities of the chosen tokens, as in
+    `Step`.
     alternative_ids, alternative_logprobs: (N, A), the top tokens of each step, most likely first,
     before temperature and filters.
     weights: (L, H, S, S). Rows 0 to P - 1 come from the prefill, and each later row from its own
@@ -126,7 +127,7 @@ def trace(
         steps.append(replace(step, records=()))
         if on_step is not None:
             on_step(len(steps))
-    n_run = steps[-1].n_keys  # fewer than planned if the model ended its text
+    n_run = steps[-1].n_keys  # fewer than planned if the model ended the text
     with torch.inference_mode():
         norms = torch.cat(
             [

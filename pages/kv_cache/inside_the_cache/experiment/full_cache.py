@@ -1,4 +1,4 @@
-"""A full cache: its error message, and three methods to continue the text anyway.
+"""A full cache: its error message, and three ways to continue the text anyway.
 
 Each method really runs the same text, one step per token, so its logits can be compared with those
 of the full context. Dimension letters: S keys, V vocabulary.
@@ -95,7 +95,7 @@ def run_with_restarts(
     """Run a text through a cache of `capacity` rows that is emptied whenever it's full.
 
     The last half of the tokens and the new one are then run again from position 0. The stored rows
-    can't be kept, because they encode their old positions and what they saw of the dropped tokens.
+    can't be kept, because they encode their old positions and information from the dropped tokens.
     Yields one step per token; the first is the prompt.
     Raises: ValueError if the prompt doesn't fit, or the whole text does.
     """
@@ -177,7 +177,7 @@ def run_with_sink(
     token keeps its position. Bytes are those of `capacity` rows, operations those of the visible
     rows.
     Source: StreamingLLM, https://arxiv.org/abs/2309.17453, which also renumbers the positions.
-    Raises: ValueError as `run_with_restarts` does, or if `n_first` is outside 0 .. room - 1.
+    Raises: ValueError as `run_with_restarts` does, or if `n_first` is outside 0 .. capacity - 1.
     """
     _check_capacity(model, token_ids, n_prompt, capacity)
     if not 0 <= n_first < capacity:

@@ -134,7 +134,7 @@ class CachedStep:
 class CacheStep(CachedStep):
     """A cached step, compared with the pass without a cache.
 
-    logits: (V), float32, of the pass without a cache; the others aren't stored.
+    logits: (V), float32, from the pass without a cache; those of the cached pass aren't stored.
     uncached_token_id: most likely token without a cache. difference: largest absolute difference
     of the two rows of logits. uncached_rows, uncached_flops: number of tokens that this step would
     run without a cache, and their operations.

@@ -21,8 +21,8 @@ from attention_core.model.transformer import Transformer
 class PoolingResult:
     """The output of a model for one text.
 
-    hidden: (T, C), after the last layer. weights: (L, H, T, S). logits: (V,), of the last
-    position, or None for a model without an output matrix.
+    hidden: (T, C), after the last layer. weights: (L, H, T, S). logits: (V,), at the last position,
+    or None for a model without an output matrix.
     """
 
     hidden: Tensor

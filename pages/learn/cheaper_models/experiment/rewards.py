@@ -21,7 +21,7 @@ RULES = (NO_TOKEN_TWICE, FULL_STOP, HAS_WORD)
 def reward(rule: str, ids: Sequence[int], text: str, word: str = "") -> float:
     """Return 1 for a continuation that follows the rule, otherwise 0.
 
-    ids, text: of the continuation. word: for the rule HAS_WORD, matched as a whole word and
+    ids, text: the continuation. word: the word that HAS_WORD looks for, as a whole word and
     ignoring case; an empty word never matches.
     Raises: ValueError for an unknown rule.
     """

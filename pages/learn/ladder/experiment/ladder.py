@@ -1,4 +1,4 @@
-"""Run one rung of the ladder and compares it with the rung below.
+"""Run one rung of the ladder and compare it with the rung below.
 
 The classes are those of `ladder.py`. Here they get random weights from a seed, run on one sentence
 and are compared with the simpler class that they generalize.
@@ -37,7 +37,7 @@ class RungSettings:
 
     d_out: output size, per head for the wrapper and in total for the weight splits.
     causal: whether the wrapper and the weight splits mask the future.
-    seed: for the matrices; None means the lecture's (`lecture_seed`). draw: seed for dropout.
+    seed: seed for the matrices; None means the lecture's (`lecture_seed`). draw: seed for dropout.
     """
 
     d_out: int = 2

@@ -1,4 +1,4 @@
-"""Three ways to turn scores into weights: by their sum, and two softmaxes.
+"""Three ways to turn scores into weights: dividing by their sum, and two softmaxes.
 
 Each maps (..., S) to (..., S). They are written out only for comparison; `attend` uses PyTorch's
 softmax, which is numerically stable.

@@ -17,7 +17,7 @@ from pages.learn.shapes.experiment.named_tensors import BY_HEAD, BY_TOKEN, FLAT,
 class IndexTracker:
     """Tracks the numbers of a (B, T, H*D) tensor by moving their positions the same way.
 
-    first: the column of the numbering at which the tensor's columns begin.
+    first: the column in the step's numbering where the tensor's columns begin.
     """
 
     batch_size: int
@@ -34,7 +34,7 @@ class IndexTracker:
         return rows.view(self.batch_size, self.n_tokens, 1)
 
     def make_tensor(self, name: str, tensor: Tensor, axes: tuple[str, ...]) -> NamedTensor:
-        """Wrap a tensor that contains the numbers of the flat one in another order."""
+        """Wrap a tensor that contains the numbers of the flat one in a different order."""
         columns = torch.arange(self.n_heads * self.head_dim)
         heads = columns // self.head_dim * self.head_dim
         cells, groups = self._moved(columns, axes), self._moved(heads, axes)

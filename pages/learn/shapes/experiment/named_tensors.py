@@ -23,8 +23,9 @@ MATRIX = ("input column", "output column")
 class NamedTensor:
     """One tensor of a step.
 
-    axes: the name of each dimension. cells: for each number that was only moved since step 4, its
-    position in the step's (B, T, width) numbering: `row * width + column` with `row = b * T + t`.
+    axes: the name of each dimension. cells: for each number that has only been moved since step 4,
+    its position in the step's (B, T, width) numbering: `row * width + column` with `row = b * T +
+    t`.
     groups: the position of the first number of the token and head it belongs to; column
     `width - 1` means the whole token.
     bias: what was added to the sum of products, one number per index of the last axis. factor:

@@ -1,8 +1,8 @@
 """The inputs of each number of the eleven steps.
 
-Steps 5, 6, 10 and the first half of 11 only move numbers, and `Named.cells` tracks their
-positions. Every other number is computed, and an equation names the tensors it reads. Letters:
-b sentence, t token, h key/value head, g query heads that share it, q query, k and l keys, c and d
+Steps 5, 6, 10 and the first half of 11 only move numbers, and `NamedTensor.cells` tracks their
+positions. Every other number is computed, and an equation names the tensors it reads. Letters: b
+sentence, t token, h key/value head, g query heads that share it, q query, k and l keys, c and d
 columns, p and r halves of a head.
 """
 

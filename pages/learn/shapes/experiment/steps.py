@@ -99,8 +99,8 @@ def layer_steps(model: Transformer, layer: LayerRecord, number: int) -> tuple[Sh
     rotary positions, step 6 also rotates the queries and keys.
 
     Arguments: `layer` is the record of the model's layer `number`, from a pass without a cache.
-    Raises: ValueError for a layer that the model doesn't have, or for latent attention, which has
-    other steps.
+    Raises: ValueError if the model doesn't have that layer, or if it uses latent attention, whose
+    steps are different.
     """
     if not 0 <= number < len(model.blocks):
         raise ValueError(f"layer {number} is not one of 0 to {len(model.blocks) - 1}")

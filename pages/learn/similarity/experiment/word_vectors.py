@@ -22,8 +22,8 @@ _SHORTEST = 1e-12  # avoids 0/0: a vector of zeros has no direction, and its cos
 class DotProducts:
     """A vector x (C) compared with n rows (n, C).
 
-    dots, lengths, cosines: (n), with `dots == length * lengths * cosines`. lengths: of the rows.
-    length: of x.
+    dots, lengths, cosines: (n), with `dots == length * lengths * cosines`. lengths: lengths of the
+    rows. length: length of x.
     """
 
     dots: Tensor
@@ -58,8 +58,8 @@ def token_table(model: Transformer) -> Tensor:
 def products(x: Tensor, rows: Tensor, lengths: Tensor | None = None) -> DotProducts:
     """Compute the dot products, lengths and cosines of x (C) and each row (n, C).
 
-    lengths: of the rows (n), if they are known. For a whole vocabulary, computing them takes ten
-    times as long as the products.
+    lengths: lengths of the rows (n), if they are known. For a whole vocabulary, computing them
+    takes ten times as long as the products.
     Raises: ValueError if x isn't a vector or the rows have another width; NotFiniteError for
     products or lengths that overflow.
     """

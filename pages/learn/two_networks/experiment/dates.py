@@ -23,10 +23,10 @@ FORMS = (
     "the {ordinal} of {month} {year}",
 )
 SYMBOLS = " ,-0123456789abcdefghijklmnopqrstuvwxyz"
-PAD, START = 0, 1  # padding of a batch; the decoder's input before its first symbol
+PAD, START = 0, 1  # pads texts in a batch; starts the decoder's input
 VOCABULARY = 2 + len(SYMBOLS)
 MAX_TEXT = 32  # symbols
-ANSWER = 10  # symbols of 1998-05-03
+ANSWER = 10  # length of 1998-05-03
 FIRST_YEAR, LAST_YEAR = 1900, 2099
 HELD_OUT = 10  # one of this many dates is left out of training, in every form
 
@@ -34,7 +34,8 @@ HELD_OUT = 10  # one of this many dates is left out of training, in every form
 def encode(text: str) -> list[int]:
     """Convert a text to lower case and to 1 to 32 symbol ids.
 
-    Raises: ValueError for an empty text, a text beyond 32 symbols, or an unknown symbol.
+    Raises: ValueError if the text is empty, is longer than 32 symbols, or contains an unknown
+    symbol.
     """
     text = text.lower()
     if not 1 <= len(text) <= MAX_TEXT:

@@ -1,6 +1,6 @@
 """An encoder and a decoder with cross-attention, built from the core's modules.
 
-Dimension letters: B batch, T written symbols, S symbols of the text, H heads,
+Dimension letters: B batch, T generated symbols, S symbols in the text, H heads,
 D head size, C width.
 Sources: Bahdanau et al. 2014 (https://arxiv.org/abs/1409.0473), where a decoder first looked
 back at every state of the encoder; Vaswani et al. 2017 (https://arxiv.org/abs/1706.03762).
@@ -25,10 +25,10 @@ WEIGHTS = Path(__file__).parent / "dates.safetensors"
 
 @dataclass(frozen=True)
 class Translation:
-    """The translator's output for a batch of texts and the symbols written so far.
+    """The translator's output for a batch of texts and the symbols generated so far.
 
-    `encoder` and `decoder` are self-attention, `cross` is cross-attention from the written symbols
-    to the text: one record per layer, weights (B, H, S, S), (B, H, T, T) and (B, H, T, S).
+    `encoder` and `decoder` are self-attention, `cross` is cross-attention from the generated
+    symbols to the text: one record per layer, weights (B, H, S, S), (B, H, T, T) and (B, H, T, S).
     """
 
     logits: Tensor  # (B, T, vocabulary)
@@ -70,7 +70,7 @@ class EncoderDecoderLayer(nn.Module):
 
 
 class Translator(nn.Module):
-    """Read a text with an encoder, and write an answer with a decoder, symbol by symbol."""
+    """Read a text with an encoder, and generate an answer with a decoder, symbol by symbol."""
 
     def __init__(self, width: int = 64, n_heads: int = 4, n_layers: int = 2) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class Translator(nn.Module):
         return self.encoder_norm(x), records
 
     def forward(self, text: Tensor, prefix: Tensor, *, one_vector: bool = False) -> Translation:
-        """Compute logits for the symbol after each written one: text (B, S), written (B, T).
+        """Compute logits for the symbol after each generated one: text (B, S), written (B, T).
 
         one_vector: the decoder gets only the mean of the encoder's states, so `cross` has a single
         key. The weights weren't trained for that.
@@ -131,11 +131,11 @@ class Translator(nn.Module):
 
     @torch.no_grad()
     def translate(self, text: Tensor, *, one_vector: bool = False) -> tuple[Tensor, Translation]:
-        """Write the most probable symbols: text (B, S) -> answers (B, 10), and the last pass."""
+        """Generate the most probable symbols: text (B, S) -> answers (B, 10), and the last pass."""
         written = torch.full((text.shape[0], 1), START, device=text.device)
         while True:
             result = self(text, written, one_vector=one_vector)
-            # never write padding or a second start symbol
+            # never generate padding or a second start symbol
             chosen = result.logits[:, -1, START + 1 :].argmax(-1, keepdim=True) + START + 1
             written = torch.cat((written, chosen), dim=1)
             if written.shape[1] > ANSWER:
@@ -143,7 +143,7 @@ class Translator(nn.Module):
 
 
 def trained_translator() -> Translator:
-    """Load the translator with the weights written by `python -m training.translator`."""
+    """Load the translator with the weights saved by `python -m training.translator`."""
     from safetensors.torch import load_file
 
     with torch.device("meta"):  # don't initialize weights that are replaced anyway

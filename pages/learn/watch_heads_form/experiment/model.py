@@ -27,8 +27,9 @@ THETA = 100.0  # small, because the sequences are short
 class Design:
     """The model's architecture and switches.
 
-    n_heads: per layer. causal: whether the mask hides later tokens. scaled: whether scores are
-    divided by the square root of the head size. dropout: the share of weights that training drops.
+    n_heads: number of heads per layer. causal: whether the mask hides later tokens. scaled: whether
+    scores are divided by the square root of the head size. dropout: the share of weights that
+    training drops.
     Raises: ValueError if the heads don't divide the width into even sizes (rotary positions rotate
     pairs of numbers), or if dropout isn't from 0 to below 1.
     """

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from attention_core.checks import require_int
 
-VOCABULARY = 32  # different tokens
-LENGTH = 48  # tokens of a sequence
-UNSEEN_DISTANCES = (9, 13, 17, 21)  # never trained on
+VOCABULARY = 32  # number of distinct tokens
+LENGTH = 48  # tokens per sequence
+UNSEEN_DISTANCES = (9, 13, 17, 21)  # never used in training
 TRAINED_DISTANCES = tuple(n for n in range(6, 23) if n not in UNSEEN_DISTANCES)
 ONE_DISTANCE = (12,)  # the same distance in every sequence
 
@@ -29,7 +29,7 @@ PROBE_DISTANCE, PROBE_START, PROBE_LENGTH, PROBE_SEED = 13, 4, 32, 0
 class Repeats:
     """Sequences of random tokens in which a segment is repeated without a gap.
 
-    ids: (B, T) of int64. distances: (B), from a token to its repeat, which is also the length of
+    ids: (B, T), int64. distances: (B), from a token to its repeat, which is also the length of
     the segment. starts: (B), where the first copy begins.
     """
 
@@ -39,7 +39,7 @@ class Repeats:
 
     @property
     def predictable(self) -> Tensor:
-        """Which predictions can be known: (B, T - 1) of bool, by the predicting position.
+        """Boolean mask of the positions whose next token is predictable: (B, T - 1).
 
         These are the positions of the repeat except its last, which a random token follows.
         """

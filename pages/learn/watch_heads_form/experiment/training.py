@@ -43,12 +43,12 @@ BLIND_GUESS = math.log(VOCABULARY)  # the loss if every token gets the same prob
 class Measurement:
     """The model's losses and scores on sequences that it wasn't trained on.
 
-    loss_trained, loss_unseen: mean loss of the predictions that can be known, at trained and at
-    unseen distances. right: the share of those predictions at unseen distances whose most likely
-    token is correct. loss_writing: the loss at unseen distances with later tokens hidden, as in
-    generation; for a causal model it equals `loss_unseen`. Scores by layer and head, (L, H):
-    previous (on the previous token), induction (at unseen distances), induction_trained, and next
-    (on the next token; NaN if the mask hides it). maps: the weights on the `probe`, (L, H, T, T).
+    loss_trained, loss_unseen: mean loss of the predictable tokens, at trained and at unseen
+    distances. right: the share of predictable tokens at unseen distances that the model ranks
+    first. loss_writing: the loss at unseen distances with later tokens hidden, as in generation;
+    for a causal model it equals `loss_unseen`. Scores by layer and head, (L, H): previous (on the
+    previous token), induction (at unseen distances), induction_trained, and next (on the next
+    token; NaN if the mask hides it). maps: the weights on the `probe`, (L, H, T, T).
     """
 
     loss_trained: float
@@ -65,7 +65,7 @@ class Measurement:
 class HeadTraining:
     """A model, its optimizer and its random sequences; the same seed gives the same run.
 
-    distances: for the training sequences.
+    distances: those in the training sequences.
     Raises: ValueError for an invalid seed or distance, or a distance reserved for the test.
     """
 
@@ -141,7 +141,7 @@ class HeadTraining:
 
 
 def repeat_losses(logits: Tensor, repeats: Repeats) -> Tensor:
-    """The negative log probability of each next token, for predictions that can be known.
+    """The negative log probability of each predictable next token.
 
     Logits (B, T, vocabulary) -> (n), sequence after sequence. The rest of each sequence is random,
     so there is nothing to learn from it.
@@ -169,6 +169,6 @@ def _on_neighbour(
     score: Callable[[TextWeights], Tensor], weights: Tensor, repeats: Repeats, causal: bool
 ) -> Tensor:
     """A score that depends only on positions, as the mean over sequences: -> (L, H)."""
-    ids = repeats.ids[0]  # these scores ignore the tokens
+    ids = repeats.ids[0]  # the scores don't depend on the tokens
     special = torch.zeros_like(ids, dtype=torch.bool)
     return score(TextWeights(weights, ids, special, causal)).mean(1)

@@ -30,8 +30,8 @@ SMALLEST_HEAD = 4  # head size; with fewer numbers, a score is more noise than c
 class ScoreNoise:
     """The error of scores for a width that is split into `n_heads` heads.
 
-    measured: root mean square over all draws. low, high: of the best and the worst draw. theory:
-    square root of the mean of (1 + c^2) / D over all pairs of tokens.
+    measured: root mean square over all draws. low, high: error of the best and the worst draw.
+    theory: square root of the mean of (1 + c^2) / D over all pairs of tokens.
     """
 
     n_heads: int

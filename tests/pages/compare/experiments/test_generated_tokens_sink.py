@@ -1,4 +1,4 @@
-"""Attention sink measures against explicit loops and a model built to have a sink."""
+"""Check attention sink measures with explicit loops and with a model built to have a sink."""
 
 from statistics import median
 

@@ -1,4 +1,4 @@
-"""Attention maps merged over groups of tokens, against explicit loops."""
+"""Compare attention maps merged over groups of tokens to explicit loops."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Attention between multi-token words and its baseline, against explicit loops."""
+"""Compare attention between multi-token words and its baseline to explicit loops."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Recomputed entries against real passes, and counts against formulas."""
+"""Compare recomputed entries to real passes, and counts to formulas."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Tiled attention against PyTorch's attention, `attend` and autograd."""
+"""Compare tiled attention to PyTorch's attention, `attend` and autograd."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""The activation function of a feed-forward network, against PyTorch's functions."""
+"""Compare the activation function of a feed-forward network to PyTorch's functions."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Experts, drafts, rewards and distillation against independent computations."""
+"""Compare experts, drafts, rewards and distillation to independent computations."""
 
 import copy
 import math
@@ -136,7 +136,7 @@ def test_verified_draft_matches_the_full_model(decoder: Transformer, n_drafted: 
             assert len(checked.drafted) == n_drafted
             assert len(checked.accepted) == checked.n_accepted + 1
             assert list(checked.accepted) == greedy[: len(checked.accepted)]
-        assert checked.n_accepted == n_drafted  # A draft by all layers always passes its own check.
+        assert checked.n_accepted == n_drafted  # A draft from all layers is always accepted.
     assert min(n_kept) == 0
 
 

@@ -39,7 +39,7 @@ def x() -> torch.Tensor:
 def test_every_rung_contains_the_one_below(x, name, causal):
     settings = RungSettings(d_out=D_OUT, n_heads=HEADS, dropout=0.3, causal=causal, seed=17, draw=4)
     rung = run_rung(name, x, settings)
-    # The same products in another layout: they differ only by float32 rounding of 7-term sums.
+    # These are the same products in a different layout, so 7-term sums differ only by rounding.
     assert rung.difference < 1e-5
     assert rung.output.shape == {SIMPLIFIED: (T, D_IN), WRAPPER: (T, HEADS * D_OUT)}.get(
         name, (T, D_OUT)
@@ -47,7 +47,7 @@ def test_every_rung_contains_the_one_below(x, name, causal):
 
 
 def test_check_can_fail(x):
-    """Make sure that the comparison uses separate objects, so that a mask would show."""
+    """Make sure that a mask changes the output, so that the comparison above can fail."""
     masked, open_ = (
         run_rung(SPLITS, x, RungSettings(d_out=6, n_heads=3, seed=1, causal=causal)).output
         for causal in (True, False)

@@ -1,4 +1,4 @@
-"""Ways to mask the future, against `attend`, and where renormalizing fails."""
+"""Compare ways to mask the future to `attend`, and find where renormalizing fails."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Token order, position tables, rotations and long texts, against formulas."""
+"""Compare token order, position tables, rotations and long texts to formulas."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Softmax and its Jacobian against autograd; variances against theory."""
+"""Compare softmax and its Jacobian to autograd, and variances to theory."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Dot products, cosines and neighbors of word vectors, against known values."""
+"""Compare dot products, cosines and neighbors of word vectors to known values."""
 
 import pytest
 import torch

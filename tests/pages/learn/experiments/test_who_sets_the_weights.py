@@ -1,4 +1,4 @@
-"""Gradient descent on a text, against transformers with torch.optim.SGD."""
+"""Compare gradient descent on a text to transformers with torch.optim.SGD."""
 
 import copy
 import math
