@@ -23,11 +23,11 @@ def rows_so_far(totals: pd.DataFrame) -> pd.DataFrame:
         {
             "step": int(row["step"]),
             "run": run,
-            "rows": int(row[f"all rows {which}"]),
-            "products": int(row[f"all multiplications {which}"]),
+            "rows": int(row[f"total rows, {which}"]),
+            "products": int(row[f"total multiplications, {which}"]),
         }
         for _, row in totals.iterrows()
-        for run, which in ((UNCACHED, "without"), (CACHED, "with"))
+        for run, which in ((UNCACHED, "no cache"), (CACHED, "cache"))
     )
 
 
