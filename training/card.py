@@ -57,12 +57,12 @@ TRANSFORMERS = {"gpt2": "`GPT2LMHeadModel`", "bert": "`BertForMaskedLM`"}
 LIMITS = {
     "gpt2": (
         "The model has only seen novels from 1839 to 1937, so it writes the English of that time\n"
-        "and reflects its views. It's made for looking inside: its text sounds like a novel but\n"
+        "and reflects its views. It's meant to be studied: its text sounds like a novel but\n"
         "makes no sense."
     ),
     "bert": (
         "The model has only seen novels from 1839 to 1937, so it only knows the English of that\n"
-        "time and reflects its views. It's made for looking inside, not for accurate predictions."
+        "time and reflects its views. It's meant to be studied, not to predict accurately."
     ),
 }
 TASKS = {

@@ -1,6 +1,6 @@
 """Attention maps over groups of tokens, and the difference of two maps over the same groups.
 
-Models split a text into different tokens, so maps are compared over groups of tokens with the same
+Different models split a text differently, so maps are compared over groups of tokens with the same
 characters. Weights are summed over the keys of a group and averaged over its queries, which keeps
 the sum of each row. Clark et al. 2019 (section 4.1, https://arxiv.org/abs/1906.04341) merge word
 pieces in the same way.

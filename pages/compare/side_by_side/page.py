@@ -52,7 +52,7 @@ with right, settings():
         side_by_side.VIEWS,
         key="side_by_side_view",
         horizontal=True,
-        help="Models split a text into different tokens. A shared unit is the text between two "
+        help="Different models split a text differently. A shared unit is the text between two "
         "boundaries that both models have; a word is a sequence of letters and digits. Weights are "
         "summed over the keys of a group and averaged over its queries, so rows still sum to 1.",
     )

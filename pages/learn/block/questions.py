@@ -20,7 +20,7 @@ def questions() -> list[Question]:
 
 def _section_hint(section: str) -> str:
     """Name the section that shows the answer."""
-    return f"Choose the section *{section}* to look."
+    return f"To see how, open the *{section}* section."
 
 
 def _share_question() -> Question:

@@ -132,8 +132,8 @@ def another_number(scores: numbers.Scores) -> None:
     st.subheader(LEAK)
     st.markdown(
         "Only exp(−∞) is exactly zero. With any other number, each forbidden key still gets a "
-        "share of the attention. Much code uses a very low number such as −10⁹ instead, which "
-        "works because float32 rounds the tiny share to zero."
+        "share of the attention. A lot of code uses a large negative number such as −10⁹ instead. "
+        "That works because float32 rounds the tiny share to zero."
     )
     fill = linked(st.select_slider, "Value of forbidden scores", FILLS, "0", key="masking_fill")
     labels, masked = scores.labels, numbers.ways(scores, float(fill))

@@ -53,7 +53,7 @@ def _reasons(walk: ShapeWalk) -> tuple[str, ...]:
         "Each number of a token's query is the token's row times one column of W_query. "
         f"{products}. With separate matrices for each head it would take "
         f"{heads + 2 * kv_heads}.",
-        f"`view` cuts each row into pieces of {head_dim}. No number moves in memory. Read the new "
+        f"`view` cuts each row into pieces of {head_dim}. Nothing moves in memory. Read the new "
         "shape from the left: sentences, tokens, heads, columns of a head.",
         "`transpose(1, 2)` swaps the token and head axes, because a matrix product works on the "
         "last two axes. Each head is now a small matrix with one row per token, and one call "

@@ -98,6 +98,6 @@ with st.expander("How to read this"):
         "- **Large models** do the same: their loss drops when induction heads form ([Olsson et "
         "al. 2022](https://arxiv.org/abs/2209.11895)). [Elhage et al. "
         "2021](https://transformer-circuits.pub/2021/framework/index.html) explain why it takes "
-        "two layers. On the page Heads, you can sort a real model's heads by induction score."
+        "two layers. On the *Heads* page, you can sort a real model's heads by induction score."
     )
 quiz("watch_heads_form", questions)

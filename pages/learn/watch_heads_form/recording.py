@@ -111,7 +111,7 @@ class TrainingHistory:
                 "step": m.step,
                 "loss, trained distances": m.loss_trained,
                 "loss, unseen distances": m.loss_unseen,
-                "right guesses, unseen": m.right,
+                "correct predictions, unseen": m.right,
                 "loss during generation": m.loss_writing,
             }
             for title, scores in (

@@ -53,7 +53,7 @@ def _noise_question(run: Run, layer: int) -> Question:
         },
     )
     return Question(
-        prompt="Four heads share the width of one. What happens to the noise of a score?",
+        prompt="Four heads share the width of one. What happens to the noise in a score?",
         right=right,
         wrong=wrong,
         explanation=f"It's {few:.3f} with one head and {many:.3f} with four. Each head has a "

@@ -46,7 +46,7 @@ def split(run: Run, layer: int) -> Split:
                 "statement": f"q.view({n_tokens}, {n_heads}, {head_size})",
                 "shape": f"({n_tokens}, {n_heads}, {head_size})",
                 "reason": f"Each token's {wide} numbers are cut into {n_heads} heads of "
-                f"{head_size}. No number moves in memory.",
+                f"{head_size}. Nothing moves in memory.",
             },
             {
                 "statement": "q.transpose(0, 1)",
