@@ -212,7 +212,7 @@ async def _generate(tab: Tab, crowd: Crowd, choice: random.Random) -> None:
     begin = time.monotonic()
     await tab.press("generate_start")
     shown = await tab.watch("Done")
-    if "already waiting" in shown:  # the text of an earlier visit may be shown too
+    if "runs are waiting" in shown:  # the text of an earlier visit may be shown too
         crowd.rejected += 1
     elif "Done" in shown:
         crowd.texts.append(time.monotonic() - begin)

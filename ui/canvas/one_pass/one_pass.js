@@ -495,6 +495,9 @@ export default function (component) {
     canvas.dataset.painted = "true";
     goOnByKeyboard();
     tellOfAnotherText();
+    if (figure.dataset.waits && !asking && !map.away && placeNow() !== figure.dataset.asked)
+      asking = setTimeout(askForPlace, QUIET_MS);
+    delete figure.dataset.waits;
     retell();
     markHeightFinal(parentElement);
   });
@@ -502,6 +505,7 @@ export default function (component) {
   return replaceLast(parentElement, () => {
     walk.stop();
     player.stop();
+    if (asking) figure.dataset.waits = "true"; // the next drawing sends this place
     clearTimeout(asking);
     stopWatching();
     presented.stop();
