@@ -50,7 +50,7 @@ BY_ON_A_DESK, BY_ON_A_PHONE = 0.6 * PROJECTOR["height"], 0.6 * PHONE["height"]
 
 # Maximum page length when it opens, in windows. On a longer page you lose sight of the picture that
 # the text describes. Everything else is in other sections or closed expanders.
-MOST_ON_A_DESK, MOST_ON_A_PHONE = 2.75, 5.0
+MOST_ON_A_DESK, MOST_ON_A_PHONE = 2.5, 5.0
 WINDOWS = "document.querySelector('[data-testid=stMain]').scrollHeight / innerHeight"
 
 # Layout shift while a page loads: the sum of the browser's layout shift scores (the share of the

@@ -66,10 +66,8 @@ def _verdict(run: TimingRun, cached: str, uncached: str) -> str:
     return (
         f"{verdict} ({times}). {_break_even_sentence(run.break_even(cached, uncached), run.n_new)} "
         f"Without the cache, the last step did {format_number(operations, '.3g')} times the "
-        "operations "
-        f"and, by the fits, took {format_number(end, '.2g')} times as long. Twice as many new "
-        "tokens "
-        f"take {2**fast.exponent:.1f} times as long with the cache and "
+        f"operations and, by the fits, took {format_number(end, '.2g')} times as long. Twice as "
+        f"many new tokens take {2**fast.exponent:.1f} times as long with the cache and "
         f"{2**slow.exponent:.1f} times without it."
     )
 
@@ -95,13 +93,13 @@ def _graphs(run: TimingRun) -> str:
 
 def _break_even_sentence(pays: int | None, n_new: int) -> str:
     if pays is None:
-        return f"Judging by the median steps, the cached total isn't lower at {n_new} tokens."
+        return f"By the median steps, the cache doesn't pay off within {n_new} tokens."
     if pays == 1:
         return (
-            "Judging by the median steps, the cached total is lower at every length. (The first "
-            "token is the same work for both, so a lead there is chance.)"
+            "By the median steps, the cache pays off at every length. (The first token is the "
+            "same work for both, so a lead there is chance.)"
         )
-    return f"Judging by the median steps, the cached total is lower from {pays} tokens on."
+    return f"By the median steps, the cache pays off from {pays} tokens."
 
 
 def _divergence_sentence(run: TimingRun, name: str, place: int) -> str:

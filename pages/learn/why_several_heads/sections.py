@@ -88,8 +88,7 @@ def one_token(heads: TwoHeads, numbers: tuple[int, int], token: int) -> None:
         plain_table(heads.missed_by(token), "Error of a single head")
         st.markdown(
             "The **error** is the share of the two heads' output that a single head can't "
-            "reproduce, even if it has the values of both.\n\n"
-            ":small[It's the length of the difference divided by the length of the output.]"
+            "reproduce: the length of the difference divided by the length of the output."
         )
     with st.expander("All tokens, and the code"):
         table = heads.table
@@ -131,12 +130,10 @@ def price(run: Run, layer: int) -> None:
         st.text(cost.trade(noises, count))
         plain_table(cost.prices(run, noises, count), "What heads cost")
         st.markdown(
-            "Smaller heads compare tokens by fewer numbers, so their scores are noisier. **Noise** "
-            "is the typical distance of a score from the true similarity of two tokens.\n\n"
-            f":small[We read the input of layer {layer} through random matrices, as before "
-            "training. Noise is the root mean square difference from the cosine c, over "
-            f"{cost.N_DRAWS} draws (bars: best to worst). The line is the theory, √(1 + c²) / "
-            "√D.]"
+            "Smaller heads compare tokens by fewer numbers, so their scores are noisier.\n\n"
+            f":small[**Noise** is the root mean square error of the cosine c in layer {layer}, "
+            f"over {cost.N_DRAWS} random matrices (bars: best to worst). The line is the "
+            "theory, √(1 + c²) / √D.]"
         )
     with left, st.expander(CODE):
         source.show_lines(HEAD_SIZE, "score_noise", "scores", "errors")
