@@ -19,7 +19,7 @@ from ui.widgets.section_picker import section_picker
 RUNS, SHOWN = "timing_runs", "timing_shown"  # session keys: all runs by number; the selected number
 STORED = 0  # number of the stored run; the visitor's runs start at 1
 _COMPARE_WITH = "timing_beside"
-TOTALS, TERMS, STEPS = "Totals", "How long a decode step takes, term by term", "Every step"
+TOTALS, TERMS, STEPS = "Totals", "A decode step, term by term", "Every step"
 
 
 def show(question: TimingRequest) -> None:

@@ -18,8 +18,8 @@ WORD_VECTORS = "pages/learn/similarity/experiment/word_vectors.py"
 
 st.title("Similarity")
 st.markdown(
-    "A **dot product** turns two word vectors into a single score. Length counts as much as "
-    "direction, so a long vector can outscore one that points in a more similar direction."
+    "A **dot product** turns two word vectors into a single score. A long vector can "
+    "outscore one that points in a more similar direction."
 )
 if not models.available():
     st.warning(models.NO_WEIGHTS, icon=":material/download:")
