@@ -95,8 +95,8 @@ def question() -> tuple[TimingRequest, DeltaGenerator]:
             key="timing_ways",
         )
         st.markdown(
-            ":small[The random models need no trained weights, because the time per step depends "
-            "only on the shape. The text they write is meaningless.]"
+            ":small[The random models write meaningless text, but the time per step depends only "
+            "on the shape.]"
         )
     contenders = tuple(way for way in ways if way in choice)
     return TimingRequest(model, prompt, n_new, repeats, contenders), right

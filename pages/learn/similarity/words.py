@@ -89,8 +89,8 @@ class Nearness:
             f"“{self.word}” · “{isolated(nearest['token'])}” = {self.length:.2f} × "
             f"{nearest['length']:.2f} × {nearest['cosine']:.3f} = {nearest['dot']:.2f}: both "
             f"lengths times the cosine of their angle ({nearest['degrees']:.0f}°). It's also the "
-            f"sum of the {self.width} products of their entries. No other token of your text has a "
-            f"smaller angle to “{self.word}” in the token table, before the first layer.",
+            f"sum of the {self.width} products of their entries. No other token of your text is "
+            f"closer in direction to “{self.word}”.",
             f"{claim} The {NEIGHBOURS} tokens with the largest dot products have a mean length of "
             f"{by_dot:.2f}. For the {NEIGHBOURS} with the largest cosines, it's {by_cosine:.2f}, "
             f"and for all {self.vocabulary:,} tokens it's {self.mean_length:.2f}. The two lists "
