@@ -66,9 +66,7 @@ def _verdict(run: TimingRun, cached: str, uncached: str) -> str:
     return (
         f"{verdict} ({times}). {_break_even_sentence(run.break_even(cached, uncached), run.n_new)} "
         f"Without the cache, the last step did {format_number(operations, '.3g')} times the "
-        f"operations and, by the fits, took {format_number(end, '.2g')} times as long. Twice as "
-        f"many new tokens take {2**fast.exponent:.1f} times as long with the cache and "
-        f"{2**slow.exponent:.1f} times without it."
+        f"operations and, by the fits, took {format_number(end, '.2g')} times as long."
     )
 
 

@@ -98,8 +98,8 @@ def _headline(run: TimingRun) -> None:
             f"It's the median of {run.repeats} repeats" if run.repeats > 1 else "It's one repeat"
         )
         st.markdown(
-            f":small[Total time without the cache ÷ with it, prompt included. {source}. *Generate* "
-            "times one new run here, so its speed-up can differ.]"
+            f":small[Total time without the cache ÷ with it. {source}; *Generate* times one new "
+            "run here.]"
         )
     for sentence in findings.sentences(run):
         st.markdown(sentence)
